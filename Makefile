@@ -100,12 +100,13 @@ check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: b
 	$(MAKE) --no-print-directory verify
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
 
-verify: $(STAMP) ## Fail where a generated file is stale, the API changed without notice, or a word of the glossary's left side stands.
+verify: $(STAMP) ## Fail where a generated file is stale, the API changed without notice, a word of the glossary's left side stands, or two classes have one name.
 	@set -e; for each in $(GENERATORS); do echo "$$each --check"; $(BIN)/python -m $$each --check; done
 	$(BIN)/python -m dynamo_shared.api.releases check
 	$(BIN)/python -m dynamo_shared.api.releases graduation
 	$(BIN)/python -m tools.pictures --check
 	$(BIN)/python -m tools.words
+	$(BIN)/python -m tools.class_names
 	$(BIN)/python -m tools.page check
 
 pictures: $(STAMP) ## Draw docs/pictures again where their text changed; needs Graphviz.

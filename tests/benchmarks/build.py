@@ -19,7 +19,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, SECRETS
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.reflector import Change, Reflector
+from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
 from tests.builds import parts
 from tests.builds.kubelet import BuildKubelet
@@ -68,7 +68,7 @@ async def answered(kube: KubeClient, *names: str) -> list[KubeObject]:
     found: dict[str, KubeObject] = {}
     async with asyncio.timeout(WITHIN):
         async for change in Reflector(kube, DYNAMO_NIM_REQUESTS, namespace=NAMESPACE).changes():
-            if isinstance(change, Change) and change.obj.get("status", {}).get("phase") in ("Ready", "Failed"):
+            if isinstance(change, ObjectChange) and change.obj.get("status", {}).get("phase") in ("Ready", "Failed"):
                 found[change.obj["metadata"]["name"]] = change.obj["status"]
             if found.keys() >= set(names):
                 break

@@ -26,9 +26,9 @@ from dynamo_planner.core.profile import Profile
 from dynamo_planner.profile_files import read_profile
 from dynamo_planner.replay import traces
 from dynamo_planner.replay.graph import Graph
-from dynamo_planner.replay.outcome import Outcome
+from dynamo_planner.replay.outcome import ReplayOutcome
 from dynamo_planner.replay.simulator import simulate
-from dynamo_planner.replay.traces import Request
+from dynamo_planner.replay.traces import TraceRequest
 from dynamo_planner.replay.truth import MeasuredEngine
 
 from tests.benchmarks.estimator import PROFILES
@@ -60,7 +60,7 @@ def profile_file(file: Path, profile: Profile) -> Path:
     return file
 
 
-def simulated(requests: Sequence[Request], profile: Profile) -> Outcome:
+def simulated(requests: Sequence[TraceRequest], profile: Profile) -> ReplayOutcome:
     """What the simulator makes of it."""
     one = Graph(
         disaggregated=False,
@@ -83,14 +83,14 @@ class Served:
     """output tokens a second, from the first request to the last token"""
 
     @classmethod
-    def of(cls, requests: Sequence[Request], times: Sequence[float]) -> Served:
+    def of(cls, requests: Sequence[TraceRequest], times: Sequence[float]) -> Served:
         """Of requests with their seconds."""
         ends = max(request.at + took for request, took in zip(requests, times, strict=True))
         tokens = sum(request.osl for request in requests)
         return cls(1000 * float(np.mean(times)), tokens / (ends - requests[0].at))
 
 
-async def measured(loads: Sequence[Sequence[Request]], profile: Profile, slower: float) -> list[Served]:
+async def measured(loads: Sequence[Sequence[TraceRequest]], profile: Profile, slower: float) -> list[Served]:
     """What the mocker makes of loads, one after the other."""
     environment = await obtain()
     with tempfile.TemporaryDirectory() as made:
@@ -121,7 +121,7 @@ async def measured(loads: Sequence[Sequence[Request]], profile: Profile, slower:
 
 
 async def _send(
-    session: aiohttp.ClientSession, base: str, requests: Sequence[Request], slower: float, random: Random
+    session: aiohttp.ClientSession, base: str, requests: Sequence[TraceRequest], slower: float, random: Random
 ) -> list[float]:
     loop = asyncio.get_running_loop()
     start, asked = loop.time(), []

@@ -15,7 +15,7 @@ import time
 from dynamo_shared.api.resources import DYNAMO_MODELS, PODS, SERVICES, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound
-from dynamo_shared.kube.reflector import Change, Reflector
+from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
 from tests.integration.lora_workers import Farm, farm
 from tests.integration.models import model, model_service, worker_pod
@@ -87,7 +87,7 @@ async def _until_loaded(workers: Farm, count: int) -> float:
 
 async def _until_status(kube: KubeClient, count: int) -> float:
     async for change in Reflector(kube, DYNAMO_MODELS, namespace=NAMESPACE).changes():
-        if isinstance(change, Change) and change.obj.get("status", {}).get("readyEndpoints", 0) >= count:
+        if isinstance(change, ObjectChange) and change.obj.get("status", {}).get("readyEndpoints", 0) >= count:
             break
     return time.perf_counter()
 

@@ -29,8 +29,8 @@ from dynamo_planner.core.policies import PolicyName
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.profile_files import read_profile
 from dynamo_planner.replay.graph import Graph
-from dynamo_planner.replay.outcome import Outcome
-from dynamo_planner.replay.replaying import Replay
+from dynamo_planner.replay.outcome import ReplayOutcome
+from dynamo_planner.replay.replaying import ReplayInput
 from dynamo_planner.replay.report import report
 from dynamo_shared.api.contracts.planner import PlannerConfig
 
@@ -61,7 +61,7 @@ class Row:
     name: str = ""
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Row:
+    def of(cls, outcome: ReplayOutcome) -> Row:
         return cls(outcome.attainment(), outcome.gpu_hours, outcome.events, outcome.name)
 
 
@@ -90,9 +90,9 @@ def _config(of: Traffic, interval: int) -> PlannerConfig:
     )
 
 
-def _replay(of: Traffic, startup: float, interval: int) -> Replay:
+def _replay(of: Traffic, startup: float, interval: int) -> ReplayInput:
     graph = Graph.of(_config(of, interval), startup=startup, max_kv_tokens=_profile().max_kv_tokens)
-    return Replay(requests=of.requests, graph=graph, profile=_profile(), until=of.seconds)
+    return ReplayInput(requests=of.requests, graph=graph, profile=_profile(), until=of.seconds)
 
 
 def _key(of: Traffic, *more: object) -> list[object]:

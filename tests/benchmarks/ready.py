@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
-from dynamo_shared.kube.reflector import Change, Reflector
+from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
 from .graphs import graph
 from .platform import NAMESPACE, Bench, bench, percentile, servers
@@ -30,7 +30,7 @@ async def run() -> str:
 
 async def _watch(bench_: Bench, ready: dict[str, asyncio.Future[float]]) -> None:
     async for change in Reflector(bench_.kube, DYNAMO_GRAPH_DEPLOYMENTS, namespace=NAMESPACE).changes():
-        if isinstance(change, Change) and change.obj.get("status", {}).get("state") == "successful":
+        if isinstance(change, ObjectChange) and change.obj.get("status", {}).get("state") == "successful":
             waiting = ready.get(change.obj["metadata"]["name"])
             if waiting is not None and not waiting.done():
                 waiting.set_result(time.perf_counter())

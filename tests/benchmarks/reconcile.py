@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
-from dynamo_shared.kube.reflector import Change, Reflector
+from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
 from .graphs import COMPONENTS, graph
 from .platform import NAMESPACE, Bench, bench, percentile, servers
@@ -38,7 +38,7 @@ class Arrivals:
     async def watch(self, bench_: Bench) -> None:
         """Follow the Deployments, for ever."""
         async for change in Reflector(bench_.kube, DEPLOYMENTS, namespace=NAMESPACE).changes():
-            if not isinstance(change, Change):
+            if not isinstance(change, ObjectChange):
                 continue
             metadata = change.obj["metadata"]
             found = self._found[metadata["labels"][labels.GRAPH_DEPLOYMENT_NAME]]

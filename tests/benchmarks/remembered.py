@@ -12,7 +12,7 @@ from typing import Any
 
 import dynamo_planner
 import numpy as np
-from dynamo_planner.replay.traces import Request
+from dynamo_planner.replay.traces import TraceRequest
 
 CODE = ("replay", "core/reference", "core/predictors", "core/observing.py", "core/decision.py", "core/profile.py")
 """Of the planner: what simulations and baselines are made of."""
@@ -38,7 +38,7 @@ def remembered(key: Sequence[object], compute: Callable[[], dict[str, Any]]) -> 
     return found
 
 
-def digest(requests: Sequence[Request]) -> str:
+def digest(requests: Sequence[TraceRequest]) -> str:
     """Of a trace."""
     numbers = np.array([(request.at, request.isl, request.osl, len(request.blocks)) for request in requests])
     return sha256(numbers.tobytes()).hexdigest()

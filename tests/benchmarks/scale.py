@@ -21,7 +21,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     ObjectKey,
 )
-from dynamo_shared.kube.reflector import Change, Reflector
+from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
 from .graphs import graph
 from .platform import NAMESPACE, Bench, bench, percentile, servers
@@ -66,7 +66,7 @@ class Arrivals:
     async def watch_deployments(self, bench_: Bench) -> None:
         """Follow the Deployments, for ever."""
         async for change in Reflector(bench_.kube, DEPLOYMENTS, namespace=NAMESPACE).changes():
-            if isinstance(change, Change):
+            if isinstance(change, ObjectChange):
                 marks = change.obj["metadata"]["labels"]
                 place = (marks[labels.GRAPH_DEPLOYMENT_NAME], marks[labels.COMPONENT])
                 self.ready.setdefault(place, asyncio.Event()).set()
@@ -75,7 +75,7 @@ class Arrivals:
     async def watch_graphs(self, bench_: Bench) -> None:
         """Follow the graphs, for ever."""
         async for change in Reflector(bench_.kube, DYNAMO_GRAPH_DEPLOYMENTS, namespace=NAMESPACE).changes():
-            if isinstance(change, Change):
+            if isinstance(change, ObjectChange):
                 for component in change.obj["spec"]["components"]:
                     place = (change.obj["metadata"]["name"], component["name"])
                     _arrived(self.graphs.get(place), component.get("replicas"))

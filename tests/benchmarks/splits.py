@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 from dynamo_planner.core.observing import Pool
-from dynamo_planner.replay.outcome import Outcome
-from dynamo_planner.replay.replaying import Replay
+from dynamo_planner.replay.outcome import ReplayOutcome
+from dynamo_planner.replay.replaying import ReplayInput
 
 from tests.benchmarks.clairvoyant import Array, Split, kept_by_slot
 
@@ -24,7 +24,7 @@ SPLITS = [(p, d) for p in range(1, MOST) for d in range(1, MOST) if p + d <= MOS
 Flags = npt.NDArray[np.bool_]
 
 
-def one_pool(replay: Replay, pool: Pool, replicas: int) -> dict[str, str]:
+def one_pool(replay: ReplayInput, pool: Pool, replicas: int) -> dict[str, str]:
     """Which requests are in time by this pool's target, with so many replicas of it; as hexadecimal digits."""
     other = Pool.DECODE if pool is Pool.PREFILL else Pool.PREFILL
     outcome = replay.static({pool: replicas, other: MOST})
@@ -44,6 +44,6 @@ def kept(
     return {(p, d): kept_by_slot(arrivals, (prefill[p] & decode[d]).tolist(), seconds) for p, d in SPLITS}
 
 
-def by_slot(outcome: Outcome) -> Array:
+def by_slot(outcome: ReplayOutcome) -> Array:
     """Requests that a run kept, by slot."""
     return kept_by_slot([job.request.at for job in outcome.jobs], outcome.in_time(), outcome.seconds)

@@ -22,7 +22,7 @@ from random import Random
 
 import numpy as np
 from dynamo_planner.replay import traces
-from dynamo_planner.replay.traces import Request
+from dynamo_planner.replay.traces import TraceRequest
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "planning" / "traces"
 TRACES_VARIABLE = "BENCH_PLAN_TRACES"
@@ -39,7 +39,7 @@ COPY_BLOCKS = 1_000_000
 class Traffic:
     """Requests in order of time, what they may take, and for how long replicas are planned."""
 
-    requests: Sequence[Request]
+    requests: Sequence[TraceRequest]
     seconds: float
     ttft_ms: float = 200.0
     itl_ms: float = 10.0
@@ -141,7 +141,7 @@ def _recorded(trace: Recorded, seed: int) -> Traffic:
     file, random = Path(os.environ.get(TRACES_VARIABLE, TRACES)) / trace.file, Random(seed)
     found, source = (_read(file), "recorded") if file.is_file() else (_rebuilt(trace, seed), "rebuilt from statistics")
     requests = [
-        Request(
+        TraceRequest(
             min(max(0.0, request.at + (random.uniform(-APART, APART) if copy else 0.0)), HALF_HOUR),
             request.isl,
             request.osl,
@@ -155,12 +155,12 @@ def _recorded(trace: Recorded, seed: int) -> Traffic:
 
 
 @cache
-def _read(file: Path) -> Sequence[Request]:
+def _read(file: Path) -> Sequence[TraceRequest]:
     """The first half hour of a trace."""
     lines = file.read_text(encoding="utf-8").splitlines()
     if file.suffix == ".jsonl":
         found = [
-            Request(
+            TraceRequest(
                 each["timestamp"] / 1000, each["input_length"], max(1, each["output_length"]), tuple(each["hash_ids"])
             )
             for each in map(json.loads, lines)
@@ -169,18 +169,18 @@ def _read(file: Path) -> Sequence[Request]:
         rows = list(csv.DictReader(lines))
         at = [datetime.fromisoformat(row["TIMESTAMP"][:26]) for row in rows]
         found = [
-            Request((when - at[0]).total_seconds(), int(row["ContextTokens"]), max(1, int(row["GeneratedTokens"])))
+            TraceRequest((when - at[0]).total_seconds(), int(row["ContextTokens"]), max(1, int(row["GeneratedTokens"])))
             for when, row in zip(at, rows, strict=True)
         ]
     return [request for request in found if request.at < HALF_HOUR]
 
 
-def _rebuilt(trace: Recorded, seed: int) -> Sequence[Request]:
+def _rebuilt(trace: Recorded, seed: int) -> Sequence[TraceRequest]:
     """As many requests in each minute, by chance within it, of lengths that are spread as the trace's."""
     random = Random(1000 + seed)
     isl, osl = _lengths(trace.isl, random), _lengths(trace.osl, random)
     return [
-        Request(60 * minute + random.uniform(0, 60), isl(), osl())
+        TraceRequest(60 * minute + random.uniform(0, 60), isl(), osl())
         for minute, count in enumerate(map(int, trace.per_minute.split()))
         for _ in range(count)
     ]

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from dynamo_ctl.localcluster.servers import Server
+from dynamo_ctl.localcluster.servers import LocalServer
 
 from tests.stage.cluster import Stage
 
@@ -51,18 +51,18 @@ async def stop_for_a_while(stage: Stage, name: str, replica: int) -> None:
         service.process.resume()
 
 
-async def _killed(server: Server) -> None:
+async def _killed(server: LocalServer) -> None:
     await server.kill()
     await asyncio.sleep(AWAY)
     await server.start()
 
 
-async def _wiped(server: Server) -> None:
+async def _wiped(server: LocalServer) -> None:
     await server.wipe()
     await server.start()
 
 
-async def _set_back(server: Server, name: str, copies: Copies) -> None:
+async def _set_back(server: LocalServer, name: str, copies: Copies) -> None:
     """The server comes back with what it had some seconds ago."""
     await server.stop()
     copies.take(name, server.data)

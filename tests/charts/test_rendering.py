@@ -18,7 +18,7 @@ from dynamo_dynadmin.rights import AS_CALLERS
 from dynamo_shared.api.crds.build import definition_of
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import ENABLE_METRICS
-from dynamo_shared.api.rights import SECURE_METRICS, Place, rules
+from dynamo_shared.api.rights import SECURE_METRICS, RightScope, rules
 
 from tests.charts import helm
 from tests.unit.render import building, test_gpu_memory
@@ -132,7 +132,7 @@ def test_roles_are_the_rights_of_the_services() -> None:
         held = [
             each
             for each in of_service(service)
-            if each.place in (Place.SERVED, Place.CLUSTER) and each.part != SECURE_METRICS
+            if each.place in (RightScope.SERVED, RightScope.CLUSTER) and each.part != SECURE_METRICS
         ]
         granted = {_flat(rule) for rule in cluster[service]}
         declared = {(*rest, own.get(name, name)) for rule in rules(held) for *rest, name in _flat(rule)}
@@ -288,7 +288,7 @@ def test_the_image_builder_runs_jobs_in_its_namespace_alone() -> None:
         for o in helm.of_kind(objects, "ClusterRole", "Role")
         if o["metadata"]["name"].endswith("platform-image-builder")
     }
-    declared = [each for each in of_service("image-builder") if each.place is Place.BUILDS]
+    declared = [each for each in of_service("image-builder") if each.place is RightScope.BUILDS]
     assert granted["Role", "images"] == {each[:3] for rule in rules(declared) for each in _flat(rule)}
     assert not any(resource in ("jobs", "pods") for _, resource, _ in granted["ClusterRole", ""])
 

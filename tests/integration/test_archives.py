@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from dynamo_image_builder.archives import StoredArchives
 from dynamo_image_builder.builds import BentoTag
-from dynamo_image_builder.fetch import FetchError, Source, download, find
+from dynamo_image_builder.fetch import ArchiveSource, FetchError, download, find
 from dynamo_image_builder.job import source
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 
@@ -43,8 +43,10 @@ def store() -> Iterator[Store]:
         yield running
 
 
-def of(store: Store, *, registry: bool = False, version: str = "v1", password: str = "") -> Source:
-    return Source(store.registry if registry else store.url, "frontend", version, "robot" if password else "", password)
+def of(store: Store, *, registry: bool = False, version: str = "v1", password: str = "") -> ArchiveSource:
+    return ArchiveSource(
+        store.registry if registry else store.url, "frontend", version, "robot" if password else "", password
+    )
 
 
 @pytest.mark.parametrize("old", [False, True])

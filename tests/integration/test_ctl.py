@@ -87,11 +87,11 @@ async def test_get_and_events_show_a_graph(
     heard: list[str] = []
     async with harness.platform(settings):
         following = asyncio.create_task(
-            event_stream.listen(event_stream.Query(name="chat", follow=True), server, heard.append, as_json=True)
+            event_stream.listen(event_stream.EventQuery(name="chat", follow=True), server, heard.append, as_json=True)
         )
         watched: list[str] = []
         watching = asyncio.create_task(
-            get_objects.watch(get_objects.Query("dgd", namespace=namespace), source, watched.append)
+            get_objects.watch(get_objects.ObjectQuery("dgd", namespace=namespace), source, watched.append)
         )
         try:
             await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, harness.graph(namespace, "chat"))
@@ -101,20 +101,22 @@ async def test_get_and_events_show_a_graph(
                 while not any("successful" in line for line in watched):
                     await asyncio.sleep(0.05)
             lines: list[str] = []
-            await get_objects.show(get_objects.Query("all", namespace=namespace), source, lines.append)
+            await get_objects.show(get_objects.ObjectQuery("all", namespace=namespace), source, lines.append)
             assert lines[0].split() == ["NAME", "BACKEND", "STATE", "READY", "AGE", "MESSAGE"]
             assert lines[1].split()[:4] == ["chat", "vllm", "successful", "3/3"]
             assert len([line for line in lines if line.startswith("chat-")]) == 3
             out: list[str] = []
-            await get_objects.show(get_objects.Query("dgd", "chat", namespace, output="json"), source, out.append)
+            await get_objects.show(get_objects.ObjectQuery("dgd", "chat", namespace, output="json"), source, out.append)
             assert json.loads(out[0])["status"]["state"] == "successful"
             stored: list[str] = []
-            await event_stream.listen(event_stream.Query(namespace=namespace, types=("ready",)), server, stored.append)
+            await event_stream.listen(
+                event_stream.EventQuery(namespace=namespace, types=("ready",)), server, stored.append
+            )
             assert [f"{namespace}/chat" in line for line in stored] == [True]
-            await event_stream.listen(event_stream.Query(namespace="elsewhere"), server, stored.append)
+            await event_stream.listen(event_stream.EventQuery(namespace="elsewhere"), server, stored.append)
             assert len(stored) == 1
             with pytest.raises(CtlError, match="no dgd 'other'"):
-                await get_objects.show(get_objects.Query("dgd", "other", namespace), source, out.append)
+                await get_objects.show(get_objects.ObjectQuery("dgd", "other", namespace), source, out.append)
             await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "chat"))
             async with asyncio.timeout(WITHIN):
                 while not any("deleted" in line for line in watched):
@@ -131,7 +133,7 @@ async def test_get_and_events_show_a_graph(
 async def test_nothing_to_listen_to_is_said(nats_server: NatsServer) -> None:
     empty = event_stream.Where(NatsOptions(servers=(nats_server.url,)), "local")
     with pytest.raises(CtlError, match="the platform has never run there"):
-        await event_stream.listen(event_stream.Query(), empty, print)
+        await event_stream.listen(event_stream.EventQuery(), empty, print)
 
 
 async def test_the_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:

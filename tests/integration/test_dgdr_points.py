@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from dynamo_ctl import requests
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.get_objects import Cluster
+from dynamo_ctl.get_objects import ClusterOptions
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
@@ -21,8 +21,8 @@ async def request_of_two(kube: KubeClient, namespace: str) -> str:
 
 
 @pytest.fixture
-def cluster(control_plane: ControlPlane) -> Cluster:
-    return Cluster(control_plane.kubeconfig, None)
+def cluster(control_plane: ControlPlane) -> ClusterOptions:
+    return ClusterOptions(control_plane.kubeconfig, None)
 
 
 async def workers(kube: KubeClient, namespace: str) -> list[str]:
@@ -30,7 +30,7 @@ async def workers(kube: KubeClient, namespace: str) -> list[str]:
     return [each["name"] for each in found["spec"]["components"]]
 
 
-async def test_a_front_is_drawn(cluster: Cluster, namespace: str, request_of_two: str, tmp_path):
+async def test_a_front_is_drawn(cluster: ClusterOptions, namespace: str, request_of_two: str, tmp_path):
     lines: list[str] = []
     file = tmp_path / "front.png"
     requests.plot(await requests.read(cluster, request_of_two, namespace), lines.append, file=file, width=78)
@@ -39,7 +39,7 @@ async def test_a_front_is_drawn(cluster: Cluster, namespace: str, request_of_two
     assert file.read_bytes().startswith(b"\x89PNG")
 
 
-async def test_points_are_deployed(kube: KubeClient, cluster: Cluster, namespace: str, request_of_two: str):
+async def test_points_are_deployed(kube: KubeClient, cluster: ClusterOptions, namespace: str, request_of_two: str):
     lines: list[str] = []
     await requests.apply(cluster, request_of_two, namespace, None, lines.append, dry_run=True)
     assert "kind: DynamoGraphDeployment" in lines[0]
@@ -58,7 +58,9 @@ async def test_points_are_deployed(kube: KubeClient, cluster: Cluster, namespace
     assert await workers(kube, namespace) == ["one"]
 
 
-async def test_another_graph_is_left_alone(kube: KubeClient, cluster: Cluster, namespace: str, request_of_two: str):
+async def test_another_graph_is_left_alone(
+    kube: KubeClient, cluster: ClusterOptions, namespace: str, request_of_two: str
+):
     mine = graph("qwen-dgd", "mine")
     mine["metadata"]["namespace"] = namespace
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, mine)
@@ -67,7 +69,9 @@ async def test_another_graph_is_left_alone(kube: KubeClient, cluster: Cluster, n
     assert await workers(kube, namespace) == ["mine"]
 
 
-async def test_what_is_not_there_is_said(kube: KubeClient, cluster: Cluster, namespace: str, request_of_two: str):
+async def test_what_is_not_there_is_said(
+    kube: KubeClient, cluster: ClusterOptions, namespace: str, request_of_two: str
+):
     with pytest.raises(CtlError, match="--point 3: there are 2"):
         await requests.apply(cluster, request_of_two, namespace, 3, str, dry_run=False)
     with pytest.raises(CtlError, match="no DynamoGraphDeploymentRequest 'other'"):

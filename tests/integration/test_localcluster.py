@@ -19,8 +19,8 @@ from dynamo_ctl.localcluster import (
     ControlPlaneOptions,
     EtcdServer,
     LineProgress,
-    NatsOptions,
     NatsServer,
+    NatsServerOptions,
     Programs,
     ServerTls,
 )
@@ -238,14 +238,14 @@ async def test_etcd_keeps_data_until_wiped_also_with_passwords(programs: Program
 @pytest.mark.parametrize(
     ("options", "right", "wrong"),
     [
-        (NatsOptions(), {}, None),
-        (NatsOptions(user="u", password="p"), {"user": "u", "password": "p"}, {"user": "u", "password": "x"}),
-        (NatsOptions(token="t"), {"token": "t"}, {}),
+        (NatsServerOptions(), {}, None),
+        (NatsServerOptions(user="u", password="p"), {"user": "u", "password": "p"}, {"user": "u", "password": "x"}),
+        (NatsServerOptions(token="t"), {"token": "t"}, {}),
     ],
     ids=["open", "password", "token"],
 )
 async def test_nats(
-    programs: Programs, tmp_path: Path, options: NatsOptions, right: dict[str, Any], wrong: dict[str, Any] | None
+    programs: Programs, tmp_path: Path, options: NatsServerOptions, right: dict[str, Any], wrong: dict[str, Any] | None
 ) -> None:
     async with NatsServer(await programs.obtain("nats-server"), tmp_path, options) as server:
         connection = await nats.connect(server.url, **right)
@@ -270,7 +270,7 @@ async def test_nats(
 async def test_nats_with_client_certificates(programs: Programs, tmp_path: Path) -> None:
     ca = CertificateAuthority(tmp_path / "pki")
     client = ca.client("platform")
-    options = NatsOptions(tls=ServerTls(ca.certificate, ca.server("nats"), client))
+    options = NatsServerOptions(tls=ServerTls(ca.certificate, ca.server("nats"), client))
     async with NatsServer(await programs.obtain("nats-server"), tmp_path / "nats", options) as server:
         connection = await nats.connect(server.url, tls=client_tls(ca.certificate, client))
         assert connection.is_connected

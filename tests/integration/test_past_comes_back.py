@@ -11,7 +11,7 @@ import pytest
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.options import ControlPlaneOptions
 from dynamo_ctl.localcluster.programs import Programs
-from dynamo_ctl.localcluster.servers import NatsOptions, NatsServer, Server
+from dynamo_ctl.localcluster.servers import LocalServer, NatsServer, NatsServerOptions
 from dynamo_ctl.platform import install_definitions
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey, key_of
 from dynamo_shared.bus import NatsBus, state, streams, subjects
@@ -39,7 +39,9 @@ async def plane(programs: Programs) -> AsyncIterator[ControlPlane]:
 @pytest.fixture(scope="module")
 async def server(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[NatsServer]:
     """NATS with one user a service, as the platform has it."""
-    options = NatsOptions(authorization=authorization(CLUSTER, dict.fromkeys(USERS, "hush")), max_payload=MAX_PAYLOAD)
+    options = NatsServerOptions(
+        authorization=authorization(CLUSTER, dict.fromkeys(USERS, "hush")), max_payload=MAX_PAYLOAD
+    )
     program = await programs.obtain("nats-server")
     async with NatsServer(program, tmp_path_factory.mktemp("nats"), options) as running:
         yield running
@@ -82,14 +84,14 @@ def _versions(objects: list[dict[str, object]]) -> dict[str, str]:
     return {each["name"]: f"{each['uid']} {each['resourceVersion']}" for each in found}  # type: ignore[index]
 
 
-async def copied(server: Server, backup: Path) -> None:
+async def copied(server: LocalServer, backup: Path) -> None:
     """What a backup of a server is: its data, as it was."""
     await server.stop()
     shutil.copytree(server.data, backup)
     await server.start()
 
 
-async def restored(server: Server, backup: Path) -> None:
+async def restored(server: LocalServer, backup: Path) -> None:
     await server.wipe()
     shutil.copytree(backup, server.data)
     await server.start()

@@ -19,13 +19,13 @@ from dynamo_ctl.localcluster.programs import Programs
 from dynamo_ctl.localcluster.prometheus import PrometheusServer, ScrapeJob
 from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
 from dynamo_planner.core.observing import ForwardPass, Missing, Pool, Traffic
-from dynamo_planner.inputs import Unavailable
+from dynamo_planner.inputs import InputUnavailable
 from dynamo_planner.inputs.forward_passes import subject
 from dynamo_planner.inputs.prometheus import PrometheusClient, PrometheusOptions, TrafficReader
 from dynamo_planner.inputs.runtime_feed import RuntimeFeed, runtime_nats_options, watch_engines
 from dynamo_shared.api.contracts.planner import MetricsSource, Mode
 from dynamo_shared.bus.nats import NatsListener
-from dynamo_shared.bus.protocol import Health
+from dynamo_shared.bus.protocol import BusHealth
 from dynamo_shared.runtime.settings.planner import RuntimeNats
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
@@ -42,7 +42,7 @@ WINDOW = 8.0
 EVERY = 0.05
 #: Requests a second of the exporter below.
 RATE = 1 / EVERY
-Read = Callable[[], Awaitable[Traffic | Unavailable]]
+Read = Callable[[], Awaitable[Traffic | InputUnavailable]]
 
 
 class Exporter:
@@ -129,7 +129,7 @@ async def reading(server: PrometheusServer, namespace: str = NAMESPACE, model: s
             least_window=1.0,
         )
 
-        async def read() -> Traffic | Unavailable:
+        async def read() -> Traffic | InputUnavailable:
             return await reader.read(WINDOW)
 
         yield read
@@ -157,7 +157,7 @@ def is_traffic(told: object) -> bool:
 
 
 def is_missing(*why: Missing) -> Callable[[object], bool]:
-    return lambda told: isinstance(told, Unavailable) and told.why in why
+    return lambda told: isinstance(told, InputUnavailable) and told.why in why
 
 
 def is_true(told: object) -> bool:
@@ -231,7 +231,7 @@ async def test_other_graphs_and_other_models_are_not_ours(prometheus_program: Pa
             assert is_missing(Missing.NO_SERIES)(await theirs())
         async with reading(server, model="other") as other:
             told = await other()
-            assert isinstance(told, Unavailable)
+            assert isinstance(told, InputUnavailable)
             assert told.why is Missing.NO_SERIES
             assert "model_name" in told.message
 
@@ -260,7 +260,7 @@ async def test_engines_are_heard_again_after_nats_was_away_and_reported_nothing(
     async def heard(*workers: str) -> bool:
         await tell(nats_server, *workers)
         told = feed.read()
-        return not isinstance(told, Unavailable) and {each.worker_id for each in told} == set(workers)
+        return not isinstance(told, InputUnavailable) and {each.worker_id for each in told} == set(workers)
 
     async with listening(nats_server) as feed:
         assert is_missing(Missing.UNREACHABLE, Missing.NO_FORWARD_PASSES)(feed.read())
@@ -269,7 +269,7 @@ async def test_engines_are_heard_again_after_nats_was_away_and_reported_nothing(
         feed.passes._newest.clear()
 
         async def away() -> bool:
-            return feed._listener.health is not Health.CONNECTED
+            return feed._listener.health is not BusHealth.CONNECTED
 
         await eventually(away, "the loss is noticed")
         assert is_missing(Missing.UNREACHABLE)(feed.read())
@@ -363,9 +363,9 @@ async def test_the_real_runtime_is_understood(
             async def engines() -> bool:
                 await asked()
                 told = feed.read()
-                if not isinstance(told, Unavailable):
+                if not isinstance(told, InputUnavailable):
                     busy.extend(each for each in told if each.wall_time > 0)
-                return not isinstance(told, Unavailable) and {each.pool for each in told} == set(Pool)
+                return not isinstance(told, InputUnavailable) and {each.pool for each in told} == set(Pool)
 
             await eventually(engines, "both pools report what they do", 60)
 

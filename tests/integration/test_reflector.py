@@ -15,7 +15,7 @@ from dynamo_ctl.localcluster.options import ControlPlaneOptions
 from dynamo_ctl.localcluster.programs import Programs
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient, KubeError, Unavailable, discovery
-from dynamo_shared.kube.reflector import Absent, Change, Reflector, Synced
+from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
 
 from .etcd import compact
 
@@ -54,7 +54,7 @@ class Follower:
         self.health.append((ok, message))
         self._news.set()
 
-    def _take(self, item: Change | Synced) -> None:
+    def _take(self, item: ObjectChange | Synced) -> None:
         if isinstance(item, Synced):
             self.syncs += 1
             assert {key: obj["metadata"]["resourceVersion"] for key, obj in self.objects.items()} == {

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from dynamo_planner.profiling.results import (
-    Candidate,
+    DeploymentCandidate,
     ProfilingFailed,
     ProfilingRequest,
     ProfilingResult,
     Progress,
     Remark,
 )
-from dynamo_planner.requests.controller import Requests
+from dynamo_planner.requests.controller import RequestController
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -48,10 +48,10 @@ def request(namespace: str, name: str = "qwen", **spec: Any) -> KubeObject:
     }
 
 
-def candidate(asked: ProfilingRequest, name: str = "", *, meets_sla: bool = True) -> Candidate:
+def candidate(asked: ProfilingRequest, name: str = "", *, meets_sla: bool = True) -> DeploymentCandidate:
     name = name or f"{asked.name}-dgd"
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"planner-config-{asked.name}"}}
-    return Candidate(
+    return DeploymentCandidate(
         backend="vllm",
         serving="disagg",
         gpus=8,
@@ -102,7 +102,7 @@ class Planner:
         self.profiler, self.read = profiler, read
 
     async def run(self, context: ServiceContext) -> None:
-        await Requests(context, self.name, self.profiler, self.read).serve()
+        await RequestController(context, self.name, self.profiler, self.read).serve()
 
 
 @asynccontextmanager

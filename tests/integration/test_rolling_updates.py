@@ -19,7 +19,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
 )
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.reflector import Change, Reflector
+from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
 from .platform import IMAGE, eventually, frontend, graph, platform, settings, until_state, worker
 
@@ -51,7 +51,7 @@ class Watch:
         self.generations.clear()
         self._note()
 
-    def see(self, change: Change) -> None:
+    def see(self, change: ObjectChange) -> None:
         if change.kind == "DELETED":
             self.pods.pop(change.key, None)
         else:
@@ -86,7 +86,7 @@ async def watched(kube: KubeClient, namespace: str) -> AsyncIterator[Watch]:
     async def follow() -> None:
         async with aclosing(Reflector(kube, PODS, namespace=namespace).changes()) as changes:
             async for change in changes:
-                if isinstance(change, Change):
+                if isinstance(change, ObjectChange):
                     watch.see(change)
 
     task = asyncio.create_task(follow())

@@ -13,11 +13,11 @@ from dynamo_ctl.errors import CtlError
 from dynamo_ctl.event_stream import Where
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
-from dynamo_ctl.scale_command import Request, scale
+from dynamo_ctl.scale_command import ScaleOptions, scale
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_scaler.app import ScalerService
 from dynamo_scaler.budgets.pools import pools_of
-from dynamo_scaler.commands.records import Record
+from dynamo_scaler.commands.records import ScalingRecord
 from dynamo_scaler.commands.writer import StaleError, Write, Writer
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_SCALED, SCALING_INTENTS, SCALING_POLICY
@@ -425,7 +425,7 @@ async def test_a_write_that_another_overtook_is_stale(kube: KubeClient, namespac
     cache.put(DYNAMO_GRAPH_DEPLOYMENTS, before)
     (decode,) = [pool for pool in pools_of(before, []) if pool.type == "decode"]
     writer = Writer(kube.acting_as("dynamo-scaler"), cache)
-    write = Write(decode, 3, Record(at=1.0, before=1, replicas=3, command="one"))
+    write = Write(decode, 3, ScalingRecord(at=1.0, before=1, replicas=3, command="one"))
     # Its first annotation, and one of somebody else's before it.
     await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"metadata": {"annotations": {"theirs": "kept"}}})
     with pytest.raises(StaleError):
@@ -455,8 +455,8 @@ async def test_dynamoctl_scale_prints_the_answer(
     async with platform(settings(control_plane.kubeconfig, nats_server.url), everything()):
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=True))
         await until_state(kube, ObjectKey(namespace, "llama"), "successful")
-        await scale(Request(namespace, "llama", [("decode", 2)]), where, printed.append)
+        await scale(ScaleOptions(namespace, "llama", [("decode", 2)]), where, printed.append)
         with pytest.raises(CtlError, match="refused: BelowMinimum: Prefill stays at 1"):
-            await scale(Request(namespace, "llama", [("Prefill", 0)]), where, printed.append)
+            await scale(ScaleOptions(namespace, "llama", [("Prefill", 0)]), where, printed.append)
         await until_pods(kube, namespace, "llama", Decode=2, Prefill=1)
     assert printed == ["Applied: Decode 1 -> 2"]

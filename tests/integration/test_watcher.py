@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from dynamo_ctl.localcluster import Programs
 from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.servers import NatsOptions, NatsServer
+from dynamo_ctl.localcluster.servers import NatsServer, NatsServerOptions
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     EVENTS,
@@ -224,7 +224,7 @@ async def test_the_api_server_restarts(
 async def test_the_owner_of_an_object_that_no_message_holds_reads_so(
     control_plane: ControlPlane, kube: KubeClient, namespace: str, programs: Programs, tmp_path: Path
 ) -> None:
-    options = NatsOptions(max_payload=64 << 10)
+    options = NatsServerOptions(max_payload=64 << 10)
     async with (
         NatsServer(await programs.obtain("nats-server"), tmp_path / "small", options) as nats,
         platform(settings(control_plane.kubeconfig, nats.url), [WatcherService()]),

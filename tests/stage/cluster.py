@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from dynamo_ctl import credentials
-from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, EtcdServer, NatsOptions, NatsServer, Programs
+from dynamo_ctl.localcluster import (
+    ControlPlane,
+    ControlPlaneOptions,
+    EtcdServer,
+    NatsServer,
+    NatsServerOptions,
+    Programs,
+)
 from dynamo_ctl.platform import install_definitions
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import NAMESPACES
@@ -97,9 +104,9 @@ async def stage(options: StageOptions) -> AsyncIterator[Stage]:
         yield up
 
 
-def _nats_options(passwords: dict[str, str]) -> NatsOptions:
+def _nats_options(passwords: dict[str, str]) -> NatsServerOptions:
     users = {user: passwords[user] for user in permissions.USERS}
-    return NatsOptions(authorization=server_config.authorization(CLUSTER, users), max_payload=MAX_PAYLOAD)
+    return NatsServerOptions(authorization=server_config.authorization(CLUSTER, users), max_payload=MAX_PAYLOAD)
 
 
 def _identity(folder: Path, name: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from . import base, engine, sbom
 from .commands import ImageError
-from .engine import Build, Engine
+from .engine import ContainerEngine, ImageBuild
 
 ROOT = Path(__file__).parents[2]
 OUTPUT = Path(".dynamo/images")
@@ -53,7 +53,7 @@ def main() -> int:
     return 0
 
 
-def _build(builder: Engine, options: argparse.Namespace, found: str) -> tuple[Path, str]:
+def _build(builder: ContainerEngine, options: argparse.Namespace, found: str) -> tuple[Path, str]:
     begun = time.monotonic()
     name = f"{IMAGES[options.parts]}:{options.tag}"
     print(f"building {name} for {options.platform} with {builder.program} ...", flush=True)
@@ -68,7 +68,7 @@ def _build(builder: Engine, options: argparse.Namespace, found: str) -> tuple[Pa
             "REVISION": _git("rev-parse", "HEAD") or "unknown",
             "SOURCE_DATE_EPOCH": str(epoch),
         }
-        builder.build(Build(name, options.platform, epoch, arguments, _secrets(Path(folder))), ROOT)
+        builder.build(ImageBuild(name, options.platform, epoch, arguments, _secrets(Path(folder))), ROOT)
     builder.export(name, archive)
     print(f"built in {time.monotonic() - begun:.0f} s", flush=True)
     return archive, _digest(archive)

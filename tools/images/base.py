@@ -16,7 +16,7 @@ from dynamo_ctl.localcluster.cache import default_cache_root
 from . import archive
 from .archive import Image
 from .commands import ImageError, run, succeeds
-from .engine import Engine, install
+from .engine import ContainerEngine, install
 
 SUITE = "trixie"
 PYTHON_VERSION = "3.13"
@@ -38,7 +38,7 @@ def stand_in_name(base: str) -> str:
     return "localhost/" + base.partition("@")[0].rpartition("/")[2]
 
 
-def obtain(engine: Engine, base: str, platform: str) -> str:
+def obtain(engine: ContainerEngine, base: str, platform: str) -> str:
     """The name of the base to build on. Raises ImageError where it can neither be pulled nor bootstrapped."""
     if engine.has(base):
         return base

@@ -22,7 +22,7 @@ PULLS_WITHIN = 600.0
 
 
 @dataclass(frozen=True)
-class Build:
+class ImageBuild:
     """One image: its name, the platform it is for, and what the Dockerfile is given."""
 
     name: str
@@ -33,7 +33,7 @@ class Build:
 
 
 @dataclass(frozen=True)
-class Engine:
+class ContainerEngine:
     """buildah, podman or docker, by the name of its program."""
 
     program: str
@@ -53,7 +53,7 @@ class Engine:
         else:
             run([self.program, "load", "--quiet", "--input", str(archive)], PULLS_WITHIN)
 
-    def build(self, build: Build, context: Path) -> None:
+    def build(self, build: ImageBuild, context: Path) -> None:
         """The image, in the local storage."""
         command = [self.program, "build", "--tag", build.name, "--platform", build.platform]
         if self.program != "docker":
@@ -90,20 +90,20 @@ class Engine:
         return ("--type", "image") if self._buildah else ()
 
 
-def find() -> Engine:
+def find() -> ContainerEngine:
     """The first engine that works here; installs buildah where that is possible. Raises ImageError."""
     named = os.environ.get("ENGINE", "")
     if named:
         if named not in _CHECKS or not succeeds(_CHECKS[named]):
             raise ImageError(f"ENGINE={named} does not answer; allowed: {', '.join(_CHECKS)}")
-        return Engine(named)
+        return ContainerEngine(named)
     for program, check in _CHECKS.items():
         if succeeds(check):
-            return Engine(program)
+            return ContainerEngine(program)
     if os.geteuid() == 0 and shutil.which("apt-get"):
         print("no container engine is here: installing Debian's buildah", flush=True)
         install("buildah")
-        return Engine("buildah")
+        return ContainerEngine("buildah")
     raise ImageError("no container engine answers: install buildah, podman or docker, or run this as root on Debian")
 
 

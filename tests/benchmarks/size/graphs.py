@@ -12,7 +12,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.reflector import Change, Reflector
+from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
 from tests.benchmarks.graphs import COMPONENTS, IMAGE
 from tests.benchmarks.platform import percentile
@@ -53,7 +53,7 @@ class Deployments:
     async def follow(self, kube: KubeClient) -> None:
         """All Deployments of the cluster, until cancelled."""
         async for change in Reflector(kube, DEPLOYMENTS).changes():
-            if isinstance(change, Change) and change.kind != "DELETED":
+            if isinstance(change, ObjectChange) and change.kind != "DELETED":
                 await self._take(change.obj)
 
     async def _take(self, found: KubeObject) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pytest
 from dynamo_ctl.localcluster import NatsServer, Programs
-from dynamo_shared.bus import Bus, Health
+from dynamo_shared.bus import Bus, BusHealth
 from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.bus.nats import NatsBus
 
@@ -48,7 +48,7 @@ class MemoryRig:
         return self.memory
 
     async def until_degraded(self) -> None:
-        assert self.bus.health is Health.DEGRADED
+        assert self.bus.health is BusHealth.DEGRADED
 
     async def close(self) -> None:
         await self.memory.close()
@@ -77,8 +77,8 @@ class NatsRig:
 
     async def until_degraded(self) -> None:
         degraded = asyncio.Event()
-        self.bus.on_health(lambda health: degraded.set() if health is Health.DEGRADED else None)
-        if self.bus.health is Health.CONNECTED:
+        self.bus.on_health(lambda health: degraded.set() if health is BusHealth.DEGRADED else None)
+        if self.bus.health is BusHealth.CONNECTED:
             await asyncio.wait_for(degraded.wait(), 10)
 
     async def close(self) -> None:

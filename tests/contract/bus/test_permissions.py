@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nats
 import pytest
-from dynamo_ctl.localcluster import NatsOptions, NatsServer, Programs
+from dynamo_ctl.localcluster import NatsServer, NatsServerOptions, Programs
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.bus import EventPublisher, NatsBus, ObjectCache, StateReader, cloudevents, server_config, subjects
 from dynamo_shared.bus.commands import CommandConsumer, CommandSender
@@ -29,7 +29,7 @@ TOKEN = "c%2E1"
 @pytest.fixture(scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[NatsServer]:
     passwords = {user: f"pw-{user}" for user in USERS}
-    options = NatsOptions(authorization=server_config.authorization(CLUSTER, passwords))
+    options = NatsServerOptions(authorization=server_config.authorization(CLUSTER, passwords))
     program = await Programs().obtain("nats-server")
     async with NatsServer(program, tmp_path_factory.mktemp("nats"), options) as running:
         async with connected(running, "watcher") as bus:
@@ -226,7 +226,7 @@ async def test_a_refused_publish_says_so_at_once(server: NatsServer) -> None:
 
 
 async def test_who_may_not_create_a_stream_waits_for_the_watcher(tmp_path: Path) -> None:
-    options = NatsOptions(authorization=server_config.authorization(CLUSTER, {"scaler": "pw-scaler"}))
+    options = NatsServerOptions(authorization=server_config.authorization(CLUSTER, {"scaler": "pw-scaler"}))
     program = await Programs().obtain("nats-server")
     async with NatsServer(program, tmp_path, options) as server, connected(server, "scaler") as bus:
         for _ in range(2):

@@ -15,7 +15,7 @@ from dynamo_shared.bus.errors import (
     StreamNotFoundError,
     WrongSequenceError,
 )
-from dynamo_shared.bus.protocol import Health
+from dynamo_shared.bus.protocol import BusHealth
 from dynamo_shared.bus.streams import COMMANDS, EVENTS, STATE, Discard, StreamSpec
 
 A = "dynamo.state.v1.c.pods.ns.a"
@@ -141,9 +141,9 @@ async def test_reading_and_removing_by_sequence(bus: Bus) -> None:
 
 
 async def test_health_follows_the_server(rig: Any) -> None:
-    seen: list[Health] = []
+    seen: list[BusHealth] = []
     rig.bus.on_health(seen.append)
-    assert rig.bus.health is Health.CONNECTED
+    assert rig.bus.health is BusHealth.CONNECTED
     assert rig.bus.trouble == ""
     await rig.stop()
     await rig.until_degraded()
@@ -151,8 +151,8 @@ async def test_health_follows_the_server(rig: Any) -> None:
     with pytest.raises(BusUnavailableError):
         await rig.bus.publish(A, b"")
     await rig.start()
-    assert rig.bus.health is Health.CONNECTED
-    assert seen == [Health.DEGRADED, Health.CONNECTED]
+    assert rig.bus.health is BusHealth.CONNECTED
+    assert seen == [BusHealth.DEGRADED, BusHealth.CONNECTED]
 
 
 async def test_data_outlives_a_restart(rig: Any) -> None:
@@ -191,5 +191,5 @@ async def test_what_no_server_takes_is_refused_before_it_costs_the_connection(bu
         await bus.publish(A, b"x" * (1 << 20), headers={"more": "x"})
     with pytest.raises(MessageTooLargeError):
         await bus.publish(f"dynamo.state.v1.c.pods.ns.{'n' * 4096}", b"")
-    assert bus.health is Health.CONNECTED
+    assert bus.health is BusHealth.CONNECTED
     await bus.publish(A, b"1")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_shared.bus import Bus
-from dynamo_shared.bus.protocol import CaughtUp, Item, Message, Restarted, Start, Subscription
+from dynamo_shared.bus.protocol import CaughtUp, Item, Message, Start, Subscription, SubscriptionRestarted
 from dynamo_shared.bus.streams import EVENTS, STATE
 
 PODS = "dynamo.state.v1.c.pods.>"
@@ -34,7 +34,7 @@ async def one(subscription: Subscription) -> Item:
 def show(item: Item) -> str:
     if isinstance(item, Message):
         return item.payload.decode()
-    if isinstance(item, Restarted):
+    if isinstance(item, SubscriptionRestarted):
         return "restarted" if item.complete else "restarted from the beginning"
     return "caught up"
 

@@ -10,22 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl.localcluster import CertificateAuthority, NatsOptions, NatsServer, Programs, ServerTls
-from dynamo_shared.bus import Health, NatsBus, streams
+from dynamo_ctl.localcluster import CertificateAuthority, NatsServer, NatsServerOptions, Programs, ServerTls
+from dynamo_shared.bus import BusHealth, NatsBus, streams
 
 SUBJECT = "dynamo.evt.v1.c.ns.kind.name.ready"
 
 
 @asynccontextmanager
 async def server(folder: Path, **options: Any) -> AsyncIterator[NatsServer]:
-    async with NatsServer(await Programs().obtain("nats-server"), folder / "nats", NatsOptions(**options)) as running:
+    async with NatsServer(
+        await Programs().obtain("nats-server"), folder / "nats", NatsServerOptions(**options)
+    ) as running:
         yield running
 
 
 async def works(url: str, **settings: Any) -> bool:
     bus = await NatsBus.connect(servers=(url,), wait=3.0, **settings)
     try:
-        if bus.health is not Health.CONNECTED:
+        if bus.health is not BusHealth.CONNECTED:
             assert bus.trouble
             assert "hush" not in bus.trouble
             return False
@@ -68,9 +70,9 @@ async def test_the_right_password_after_a_wrong_one_needs_no_restart(tmp_path: P
     """A refusal must not end the trying: the server's configuration may be what was wrong."""
     async with server(tmp_path, user="dynamo", password="hush") as nats:
         bus = await NatsBus.connect(servers=(nats.url,), wait=1.0, user="dynamo", password="later")
-        assert bus.health is Health.DEGRADED
+        assert bus.health is BusHealth.DEGRADED
         await nats.stop()
-        nats.options = NatsOptions(port=nats.port, user="dynamo", password="later")
+        nats.options = NatsServerOptions(port=nats.port, user="dynamo", password="later")
         await nats.start()
         await bus.wait_connected()
         await bus.close()
@@ -82,7 +84,7 @@ async def test_one_of_several_servers_is_enough(tmp_path: Path, first: bool) -> 
         dead = "nats://127.0.0.1:1"
         servers = (dead, nats.url) if first else (nats.url, dead)
         bus = await NatsBus.connect(servers=servers)
-        assert bus.health is Health.CONNECTED
+        assert bus.health is BusHealth.CONNECTED
         await bus.close()
 
 
@@ -103,7 +105,7 @@ async def test_no_password_leaves_where_tls_was_asked_for_and_the_server_offers_
     async with fake:
         port = fake.sockets[0].getsockname()[1]
         bus = await NatsBus.connect(servers=(f"tls://127.0.0.1:{port}",), wait=0.5, user="dynamo", password="hush")
-        assert bus.health is Health.DEGRADED
+        assert bus.health is BusHealth.DEGRADED
         async with asyncio.timeout(30):
             while "TLS" not in bus.trouble:
                 await asyncio.sleep(0.01)

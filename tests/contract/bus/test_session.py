@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dynamo_ctl.localcluster import NatsServer, Programs
 from dynamo_shared.bus.nats.options import NatsOptions
-from dynamo_shared.bus.nats.session import Session
+from dynamo_shared.bus.nats.session import NatsSession
 
 
 async def test_a_connection_lost_with_bytes_to_write_ends_the_session(
@@ -20,7 +20,7 @@ async def test_a_connection_lost_with_bytes_to_write_ends_the_session(
         raise ConnectionResetError("Connection lost")
 
     async with NatsServer(await Programs().obtain("nats-server"), tmp_path / "nats") as server:
-        session = await Session.open(NatsOptions(servers=(server.url,)), server.url)
+        session = await NatsSession.open(NatsOptions(servers=(server.url,)), server.url)
         client = session.client
         subscription = await client.subscribe("any")
         waits = subscription._wait_for_msgs_task or asyncio.ensure_future(subscription.next_msg(timeout=None))

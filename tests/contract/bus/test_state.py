@@ -233,7 +233,7 @@ FORGED = "dynamo.state.v1.c.deployments%2Eapps"
 
 
 async def forge(bus: Bus, name: str, found: dict[str, Any], payload: bytes | None = None) -> None:
-    headers = state.object_headers(found, state.Change.MODIFIED)
+    headers = state.object_headers(found, state.ChangeType.MODIFIED)
     await bus.publish(
         f"{FORGED}.{name}", payload if payload is not None else state.encode_object(found), headers=headers
     )
@@ -320,7 +320,7 @@ async def test_a_large_object_is_compressed_and_one_that_unpacks_to_too_much_is_
         assert message is not None
         assert message.headers["content-encoding"] == "zlib"
         assert len(message.payload) < 100_000
-        headers = state.object_headers(obj("b", 5), state.Change.ADDED) | {"content-encoding": "zlib"}
+        headers = state.object_headers(obj("b", 5), state.ChangeType.ADDED) | {"content-encoding": "zlib"}
         await bus.publish(f"{FORGED}.ns.b", zlib.compress(b" " * (64 << 20)), headers=headers)
         await until(lambda: said)
         assert "larger than" in said[-1]

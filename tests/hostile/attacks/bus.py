@@ -255,7 +255,7 @@ def _forged(name: str, does: str, forgery: Forgery, **more: Any) -> None:
 
 
 def _headers(found: KubeObject, **changed: str) -> dict[str, str]:
-    return {**state.object_headers(found, state.Change.MODIFIED), **changed}
+    return {**state.object_headers(found, state.ChangeType.MODIFIED), **changed}
 
 
 def _changed(found: KubeObject, **metadata: Any) -> KubeObject:

@@ -10,7 +10,7 @@ import pytest
 from dynamo_admission.address import address_of, namespace_of
 from dynamo_admission.facts import domains, first_world, read
 from dynamo_shared.kube import Forbidden
-from dynamo_shared.kube.objects import ObjectList
+from dynamo_shared.kube.objects import KubeObjectList
 from dynamo_shared.runtime import InvalidSettings, load_settings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -33,12 +33,12 @@ class Cluster:
         groups = [{"name": name, "versions": [{"version": version}]} for name, version in self._groups.items()]
         return msgspec.json.encode({"groups": groups})
 
-    async def list(self, resource: Any, namespace: str = "", **_: Any) -> ObjectList:
+    async def list(self, resource: Any, namespace: str = "", **_: Any) -> KubeObjectList:
         self.asked.append(resource.plural)
         found = self._lists.get(resource.plural, [])
         if isinstance(found, Exception):
             raise found
-        return ObjectList(found, "1")
+        return KubeObjectList(found, "1")
 
 
 def lease(namespace: str, **spec: Any) -> dict[str, Any]:

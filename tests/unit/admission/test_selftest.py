@@ -14,7 +14,7 @@ from dynamo_admission.metrics import AdmissionMetrics
 from dynamo_admission.registration import Address
 from dynamo_admission.review import World
 from dynamo_admission.selftest import Listener, SelfTestFailed, self_test
-from dynamo_admission.server import Server, State, listening
+from dynamo_admission.server import ReviewServer, ServerState, listening
 from dynamo_ctl.localcluster.certs import CertificateAuthority
 from prometheus_client import CollectorRegistry
 
@@ -36,8 +36,8 @@ async def served(
     pair = authority.server(name, (name,))
     tls.load_cert_chain(pair.certificate, pair.key)
 
-    state = State(World(), NO_TYPES)
-    real = Server(state, AdmissionMetrics(CollectorRegistry()), max_in_flight=4).app()
+    state = ServerState(World(), NO_TYPES)
+    real = ReviewServer(state, AdmissionMetrics(CollectorRegistry()), max_in_flight=4).app()
     async with listening(app or real, "127.0.0.1", 0, tls) as port:
         yield Listener(port, HOOKS)
 

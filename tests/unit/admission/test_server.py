@@ -16,7 +16,7 @@ from dynamo_admission import server
 from dynamo_admission.metrics import AdmissionMetrics
 from dynamo_admission.review import World
 from dynamo_admission.review import review as judged
-from dynamo_admission.server import Server, State
+from dynamo_admission.server import ReviewServer, ServerState
 from dynamo_admission.wire import AdmissionRequest
 from prometheus_client import CollectorRegistry
 
@@ -30,10 +30,10 @@ class Served:
 
     def __init__(self, *, max_in_flight: int = 8) -> None:
         self.registry = CollectorRegistry()
-        self.state = State(World(platform_version="1.2.0"), NO_TYPES)
+        self.state = ServerState(World(platform_version="1.2.0"), NO_TYPES)
         self.looking = asyncio.Event()
         self.look_on = asyncio.Event()
-        self.app = Server(
+        self.app = ReviewServer(
             self.state, AdmissionMetrics(self.registry), max_in_flight=max_in_flight, find_adapters=self._find_adapters
         ).app()
 

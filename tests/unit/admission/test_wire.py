@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from dynamo_admission.wire import (
     BadReview,
-    Status,
+    ReviewStatus,
     admission_answer,
     conversion_answer,
     conversion_failure,
@@ -73,7 +73,7 @@ def test_yes_with_a_patch_and_warnings():
 
 
 def test_no_has_a_status():
-    refusal = Status("Failure", "spec.a: is wrong", "Invalid", 422)
+    refusal = ReviewStatus("Failure", "spec.a: is wrong", "Invalid", 422)
     assert json.loads(admission_answer("u", refusal))["response"] == {
         "uid": "u",
         "allowed": False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dynamo_shared.api.gpu_budget import Fit, Pair, band_tolerance, bounds, clamp_pair, clamp_single, tolerance
+from dynamo_shared.api.gpu_budget import BudgetFit, Pair, band_tolerance, bounds, clamp_pair, clamp_single, tolerance
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,10 +59,10 @@ def test_the_tolerance_is_the_largest_known_replica_and_counts_between_two_bound
 
 
 def test_bounds() -> None:
-    assert bounds(2, 4, 8, 2) is Fit.WITHIN
-    assert bounds(9, 4, 8, 2) is Fit.ABOVE_CEILING
-    assert bounds(1, 4, 8, 2) is Fit.BELOW_FLOOR
-    assert bounds(10**6, -1, -1, 0) is Fit.WITHIN
+    assert bounds(2, 4, 8, 2) is BudgetFit.WITHIN
+    assert bounds(9, 4, 8, 2) is BudgetFit.ABOVE_CEILING
+    assert bounds(1, 4, 8, 2) is BudgetFit.BELOW_FLOOR
+    assert bounds(10**6, -1, -1, 0) is BudgetFit.WITHIN
 
 
 REPLICAS = st.integers(0, 200)

@@ -19,7 +19,7 @@ METADATA = {
     "creationTimestamp": "2026-01-01T00:00:00Z",
 }
 POD: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": METADATA, "spec": {}}
-HEADERS = state.object_headers(POD, state.Change.ADDED)
+HEADERS = state.object_headers(POD, state.ChangeType.ADDED)
 
 
 def pod(**metadata: Any) -> bytes:

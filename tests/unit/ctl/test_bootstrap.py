@@ -8,15 +8,15 @@ from collections.abc import Mapping
 
 import pytest
 from dynamo_admission.tls import pki
-from dynamo_ctl.bootstrap.plan import Step, manifest, plan
-from dynamo_ctl.bootstrap.specification import Certificate, Credentials, User, load
+from dynamo_ctl.bootstrap.plan import SecretStep, manifest, plan
+from dynamo_ctl.bootstrap.specification import Certificate, NamespaceCredentials, User, load
 from dynamo_ctl.errors import CtlError
 from dynamo_shared.api.objects import KubeObject
 
 NOW = 1_800_000_000.0
 DAY = 86400.0
 NAMES = ("platform-etcd-0.platform-etcd-members.dynamo-system.svc", "127.0.0.1")
-WANTED = Credentials(
+WANTED = NamespaceCredentials(
     labels={"app.kubernetes.io/instance": "platform"},
     authorities=("etcd-authority",),
     certificates=(
@@ -31,7 +31,7 @@ ALL = {"session", "etcd-authority", "etcd-server", "watcher-etcd", "watcher-nats
 
 
 def run(
-    wanted: Credentials, found: Mapping[str, KubeObject], now: float = NOW
+    wanted: NamespaceCredentials, found: Mapping[str, KubeObject], now: float = NOW
 ) -> tuple[dict[str, KubeObject], set[str]]:
     """What is there afterwards, and the names of what was written."""
     numbers = itertools.count(int(now))
@@ -114,7 +114,7 @@ def test_secrets_of_the_user_are_never_rotated() -> None:
 
 def test_no_secret_is_shown_by_a_step_that_keeps() -> None:
     found, _ = run(WANTED, {})
-    kept: list[Step] = list(plan(WANTED, found, NOW, lambda: "unused", lambda: b""))
+    kept: list[SecretStep] = list(plan(WANTED, found, NOW, lambda: "unused", lambda: b""))
     assert [step.content for step in kept] == [None] * len(ALL)
 
 

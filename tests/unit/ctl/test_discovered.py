@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from dynamo_ctl.discovered import Query, lines
+from dynamo_ctl.discovered import DiscoveredQuery, lines
 from dynamo_ctl.errors import CtlError
 from dynamo_shared.api.resources import key_of
 from dynamo_shared.bus import MemoryBus, state, streams, subjects
 from dynamo_shared.bus.discovered import MODELS, WORKERS, ModelCard, ServedModelData, WorkerData, as_object
-from dynamo_shared.bus.state import Change
+from dynamo_shared.bus.state import ChangeType
 
 CARD = ModelCard(name="org/m", worker_type="decode", kv_cache_block_size=16, total_kv_blocks=512)
 DECODE = WorkerData(
@@ -29,7 +29,7 @@ async def bus(*there: WorkerData | ServedModelData, marked: bool = True) -> Memo
         obj = as_object(data, uid=data.name, resource_version="1", created="2026-03-01T12:00:00Z")
         resource = WORKERS if isinstance(data, WorkerData) else MODELS
         subject = subjects.state_subject("local", resource.id, key_of(obj))
-        await made.publish(subject, state.encode_object(obj), headers=state.object_headers(obj, Change.ADDED))
+        await made.publish(subject, state.encode_object(obj), headers=state.object_headers(obj, ChangeType.ADDED))
     for resource in (WORKERS, MODELS) if marked else ():
         marker = state.SyncedMarker(resource=resource.id, resource_version="1", count=0, time="")
         await made.publish(subjects.synced_subject("local", resource.id), state.encode_marker(marker))
@@ -37,7 +37,7 @@ async def bus(*there: WorkerData | ServedModelData, marked: bool = True) -> Memo
 
 
 async def test_workers() -> None:
-    header, *rows = await lines(Query("workers"), await bus(DECODE, ROUTER), "local")
+    header, *rows = await lines(DiscoveredQuery("workers"), await bus(DECODE, ROUTER), "local")
     assert header.split() == ["NAMESPACE", "NAME", "ROLE", "GRAPH", "POD", "SOURCE", "KV", "TOKENS", "AGE", "MODELS"]
     cells = [row.split() for row in rows]
     assert [row[:7] for row in cells] == [
@@ -48,21 +48,24 @@ async def test_workers() -> None:
 
 
 async def test_models() -> None:
-    _, row = await lines(Query("models"), await bus(MODEL), "local")
+    _, row = await lines(DiscoveredQuery("models"), await bus(MODEL), "local")
     assert row.split()[:6] == ["team", "org/m", "no", "prefill", "1", "decode"]
 
 
 async def test_only_those_of_a_namespace_or_graph_and_for_programs() -> None:
     made = await bus(DECODE, ROUTER)
-    for query in (Query("workers", "team", output="json"), Query("workers", graph="g", output="json")):
+    for query in (
+        DiscoveredQuery("workers", "team", output="json"),
+        DiscoveredQuery("workers", graph="g", output="json"),
+    ):
         (text,) = await lines(query, made, "local")
         assert [item["spec"]["instanceId"] for item in json.loads(text)["items"]] == [""]
         assert [item["metadata"]["name"] for item in json.loads(text)["items"]] == ["d/backend/2a"]
-    assert await lines(Query("workers", "elsewhere"), made, "local") == ["no workers"]
+    assert await lines(DiscoveredQuery("workers", "elsewhere"), made, "local") == ["no workers"]
 
 
 async def test_what_no_one_publishes_is_said_so() -> None:
     with pytest.raises(CtlError, match="does model-discovery run"):
-        await lines(Query("workers"), await bus(marked=False), "local")
+        await lines(DiscoveredQuery("workers"), await bus(marked=False), "local")
     with pytest.raises(CtlError, match="never run"):
-        await lines(Query("workers"), MemoryBus(), "local")
+        await lines(DiscoveredQuery("workers"), MemoryBus(), "local")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from dynamo_ctl import event_stream, running
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.event_stream import Query, duration, filters, server
+from dynamo_ctl.event_stream import EventQuery, duration, filters, server
 from dynamo_shared.bus.protocol import Message
 
 SUBJECT = "dynamo.evt.v1.local.team.dynamographdeployment.chat.ready"
@@ -25,23 +25,29 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        (Query(), ["dynamo.evt.v1.local.*.*.*.*"]),
-        (Query(namespace="team", kind="dgd", name="a.b"), ["dynamo.evt.v1.local.team.dynamographdeployment.a%2Eb.*"]),
-        (Query(types=("ready", "failed")), ["dynamo.evt.v1.local.*.*.*.failed", "dynamo.evt.v1.local.*.*.*.ready"]),
+        (EventQuery(), ["dynamo.evt.v1.local.*.*.*.*"]),
         (
-            Query(types=("com.nvidia.dynamo.deployment.ready.v1",)),
+            EventQuery(namespace="team", kind="dgd", name="a.b"),
+            ["dynamo.evt.v1.local.team.dynamographdeployment.a%2Eb.*"],
+        ),
+        (
+            EventQuery(types=("ready", "failed")),
+            ["dynamo.evt.v1.local.*.*.*.failed", "dynamo.evt.v1.local.*.*.*.ready"],
+        ),
+        (
+            EventQuery(types=("com.nvidia.dynamo.deployment.ready.v1",)),
             ["dynamo.evt.v1.local.*.dynamographdeployment.*.ready"],
         ),
-        (Query(kind="platform", types=("resync",)), ["dynamo.evt.v1.local.*.platform.*.resync"]),
+        (EventQuery(kind="platform", types=("resync",)), ["dynamo.evt.v1.local.*.platform.*.resync"]),
     ],
 )
-def test_filters_become_subjects(query: Query, expected: list[str]) -> None:
+def test_filters_become_subjects(query: EventQuery, expected: list[str]) -> None:
     assert filters(query, "local") == expected
 
 
 def test_an_unknown_type_names_the_known_ones() -> None:
     with pytest.raises(CtlError, match=r"there are .*ready") as caught:
-        filters(Query(types=("raedy",)), "local")
+        filters(EventQuery(types=("raedy",)), "local")
     assert caught.value.code == ExitCode.USAGE
 
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from dynamo_ctl import scale_command
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.scale_command import Request
+from dynamo_ctl.scale_command import ScaleOptions
 from dynamo_shared.bus import EventPublisher, MemoryBus, ScaleData, cloudevents, streams
 from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError, Handler
 
@@ -29,7 +29,9 @@ async def platform(handler: Handler) -> AsyncIterator[MemoryBus]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-QUERY = Request("ns", "llama", [("Decode", 3)], dry_run=True, reason="to see", generation=7, request="mine", timeout=10)
+QUERY = ScaleOptions(
+    "ns", "llama", [("Decode", 3)], dry_run=True, reason="to see", generation=7, request="mine", timeout=10
+)
 
 
 async def test_what_is_asked_for_and_what_is_answered() -> None:
@@ -71,7 +73,7 @@ async def test_without_a_platform_or_an_answer_it_says_so() -> None:
     bus = MemoryBus()
     await bus.declare(streams.STATE, streams.COMMANDS, streams.EVENTS)
     with pytest.raises(CtlError, match="ask again with --request mine") as caught:
-        await scale_command.ask(bus, "c", Request("ns", "llama", [("Decode", 3)], request="mine", timeout=0.05))
+        await scale_command.ask(bus, "c", ScaleOptions("ns", "llama", [("Decode", 3)], request="mine", timeout=0.05))
     assert caught.value.code is ExitCode.UNREACHABLE
 
 

@@ -98,8 +98,8 @@ def test_selectors_that_cannot_be_read_are_refused(text: str) -> None:
         selector(text)
 
 
-def node(name: str, free: int, total: int = 8, **more: Any) -> fit.Node:
-    return fit.Node(name=name, product="H100", total=total, free=free, labels=more.pop("labels", {}), **more)
+def node(name: str, free: int, total: int = 8, **more: Any) -> fit.NodeRoom:
+    return fit.NodeRoom(name=name, product="H100", total=total, free=free, labels=more.pop("labels", {}), **more)
 
 
 TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
@@ -109,19 +109,19 @@ TOLERATION = {"key": "gpu", "operator": "Equal", "value": "yes"}
 @pytest.mark.parametrize(
     ("nodes", "demand", "fits"),
     [
-        ([node("a", 8)], fit.Demand("w", 2, 4), True),
-        ([node("a", 6), node("b", 2)], fit.Demand("w", 2, 4), False),
-        ([node("a", 4), node("b", 4)], fit.Demand("w", 2, 4), True),
-        ([node("a", 8)], fit.Demand("w", 1, 16), False),
-        ([node("a", 8, taints=(TAINT,))], fit.Demand("w", 1, 1), False),
-        ([node("a", 8, taints=(TAINT,))], fit.Demand("w", 1, 1, tolerations=(TOLERATION,)), True),
-        ([node("a", 8, schedulable=False)], fit.Demand("w", 1, 1), False),
-        ([node("a", 8, labels={"x": "y"})], fit.Demand("w", 1, 1, {"x": "z"}), False),
-        ([], fit.Demand("w", 1, 1), False),
-        ([], fit.Demand("w", 0, 1), True),
+        ([node("a", 8)], fit.GpuDemand("w", 2, 4), True),
+        ([node("a", 6), node("b", 2)], fit.GpuDemand("w", 2, 4), False),
+        ([node("a", 4), node("b", 4)], fit.GpuDemand("w", 2, 4), True),
+        ([node("a", 8)], fit.GpuDemand("w", 1, 16), False),
+        ([node("a", 8, taints=(TAINT,))], fit.GpuDemand("w", 1, 1), False),
+        ([node("a", 8, taints=(TAINT,))], fit.GpuDemand("w", 1, 1, tolerations=(TOLERATION,)), True),
+        ([node("a", 8, schedulable=False)], fit.GpuDemand("w", 1, 1), False),
+        ([node("a", 8, labels={"x": "y"})], fit.GpuDemand("w", 1, 1, {"x": "z"}), False),
+        ([], fit.GpuDemand("w", 1, 1), False),
+        ([], fit.GpuDemand("w", 0, 1), True),
     ],
 )
-def test_gpus_are_there_by_node_taint_and_label(nodes: list[fit.Node], demand: fit.Demand, fits: bool) -> None:
+def test_gpus_are_there_by_node_taint_and_label(nodes: list[fit.NodeRoom], demand: fit.GpuDemand, fits: bool) -> None:
     found = fit.fit([demand], nodes, exact=True)
     assert found["fits"] is fits
     assert fits or found["missing"][0]["why"]

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 
 import pytest
-from dynamo_dynadmin.state.entries import Entry
+from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Reader, Resync, changes
 from dynamo_shared.api.resources import DYNAMO_MODELS, ObjectKey
 from dynamo_shared.bus.versions import Version
@@ -19,8 +19,8 @@ def reader() -> Reader:
     return Reader(DYNAMO_MODELS, "n", deque(), asyncio.Event())
 
 
-def entry(number: int) -> Entry:
-    return Entry(ObjectKey("n", "m"), number, Version("u", number, ""), b"{}")
+def entry(number: int) -> StoredObject:
+    return StoredObject(ObjectKey("n", "m"), number, Version("u", number, ""), b"{}")
 
 
 async def test_changes_of_one_moment_come_together_and_silence_is_an_empty_list() -> None:

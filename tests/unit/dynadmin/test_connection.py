@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, cast
 
 import pytest
-from dynamo_dynadmin.http.connection import Connection
-from dynamo_dynadmin.http.server import Server
+from dynamo_dynadmin.http.connection import HttpConnection
+from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.metrics import DynadminMetrics
 from dynamo_shared.runtime.endpoints import serving
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
@@ -40,8 +40,10 @@ SECRET = "s3cret" * 2000
 async def test_a_request_that_cannot_be_read(sent: str, detail: str) -> None:
     registry = CollectorRegistry()
     absent = cast("Any", None)
-    server = Server([], absent, tokens=absent, sessions=absent, metrics=DynadminMetrics(registry), settings=Dynadmin())
-    async with serving(server.app(), "127.0.0.1", 0, None, partial(Connection, server.unreadable)) as port:
+    server = HttpServer(
+        [], absent, tokens=absent, sessions=absent, metrics=DynadminMetrics(registry), settings=Dynadmin()
+    )
+    async with serving(server.app(), "127.0.0.1", 0, None, partial(HttpConnection, server.unreadable)) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(sent.encode())
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")

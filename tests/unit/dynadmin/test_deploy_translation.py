@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_dynadmin.deploy import InvalidIntent, Platform, Translation, read_intent, translate
+from dynamo_dynadmin.deploy import InvalidIntent, PlatformDefaults, Translation, read_intent, translate
 from dynamo_dynadmin.deploy.draft import parts_of
 from dynamo_shared.api.errors import FieldError
 
-PLATFORM = Platform()
+PLATFORM = PlatformDefaults()
 GRAPH: dict[str, Any] = {
     "mode": "graph",
     "name": "qwen",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_dynadmin.api.replay_models import PlannerChanges
-from dynamo_dynadmin.api.traffic import MOST_REQUESTS, Step, bounded, observed
+from dynamo_dynadmin.api.traffic import MOST_REQUESTS, TrafficStep, bounded, observed
 from dynamo_shared.api.contracts.planner import PlannerConfig
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -19,8 +19,8 @@ def decision(minute: float, rate: float | None, **more: Any) -> dict[str, Any]:
     return {"time": at.isoformat(), "current": {"decode": 2}, **more, "inputs": {**inputs, **more.get("inputs", {})}}
 
 
-def step(rate: float, seconds: float) -> Step:
-    return Step(rate=rate, seconds=seconds, isl=2000, osl=200)
+def step(rate: float, seconds: float) -> TrafficStep:
+    return TrafficStep(rate=rate, seconds=seconds, isl=2000, osl=200)
 
 
 def test_what_a_decision_observed_holds_until_the_next_one() -> None:

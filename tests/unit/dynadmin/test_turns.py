@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from dynamo_dynadmin.api.turns import Turns
+from dynamo_dynadmin.api.turns import SimulationSlots
 from dynamo_dynadmin.http.problems import ProblemError
 
 
 class Work:
-    def __init__(self, turns: Turns, user: str) -> None:
+    def __init__(self, turns: SimulationSlots, user: str) -> None:
         self.started = asyncio.Event()
         self.end = asyncio.Event()
         self.task = asyncio.create_task(self._run(turns, user))
 
-    async def _run(self, turns: Turns, user: str) -> None:
+    async def _run(self, turns: SimulationSlots, user: str) -> None:
         async with turns.taken(user):
             self.started.set()
             await self.end.wait()
@@ -27,7 +27,7 @@ async def settle() -> None:
 
 
 async def test_who_asks_for_many_waits_for_itself_alone() -> None:
-    turns = Turns(2, 10)
+    turns = SimulationSlots(2, 10)
     many = [Work(turns, "ann") for _ in range(4)]
     other = Work(turns, "bob")
     await settle()
@@ -44,7 +44,7 @@ async def test_who_asks_for_many_waits_for_itself_alone() -> None:
 
 
 async def test_more_than_a_queue_holds_are_asked_to_come_again() -> None:
-    turns = Turns(1, 1)
+    turns = SimulationSlots(1, 1)
     working = Work(turns, "ann")
     await settle()
     waiting = Work(turns, "bob")

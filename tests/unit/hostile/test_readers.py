@@ -79,7 +79,7 @@ def _pull_secret(content: str) -> Any:
 def _legacy(text: str) -> Any:
     part = component("Worker")
     part["podTemplate"]["spec"]["containers"][0]["env"] = [{"name": env.DYN_DEPLOYMENT_CONFIG, "value": text}]
-    place = legacy_config.Place("tenant-graph", "http://graph-main.tenant.svc:8000")
+    place = legacy_config.ConfiguredComponent("tenant-graph", "http://graph-main.tenant.svc:8000")
     return legacy_config.apply_legacy_config(graph("tenant", "graph", part)["spec"], place)
 
 

@@ -42,7 +42,7 @@ SUBJECT = subjects.state_subject(CLUSTER, DEPLOYMENTS.id, BAD)
 
 
 def headers(found: KubeObject, **changed: str) -> dict[str, str]:
-    return {**state.object_headers(found, state.Change.MODIFIED), **changed}
+    return {**state.object_headers(found, state.ChangeType.MODIFIED), **changed}
 
 
 def forged() -> Iterator[tuple[str, list[Sent]]]:

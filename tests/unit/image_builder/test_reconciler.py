@@ -9,14 +9,14 @@ from dynamo_image_builder import reconciler
 from dynamo_image_builder.builds import BentoTag
 from dynamo_image_builder.events import BuildReporter
 from dynamo_image_builder.fetch import Archive, FetchError
-from dynamo_image_builder.reconciler import RequestReconciler
-from dynamo_image_builder.status import State
+from dynamo_image_builder.reconciler import NimRequestReconciler
+from dynamo_image_builder.status import BuildProgress
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, ObjectKey, Resource
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import AlreadyExists, Forbidden, KubeError, NotFound
-from dynamo_shared.kube.objects import ObjectList
+from dynamo_shared.kube.objects import KubeObjectList
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 
@@ -53,10 +53,10 @@ class Kube:
             raise NotFound(404, "NotFound", key.name)
         return self.jobs[key.name]
 
-    async def list(self, resource: Resource, namespace: str, *, label_selector: str) -> ObjectList:
+    async def list(self, resource: Resource, namespace: str, *, label_selector: str) -> KubeObjectList:
         assert namespace == "dynamo-builds"
         assert label_selector == f"batch.kubernetes.io/job-name={build().job}"
-        return ObjectList(self.pods, "1")
+        return KubeObjectList(self.pods, "1")
 
     async def merge_patch(self, resource: Resource, key: ObjectKey, patch: KubeObject) -> KubeObject:
         self.jobs[key.name]["metadata"]["annotations"] |= patch["metadata"]["annotations"]
@@ -103,7 +103,7 @@ class Reporter(BuildReporter):
     def __init__(self) -> None:
         self.said: list[tuple[str, str]] = []
 
-    def changed(self, request: KubeObject, status: KubeObject, state: State) -> None:
+    def changed(self, request: KubeObject, status: KubeObject, state: BuildProgress) -> None:
         self.said.append((request["metadata"]["name"], state.reason))
 
 
@@ -115,7 +115,7 @@ class Stage:
         reconciler.index(self.cache)
         for each in requests:
             self.cache.put(DYNAMO_NIM_REQUESTS, each)
-        self.reconciler = RequestReconciler(
+        self.reconciler = NimRequestReconciler(
             kube,  # type: ignore[arg-type]
             self.cache,
             self.store,
@@ -306,8 +306,8 @@ async def test_another_tag_is_another_build() -> None:
     assert "imageRef" not in stage.status()
 
 
-async def no_pods(*_: object, **__: object) -> ObjectList:
-    return ObjectList([], "1")
+async def no_pods(*_: object, **__: object) -> KubeObjectList:
+    return KubeObjectList([], "1")
 
 
 async def test_a_request_that_is_being_deleted_builds_nothing() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from dynamo_shared.kube import event_series
-from dynamo_shared.kube.event_series import Admission, Identity, clipped
+from dynamo_shared.kube.event_series import EventCorrelator, SeriesKey, clipped
 from dynamo_shared.kube.events import CAPACITY, EventRecorder
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,11 +131,11 @@ async def test_an_object_gets_a_few_a_minute_and_warnings_have_their_own_share(
 @given(st.lists(st.tuples(st.floats(0, 30), st.integers(0, 5)), max_size=200))
 def test_never_more_than_a_few_in_any_minute(steps: list[tuple[float, int]]) -> None:
     clock = Clock()
-    admission = Admission(clock, suffixes())
+    admission = EventCorrelator(clock, suffixes())
     admitted: list[float] = []
     for pause, message in steps:
         clock.now += pause
-        series = admission.admit(OBJECT, Identity("u1", "Normal", "R", "A", str(message)))
+        series = admission.admit(OBJECT, SeriesKey("u1", "Normal", "R", "A", str(message)))
         if series is not None:
             series.written_at = clock.now
             admitted.append(clock.now)
@@ -238,8 +238,8 @@ def test_clipped_fits_and_is_a_beginning(text: str) -> None:
 
 
 def test_memory_is_bounded(clock: Clock) -> None:
-    admission = Admission(clock, suffixes())
+    admission = EventCorrelator(clock, suffixes())
     for number in range(event_series.REMEMBERED + 100):
-        admission.admit(OBJECT, Identity(str(number), "Normal", "R", "A", "m"))
+        admission.admit(OBJECT, SeriesKey(str(number), "Normal", "R", "A", "m"))
     assert len(admission._series._entries) == event_series.REMEMBERED
     assert len(admission._buckets._entries) == event_series.REMEMBERED

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.kube.errors import Unavailable
-from dynamo_shared.kube.reflector import Absent, Change, Reflector, Synced
+from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
 from dynamo_shared.kube.watch_wire import MAX_LINE_BYTES, Lines
 
 
@@ -61,8 +61,8 @@ class Followed:
         """The next items, in short: `ADDED a@3`, `SYNCED 5`."""
         return [short(item) for item in await self.items(count)]
 
-    async def items(self, count: int) -> list[Change | Synced | Absent]:
-        found: list[Change | Synced | Absent] = []
+    async def items(self, count: int) -> list[ObjectChange | Synced | Absent]:
+        found: list[ObjectChange | Synced | Absent] = []
         async with asyncio.timeout(10), aclosing(self.reflector.changes()) as changes:
             async for item in changes:
                 found.append(item)
@@ -71,7 +71,7 @@ class Followed:
         return found
 
 
-def short(item: Change | Synced | Absent) -> str:
+def short(item: ObjectChange | Synced | Absent) -> str:
     if isinstance(item, Absent):
         return "ABSENT"
     if isinstance(item, Synced):
@@ -93,12 +93,12 @@ async def test_list_then_watch(server: Any, steps: Any) -> None:
         *("MODIFIED a@6", "DELETED b@7", "ADDED c@8"),
     ]
     first, *_, last = items
-    assert isinstance(first, Change)
-    assert isinstance(last, Change)
+    assert isinstance(first, ObjectChange)
+    assert isinstance(last, ObjectChange)
     assert (first.listed, last.listed) == (True, False)
     assert first.key == ObjectKey("ns", "a")
     assert (first.obj["apiVersion"], first.obj["kind"]) == ("v1", "Pod")
-    assert all("managedFields" not in item.obj["metadata"] for item in items if isinstance(item, Change))
+    assert all("managedFields" not in item.obj["metadata"] for item in items if isinstance(item, ObjectChange))
     assert last.received_at > first.received_at > 0
     watch = server.seen[1].query
     assert server.seen[0].query == {"labelSelector": "x=y", "limit": "500"}
@@ -181,8 +181,8 @@ async def test_410_lists_again_and_reports_only_what_differs(server: Any, steps:
         "SYNCED 20",
     ]
     remade, vanished = items[6], items[9]
-    assert isinstance(remade, Change)
-    assert isinstance(vanished, Change)
+    assert isinstance(remade, ObjectChange)
+    assert isinstance(vanished, ObjectChange)
     assert remade.obj["metadata"]["uid"] == "uid-remade"
     assert vanished.listed
     assert vanished.obj == {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_shared.leases.candidate import LONGEST_DURATION, Candidate, Record
+from dynamo_shared.leases.candidate import LONGEST_DURATION, LeaseCandidate, LeaseRecord
 from dynamo_shared.leases.term import FastestClock
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,22 +18,28 @@ def lease(holder: Any = "other", duration: Any = 15, renewed: Any = "2026-01-01T
 
 
 def test_what_no_one_holds_is_taken_at_once() -> None:
-    for found in (None, Record.of(lease("")), Record.of({}), Record.of({"spec": None}), Record.of(lease("me"))):
-        assert Candidate("me", TTL).may_take(found, 0.0)
+    for found in (
+        None,
+        LeaseRecord.of(lease("")),
+        LeaseRecord.of({}),
+        LeaseRecord.of({"spec": None}),
+        LeaseRecord.of(lease("me")),
+    ):
+        assert LeaseCandidate("me", TTL).may_take(found, 0.0)
 
 
 def test_a_holder_that_is_silent_for_its_duration_is_gone() -> None:
-    candidate, found = Candidate("me", TTL), Record.of(lease())
+    candidate, found = LeaseCandidate("me", TTL), LeaseRecord.of(lease())
     assert [candidate.may_take(found, at) for at in (100.0, 114.9, 115.0)] == [False, False, True]
     assert candidate.holder == "other"
 
 
 def test_a_renewal_is_one_whatever_time_it_names() -> None:
-    candidate = Candidate("me", TTL)
-    assert not candidate.may_take(Record.of(lease(renewed="2026-01-01T00:00:00.000000Z")), 100.0)
-    assert not candidate.may_take(Record.of(lease(renewed="1970-01-01T00:00:00.000000Z")), 114.0)
-    assert not candidate.may_take(Record.of(lease(renewed="1970-01-01T00:00:00.000000Z")), 128.9)
-    assert candidate.may_take(Record.of(lease(renewed="1970-01-01T00:00:00.000000Z")), 129.0)
+    candidate = LeaseCandidate("me", TTL)
+    assert not candidate.may_take(LeaseRecord.of(lease(renewed="2026-01-01T00:00:00.000000Z")), 100.0)
+    assert not candidate.may_take(LeaseRecord.of(lease(renewed="1970-01-01T00:00:00.000000Z")), 114.0)
+    assert not candidate.may_take(LeaseRecord.of(lease(renewed="1970-01-01T00:00:00.000000Z")), 128.9)
+    assert candidate.may_take(LeaseRecord.of(lease(renewed="1970-01-01T00:00:00.000000Z")), 129.0)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +47,7 @@ def test_a_renewal_is_one_whatever_time_it_names() -> None:
     [(1, TTL), (0, TTL), (-(2**31), TTL), (20, 20.0), (2**31 - 1, LONGEST_DURATION), ("15", TTL), (True, TTL)],
 )
 def test_durations_are_clamped(duration: Any, waits: float) -> None:
-    candidate, found = Candidate("me", TTL), Record.of(lease(duration=duration))
+    candidate, found = LeaseCandidate("me", TTL), LeaseRecord.of(lease(duration=duration))
     assert not candidate.may_take(found, 0.0)
     assert not candidate.may_take(found, waits - 0.01)
     assert candidate.may_take(found, waits)
@@ -49,7 +55,7 @@ def test_durations_are_clamped(duration: Any, waits: float) -> None:
 
 @pytest.mark.parametrize("renewed", ["9999-12-31T23:59:59.000000Z", "", None, 5, {"a": []}, "x" * 10**6])
 def test_no_time_of_renewal_keeps_a_lease_for_long(renewed: Any) -> None:
-    candidate, found = Candidate("me", TTL), Record.of(lease(renewed=renewed))
+    candidate, found = LeaseCandidate("me", TTL), LeaseRecord.of(lease(renewed=renewed))
     assert not candidate.may_take(found, 0.0)
     assert candidate.may_take(found, TTL)
 
@@ -63,8 +69,8 @@ def test_no_time_of_renewal_keeps_a_lease_for_long(renewed: Any) -> None:
     )
 )
 def test_anything_can_be_read(found: Any) -> None:
-    record = Record.of(found if isinstance(found, dict) else {"spec": found})
-    candidate = Candidate("me", TTL)
+    record = LeaseRecord.of(found if isinstance(found, dict) else {"spec": found})
+    candidate = LeaseCandidate("me", TTL)
     candidate.may_take(record, 0.0)
     assert candidate.may_take(record, LONGEST_DURATION)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_shared.leases.claims import Claim, Claims, Decision
+from dynamo_shared.leases.claims import Claim, ClaimDecision, Claims
 from dynamo_shared.leases.rendezvous import best_member
 
 LEASE, OTHER = 7, 8
@@ -19,7 +19,7 @@ def alone() -> Claims:
     return claims
 
 
-def nothing(decision: Decision) -> bool:
+def nothing(decision: ClaimDecision) -> bool:
     return not any((decision.gained, decision.lost, decision.claim, decision.drain, decision.release))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_model_discovery.models.status import (
-    Readiness,
+    ModelReadiness,
     adapter_verdict,
     base_verdict,
     status_of,
@@ -26,7 +26,7 @@ def worker_set(ready: int, *absent: tuple[str, str]) -> WorkerSet:
 
 def test_base_models_are_served_where_their_workers_are_ready():
     verdict = base_verdict(worker_set(2), "base")
-    assert verdict == Readiness(True, "EndpointsDiscovered", "2 workers serve 'base'")
+    assert verdict == ModelReadiness(True, "EndpointsDiscovered", "2 workers serve 'base'")
     assert base_verdict(worker_set(1), "base").message == "1 worker serves 'base'"
 
 
@@ -42,7 +42,7 @@ def test_base_models_are_served_where_their_workers_are_ready():
 )
 def test_no_one_serves(there: WorkerSet, message: str):
     for verdict in (base_verdict(there, "base"), adapter_verdict(there, "base", (), {})):
-        assert verdict == Readiness(False, "NoEndpoints", message)
+        assert verdict == ModelReadiness(False, "NoEndpoints", message)
 
 
 def test_adapters_are_served_where_all_workers_have_them():

@@ -6,8 +6,8 @@ import itertools
 import random
 
 import msgspec
-from dynamo_model_discovery.workers.assembly import FILE, KUBERNETES, Observation, SourcedRecord, assemble
-from dynamo_model_discovery.workers.places import Place, by_address, host_of, place_of
+from dynamo_model_discovery.workers.assembly import FILE, KUBERNETES, SourcedRecord, WorkerObservation, assemble
+from dynamo_model_discovery.workers.places import WorkerLocation, by_address, host_of, place_of
 from dynamo_model_discovery.workers.records import parse
 from dynamo_model_discovery.workers.retention import Unobserved, settle
 from dynamo_shared.api.resources import ObjectKey
@@ -79,7 +79,9 @@ def test_the_same_id_in_two_namespaces_is_two_workers():
     """Ids in Kubernetes are hashes of pods' names."""
     record = parse(*instance(7))
     assert record is not None
-    observed = assemble([SourcedRecord(KUBERNETES, record, Place(each, "decode-0")) for each in ("a", "b")], {})
+    observed = assemble(
+        [SourcedRecord(KUBERNETES, record, WorkerLocation(each, "decode-0")) for each in ("a", "b")], {}
+    )
     assert set(observed.workers) == {ObjectKey("a", "dyn/backend/7"), ObjectKey("b", "dyn/backend/7")}
 
 
@@ -102,7 +104,7 @@ def test_cards_that_are_as_large_as_they_may_be_leave_room_in_the_message():
 def test_what_cannot_be_seen_stays_as_it_was():
     etcd, file = worker("d/c/1"), msgspec.structs.replace(worker("d/c/2"), source=FILE)
     published = keyed([etcd, file])
-    nothing = Observation({})
+    nothing = WorkerObservation({})
     assert settle(published, nothing, Unobserved()) == {}
     assert settle(published, nothing, Unobserved(sources=frozenset({"etcd"}))) == keyed([etcd])
 
@@ -110,8 +112,8 @@ def test_what_cannot_be_seen_stays_as_it_was():
 def test_a_ready_pod_whose_data_is_null_for_a_moment_stays():
     one = msgspec.structs.replace(worker("d/c/1"), source=KUBERNETES, pod="p")
     published = keyed([one])
-    assert settle(published, Observation({}), Unobserved(pods=frozenset({("team", "p")}))) == published
-    assert settle(published, Observation({}), Unobserved(pods=frozenset({("other", "p")}))) == {}
+    assert settle(published, WorkerObservation({}), Unobserved(pods=frozenset({("team", "p")}))) == published
+    assert settle(published, WorkerObservation({}), Unobserved(pods=frozenset({("other", "p")}))) == {}
 
 
 def test_a_damaged_record_changes_nothing_that_is_known_and_hides_nothing_that_is_not():

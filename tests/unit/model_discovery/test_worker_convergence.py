@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynamo_model_discovery.workers.assembly import assemble
-from dynamo_model_discovery.workers.differences import Step, View, changes
+from dynamo_model_discovery.workers.differences import DiscoveryView, StateChange, changes
 from dynamo_model_discovery.workers.retention import Unobserved, settle
 from dynamo_model_discovery.workers.served_models import served
 from dynamo_model_discovery.workers.sources.base import RecordTable
@@ -37,7 +37,7 @@ class Subscriber:
         self.workers: dict[ObjectKey, Any] = {}
         self.models: set[ObjectKey] = set()
 
-    def take(self, step: Step) -> None:
+    def take(self, step: StateChange) -> None:
         if step.resource == WORKERS:
             assert (step.key in self.workers) == (step.event != "joined"), "joins once, leaves once"
             if step.event == "left":
@@ -57,7 +57,7 @@ class Discovery:
         self.etcd: dict[str, bytes] = {}
         self.heard: dict[str, bytes] = {}
         self.table = RecordTable("etcd")
-        self.view, self.stamp, self.subscriber = View(), Stamp(), Subscriber()
+        self.view, self.stamp, self.subscriber = DiscoveryView(), Stamp(), Subscriber()
 
     def hear(self, changed: Mapping[str, bytes | None]) -> None:
         for key, value in changed.items():
@@ -127,7 +127,7 @@ def test_a_restart_reports_nothing(news):
 
 
 def test_one_who_comes_again_is_another_one():
-    view, stamp, key = View(), Stamp(), ObjectKey("team", "d/c/1")
+    view, stamp, key = DiscoveryView(), Stamp(), ObjectKey("team", "d/c/1")
     uids = []
     for _ in range(2):
         (step,) = changes(view, {key: worker("d/c/1")}, stamp)
@@ -140,7 +140,7 @@ def test_one_who_comes_again_is_another_one():
 
 
 def test_a_change_keeps_the_uid_and_raises_the_version():
-    view, stamp, key = View(), Stamp(), ObjectKey("team", "d/c/1")
+    view, stamp, key = DiscoveryView(), Stamp(), ObjectKey("team", "d/c/1")
     (joined,) = changes(view, {key: worker("d/c/1")}, stamp)
     view.apply(joined)
     (changed,) = changes(view, {key: worker("d/c/1", role="decode")}, stamp)

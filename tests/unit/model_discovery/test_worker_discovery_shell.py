@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 from dynamo_model_discovery.workers import discovery
-from dynamo_model_discovery.workers.discovery import NAME, WorkerDiscovery
+from dynamo_model_discovery.workers.discovery import NAME, WorkerDiscoveryService
 from dynamo_model_discovery.workers.sources.kubernetes import READS
 from dynamo_shared.api.resources import DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES, PODS, ObjectKey, Resource
 from dynamo_shared.bus import MemoryBus, StateReader, streams, subjects
@@ -72,14 +72,14 @@ class Cluster:
             # Nobody touches them here.
             os.utime(path, (2**33, 2**33))
 
-    def service(self, leader: Leader | None = None, *, files: bool = True) -> tuple[WorkerDiscovery, Health]:
+    def service(self, leader: Leader | None = None, *, files: bool = True) -> tuple[WorkerDiscoveryService, Health]:
         variables = {"DYNAMO_PLATFORM__MODEL_DISCOVERY__WORKERS__FILE_DIRECTORY": str(self.directory)} if files else {}
         health, leadership = Health(), leader or Leader()
         context = ServiceContext(
             settings=load_settings(None, variables), kube=None, bus=self.bus, health=health, metrics=Metrics(),  # type: ignore[arg-type]
             ownership=lambda _: AllKeys(), leadership=lambda _: leadership,
         )  # fmt: skip
-        return WorkerDiscovery(context), health
+        return WorkerDiscoveryService(context), health
 
     @asynccontextmanager
     async def serving(self, leader: Leader | None = None, *, files: bool = True) -> AsyncIterator[Health]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_model_discovery.workers import metadata
-from dynamo_model_discovery.workers.places import Place
+from dynamo_model_discovery.workers.places import WorkerLocation
 from dynamo_model_discovery.workers.records import CardRecord, EndpointRecord
 from dynamo_shared.api.resources import ObjectKey
 
@@ -75,7 +75,7 @@ def test_a_pod_counts_while_a_slice_that_discovery_sees_has_it_ready():
     assert not metadata.ready_pods([slice_of("a", enabled="")])
 
 
-def where(obj: dict[str, Any], pods: list[dict[str, Any]], *ready: str) -> Place | None:
+def where(obj: dict[str, Any], pods: list[dict[str, Any]], *ready: str) -> WorkerLocation | None:
     known = {ObjectKey("team", each["metadata"]["name"]): each for each in pods}
     return metadata.place(obj, known.get, {("team", each) for each in ready})
 
@@ -83,10 +83,10 @@ def where(obj: dict[str, Any], pods: list[dict[str, Any]], *ready: str) -> Place
 def test_an_object_is_where_its_pod_is():
     obj = registered("decode-0", {}, owner="decode-0")
     found = where(obj, [pod("decode-0", dynamo_graph_deployment_name="g", dynamo_component="Decode")], "decode-0")
-    assert found == Place("team", "decode-0", "uid-decode-0", "", "g", "Decode")
+    assert found == WorkerLocation("team", "decode-0", "uid-decode-0", "", "g", "Decode")
     # The pod may come later than its object.
-    assert where(obj, [], "decode-0") == Place("team", "decode-0")
-    assert where(registered("decode-0", {}), [], "decode-0") == Place("team", "decode-0")
+    assert where(obj, [], "decode-0") == WorkerLocation("team", "decode-0")
+    assert where(registered("decode-0", {}), [], "decode-0") == WorkerLocation("team", "decode-0")
     assert where(obj, [pod("decode-0")]) is None
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dynamo_model_discovery.workers.assembly import ETCD, assemble
-from dynamo_model_discovery.workers.places import Place
+from dynamo_model_discovery.workers.places import WorkerLocation
 from dynamo_model_discovery.workers.sources.base import RecordTable
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.discovered import ModelCard, WorkerData
@@ -23,7 +23,7 @@ def recorded(name: str) -> dict[str, bytes]:
     return {key: json.dumps(value).encode() for key, value in records.items()}
 
 
-def workers(records: Mapping[str, bytes], places: Mapping[str, Place] | None = None, source: str = ETCD):
+def workers(records: Mapping[str, bytes], places: Mapping[str, WorkerLocation] | None = None, source: str = ETCD):
     """What records in one source mean."""
     table = RecordTable(source)
     table.take(records)

@@ -11,7 +11,7 @@ from dynamo_pod_builder import checkpoints, children, pods, surroundings
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.pod_events import PodEvents
-from dynamo_pod_builder.reconcilers.component import ComponentReconciler, Observed, planned
+from dynamo_pod_builder.reconcilers.component import ComponentInputs, ComponentReconciler, planned
 from dynamo_pod_builder.render import CheckpointDefaults
 from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS
 from dynamo_shared.aio import Offload
@@ -50,7 +50,7 @@ def dcd(*, alone: bool = False, **fields: Any) -> KubeObject:
     ],
 )
 def test_what_it_becomes(of, replicas, kinds, number):
-    plan = planned(Observed(of, CONFIG, replicas=replicas))
+    plan = planned(ComponentInputs(of, CONFIG, replicas=replicas))
     assert [each["kind"] for each in plan.children] == kinds
     assert plan.children[0]["spec"]["replicas"] == number
     assert plan.failure is None
@@ -65,7 +65,7 @@ def test_what_it_becomes(of, replicas, kinds, number):
     ],
 )
 def test_which_checkpoint_is_taken_of_it(of, config, checkpoints):
-    assert len(planned(Observed(of, config)).checkpoints) == checkpoints
+    assert len(planned(ComponentInputs(of, config)).checkpoints) == checkpoints
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_which_checkpoint_is_taken_of_it(of, config, checkpoints):
 )
 def test_what_cannot_be_rendered_is_a_failure(spec, reason):
     of = dcd()
-    plan = planned(Observed({**of, "spec": {**of["spec"], **spec}}, CONFIG))
+    plan = planned(ComponentInputs({**of, "spec": {**of["spec"], **spec}}, CONFIG))
     assert plan.failure is not None
     assert (plan.failure.reason, plan.children) == (reason, ())
 
@@ -142,7 +142,7 @@ NAME = objects.name(ONE)
 
 
 def workload() -> KubeObject:
-    (found,) = (each for each in planned(Observed(ONE, CONFIG)).children if each["kind"] == "Deployment")
+    (found,) = (each for each in planned(ComponentInputs(ONE, CONFIG)).children if each["kind"] == "Deployment")
     serving = deployment(NAME)
     return {**serving, "metadata": {**serving["metadata"], **stored(found)["metadata"]}}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dynamo_pod_builder.rollout import Replicas, Step, margins, replace_all, step
+from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, step
 from dynamo_shared.api.registry.annotations import DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,8 +84,8 @@ def test_recreate_never_runs_two_generations_side_by_side():
     def old(wanted, left):
         return Replicas("old", wanted, left, left, left=left)
 
-    assert replace_all(2, Replicas("new", 0, 0, 0), [old(2, 2)]) == Step(0, {"old": 0}, False)
-    assert replace_all(2, Replicas("new", 0, 0, 0), [old(0, 1)]) == Step(0, {"old": 0}, False)
-    assert replace_all(2, Replicas("new", 0, 0, 0), [old(0, 0)]) == Step(2, {"old": 0}, False)
-    assert replace_all(2, Replicas("new", 2, 2, 2), [old(0, 0)]) == Step(2, {"old": 0}, True)
-    assert replace_all(0, Replicas("new", 0, 0, 0), [old(0, 0)]) == Step(0, {"old": 0}, True)
+    assert replace_all(2, Replicas("new", 0, 0, 0), [old(2, 2)]) == RolloutStep(0, {"old": 0}, False)
+    assert replace_all(2, Replicas("new", 0, 0, 0), [old(0, 1)]) == RolloutStep(0, {"old": 0}, False)
+    assert replace_all(2, Replicas("new", 0, 0, 0), [old(0, 0)]) == RolloutStep(2, {"old": 0}, False)
+    assert replace_all(2, Replicas("new", 2, 2, 2), [old(0, 0)]) == RolloutStep(2, {"old": 0}, True)
+    assert replace_all(0, Replicas("new", 0, 0, 0), [old(0, 0)]) == RolloutStep(0, {"old": 0}, True)

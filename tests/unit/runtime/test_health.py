@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import aiohttp
-from dynamo_shared.runtime import Health, State
+from dynamo_shared.runtime import Health, HealthState
 from dynamo_shared.runtime.endpoints import health_app, metrics_app, serving
 from dynamo_shared.runtime.metrics import Metrics
 
@@ -14,9 +14,9 @@ def test_a_degraded_part_still_works_and_a_failed_one_does_not():
     health = Health()
     health.expect("a")
     assert not health.ready
-    health.set("a", State.DEGRADED, "on old data")
+    health.set("a", HealthState.DEGRADED, "on old data")
     assert health.ready
-    health.set("b", State.FAILED, "no")
+    health.set("b", HealthState.FAILED, "no")
     assert not health.ready
     health.ok("b")
     assert health.report() == {
@@ -27,14 +27,14 @@ def test_a_degraded_part_still_works_and_a_failed_one_does_not():
 
 def test_one_part_is_asked_for_alone():
     health = Health()
-    health.set("etcd", State.FAILED, "away")
+    health.set("etcd", HealthState.FAILED, "away")
     health.ok("admission")
-    health.set("admission/facts", State.DEGRADED, "old")
+    health.set("admission/facts", HealthState.DEGRADED, "old")
     assert not health.ready
     assert health.ready_part("admission") is True
     assert health.ready_part("etcd") is False
     assert health.ready_part("watcher") is None
-    health.set("admission/facts", State.FAILED)
+    health.set("admission/facts", HealthState.FAILED)
     assert health.ready_part("admission") is False
 
 
@@ -42,7 +42,7 @@ async def test_waiting_for_readiness():
     health = Health()
     health.expect("a")
     waiting = asyncio.create_task(health.wait_ready())
-    health.set("a", State.FAILED, "still")
+    health.set("a", HealthState.FAILED, "still")
     await asyncio.sleep(0)
     assert not waiting.done()
     health.ok("a")

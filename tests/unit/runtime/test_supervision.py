@@ -19,7 +19,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.leases import AllKeys, AlwaysLeader
 from dynamo_shared.runtime import Controller, Result, ServiceContext, load_settings, supervision
 from dynamo_shared.runtime.controller import Counts, Part
-from dynamo_shared.runtime.health import Health, State
+from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.supervision import Supervisor
 from prometheus_client import generate_latest
@@ -203,8 +203,8 @@ def supervisor() -> Supervisor:
     return Supervisor(SERVICE, Health(), Metrics())
 
 
-@pytest.mark.parametrize(("essential", "state"), [(False, State.DEGRADED), (True, State.FAILED)])
-async def test_without_an_essential_part_nothing_is_ready(essential: bool, state: State) -> None:
+@pytest.mark.parametrize(("essential", "state"), [(False, HealthState.DEGRADED), (True, HealthState.FAILED)])
+async def test_without_an_essential_part_nothing_is_ready(essential: bool, state: HealthState) -> None:
     subject, begun, runs = supervisor(), asyncio.Event(), 0
 
     async def work() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dynamo_scaler.adapters import pods
-from dynamo_scaler.commands.admission import Admission
+from dynamo_scaler.commands.admission import CommandAdmission
 from dynamo_scaler.commands.cluster_view import ClusterView
 from dynamo_scaler.commands.held_scalings import HeldScalings
 from dynamo_scaler.commands.reporting import DecisionReporter
@@ -154,7 +154,7 @@ class Desk:
             self.view,
             writer,
             DecisionReporter(told, told, self.metrics),
-            Admission(self.view, writer),
+            CommandAdmission(self.view, writer),
             lambda: self.clock[0],
         )
         self.resuming = HeldScalings(self.scaling)

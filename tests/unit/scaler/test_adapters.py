@@ -14,7 +14,7 @@ from dynamo_scaler.adapters.status import (
     adapter_status,
     conflict_ends_in,
 )
-from dynamo_scaler.adapters.writers import UNKNOWN_WRITER, WINDOW, Turns, of_adapter, of_component
+from dynamo_scaler.adapters.writers import UNKNOWN_WRITER, WINDOW, WriterConflicts, of_adapter, of_component
 from dynamo_scaler.routing import SETTLE, SETTLE_PODS, Pace
 from dynamo_shared.api.adapted import Difference
 from dynamo_shared.api.conditions import find
@@ -127,7 +127,7 @@ def test_a_number_of_ours_is_not_a_conflict_and_one_of_anybody_else_names_both()
 
 def test_two_writers_take_turns_when_the_first_undoes_the_second_within_minutes():
     clock = Clock()
-    turns = Turns(clock)
+    turns = WriterConflicts(clock)
     assert turns.took("u", "hpa", 3) is None
     assert turns.took("u", "hpa", 5) is None
     assert turns.took("u", "kubectl", 1) is None

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from dynamo_scaler.budgets.intents import Intent, OpenIntent
 from dynamo_scaler.budgets.ledger import accounts, includes, is_managed
-from dynamo_scaler.budgets.pools import Pool, PoolKey
+from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 from dynamo_scaler.budgets.transfers import Partner, settle
-from dynamo_scaler.commands.decision import Decision, DecisionInputs, ScaleOutcome, decide
+from dynamo_scaler.commands.decision import CommandDecision, DecisionInputs, ScaleOutcome, decide
 from dynamo_scaler.safety.verdict import Situation
-from dynamo_shared.api.gpu_budget import Fit
+from dynamo_shared.api.gpu_budget import BudgetFit
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.runtime.settings.scaler import Budget, Direction, ScalingLimits
 from hypothesis import given
@@ -24,28 +24,28 @@ PREFILL, DECODE = PoolKey("team", "a", "Prefill"), PoolKey("team", "a", "Decode"
 B_PREFILL, B_DECODE = PoolKey("team", "b", "Prefill"), PoolKey("team", "b", "Decode")
 
 
-def pool(key: PoolKey, current: int = 3, gpus: int = 1) -> Pool:
-    return Pool(key, key.component.lower(), current, gpus)
+def pool(key: PoolKey, current: int = 3, gpus: int = 1) -> DesiredPool:
+    return DesiredPool(key, key.component.lower(), current, gpus)
 
 
-def intent(of: Pool, replicas: int, at: float = 0.0) -> OpenIntent:
+def intent(of: DesiredPool, replicas: int, at: float = 0.0) -> OpenIntent:
     return OpenIntent(of, Intent(replicas=replicas, current=of.current, at=at, command=f"earlier-{of.key}"))
 
 
 def asked(
     wanted: Mapping[PoolKey, int],
-    pools: Sequence[Pool],
+    pools: Sequence[DesiredPool],
     budget: Budget,
     intents: Sequence[OpenIntent] = (),
     now: float = 100.0,
-) -> Decision:
+) -> CommandDecision:
     fresh = [each for each in intents if each.intent.is_fresh(now, LIFETIME) and each.intent.is_open(each.pool)]
     by_key = {each.key: each for each in pools}
     world = DecisionInputs(by_key, accounts([budget], pools), lambda: fresh, lambda _: Situation(FREE), now)
     return decide(wanted, world)
 
 
-def applied(decision: Decision) -> dict[PoolKey, int]:
+def applied(decision: CommandDecision) -> dict[PoolKey, int]:
     return {each.pool.key: each.allowed for each in decision.changes}
 
 
@@ -159,7 +159,7 @@ def test_every_budget_that_counts_a_pool_must_hold() -> None:
     pools = [pool(PREFILL), pool(DECODE)]
     budgets = [Budget(name="team", namespaces=("team",), max_gpus=20), Budget(name="cluster", max_gpus=6)]
     settlement = settle(accounts(budgets, pools), {DECODE: 4})
-    assert settlement.fit is Fit.ABOVE_CEILING
+    assert settlement.fit is BudgetFit.ABOVE_CEILING
     assert settlement.breached is not None
     assert settlement.breached.budget.name == "cluster"
     assert [each.name for each in settlement.figures] == ["team", "cluster"]

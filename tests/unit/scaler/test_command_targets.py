@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from dynamo_scaler.budgets.pools import Pool, PoolKey
+from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 from dynamo_scaler.commands.targets import resolve
 from dynamo_shared.bus.commands import CommandRefusedError
 from dynamo_shared.bus.specifications import ScaleTarget
 
 FRONTEND, PREFILL, FIRST, SECOND = (PoolKey("n", "g", name) for name in ("Frontend", "Prefill", "Short", "Long"))
 POOLS = [
-    Pool(FRONTEND, "frontend", 1, 0),
-    Pool(PREFILL, "prefill", 1, 1),
-    Pool(FIRST, "decode", 1, 1),
-    Pool(SECOND, "decode", 1, 1),
+    DesiredPool(FRONTEND, "frontend", 1, 0),
+    DesiredPool(PREFILL, "prefill", 1, 1),
+    DesiredPool(FIRST, "decode", 1, 1),
+    DesiredPool(SECOND, "decode", 1, 1),
 ]
 
 
@@ -27,7 +27,7 @@ def test_by_name_and_by_the_only_one_of_a_type() -> None:
 
 
 def test_a_name_that_no_component_has_may_be_a_type() -> None:
-    pools = [Pool(PREFILL, "decode", 1, 1), Pool(FIRST, "prefill", 1, 1)]
+    pools = [DesiredPool(PREFILL, "decode", 1, 1), DesiredPool(FIRST, "prefill", 1, 1)]
     assert resolve([ScaleTarget(component="decode", replicas=2)], pools) == {PREFILL: 2}
     # A name comes first.
     assert resolve([ScaleTarget(component="prefill", replicas=2)], pools) == {PREFILL: 2}

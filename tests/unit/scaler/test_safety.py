@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_scaler.budgets.pools import Pool, PoolKey
+from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 from dynamo_scaler.safety import holds
-from dynamo_scaler.safety.history import Asked, History
+from dynamo_scaler.safety.history import ReplicaRequest, RequestHistory
 from dynamo_scaler.safety.holds import Hold, Shapes
 from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
 from dynamo_scaler.safety.verdict import Situation, judge
@@ -18,8 +18,8 @@ KEY = PoolKey("team", "a", "Decode")
 NOW = 10_000.0
 
 
-def pool(current: int) -> Pool:
-    return Pool(KEY, "decode", current, 1)
+def pool(current: int) -> DesiredPool:
+    return DesiredPool(KEY, "decode", current, 1)
 
 
 def outcome(current: int, requested: int, situation: Situation) -> tuple[int, int, str]:
@@ -82,18 +82,27 @@ def test_what_was_never_scaled_needs_no_rest() -> None:
 
 def test_within_a_window_the_request_that_changes_least_counts() -> None:
     limits = ScalingLimits(up=Direction(stabilization=60), down=Direction(stabilization=300))
-    lately = (Asked(NOW - 400, 9), Asked(NOW - 299, 4), Asked(NOW - 50, 7), Asked(NOW, 2))
+    lately = (
+        ReplicaRequest(NOW - 400, 9),
+        ReplicaRequest(NOW - 299, 4),
+        ReplicaRequest(NOW - 50, 7),
+        ReplicaRequest(NOW, 2),
+    )
     assert outcome(5, 2, Situation(limits, asked=lately)) == (5, 2, "Stabilizing")
     assert outcome(8, 2, Situation(limits, asked=lately)) == (7, 2, "Stabilizing")
-    assert outcome(8, 2, Situation(limits, asked=(Asked(NOW - 301, 9), Asked(NOW, 2)))) == (2, 2, "")
-    assert outcome(3, 9, Situation(limits, asked=(Asked(NOW - 59, 5), Asked(NOW, 9)))) == (5, 9, "Stabilizing")
-    assert outcome(3, 9, Situation(limits, asked=(Asked(NOW - 61, 5), Asked(NOW, 9)))) == (9, 9, "")
+    assert outcome(8, 2, Situation(limits, asked=(ReplicaRequest(NOW - 301, 9), ReplicaRequest(NOW, 2)))) == (2, 2, "")
+    assert outcome(3, 9, Situation(limits, asked=(ReplicaRequest(NOW - 59, 5), ReplicaRequest(NOW, 9)))) == (
+        5,
+        9,
+        "Stabilizing",
+    )
+    assert outcome(3, 9, Situation(limits, asked=(ReplicaRequest(NOW - 61, 5), ReplicaRequest(NOW, 9)))) == (9, 9, "")
 
 
 def test_the_first_request_of_a_component_starts_its_window_with_what_there_is() -> None:
-    history = History()
+    history = RequestHistory()
     history.note(KEY, 2, 5, NOW)
-    assert history.of(KEY) == (Asked(NOW, 5), Asked(NOW, 2))
+    assert history.of(KEY) == (ReplicaRequest(NOW, 5), ReplicaRequest(NOW, 2))
     limits = ScalingLimits(down=Direction(stabilization=300))
     assert outcome(5, 2, Situation(limits, asked=history.of(KEY))) == (5, 2, "Stabilizing")
     assert judge(pool(5), 2, Situation(limits, asked=history.of(KEY)), NOW + 300).allowed == 2

@@ -12,7 +12,7 @@ import pytest
 from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey, Resource
 from dynamo_shared.bus import MemoryBus, ObjectCache, StateReader, streams
 from dynamo_shared.bus.protocol import Message, Start
-from dynamo_shared.kube.reflector import Absent, Change, Synced
+from dynamo_shared.kube.reflector import Absent, ObjectChange, Synced
 from dynamo_watcher import app
 from dynamo_watcher.feed import Feed
 from dynamo_watcher.follower import Item
@@ -29,7 +29,7 @@ class Cluster:
     def __init__(self) -> None:
         self.objects: dict[Resource, dict[ObjectKey, dict[str, Any]]] = {}
         self.version = 100
-        self.listeners: list[tuple[Resource, str, asyncio.Queue[Change]]] = []
+        self.listeners: list[tuple[Resource, str, asyncio.Queue[ObjectChange]]] = []
         self.lists = 0
         self.absent: set[Resource] = set()
         self.health: Callable[[bool, str], None] = lambda _ok, _message: None
@@ -50,16 +50,16 @@ class Cluster:
                 "creationTimestamp": "2026-01-01T00:00:00Z",
             },
         }
-        self.tell(resource, Change(kind, key, table[key], 1.0))
+        self.tell(resource, ObjectChange(kind, key, table[key], 1.0))
 
     def delete(self, resource: Resource, name: str) -> None:
         self.version += 1
         key = ObjectKey("ns", name)
         gone = self.objects[resource].pop(key)
         gone["metadata"]["resourceVersion"] = str(self.version)
-        self.tell(resource, Change("DELETED", key, gone, 1.0))
+        self.tell(resource, ObjectChange("DELETED", key, gone, 1.0))
 
-    def tell(self, resource: Resource, change: Change) -> None:
+    def tell(self, resource: Resource, change: ObjectChange) -> None:
         for wanted, namespace, queue in self.listeners:
             if wanted == resource and namespace in ("", change.key.namespace):
                 queue.put_nowait(change)
@@ -72,13 +72,13 @@ class Cluster:
             yield Absent()
             await asyncio.sleep(0)
         self.health = on_health
-        queue: asyncio.Queue[Change] = asyncio.Queue()
+        queue: asyncio.Queue[ObjectChange] = asyncio.Queue()
         self.listeners.append((watched.resource, namespace, queue))
         found = {
             key: obj for key, obj in self.objects.get(watched.resource, {}).items() if namespace in ("", key.namespace)
         }
         for key, obj in found.items():
-            yield Change("ADDED", key, obj, 1.0, listed=True)
+            yield ObjectChange("ADDED", key, obj, 1.0, listed=True)
         versions = {key: (obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]) for key, obj in found.items()}
         yield Synced(str(self.version), versions)
         while True:
@@ -192,7 +192,7 @@ async def test_namespaces_are_one_resource_together() -> None:
 
 
 async def test_a_follower_that_fails_ends_the_feed() -> None:
-    async def broken(*_: Any) -> AsyncGenerator[Change | Synced, None]:
+    async def broken(*_: Any) -> AsyncGenerator[ObjectChange | Synced, None]:
         raise RuntimeError("broken")
         yield
 
@@ -218,7 +218,7 @@ class Leadership:
 
 
 async def test_one_is_active_and_stops_when_it_is_deposed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dynamo_shared.runtime import Health, Settings, State
+    from dynamo_shared.runtime import Health, HealthState, Settings
 
     bus, cluster, leadership, health = MemoryBus(), Cluster(), Leadership(), Health()
     monkeypatch.setattr(app, "reflecting", lambda _: cluster.source)
@@ -238,20 +238,20 @@ async def test_one_is_active_and_stops_when_it_is_deposed(monkeypatch: pytest.Mo
     task = asyncio.create_task(app.WatcherService().run(context))
     await asyncio.sleep(0.05)
     assert cluster.lists == 0
-    assert word() == (State.OK.value, "standing by")
+    assert word() == (HealthState.OK.value, "standing by")
     leadership.elected.set()
     await until(lambda: cluster.lists == len(WATCHED))
-    assert word() == (State.OK.value, "active")
+    assert word() == (HealthState.OK.value, "active")
     cluster.health(False, "forbidden")
-    assert word()[0] == State.DEGRADED.value
+    assert word()[0] == HealthState.DEGRADED.value
     assert "forbidden" in word()[1]
     cluster.health(True, "")
     bus.disconnect()
-    assert word() == (State.DEGRADED.value, "NATS: disconnected")
+    assert word() == (HealthState.DEGRADED.value, "NATS: disconnected")
     bus.reconnect()
     leadership.elected.clear()
     leadership.lost.set()
-    await until(lambda: word() == (State.OK.value, "standing by"))
+    await until(lambda: word() == (HealthState.OK.value, "standing by"))
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

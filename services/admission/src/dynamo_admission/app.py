@@ -17,7 +17,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.kube import KubeError
 from dynamo_shared.kube.openapi import SchemaSource
-from dynamo_shared.runtime import ServiceContext, State
+from dynamo_shared.runtime import HealthState, ServiceContext
 
 from dynamo_admission import facts, server
 from dynamo_admission.address import address_of
@@ -81,12 +81,12 @@ class _Admission:
     async def serve(self) -> None:
         """Know the cluster, listen, be registered, be tested: ready. When it ends: not ready, serve on, then close."""
         settings, webhook = self._context.settings, self._context.settings.server.webhook
-        self._context.health.set(NAME, State.FAILED, "starting")
+        self._context.health.set(NAME, HealthState.FAILED, "starting")
         self._certificates = await open_certificates(settings, self._kube, self._address.names, time.time)
         schemas = SchemaSource(self._kube, interval=SCHEMAS_EVERY)
         world = await facts.read(facts.first_world(settings), self._kube, settings, _now())
-        state = server.State(world, await schemas.checker())
-        answering = server.Server(
+        state = server.ServerState(world, await schemas.checker())
+        answering = server.ReviewServer(
             state,
             self._metrics,
             max_in_flight=settings.platform.admission.max_in_flight,
@@ -111,9 +111,9 @@ class _Admission:
             finally:
                 gc.unfreeze()
 
-    async def _drain(self, state: server.State) -> None:
+    async def _drain(self, state: server.ServerState) -> None:
         """Report that this replica is not ready, and serve until requests cease."""
-        self._context.health.set(NAME, State.FAILED, "ending")
+        self._context.health.set(NAME, HealthState.FAILED, "ending")
         state.draining = True
         await asyncio.sleep(self._context.settings.platform.admission.drain)
 
@@ -150,7 +150,7 @@ class _Admission:
                 # Without the API server no requests come, and what it knew of this webhook it will know again.
                 away = self._worked and isinstance(error, KubeError)
                 what = "self test" if isinstance(error, SelfTestFailed) else "registration"
-                self._context.health.set(NAME, State.DEGRADED if away else State.FAILED, f"{what}: {error}")
+                self._context.health.set(NAME, HealthState.DEGRADED if away else HealthState.FAILED, f"{what}: {error}")
                 self._tested = False
                 pause = min(every, RETRY_AFTER)
             with contextlib.suppress(TimeoutError):
@@ -174,7 +174,7 @@ class _Admission:
         self._tested = self._worked = True
         self._metrics.certificate_ends(self._certificates.expires)
 
-    async def _refresh(self, state: server.State, schemas: SchemaSource) -> None:
+    async def _refresh(self, state: server.ServerState, schemas: SchemaSource) -> None:
         """Know the cluster as it is now. What cannot be asked stays as it was."""
         while True:
             await asyncio.sleep(self._context.settings.platform.admission.refresh)

@@ -12,7 +12,7 @@ SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 OTHER = "other"
 
 
-class Asked(NamedTuple):
+class ReviewLabels(NamedTuple):
     """What a question is about; `other` stands for what is not known to us, since labels must be few."""
 
     webhook: str
@@ -86,12 +86,12 @@ class AdmissionMetrics:
         self._second = cache(self._seconds.labels)
         self._conversion = cache(self._conversions.labels)
 
-    def answered(self, asked: Asked, result: str, seconds: float) -> None:
+    def answered(self, asked: ReviewLabels, result: str, seconds: float) -> None:
         """One question was answered."""
         self._request(asked.webhook, asked.resource_type, asked.version, asked.operation, result).inc()
         self._second(asked.webhook, asked.resource_type, asked.operation).observe(seconds)
 
-    def denied(self, asked: Asked, reason: str) -> None:
+    def denied(self, asked: ReviewLabels, reason: str) -> None:
         """One question was answered with no."""
         self._denials.labels(asked.resource_type, asked.operation, reason).inc()
 

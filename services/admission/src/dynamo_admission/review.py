@@ -23,7 +23,7 @@ from dynamo_shared.api.validation import Facts, validate
 
 from dynamo_admission import jsonpatch
 from dynamo_admission.kinds import resource_of
-from dynamo_admission.wire import AdmissionRequest, Status
+from dynamo_admission.wire import AdmissionRequest, ReviewStatus
 
 #: More do not help anybody, and a status has room for so much. Errors.
 LISTED_ERRORS = 50
@@ -54,16 +54,16 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ReviewVerdict:
     """An answer. Without a refusal it is yes; `skipped` says that the object was not checked."""
 
-    refusal: Status | None = None
+    refusal: ReviewStatus | None = None
     patch: Sequence[jsonpatch.Operation] = ()
     warnings: Sequence[str] = ()
     skipped: bool = False
 
 
-SKIPPED = Verdict(skipped=True)
+SKIPPED = ReviewVerdict(skipped=True)
 
 
 def asks_adapters(request: AdmissionRequest, world: World) -> bool:
@@ -81,7 +81,7 @@ def review(
     world: World,
     checker: Checker,
     adapters: Mapping[str, int] | None = None,
-) -> Verdict:
+) -> ReviewVerdict:
     """Judge a creation or an update. Objects that are being deleted, and those of held namespaces, are let through.
 
     `adapters` are the numbers of the graph's adapters by component, where `asks_adapters`.
@@ -90,14 +90,14 @@ def review(
         return SKIPPED
     kind = request.kind
     if resource_of(kind.group, kind.version, kind.kind) is None:
-        return Verdict(
+        return ReviewVerdict(
             _junk(
                 f"{kind.kind or 'an object without a kind'} of {kind.group}/{kind.version} is not a kind of this platform"
             )
         )
     obj, old = request.object, request.old_object if request.operation == UPDATE else None
     if not isinstance(obj, dict) or not (old is None or isinstance(old, dict)):
-        return Verdict(_junk("request.object must be an object, and request.oldObject, too, in an update"))
+        return ReviewVerdict(_junk("request.object must be an object, and request.oldObject, too, in an update"))
     if request.operation == UPDATE and _is_being_deleted(obj):
         return SKIPPED
     desired = obj
@@ -110,10 +110,10 @@ def review(
         errors, kept = _new_ones(errors, old, facts, checker)
         warnings = [*(f"{error} (as it was stored before)" for error in kept), *warnings]
     if errors:
-        return Verdict(Status("Failure", refusal_text(errors), "Invalid", 422))
+        return ReviewVerdict(ReviewStatus("Failure", refusal_text(errors), "Invalid", 422))
     if webhook is Webhook.MUTATE:
-        return Verdict(patch=jsonpatch.difference(obj, desired))
-    return Verdict(warnings=bounded(warnings))
+        return ReviewVerdict(patch=jsonpatch.difference(obj, desired))
+    return ReviewVerdict(warnings=bounded(warnings))
 
 
 def refusal_text(errors: Sequence[FieldError]) -> str:
@@ -147,7 +147,7 @@ def bounded(warnings: Iterable[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def scale_advice(request: AdmissionRequest) -> Verdict:
+def scale_advice(request: AdmissionRequest) -> ReviewVerdict:
     """A graph has no single number of replicas: how to scale an adapter instead.
 
     Nothing is looked up for the answer: every client that reaches this port can ask, and must not learn what a namespace has.
@@ -159,7 +159,7 @@ def scale_advice(request: AdmissionRequest) -> Verdict:
         f"`kubectl get dgdsa -n {namespace} -l {labels.GRAPH_DEPLOYMENT_NAME}={graph}` lists them; "
         "a component gets one by `scalingAdapter: {}`, and without one its replicas are set in the graph's spec"
     )
-    return Verdict(Status("Failure", message, "Invalid", 422))
+    return ReviewVerdict(ReviewStatus("Failure", message, "Invalid", 422))
 
 
 def _findings(
@@ -204,8 +204,8 @@ def _is_being_deleted(obj: KubeObject) -> bool:
     return isinstance(metadata, dict) and bool(metadata.get("deletionTimestamp"))
 
 
-def _junk(message: str) -> Status:
-    return Status("Failure", message, "BadRequest", 400)
+def _junk(message: str) -> ReviewStatus:
+    return ReviewStatus("Failure", message, "BadRequest", 400)
 
 
 def _replicas(scale: Any) -> Any:

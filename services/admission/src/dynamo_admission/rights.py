@@ -12,7 +12,7 @@ from dynamo_shared.api.resources import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
-from dynamo_shared.api.rights import OWN_CLUSTER_ROLE, SCRAPED, Place, Right
+from dynamo_shared.api.rights import OWN_CLUSTER_ROLE, SCRAPED, Right, RightScope
 
 from dynamo_admission.kinds import CONVERTED
 from dynamo_admission.registration import NAME
@@ -23,9 +23,9 @@ RIGHTS = (
     *SCRAPED,
     Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("list",)),
     Right(LEASES, ("list",)),
-    Right(CLUSTER_TOPOLOGIES, ("list",), place=Place.CLUSTER, unused="a kind of Grove that few clusters have"),
+    Right(CLUSTER_TOPOLOGIES, ("list",), place=RightScope.CLUSTER, unused="a kind of Grove that few clusters have"),
     *(
-        Right(each, verbs, names=names, place=Place.CLUSTER)
+        Right(each, verbs, names=names, place=RightScope.CLUSTER)
         for each in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS)
         for verbs, names in ((("create",), ()), (("get", "patch"), (NAME,)))
     ),
@@ -33,8 +33,8 @@ RIGHTS = (
         CUSTOM_RESOURCE_DEFINITIONS,
         ("get", "patch"),
         names=tuple(sorted(f"{each.plural}.{each.group}" for each in CONVERTED)),
-        place=Place.CLUSTER,
+        place=RightScope.CLUSTER,
     ),
-    Right(CLUSTER_ROLES, ("get",), names=(OWN_CLUSTER_ROLE,), place=Place.CLUSTER),
-    Right(SECRETS, ("create", "get", "patch"), place=Place.OWN),
+    Right(CLUSTER_ROLES, ("get",), names=(OWN_CLUSTER_ROLE,), place=RightScope.CLUSTER),
+    Right(SECRETS, ("create", "get", "patch"), place=RightScope.OWN),
 )

@@ -23,14 +23,14 @@ from dynamo_shared.api.embedded import Checker
 
 from dynamo_admission.callers import Callers
 from dynamo_admission.kinds import resource_of
-from dynamo_admission.metrics import OTHER, AdmissionMetrics, Asked
+from dynamo_admission.metrics import OTHER, AdmissionMetrics, ReviewLabels
 from dynamo_admission.registration import CONVERT_PATH, path_of
-from dynamo_admission.review import Verdict, Webhook, World, asks_adapters, review, scale_advice
+from dynamo_admission.review import ReviewVerdict, Webhook, World, asks_adapters, review, scale_advice
 from dynamo_admission.wire import (
     AdmissionRequest,
     BadReview,
     ConversionRequest,
-    Status,
+    ReviewStatus,
     admission_answer,
     conversion_answer,
     conversion_failure,
@@ -70,7 +70,7 @@ FindAdapters = Callable[[AdmissionRequest], Awaitable[Mapping[str, int] | None]]
 
 
 @dataclass(slots=True)
-class State:
+class ServerState:
     """What requests are judged by, as it is now. `draining` asks clients to take their next request elsewhere."""
 
     world: World
@@ -78,12 +78,12 @@ class State:
     draining: bool = False
 
 
-class Server:
+class ReviewServer:
     """Answers reviews. `find_adapters` looks up the numbers of a graph's adapters by component; None where it cannot."""
 
     def __init__(
         self,
-        state: State,
+        state: ServerState,
         metrics: AdmissionMetrics,
         *,
         max_in_flight: int,
@@ -151,7 +151,7 @@ class Server:
         try:
             question = read_admission(body)
         except RecursionError:
-            return _json(admission_answer(_uid_in(body), Status("Failure", _TOO_DEEP, "Invalid", 422)))
+            return _json(admission_answer(_uid_in(body), ReviewStatus("Failure", _TOO_DEEP, "Invalid", 422)))
         verdict, result = await self._judge(webhook, question, len(body))
         content = admission_answer(question.uid, verdict.refusal, patch=verdict.patch, warnings=verdict.warnings)
         asked = _asked(webhook, question)
@@ -160,7 +160,7 @@ class Server:
             self._metrics.denied(asked, verdict.refusal.reason)
         return _json(content)
 
-    async def _judge(self, webhook: Webhook, question: AdmissionRequest, size: int) -> tuple[Verdict, str]:
+    async def _judge(self, webhook: Webhook, question: AdmissionRequest, size: int) -> tuple[ReviewVerdict, str]:
         """A verdict, and the word for it in metrics."""
         try:
             if webhook is Webhook.SCALE:
@@ -171,11 +171,11 @@ class Server:
                 checker = self._state.checker
                 verdict = await self._large.run(size, lambda: review(question, webhook, world, checker, adapters))
         except RecursionError:
-            return Verdict(Status("Failure", _TOO_DEEP, "Invalid", 422)), "denied"
+            return ReviewVerdict(ReviewStatus("Failure", _TOO_DEEP, "Invalid", 422)), "denied"
         except Exception:
             log.exception("not judged", webhook=webhook, uid=question.uid, kind=question.kind.kind, name=question.name)
             message = f"the admission service failed on this object; its log has the reason under uid {question.uid}"
-            return Verdict(Status("Failure", message, "InternalError", 500)), "error"
+            return ReviewVerdict(ReviewStatus("Failure", message, "InternalError", 500)), "error"
         if verdict.refusal is not None:
             return verdict, "denied"
         return verdict, "skipped" if verdict.skipped else "allowed"
@@ -214,11 +214,13 @@ class Server:
         return web.Response(status=status, text=f"{message}\n")
 
 
-def _asked(webhook: Webhook, question: AdmissionRequest) -> Asked:
+def _asked(webhook: Webhook, question: AdmissionRequest) -> ReviewLabels:
     kind = question.kind
     resource = resource_of(kind.group, kind.version, kind.kind)
     operation = question.operation if question.operation in _OPERATIONS else OTHER
-    return Asked(webhook, resource.plural if resource else OTHER, resource.version if resource else OTHER, operation)
+    return ReviewLabels(
+        webhook, resource.plural if resource else OTHER, resource.version if resource else OTHER, operation
+    )
 
 
 def _json(content: bytes) -> web.Response:

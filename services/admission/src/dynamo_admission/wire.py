@@ -73,7 +73,7 @@ class ConversionReview(Struct, frozen=True, rename="camel"):
     request: ConversionRequest
 
 
-class Status(Struct, frozen=True, omit_defaults=True):
+class ReviewStatus(Struct, frozen=True, omit_defaults=True):
     """Why not, as far as clients of the API server read it."""
 
     status: str = ""
@@ -85,7 +85,7 @@ class Status(Struct, frozen=True, omit_defaults=True):
 class _AdmissionResponse(Struct, frozen=True, rename="camel"):
     uid: str
     allowed: bool
-    status: Status | UnsetType = UNSET
+    status: ReviewStatus | UnsetType = UNSET
     patch_type: str | UnsetType = UNSET
     patch: str | UnsetType = UNSET
     warnings: Sequence[str] | UnsetType = UNSET
@@ -99,7 +99,7 @@ class _AdmissionAnswer(Struct, frozen=True, rename="camel"):
 
 class _ConversionResponse(Struct, frozen=True, rename="camel"):
     uid: str
-    result: Status
+    result: ReviewStatus
     converted_objects: Sequence[KubeObject] | UnsetType = UNSET
 
 
@@ -134,7 +134,7 @@ def read_conversion(body: bytes) -> ConversionRequest:
 
 def admission_answer(
     uid: str,
-    refusal: Status | None = None,
+    refusal: ReviewStatus | None = None,
     *,
     patch: Sequence[KubeObject] = (),
     warnings: Sequence[str] = (),
@@ -153,12 +153,12 @@ def admission_answer(
 
 def conversion_answer(uid: str, converted: Sequence[KubeObject]) -> bytes:
     """All objects, converted, in the order in which they came."""
-    return _encode(_ConversionAnswer(_ConversionResponse(uid, Status("Success"), converted)))
+    return _encode(_ConversionAnswer(_ConversionResponse(uid, ReviewStatus("Success"), converted)))
 
 
 def conversion_failure(uid: str, message: str) -> bytes:
     """Nothing was converted, and why."""
-    return _encode(_ConversionAnswer(_ConversionResponse(uid, Status("Failure", message))))
+    return _encode(_ConversionAnswer(_ConversionResponse(uid, ReviewStatus("Failure", message))))
 
 
 def _read(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:

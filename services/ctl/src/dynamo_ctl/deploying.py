@@ -8,7 +8,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from dynamo_dynadmin.deploy import InvalidIntent, Platform, read_intent, translate
+from dynamo_dynadmin.deploy import InvalidIntent, PlatformDefaults, read_intent, translate
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.yaml_output import to_yaml
@@ -17,7 +17,7 @@ from dynamo_shared.runtime import Settings
 from dynamo_ctl import files
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.planned import planned
-from dynamo_ctl.remote import Event, Remote, path_of
+from dynamo_ctl.remote import Remote, ServerSentEvent, path_of
 
 Print = Callable[[str], object]
 
@@ -39,7 +39,7 @@ def intent_of(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
 def offline(sent: dict[str, Any], namespace: str, settings: Settings, out: Print, *, as_json: bool) -> None:
     """Translate without any server, and print the manifest. CtlError with every error, at its field."""
     platform = settings.platform
-    defaults = Platform(platform.planner.image_repository, platform.version, platform.planner.model_secret)
+    defaults = PlatformDefaults(platform.planner.image_repository, platform.version, platform.planner.model_secret)
     try:
         made = translate(read_intent(sent), namespace, defaults)
     except InvalidIntent as error:
@@ -131,7 +131,7 @@ async def logs(
             _log_line(event, out)
 
 
-def _log_line(event: Event, out: Print) -> None:
+def _log_line(event: ServerSentEvent, out: Print) -> None:
     line = event.data
     if event.name == "log":
         out(f"{line['pod']}/{line['container']} {line['text']}")

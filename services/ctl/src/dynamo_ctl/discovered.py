@@ -11,7 +11,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.yaml_output import to_yaml
 from dynamo_shared.bus import state, subjects
 from dynamo_shared.bus.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
-from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Restarted, Start
+from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Start, SubscriptionRestarted
 from dynamo_shared.bus.streams import STATE
 
 from dynamo_ctl.errors import CtlError, ExitCode
@@ -31,7 +31,7 @@ _NONE = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class DiscoveredQuery:
     """What to show: `what` is workers or models; `output` table, json or yaml."""
 
     what: str
@@ -40,14 +40,14 @@ class Query:
     output: str = "table"
 
 
-async def show(query: Query, where: Where, out: Print) -> None:
+async def show(query: DiscoveredQuery, where: Where, out: Print) -> None:
     """Print what there is now. CtlError where there is no server, or no model-discovery."""
     async with connected(where) as bus:
         for line in await lines(query, bus, where.cluster):
             out(line)
 
 
-async def lines(query: Query, bus: Bus, cluster: str) -> list[str]:
+async def lines(query: DiscoveredQuery, bus: Bus, cluster: str) -> list[str]:
     """What to print. CtlError where these views are not published."""
     if not await stands(bus, STATE):
         raise CtlError("nothing is published there: the platform has never run with this NATS")
@@ -66,7 +66,7 @@ async def lines(query: Query, bus: Bus, cluster: str) -> list[str]:
     return columns(HEADERS[query.what], rows)
 
 
-async def _read(query: Query, bus: Bus, cluster: str) -> tuple[list[KubeObject], bool]:
+async def _read(query: DiscoveredQuery, bus: Bus, cluster: str) -> tuple[list[KubeObject], bool]:
     """The objects, sorted, and whether they are all (their marker is there)."""
     objects: dict[str, KubeObject] = {}
     published = False
@@ -77,7 +77,7 @@ async def _read(query: Query, bus: Bus, cluster: str) -> tuple[list[KubeObject],
             async for item in subscription:
                 if isinstance(item, CaughtUp):
                     break
-                if isinstance(item, Restarted):
+                if isinstance(item, SubscriptionRestarted):
                     objects.clear()
                 elif isinstance(item, Message) and subjects.parse_synced(item.subject) is not None:
                     published = True
@@ -93,7 +93,7 @@ async def _read(query: Query, bus: Bus, cluster: str) -> tuple[list[KubeObject],
     return sorted(matching, key=lambda obj: (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])), published
 
 
-def _matches(obj: KubeObject, query: Query) -> bool:
+def _matches(obj: KubeObject, query: DiscoveredQuery) -> bool:
     in_namespace = query.namespace is None or obj["metadata"].get("namespace", "") == query.namespace
     return in_namespace and (query.graph is None or obj["spec"].get("graphDeployment") == query.graph)
 

@@ -8,14 +8,14 @@ from importlib import import_module
 from typing import Any
 
 from dynamo_dynadmin.api.estimating import NotEstimated
-from dynamo_dynadmin.api.replaying import Asked, NotReplayed
+from dynamo_dynadmin.api.replaying import NotReplayed, ReplayCase
 from dynamo_planner.planning.opt_in import config_map_of
 from dynamo_planner.profiling.generation.names import profile_data_name
 from dynamo_planner.profiling.models import known_model
 from dynamo_planner.profiling.naive import naive
 from dynamo_planner.profiling.objective import objective_of
 from dynamo_planner.profiling.rapid import RapidProfiler
-from dynamo_planner.profiling.results import Candidate, ProfilingFailed, ProfilingRequest
+from dynamo_planner.profiling.results import DeploymentCandidate, ProfilingFailed, ProfilingRequest
 from dynamo_planner.requests import hardware
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
@@ -86,7 +86,7 @@ class Estimation:
             )
         return name, profile_data_name(name)
 
-    async def replay(self, asked: Asked) -> dict[str, Any]:
+    async def replay(self, asked: ReplayCase) -> dict[str, Any]:
         """The traffic with the PlannerConfig as it is, and with changes. NotReplayed."""
         # Planning loads numpy, which takes a while, and only replays need it here.
         replays = await asyncio.to_thread(import_module, "dynamo_ctl.replays")
@@ -98,7 +98,7 @@ class Estimation:
         await self._profiler.close()
 
 
-def _figures(each: Candidate) -> dict[str, Any]:
+def _figures(each: DeploymentCandidate) -> dict[str, Any]:
     return {
         "backend": each.backend,
         "serving": each.serving,

@@ -16,7 +16,7 @@ from dynamo_shared.bus import specifications, subjects
 from dynamo_shared.bus.errors import StreamNotFoundError
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
 from dynamo_shared.bus.permissions import PEOPLE
-from dynamo_shared.bus.protocol import Bus, CaughtUp, Health, Message, Start
+from dynamo_shared.bus.protocol import Bus, BusHealth, CaughtUp, Message, Start
 from dynamo_shared.bus.streams import EVENTS, STATE, StreamSpec
 from dynamo_shared.runtime.connections import nats_options
 
@@ -38,7 +38,7 @@ REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class EventQuery:
     """Which events, and whether to wait for more. None stands for any."""
 
     namespace: str | None = None
@@ -82,7 +82,7 @@ def server(url: str | None, cluster: str | None, config: Path | None) -> Where:
     return Where(options, cluster or (here.cluster if here is not None and local else settings.platform.cluster_name))
 
 
-def filters(query: Query, cluster: str) -> list[str]:
+def filters(query: EventQuery, cluster: str) -> list[str]:
     """NATS subjects of the events that are asked for. CtlError for a type that there is not."""
     kind = KINDS.get(query.kind.lower(), query.kind) if query.kind else None
     asked: list[tuple[str | None, str | None]] = [_event(each, kind) for each in query.types]
@@ -99,7 +99,7 @@ async def connected(where: Where) -> AsyncIterator[Bus]:
     """A connection for as long as the block runs. CtlError where no server answers."""
     bus = await NatsBus.connect(where.options, wait=CONNECT_WITHIN)
     try:
-        if bus.health is not Health.CONNECTED:
+        if bus.health is not BusHealth.CONNECTED:
             trouble = f": {bus.trouble}" if bus.trouble else ""
             raise CtlError(
                 f"NATS does not answer at {', '.join(where.options.servers)}{trouble}; is the platform running?",
@@ -110,7 +110,7 @@ async def connected(where: Where) -> AsyncIterator[Bus]:
         await bus.close()
 
 
-async def listen(query: Query, where: Where, out: Print, *, as_json: bool = False) -> None:
+async def listen(query: EventQuery, where: Where, out: Print, *, as_json: bool = False) -> None:
     """Print events; returns after the last stored one unless the query follows. CtlError where there is no server."""
     earliest = datetime.now(UTC) - query.since if query.since is not None else None
     async with connected(where) as bus:

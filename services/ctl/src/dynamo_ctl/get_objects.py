@@ -16,7 +16,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_ctl import running
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.printing import age, columns
-from dynamo_ctl.sources import RESOURCES, OfCluster, Source
+from dynamo_ctl.sources import RESOURCES, ObjectSource, OfCluster
 from dynamo_ctl.summary import component_line, graph_line
 
 Print = Callable[[str], object]
@@ -28,7 +28,7 @@ HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class ObjectQuery:
     """What to show, and how: `what` is dgd, dcd or all; `output` table, json or yaml."""
 
     what: str
@@ -43,22 +43,22 @@ class Query:
         return list(RESOURCES) if self.what == "all" else [self.what]
 
 
-class Cluster(NamedTuple):
+class ClusterOptions(NamedTuple):
     """Which cluster to read; None stands for the usual defaults."""
 
     kubeconfig: Path | None
     context: str | None
 
 
-def cluster(kubeconfig: Path | None, context: str | None) -> Cluster:
+def cluster(kubeconfig: Path | None, context: str | None) -> ClusterOptions:
     """The cluster of the command line, else that of the platform that runs here, else the usual one."""
     if kubeconfig is None and context is None and (here := running.find()) is not None:
-        return Cluster(Path(here.kubeconfig) if here.kubeconfig else None, here.context or None)
-    return Cluster(kubeconfig, context)
+        return ClusterOptions(Path(here.kubeconfig) if here.kubeconfig else None, here.context or None)
+    return ClusterOptions(kubeconfig, context)
 
 
 @asynccontextmanager
-async def opened(where: Cluster) -> AsyncIterator[OfCluster]:
+async def opened(where: ClusterOptions) -> AsyncIterator[OfCluster]:
     """A cluster to read."""
     async with await KubeClient.open(
         kubeconfig=where.kubeconfig, context=where.context, field_manager="dynamoctl"
@@ -66,7 +66,7 @@ async def opened(where: Cluster) -> AsyncIterator[OfCluster]:
         yield OfCluster(client)
 
 
-async def show(query: Query, source: Source, out: Print) -> None:
+async def show(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
     """Print what there is now. CtlError where an object that is named is not there."""
     namespace = _namespace(source, query)
     objects_of = {kind: await _read(source, kind, query) for kind in query.kinds}
@@ -88,7 +88,7 @@ async def show(query: Query, source: Source, out: Print) -> None:
             out(line)
 
 
-async def watch(query: Query, source: Source, out: Print) -> None:
+async def watch(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
     """Print what there is, then a line (or an object) for each change, until cancelled."""
     namespace = _namespace(source, query)
     widths = {kind: await _widths(source, kind, query) for kind in query.kinds}
@@ -109,29 +109,29 @@ async def watch(query: Query, source: Source, out: Print) -> None:
         out(_padded(row[0], widths[kind]))
 
 
-async def _widths(source: Source, kind: str, query: Query) -> list[int]:
+async def _widths(source: ObjectSource, kind: str, query: ObjectQuery) -> list[int]:
     """How wide columns are for what there is now; later rows may make them wider."""
     header, rows = _table_cells(kind, await _read(source, kind, query), query)
     return [max(map(len, cells)) for cells in zip(header, *rows, strict=True)]
 
 
-def _namespace(source: Source, query: Query) -> str:
+def _namespace(source: ObjectSource, query: ObjectQuery) -> str:
     return "" if query.all_namespaces else query.namespace or source.namespace
 
 
-async def _read(source: Source, kind: str, query: Query) -> list[KubeObject]:
+async def _read(source: ObjectSource, kind: str, query: ObjectQuery) -> list[KubeObject]:
     objects_of = await source.read(kind, _namespace(source, query), query.name)
     if query.name:
         objects_of = [obj for obj in objects_of if obj["metadata"]["name"] == query.name]
     return sorted(objects_of, key=lambda obj: (obj["metadata"]["namespace"], obj["metadata"]["name"]))
 
 
-def _table(kind: str, objects: list[KubeObject], query: Query) -> list[str]:
+def _table(kind: str, objects: list[KubeObject], query: ObjectQuery) -> list[str]:
     header, rows = _table_cells(kind, objects, query)
     return columns(header, rows)
 
 
-def _table_cells(kind: str, objects: list[KubeObject], query: Query) -> tuple[list[str], list[list[str]]]:
+def _table_cells(kind: str, objects: list[KubeObject], query: ObjectQuery) -> tuple[list[str], list[list[str]]]:
     header = list(HEADERS[kind])
     rows = [_graph_cells(obj) if kind == "dgd" else _component_cells(obj) for obj in objects]
     if query.all_namespaces:

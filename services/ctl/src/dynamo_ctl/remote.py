@@ -25,7 +25,7 @@ SERVER, TOKEN = "DYNAMO_SERVER_URL", "DYNAMO_TOKEN"
 _LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-class Refused(CtlError):
+class RequestRefused(CtlError):
     """The server refuses a request, with an HTTP status; the text has every reason."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -34,7 +34,7 @@ class Refused(CtlError):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ServerSentEvent:
     """A server-sent event."""
 
     name: str
@@ -85,7 +85,7 @@ class Remote:
     @asynccontextmanager
     async def stream(
         self, method: str, path: str, body: Any = None, **headers: str
-    ) -> AsyncIterator[AsyncIterator[Event]]:
+    ) -> AsyncIterator[AsyncIterator[ServerSentEvent]]:
         """The events of a stream. Refused with every reason of a problem; CtlError where it does not answer."""
         given = {**self._headers(headers), "Accept": "text/event-stream"}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=ANSWER_WITHIN, sock_read=ANSWER_WITHIN)
@@ -105,7 +105,7 @@ class Remote:
         except (aiohttp.ClientError, TimeoutError) as error:
             raise CtlError(f"{self._url} does not answer: {error}", ExitCode.UNREACHABLE) from error
 
-    async def follow(self, path: str) -> AsyncGenerator[Event]:
+    async def follow(self, path: str) -> AsyncGenerator[ServerSentEvent]:
         """The events of a stream, which is opened again after each end, from its last event on. CtlError for a refusal."""
         last = ""
         while True:
@@ -129,7 +129,7 @@ def path_of(namespace: str, *parts: str, **query: Any) -> str:
     return f"/{path}?{urlencode(given)}" if given else f"/{path}"
 
 
-async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
+async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[ServerSentEvent]:
     name, data, identity = "", "", ""
     async for raw in response.content:
         line = raw.decode("utf-8", "replace").rstrip("\r\n")
@@ -142,18 +142,18 @@ async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
             identity = value
         elif not line:
             if name:
-                yield Event(name, json.loads(data or "null"), identity)
+                yield ServerSentEvent(name, json.loads(data or "null"), identity)
             name, data, identity = "", "", ""
 
 
-def _problem(status: int, content: bytes) -> Refused:
+def _problem(status: int, content: bytes) -> RequestRefused:
     try:
         problem = json.loads(content)
         title, detail = str(problem["title"]), str(problem["detail"])
     except (ValueError, KeyError, TypeError):
-        return Refused(status, f"the server answers {status}: {content[:200].decode('utf-8', 'replace')}")
+        return RequestRefused(status, f"the server answers {status}: {content[:200].decode('utf-8', 'replace')}")
     errors = [f"{each['pointer'] or 'the whole'}: {each['detail']}" for each in problem.get("errors") or ()]
-    return Refused(status, "\n".join(errors) if errors else f"{title}: {detail}")
+    return RequestRefused(status, "\n".join(errors) if errors else f"{title}: {detail}")
 
 
 async def _token(file: Path | None, kubeconfig: Path | None) -> str:

@@ -16,11 +16,11 @@ from dynamo_planner.core.warmup import Interval, WarmupError, intervals
 from dynamo_planner.profile_files import read_profile
 from dynamo_planner.replay import traces
 from dynamo_planner.replay.graph import Graph
-from dynamo_planner.replay.outcome import Outcome
-from dynamo_planner.replay.replaying import Replay
+from dynamo_planner.replay.outcome import ReplayOutcome
+from dynamo_planner.replay.replaying import ReplayInput
 from dynamo_planner.replay.report import report
 from dynamo_planner.replay.table import table
-from dynamo_planner.replay.traces import Request, TraceError, read_trace
+from dynamo_planner.replay.traces import TraceError, TraceRequest, read_trace
 from dynamo_shared.api.contracts import checking
 from dynamo_shared.api.contracts.planner import PlannerConfig
 
@@ -69,7 +69,7 @@ def run(asked: ReplayRequest, say: Callable[[str], None]) -> None:
     )
     splits = [(text, _split(text, graph)) for text in asked.splits]
     warmup = _warmup(config)
-    replay = Replay(requests=requests, graph=graph, profile=profile, until=seconds)
+    replay = ReplayInput(requests=requests, graph=graph, profile=profile, until=seconds)
     outcomes = [replay.policy(name, config, warmup) for name in policies]
     for text, split in splits:
         if split is not None:
@@ -90,7 +90,7 @@ def run(asked: ReplayRequest, say: Callable[[str], None]) -> None:
         say(f"report: {asked.output}")
 
 
-def _headline(asked: ReplayRequest, config: PlannerConfig, outcome: Outcome) -> str:
+def _headline(asked: ReplayRequest, config: PlannerConfig, outcome: ReplayOutcome) -> str:
     return (
         f"{len(outcome.jobs)} requests in {outcome.seconds:.0f} s ({asked.trace}), TTFT {config.ttft_ms:g} ms, "
         f"ITL {config.itl_ms:g} ms, start-up {asked.startup:g} s"
@@ -150,7 +150,7 @@ def _split(text: str, graph: Graph) -> dict[Pool, int] | None:
     raise CtlError(f"--static {text}: write {form} or best")
 
 
-def _requests(asked: ReplayRequest) -> tuple[list[Request], float | None]:
+def _requests(asked: ReplayRequest) -> tuple[list[TraceRequest], float | None]:
     """Requests of a file, or made, and the seconds that are planned for."""
     kind, _, rest = asked.trace.partition(":")
     if kind not in GENERATORS or not rest:
@@ -187,7 +187,7 @@ def _numbers(text: str, count: int) -> list[float]:
     return numbers
 
 
-def _sine(text: str, asked: ReplayRequest) -> list[Request]:
+def _sine(text: str, asked: ReplayRequest) -> list[TraceRequest]:
     low, high, period = _numbers(text, 3)
     seconds = asked.duration or GENERATED_SECONDS
     return traces.sine(
@@ -195,14 +195,14 @@ def _sine(text: str, asked: ReplayRequest) -> list[Request]:
     )
 
 
-def _ladder(text: str, asked: ReplayRequest) -> list[Request]:
+def _ladder(text: str, asked: ReplayRequest) -> list[TraceRequest]:
     steps = [_numbers(step.replace("x", ","), 2) for step in text.split(",")]
     return traces.ladder(
         steps=[(rate, seconds) for rate, seconds in steps], isl=asked.isl, osl=asked.osl, seed=asked.seed
     )
 
 
-def _bursts(text: str, asked: ReplayRequest) -> list[Request]:
+def _bursts(text: str, asked: ReplayRequest) -> list[TraceRequest]:
     low, high, every, length = _numbers(text, 4)
     if every <= 0:
         raise ValueError(text)
@@ -218,13 +218,13 @@ def _bursts(text: str, asked: ReplayRequest) -> list[Request]:
     )
 
 
-def _constant(text: str, asked: ReplayRequest) -> list[Request]:
+def _constant(text: str, asked: ReplayRequest) -> list[TraceRequest]:
     (rate,) = _numbers(text, 1)
     seconds = asked.duration or GENERATED_SECONDS
     return traces.constant(rate=rate, seconds=seconds, isl=asked.isl, osl=asked.osl, seed=asked.seed)
 
 
-GENERATORS: dict[str, Callable[[str, ReplayRequest], list[Request]]] = {
+GENERATORS: dict[str, Callable[[str, ReplayRequest], list[TraceRequest]]] = {
     "sine": _sine,
     "ladder": _ladder,
     "bursts": _bursts,

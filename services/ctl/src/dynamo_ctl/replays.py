@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from dynamo_dynadmin.api.replaying import Asked, NotReplayed
+from dynamo_dynadmin.api.replaying import NotReplayed, ReplayCase
 from dynamo_planner.core.profile import Profile, ProfileError, from_arrays
 from dynamo_planner.inputs.startup import StartupTimes
-from dynamo_planner.planning.plans import NotPlannable, Plan, read_plan
+from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, read_plan
 from dynamo_planner.profiling.models import known_model
 from dynamo_planner.profiling.simulated import Simulations
-from dynamo_planner.profiling.simulation.wire import Outcome
+from dynamo_planner.profiling.simulation.wire import JobStatus
 from dynamo_planner.replay.whatif import InvalidChange, changed_config, curves_of, job_of, written_config
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.runtime.settings.planner import Rapid
@@ -32,7 +32,7 @@ SHOWN = (
 )
 
 
-async def replay(simulations: Simulations, settings: Rapid, asked: Asked) -> dict[str, Any]:
+async def replay(simulations: Simulations, settings: Rapid, asked: ReplayCase) -> dict[str, Any]:
     """A row for the configuration as it is, one for the changed one, and what was assumed. NotReplayed."""
     try:
         plan = await asyncio.to_thread(read_plan, asked.graph, asked.config_map, asked.profile_map)
@@ -50,7 +50,7 @@ async def replay(simulations: Simulations, settings: Rapid, asked: Asked) -> dic
     except ProfileError as error:
         raise NotReplayed(str(error)) from error
     answer = await simulations.replayed(job, lambda _, __: None)
-    if answer.outcome is not Outcome.FEASIBLE:
+    if answer.outcome is not JobStatus.FEASIBLE:
         raise NotReplayed(f"the replay gave nothing: {answer.message[:500]}")
     current, changed = ({**row, "config": _shown(config)} for row, config in zip(answer.points, configs, strict=True))
     return {
@@ -69,7 +69,7 @@ async def replay(simulations: Simulations, settings: Rapid, asked: Asked) -> dic
     }
 
 
-async def _profile(simulations: Simulations, settings: Rapid, plan: Plan) -> tuple[Profile, str]:
+async def _profile(simulations: Simulations, settings: Rapid, plan: PlannedGraph) -> tuple[Profile, str]:
     """The profile that the planner uses, or where it has none, what `aic_interpolation` of its configuration describes."""
     if plan.profile is not None:
         return plan.profile, "the planner's profile"
@@ -93,7 +93,7 @@ async def _profile(simulations: Simulations, settings: Rapid, plan: Plan) -> tup
     return profile, "simulated by AI Configurator, as aic_interpolation says"
 
 
-def _startup(asked: Asked) -> tuple[float, str]:
+def _startup(asked: ReplayCase) -> tuple[float, str]:
     if asked.startup is not None:
         return asked.startup, f"a new replica takes {asked.startup:g} s to serve, as it was sent"
     times = StartupTimes()

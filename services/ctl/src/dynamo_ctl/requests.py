@@ -20,12 +20,12 @@ from dynamo_shared.kube import AlreadyExists, KubeClient, NotFound
 
 from dynamo_ctl.drawing import Drawn, save, terminal
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.get_objects import Cluster
+from dynamo_ctl.get_objects import ClusterOptions
 
 Print = Callable[[str], object]
 
 
-async def read(where: Cluster, name: str, namespace: str | None) -> KubeObject:
+async def read(where: ClusterOptions, name: str, namespace: str | None) -> KubeObject:
     """A request. CtlError where it does not exist."""
     async with await _open(where) as client:
         return await _request(client, name, namespace)
@@ -42,7 +42,7 @@ def plot(request: KubeObject, out: Print, *, file: Path | None, width: int) -> N
 
 
 async def apply(
-    where: Cluster, name: str, namespace: str | None, number: int | None, out: Print, *, dry_run: bool
+    where: ClusterOptions, name: str, namespace: str | None, number: int | None, out: Print, *, dry_run: bool
 ) -> None:
     """Create the graph of a point, or replace the spec of the one that was made for the request."""
     async with await _open(where) as client:
@@ -92,7 +92,7 @@ async def _planner_words(client: KubeClient, graph: KubeObject, number: int | No
     return []
 
 
-async def _open(where: Cluster) -> KubeClient:
+async def _open(where: ClusterOptions) -> KubeClient:
     return await KubeClient.open(kubeconfig=where.kubeconfig, context=where.context, field_manager="dynamoctl")
 
 

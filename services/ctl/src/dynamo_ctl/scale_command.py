@@ -12,7 +12,7 @@ import msgspec
 from dynamo_shared.bus import BusUnavailableError, CommandResult, ScaleData, ScaleTarget
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.nats import NatsBus
-from dynamo_shared.bus.protocol import Bus, Health
+from dynamo_shared.bus.protocol import Bus, BusHealth
 from dynamo_shared.bus.streams import STATE
 
 from dynamo_ctl.errors import CtlError, ExitCode
@@ -22,7 +22,7 @@ Print = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ScaleOptions:
     """What is asked for. `replicas` by component; `request` names it, None makes a name up; `timeout` in seconds."""
 
     namespace: str
@@ -46,11 +46,11 @@ def replicas(targets: Sequence[str]) -> list[tuple[str, int]]:
     return pairs
 
 
-async def scale(query: Request, where: Where, out: Print, *, as_json: bool = False) -> None:
+async def scale(query: ScaleOptions, where: Where, out: Print, *, as_json: bool = False) -> None:
     """Ask, and print the answer. CtlError where it is a refusal, or where no answer comes."""
     bus = await NatsBus.connect(where.options, wait=CONNECT_WITHIN)
     try:
-        if bus.health is not Health.CONNECTED:
+        if bus.health is not BusHealth.CONNECTED:
             raise CtlError(
                 f"NATS does not answer at {', '.join(where.options.servers)}; is the platform running?",
                 ExitCode.UNREACHABLE,
@@ -66,7 +66,7 @@ async def scale(query: Request, where: Where, out: Print, *, as_json: bool = Fal
         raise CtlError(f"refused: {result.reason}: {result.message}")
 
 
-async def ask(bus: Bus, cluster: str, query: Request) -> tuple[bool, CommandResult]:
+async def ask(bus: Bus, cluster: str, query: ScaleOptions) -> tuple[bool, CommandResult]:
     """Send the command and wait for its answer: whether it was carried out, and what was said."""
     data = ScaleData(
         graph_deployment=query.graph,

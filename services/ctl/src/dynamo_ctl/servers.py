@@ -22,7 +22,7 @@ from dynamo_shared.runtime.connections import secret
 from dynamo_shared.runtime.settings import Settings
 
 from dynamo_ctl import credentials
-from dynamo_ctl.localcluster import EtcdServer, NatsOptions, NatsServer, Programs
+from dynamo_ctl.localcluster import EtcdServer, NatsServer, NatsServerOptions, Programs
 from dynamo_ctl.settings import with_platform
 
 NATS_CREDENTIALS = Path("credentials") / "nats"
@@ -39,7 +39,7 @@ async def embedded(settings: Settings, folder: Path, programs: Programs) -> Asyn
     async with AsyncExitStack() as stack:
         if "servers" not in platform.nats.model_fields_set:
             passwords = credentials.kept(folder / NATS_CREDENTIALS, permissions.USERS)
-            options = NatsOptions(
+            options = NatsServerOptions(
                 authorization=server_config.authorization(platform.cluster_name, passwords),
                 max_payload=MAX_PAYLOAD,
             )

@@ -14,15 +14,15 @@ from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRA
 from dynamo_shared.kube import KubeClient, NotFound
 
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.remote import Refused, Remote, path_of
-from dynamo_ctl.watching import WAITING, Observed, merged
+from dynamo_ctl.remote import Remote, RequestRefused, path_of
+from dynamo_ctl.watching import WAITING, ObjectEvent, merged
 
 RESOURCES = {"dgd": DYNAMO_GRAPH_DEPLOYMENTS, "dcd": DYNAMO_COMPONENT_DEPLOYMENTS}
 #: The collections of the API, by the kinds that the command line has.
 COLLECTIONS = {"dgd": "deployments", "dcd": "components", "dgdr": "requests"}
 
 
-class Source(Protocol):
+class ObjectSource(Protocol):
     """Reads objects of a kind (a key of RESOURCES); an empty namespace stands for all of them."""
 
     @property
@@ -32,7 +32,7 @@ class Source(Protocol):
     async def read(self, kind: str, namespace: str, name: str | None) -> list[KubeObject]:
         """Objects; at least the one of the name, where one is given. CtlError where the kind is not served."""
 
-    def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[Observed]:
+    def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[ObjectEvent]:
         """Existing objects, then each change, until cancelled."""
 
 
@@ -62,7 +62,7 @@ class OfCluster:
                 ExitCode.FAILED,
             ) from error
 
-    def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[Observed]:
+    def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[ObjectEvent]:
         """Existing objects, then each change, until cancelled."""
         return merged(self._client, {kind: RESOURCES[kind] for kind in kinds}, namespace)
 
@@ -80,16 +80,16 @@ class OfApi:
         if name and namespace:
             try:
                 return [await self._remote.request("GET", path_of(namespace, COLLECTIONS[kind], name))]
-            except Refused as error:
+            except RequestRefused as error:
                 if error.status != HTTPStatus.NOT_FOUND:
                     raise
                 return []
         namespaces = await self._namespaces(namespace)
         return [obj for each in namespaces async for obj in self._pages(kind, each)]
 
-    async def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[Observed]:
+    async def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[ObjectEvent]:
         """Existing objects, then each change, until cancelled. Of all namespaces, those that exist at the start."""
-        queue: asyncio.Queue[Observed | CtlError] = asyncio.Queue(WAITING)
+        queue: asyncio.Queue[ObjectEvent | CtlError] = asyncio.Queue(WAITING)
         namespaces = await self._namespaces(namespace)
         tasks = [asyncio.create_task(self._follow(kind, each, queue)) for kind in kinds for each in namespaces]
         try:
@@ -116,11 +116,11 @@ class OfApi:
             if not token:
                 return
 
-    async def _follow(self, kind: str, namespace: str, queue: asyncio.Queue[Observed | CtlError]) -> None:
+    async def _follow(self, kind: str, namespace: str, queue: asyncio.Queue[ObjectEvent | CtlError]) -> None:
         try:
             async with aclosing(self._remote.follow(path_of(namespace, COLLECTIONS[kind], watch="true"))) as events:
                 async for event in events:
                     if event.name in ("ADDED", "MODIFIED", "DELETED"):
-                        await queue.put(Observed(kind, event.data, event.name == "DELETED"))
+                        await queue.put(ObjectEvent(kind, event.data, event.name == "DELETED"))
         except CtlError as error:
             await queue.put(error)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.reflector import Change, Reflector
+from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
 from dynamo_ctl.errors import CtlError, ExitCode
 
@@ -17,7 +17,7 @@ from dynamo_ctl.errors import CtlError, ExitCode
 WAITING = 1000
 
 
-class Observed(NamedTuple):
+class ObjectEvent(NamedTuple):
     """A change of an object of the resource called `kind`."""
 
     kind: str
@@ -25,9 +25,9 @@ class Observed(NamedTuple):
     deleted: bool
 
 
-async def merged(client: KubeClient, resources: Mapping[str, Resource], namespace: str) -> AsyncIterator[Observed]:
+async def merged(client: KubeClient, resources: Mapping[str, Resource], namespace: str) -> AsyncIterator[ObjectEvent]:
     """All objects there are, then every change, endless. CtlError where the cluster cannot be read at the start."""
-    queue: asyncio.Queue[Observed | CtlError] = asyncio.Queue(WAITING)
+    queue: asyncio.Queue[ObjectEvent | CtlError] = asyncio.Queue(WAITING)
     tasks = [
         asyncio.create_task(_follow(client, kind, resource, namespace, queue)) for kind, resource in resources.items()
     ]
@@ -42,7 +42,7 @@ async def merged(client: KubeClient, resources: Mapping[str, Resource], namespac
 
 
 async def _follow(
-    client: KubeClient, kind: str, resource: Resource, namespace: str, queue: asyncio.Queue[Observed | CtlError]
+    client: KubeClient, kind: str, resource: Resource, namespace: str, queue: asyncio.Queue[ObjectEvent | CtlError]
 ) -> None:
     reflector: Reflector | None = None
 
@@ -53,5 +53,5 @@ async def _follow(
 
     reflector = Reflector(client, resource, namespace=namespace, on_health=health)
     async for item in reflector.changes():
-        if isinstance(item, Change):
-            await queue.put(Observed(kind, item.obj, item.kind == "DELETED"))
+        if isinstance(item, ObjectChange):
+            await queue.put(ObjectEvent(kind, item.obj, item.kind == "DELETED"))

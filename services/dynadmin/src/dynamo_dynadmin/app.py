@@ -33,28 +33,28 @@ from dynamo_shared.api.resources import (
     SERVICES,
     Resource,
 )
-from dynamo_shared.runtime import ServiceContext, Settings, State
+from dynamo_shared.runtime import HealthState, ServiceContext, Settings
 from dynamo_shared.runtime.endpoints import server_tls, serving
 
-from dynamo_dynadmin.api.acting import Acting
+from dynamo_dynadmin.api.acting import Actions
 from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.cluster import Cluster
-from dynamo_dynadmin.api.decisions import Decisions
-from dynamo_dynadmin.api.deploying import Deploying, Planned
+from dynamo_dynadmin.api.decisions import DecisionReader
+from dynamo_dynadmin.api.deploying import IntentDeployer, Planned
 from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.estimating import Estimating
-from dynamo_dynadmin.api.events import Events
+from dynamo_dynadmin.api.events import EventReader
 from dynamo_dynadmin.api.logs import Logs
-from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.replaying import Replaying, Simulation
 from dynamo_dynadmin.api.sessions import SessionPages
 from dynamo_dynadmin.api.table import Topics, table
-from dynamo_dynadmin.api.turns import Turns
+from dynamo_dynadmin.api.turns import SimulationSlots
 from dynamo_dynadmin.api.writing import Writing
-from dynamo_dynadmin.deploy import Platform
+from dynamo_dynadmin.deploy import PlatformDefaults
 from dynamo_dynadmin.document import API_VERSION, openapi
-from dynamo_dynadmin.http.connection import Connection
-from dynamo_dynadmin.http.server import Server
+from dynamo_dynadmin.http.connection import HttpConnection
+from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.http.streaming import Streams
 from dynamo_dynadmin.identity.access import Access
 from dynamo_dynadmin.identity.login import Logins
@@ -121,7 +121,7 @@ class DynadminService:
                 await simulation.close()
 
     async def _serve(self, context: ServiceContext, metrics: DynadminMetrics, simulation: Simulation | None) -> None:
-        context.health.set(NAME, State.FAILED, "starting")
+        context.health.set(NAME, HealthState.FAILED, "starting")
         settings, platform = context.settings.platform.dynadmin, context.settings.platform
         kube = context.kube.acting_as(NAME)
         hub = Hub(context.bus, platform.cluster_name, READS)
@@ -140,24 +140,24 @@ class DynadminService:
             heartbeat=settings.heartbeat,
             recheck=settings.recheck,
         )
-        reading = Reading(hub, access, streams)
+        reading = CollectionReader(hub, access, streams)
         writing = Writing(reading)
         details = Details(hub, reading)
         cluster = Cluster(hub, access, reading, kube, platform.version)
-        defaults = Platform(platform.planner.image_repository, platform.version, platform.planner.model_secret)
-        decisions, turns = Decisions(context.bus, platform.cluster_name, streams), Turns()
+        defaults = PlatformDefaults(platform.planner.image_repository, platform.version, platform.planner.model_secret)
+        decisions, turns = DecisionReader(context.bus, platform.cluster_name, streams), SimulationSlots()
         document = msgspec.json.encode(openapi(API_VERSION))
         topics = Topics(
             reading=reading,
             writing=writing,
             details=details,
-            events=Events(details, streams),
+            events=EventReader(details, streams),
             logs=Logs(details, reading, streams),
             chat=Chat(reading, streams, settings.chat_within),
             decisions=decisions,
-            acting=Acting(hub, writing),
+            acting=Actions(hub, writing),
             cluster=cluster,
-            deploying=Deploying(writing, cluster, defaults, self._planned),
+            deploying=IntentDeployer(writing, cluster, defaults, self._planned),
             estimating=Estimating(
                 hub,
                 reading,
@@ -177,7 +177,7 @@ class DynadminService:
             ),
             sessions=SessionPages(tokens, sessions, logins),
         )
-        server = Server(
+        server = HttpServer(
             table(topics, lambda: document),
             kube,
             tokens=tokens,
@@ -187,7 +187,7 @@ class DynadminService:
             clock=context.clock,
         )
         tls = await asyncio.to_thread(server_tls, settings.cert_dir) if settings.cert_dir is not None else None
-        connection = partial(Connection, server.unreadable)
+        connection = partial(HttpConnection, server.unreadable)
         async with serving(server.app(), settings.host, settings.port, tls, connection) as self.port:
             log.info("serving", host=settings.host, port=self.port, tls=tls is not None)
             try:
@@ -198,5 +198,5 @@ class DynadminService:
                     gc.freeze()
                     context.health.ok(NAME)
             finally:
-                context.health.set(NAME, State.FAILED, "ending")
+                context.health.set(NAME, HealthState.FAILED, "ending")
                 server.draining = streams.draining = True

@@ -17,7 +17,7 @@ from dynamo_shared.api.resources import (
     TOKEN_REVIEWS,
     Resource,
 )
-from dynamo_shared.api.rights import Place, Right
+from dynamo_shared.api.rights import Right, RightScope
 
 from dynamo_dynadmin.api.kinds import KINDS
 
@@ -52,17 +52,19 @@ AS_CALLERS = (
 
 def _identity(group: str, plural: str, verb: str, part: str = "") -> Right:
     resource = Resource(group, "v1", plural, "", namespaced=False)
-    return Right(resource, (verb,), place=Place.CLUSTER, part=part, unused=_FOR_CALLERS)
+    return Right(resource, (verb,), place=RightScope.CLUSTER, part=part, unused=_FOR_CALLERS)
 
 
 def _as_user(right: Right) -> Right:
     verbs = tuple(f"impersonate-on:user-info:{verb}" for verb in right.verbs)
-    return Right(right.resource, verbs, right.subresource, place=Place.CLUSTER, part=CONSTRAINED, unused=_FOR_CALLERS)
+    return Right(
+        right.resource, verbs, right.subresource, place=RightScope.CLUSTER, part=CONSTRAINED, unused=_FOR_CALLERS
+    )
 
 
 RIGHTS = (
-    Right(TOKEN_REVIEWS, ("create",), place=Place.CLUSTER),
-    Right(ACCESS_REVIEWS, ("create",), place=Place.CLUSTER),
+    Right(TOKEN_REVIEWS, ("create",), place=RightScope.CLUSTER),
+    Right(ACCESS_REVIEWS, ("create",), place=RightScope.CLUSTER),
     _identity("", "serviceaccounts", "impersonate"),
     *(
         _identity(_AUTHENTICATION, plural, "impersonate")

@@ -17,7 +17,7 @@ from dynamo_image_builder import reconciler
 from dynamo_image_builder.archives import StoredArchives
 from dynamo_image_builder.events import BuildReporter
 from dynamo_image_builder.metrics import BuildMetrics
-from dynamo_image_builder.reconciler import RequestReconciler
+from dynamo_image_builder.reconciler import NimRequestReconciler
 
 NAME = "image-builder"
 READS: tuple[Resource, ...] = (DYNAMO_NIM_REQUESTS, JOBS)
@@ -59,7 +59,7 @@ class _ImageBuilder(Controller[BuildTask]):
         reconciler.index(self.cache)
         settings = context.settings.platform.image_builder
         self._statuses = StatusWriter(self.kube, self.cache, context.clock)
-        self._requests = RequestReconciler(
+        self._requests = NimRequestReconciler(
             kube=self.kube,
             cache=self.cache,
             archives=StoredArchives(settings),

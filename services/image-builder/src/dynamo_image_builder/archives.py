@@ -8,7 +8,7 @@ from typing import Protocol
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 
 from dynamo_image_builder.builds import BentoTag
-from dynamo_image_builder.fetch import Archive, FetchError, Source, find
+from dynamo_image_builder.fetch import Archive, ArchiveSource, FetchError, find
 
 #: Archives that are read at once.
 AT_ONCE = 4
@@ -32,7 +32,9 @@ class StoredArchives:
         """The archive of a tag. FetchError where it cannot be had."""
         settings = self._settings
         async with self._slots:
-            source = Source(settings.store.endpoint, tag.name, tag.version, settings.store.username, self._password())
+            source = ArchiveSource(
+                settings.store.endpoint, tag.name, tag.version, settings.store.username, self._password()
+            )
             return await asyncio.to_thread(find, source, settings.max_archive_size, settings.archive_timeout)
 
     def _password(self) -> str:

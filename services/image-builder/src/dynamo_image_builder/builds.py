@@ -47,14 +47,14 @@ def parse_tag(text: str) -> BentoTag:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ImageTarget:
     """An image without its digest: as builds push it, and as nodes pull it."""
 
     push: str
     pull: str
 
 
-def target_of(tag: BentoTag, namespace: str, settings: ImageBuilder) -> Target:
+def target_of(tag: BentoTag, namespace: str, settings: ImageBuilder) -> ImageTarget:
     """The image of a tag. `namespace` is the request's; the names are those of seed 003's operator."""
     registry = settings.registry
     prefix = f"{namespace}." if settings.add_namespace_prefix else ""
@@ -64,7 +64,7 @@ def target_of(tag: BentoTag, namespace: str, settings: ImageBuilder) -> Target:
         name = f"yatai.{prefix}{hashlib.sha256(tail.encode()).hexdigest()[:32]}"
     inside = registry.in_cluster_server or registry.server
     push, pull = (f"{server.rstrip('/')}/{registry.repository}:{name}" for server in (inside, registry.server))
-    return Target(push, pull)
+    return ImageTarget(push, pull)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Build:
 
     tag: BentoTag
     archive_digest: str
-    target: Target
+    target: ImageTarget
     estargz: bool = False
 
     @property

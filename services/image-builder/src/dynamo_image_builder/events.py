@@ -10,7 +10,7 @@ from dynamo_shared.bus.specifications.image import NIM_REQUEST, ImageData
 from dynamo_shared.kube.events import EventRecorder
 
 from dynamo_image_builder.metrics import BuildMetrics
-from dynamo_image_builder.status import State
+from dynamo_image_builder.status import BuildProgress
 
 #: Phase -> event.
 _EVENTS = {BuildPhase.BUILDING: "building", BuildPhase.READY: "ready", BuildPhase.FAILED: "failed"}
@@ -26,7 +26,7 @@ class BuildReporter:
         self._publisher = publisher
         self._metrics = metrics
 
-    def changed(self, request: KubeObject, status: KubeObject, state: State) -> None:
+    def changed(self, request: KubeObject, status: KubeObject, state: BuildProgress) -> None:
         """A request entered a phase, or is in it for another reason now; `status` is about to be written."""
         type_ = "Normal" if state.reason in _ORDERLY else "Warning"
         self._recorder.record(
@@ -45,7 +45,7 @@ class BuildReporter:
             self._metrics.answered(objects.namespace(request), "failed")
 
 
-def image_data(request: KubeObject, status: KubeObject, state: State) -> ImageData:
+def image_data(request: KubeObject, status: KubeObject, state: BuildProgress) -> ImageData:
     """Data of an event about a request."""
     return ImageData(
         name=objects.name(request),

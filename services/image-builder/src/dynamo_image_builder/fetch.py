@@ -58,7 +58,7 @@ class FetchError(Exception):
 
 
 @dataclass(frozen=True)
-class Source:
+class ArchiveSource:
     """Where the archive of one tag is."""
 
     endpoint: str
@@ -86,7 +86,7 @@ class Archive:
     size: int
 
 
-def find(source: Source, limit: int, within: float) -> Archive:
+def find(source: ArchiveSource, limit: int, within: float) -> Archive:
     """Digest and size of the archive. A registry says it; what a store has is read, `limit` bytes at most.
 
     `within`: seconds that all of it may take. FetchError where the archive cannot be had.
@@ -99,7 +99,7 @@ def find(source: Source, limit: int, within: float) -> Archive:
         return _copy(source, stream, None, limit, within)
 
 
-def download(source: Source, digest: str, limit: int, file: Path, within: float) -> None:
+def download(source: ArchiveSource, digest: str, limit: int, file: Path, within: float) -> None:
     """Write the archive with this digest to a file. FetchError where the tag names another archive now."""
     with _content(source, digest) as stream, file.open("wb") as target:
         archive = _copy(source, stream, target, limit, within)
@@ -145,7 +145,7 @@ def main(environ: Mapping[str, str]) -> int:
     """What the build's pod runs before BuildKit. The exit code is 1 where it fails; the termination message says why."""
     workspace = Path(environ.get("WORKSPACE", WORKSPACE))
     limit = int(environ["ARCHIVE_LIMIT"])
-    source = Source(
+    source = ArchiveSource(
         environ["ARCHIVE_ENDPOINT"],
         environ["ARCHIVE_NAME"],
         environ["ARCHIVE_VERSION"],
@@ -170,7 +170,7 @@ def main(environ: Mapping[str, str]) -> int:
 
 
 @contextmanager
-def _content(source: Source, digest: str) -> Iterator[IO[bytes]]:
+def _content(source: ArchiveSource, digest: str) -> Iterator[IO[bytes]]:
     """The bytes of the archive, to be read once."""
     if source.is_registry:
         digest = digest or _layer(source)[0]
@@ -191,14 +191,14 @@ def _content(source: Source, digest: str) -> Iterator[IO[bytes]]:
         yield stream
 
 
-def _repository(source: Source) -> str:
+def _repository(source: ArchiveSource) -> str:
     scheme, _, rest = source.endpoint.partition("://")
     host, _, path = rest.strip("/").partition("/")
     repository = "/".join(filter(None, (path, source.name)))
     return f"{'http' if scheme == 'oci+http' else 'https'}://{host}/v2/{repository}"
 
 
-def _layer(source: Source) -> tuple[str, int]:
+def _layer(source: ArchiveSource) -> tuple[str, int]:
     """Digest and size of the only layer of the artifact."""
     with _open(source, f"{_repository(source)}/manifests/{source.version}", MANIFESTS) as stream:
         manifest = _document(stream)
@@ -216,7 +216,7 @@ def _layer(source: Source) -> tuple[str, int]:
 
 
 @contextmanager
-def _open(source: Source, url: str, accept: str = "*/*") -> Iterator[IO[bytes]]:
+def _open(source: ArchiveSource, url: str, accept: str = "*/*") -> Iterator[IO[bytes]]:
     """A GET of `url`; a registry that wants a token gets one."""
     basic = base64.b64encode(f"{source.username}:{source.password}".encode()).decode() if source.username else ""
     authorization = f"Basic {basic}" if basic else ""
@@ -273,7 +273,7 @@ def _document(stream: IO[bytes]) -> dict[str, Any]:
     return document
 
 
-def _refusal(source: Source, url: str, code: int) -> FetchError:
+def _refusal(source: ArchiveSource, url: str, code: int) -> FetchError:
     host = _host(url)
     if code == 404:
         return FetchError("ArchiveNotFound", f"{host} has no archive {source.tag}: upload it, or correct spec.bentoTag")
@@ -291,7 +291,7 @@ def _host(url: str) -> str:
     return urllib.parse.urlsplit(url).netloc
 
 
-def _copy(source: Source, stream: IO[bytes], target: IO[bytes] | None, limit: int, within: float) -> Archive:
+def _copy(source: ArchiveSource, stream: IO[bytes], target: IO[bytes] | None, limit: int, within: float) -> Archive:
     """Read all of a stream, and keep it where there is a target. FetchError above `limit` bytes or after `within` seconds."""
     digest, size = hashlib.sha256(), 0
     expired = _deadline(within)
@@ -311,7 +311,7 @@ def _deadline(within: float) -> Callable[[], bool]:
     return lambda: time.monotonic() > end
 
 
-def _check_size(source: Source, size: int, limit: int) -> None:
+def _check_size(source: ArchiveSource, size: int, limit: int) -> None:
     if size > limit:
         raise FetchError(
             "ArchiveTooLarge",

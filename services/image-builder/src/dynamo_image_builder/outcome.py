@@ -49,7 +49,7 @@ _ADVICE: tuple[tuple[re.Pattern[str], str, str], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedBuild:
     """How a build stands. `done` is None while it is under way; `duration` in seconds."""
 
     done: bool | None
@@ -61,7 +61,7 @@ class Observed:
     ended_at: str = ""
 
 
-def observe(job: KubeObject, pods: Sequence[KubeObject], now: datetime) -> Observed:
+def observe(job: KubeObject, pods: Sequence[KubeObject], now: datetime) -> ObservedBuild:
     """The state of a build."""
     complete, failed = objects.condition(job, "Complete"), objects.condition(job, "Failed")
     if objects.is_true(job, "Complete") and complete is not None:
@@ -77,18 +77,18 @@ def digest_of(job: KubeObject) -> str:
     return noted if DIGEST.fullmatch(noted) else ""
 
 
-def _complete(job: KubeObject, pods: Sequence[KubeObject], condition: KubeObject) -> Observed:
+def _complete(job: KubeObject, pods: Sequence[KubeObject], condition: KubeObject) -> ObservedBuild:
     digest, log = _said(pods)
     digest = digest or digest_of(job)
     ended = condition.get("lastTransitionTime", "")
     if not digest:
         message = "the build ended, but its pod is gone and no digest is known: it is built again"
-        return Observed(False, "ResultLost", message, log=log, ended_at=ended)
+        return ObservedBuild(False, "ResultLost", message, log=log, ended_at=ended)
     message = f"the image is pushed, as {digest}"
-    return Observed(True, "Built", message, digest, log, _duration(job, ended), ended)
+    return ObservedBuild(True, "Built", message, digest, log, _duration(job, ended), ended)
 
 
-def _failed(job: KubeObject, pods: Sequence[KubeObject], condition: KubeObject) -> Observed:
+def _failed(job: KubeObject, pods: Sequence[KubeObject], condition: KubeObject) -> ObservedBuild:
     _, log = _said(pods)
     ended = condition.get("lastTransitionTime", "")
     reason, message = _cause(pods, log) or ("BuildFailed", quoted(condition.get("message") or "the Job failed"))
@@ -96,24 +96,24 @@ def _failed(job: KubeObject, pods: Sequence[KubeObject], condition: KubeObject) 
         seconds = job.get("spec", {}).get("activeDeadlineSeconds")
         reason = "DeadlineExceeded"
         message = f"the build took more than {seconds} s: make it smaller, or raise platform.imageBuilder.deadline"
-    return Observed(False, reason, message, log=log, duration=_duration(job, ended), ended_at=ended)
+    return ObservedBuild(False, reason, message, log=log, duration=_duration(job, ended), ended_at=ended)
 
 
-def _under_way(job: KubeObject, pods: Sequence[KubeObject], now: datetime) -> Observed:
+def _under_way(job: KubeObject, pods: Sequence[KubeObject], now: datetime) -> ObservedBuild:
     name, namespace = objects.name(job), objects.namespace(job)
     for pod in pods:
         for condition in pod.get("status", {}).get("conditions") or ():
             if (condition["type"], condition["status"]) == ("PodScheduled", "False"):
-                return Observed(None, "Unschedulable", f"the build's pod waits for a node: {_short(condition)}")
+                return ObservedBuild(None, "Unschedulable", f"the build's pod waits for a node: {_short(condition)}")
         for container, waiting in _waiting(pod):
-            return Observed(None, waiting["reason"], f"container {container} waits: {_short(waiting)}")
+            return ObservedBuild(None, waiting["reason"], f"container {container} waits: {_short(waiting)}")
     if not pods and _age(job, now) > POD_WITHIN:
         message = (
             f"Job {name} has no pod: `kubectl describe job {name} --namespace {namespace}` says why; rootless builds need Pod "
             "Security privileged in that namespace"
         )
-        return Observed(None, "NoPod", message)
-    return Observed(None, "Building", f"Job {name} in namespace {namespace} builds the image")
+        return ObservedBuild(None, "NoPod", message)
+    return ObservedBuild(None, "Building", f"Job {name} in namespace {namespace} builds the image")
 
 
 def _said(pods: Sequence[KubeObject]) -> tuple[str, str]:

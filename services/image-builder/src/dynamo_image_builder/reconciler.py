@@ -29,9 +29,9 @@ from dynamo_image_builder.builds import Build, InvalidTag, parse_tag, target_of
 from dynamo_image_builder.events import BuildReporter
 from dynamo_image_builder.fetch import FetchError
 from dynamo_image_builder.job import build_job
-from dynamo_image_builder.outcome import Observed, digest_of, observe
+from dynamo_image_builder.outcome import ObservedBuild, digest_of, observe
 from dynamo_image_builder.status import (
-    State,
+    BuildProgress,
     build_under_way,
     is_settled,
     known_digest,
@@ -47,7 +47,7 @@ FOLLOW = 10.0
 RETRY = 30.0
 #: A Job that is being deleted is gone soon. Seconds.
 REPLACE = 1.0
-_NO_REGISTRY = State(
+_NO_REGISTRY = BuildProgress(
     BuildPhase.FAILED,
     "NoRegistry",
     "nothing says where images are pushed: set platform.imageBuilder.registry.server in the operator configuration",
@@ -60,7 +60,7 @@ def index(cache: ObjectCache) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestReconciler:
+class NimRequestReconciler:
     """Has the image of one request built, and reports in its status."""
 
     kube: KubeClient
@@ -80,7 +80,7 @@ class RequestReconciler:
         try:
             tag = parse_tag(str((request.get("spec") or {}).get("bentoTag", "")))
         except InvalidTag as error:
-            return await self._report(request, State(BuildPhase.FAILED, "InvalidTag", str(error)))
+            return await self._report(request, BuildProgress(BuildPhase.FAILED, "InvalidTag", str(error)))
         if not settings.registry.server:
             return await self._report(request, _NO_REGISTRY)
         target = target_of(tag, key.namespace, settings)
@@ -91,13 +91,13 @@ class RequestReconciler:
             archive = await self.archives.find(tag)
         except FetchError as error:
             phase = BuildPhase.PENDING if error.temporary else BuildPhase.FAILED
-            return await self._report(request, State(phase, error.reason, error.message), RETRY)
+            return await self._report(request, BuildProgress(phase, error.reason, error.message), RETRY)
         return await self._begin(request, Build(tag, archive.digest, target, settings.estargz))
 
     async def _begin(self, request: KubeObject, build: Build) -> Result:
         same = self.cache.by_index(DYNAMO_NIM_REQUESTS, BY_JOB, f"{self.settings.namespace}/{build.job}")
         if digest := known_digest(same):
-            return await self._cached(request, build, Observed(True, "Built", _there(digest), digest))
+            return await self._cached(request, build, ObservedBuild(True, "Built", _there(digest), digest))
         try:
             job = await self.kube.create(JOBS, build_job(build, self.settings))
         except AlreadyExists:
@@ -106,10 +106,10 @@ class RequestReconciler:
         except NotFound:
             namespace = self.settings.namespace
             message = f"there is no namespace {namespace} to build in: create it; rootless builds need Pod Security privileged"
-            return await self._report(request, State(BuildPhase.FAILED, "NoBuildNamespace", message), RETRY)
+            return await self._report(request, BuildProgress(BuildPhase.FAILED, "NoBuildNamespace", message), RETRY)
         except (Invalid, Forbidden) as error:
             message = f"the API server refuses the build's Job: {error}; correct platform.imageBuilder, its rights or the quota"
-            return await self._report(request, State(BuildPhase.FAILED, "RefusedByApiServer", message), RETRY)
+            return await self._report(request, BuildProgress(BuildPhase.FAILED, "RefusedByApiServer", message), RETRY)
         self.cache.put(JOBS, job)
         return await self._follow(request, build, job, began=True)
 
@@ -120,7 +120,7 @@ class RequestReconciler:
         if objects.labels(job).get(labels.IMAGE_BUILD) != build.id:
             name, namespace = objects.name(job), objects.namespace(job)
             message = f"Job {name} in namespace {namespace} is not of this platform: delete it"
-            return await self._report(request, State(BuildPhase.FAILED, "NameTaken", message), RETRY)
+            return await self._report(request, BuildProgress(BuildPhase.FAILED, "NameTaken", message), RETRY)
         observed = observe(job, await self._pods(job), self.now())
         if observed.done is None:
             return await self._report(request, state_of(observed), FOLLOW, build=build, observed=observed)
@@ -133,8 +133,8 @@ class RequestReconciler:
             return await self._replace(job)
         return await self._report(request, state_of(observed), build=build, observed=observed, cached=False)
 
-    async def _cached(self, request: KubeObject, build: Build, observed: Observed) -> Result:
-        state = State(BuildPhase.READY, "Built", _there(observed.digest))
+    async def _cached(self, request: KubeObject, build: Build, observed: ObservedBuild) -> Result:
+        state = BuildProgress(BuildPhase.READY, "Built", _there(observed.digest))
         return await self._report(request, state, build=build, observed=observed, cached=True)
 
     async def _replace(self, job: KubeObject) -> Result:
@@ -173,11 +173,11 @@ class RequestReconciler:
     async def _report(
         self,
         request: KubeObject,
-        state: State,
+        state: BuildProgress,
         again: float | None = None,
         *,
         build: Build | None = None,
-        observed: Observed | None = None,
+        observed: ObservedBuild | None = None,
         cached: bool | None = None,
     ) -> Result:
         status = status_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, EVENTS, JOBS, PODS
-from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, Place, Right
+from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, Right, RightScope
 
 RIGHTS = (
     *STANDBY,
@@ -11,6 +11,6 @@ RIGHTS = (
     Right(DYNAMO_NIM_REQUESTS, ("patch",), "status"),
     Right(EVENTS, ("create",)),
     Right(EVENTS, ("patch",), unused=SERIES),
-    Right(JOBS, ("create", "delete", "get", "patch"), place=Place.BUILDS),
-    Right(PODS, ("list",), place=Place.BUILDS),
+    Right(JOBS, ("create", "delete", "get", "patch"), place=RightScope.BUILDS),
+    Right(PODS, ("list",), place=RightScope.BUILDS),
 )

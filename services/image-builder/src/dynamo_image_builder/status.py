@@ -11,8 +11,8 @@ from dynamo_shared.api.conditions import Condition, condition, find
 from dynamo_shared.api.legacy import BuildPhase
 from dynamo_shared.api.objects import KubeObject
 
-from dynamo_image_builder.builds import DIGEST, BentoTag, Build, Target
-from dynamo_image_builder.outcome import Observed
+from dynamo_image_builder.builds import DIGEST, BentoTag, Build, ImageTarget
+from dynamo_image_builder.outcome import ObservedBuild
 
 READY, PROGRESSING, FAILED = "Ready", "Progressing", "Failed"
 #: What a user does about a build that failed for good.
@@ -20,7 +20,7 @@ _AGAIN = "to try again, delete this request and create it"
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class BuildProgress:
     """Phase of a request, and why it is in it."""
 
     phase: BuildPhase
@@ -30,11 +30,11 @@ class State:
 
 def status_of(
     request: KubeObject,
-    state: State,
+    state: BuildProgress,
     now: datetime,
     *,
     build: Build | None = None,
-    observed: Observed | None = None,
+    observed: ObservedBuild | None = None,
     namespace: str = "",
     cached: bool | None = None,
 ) -> KubeObject:
@@ -59,13 +59,13 @@ def status_of(
     return status
 
 
-def state_of(observed: Observed) -> State:
+def state_of(observed: ObservedBuild) -> BuildProgress:
     """The state that a build brings its requests into."""
     if observed.done is None:
-        return State(BuildPhase.BUILDING, observed.reason, observed.message)
+        return BuildProgress(BuildPhase.BUILDING, observed.reason, observed.message)
     if observed.done:
-        return State(BuildPhase.READY, observed.reason, observed.message)
-    return State(BuildPhase.FAILED, observed.reason, f"{observed.message}; {_AGAIN}")
+        return BuildProgress(BuildPhase.READY, observed.reason, observed.message)
+    return BuildProgress(BuildPhase.FAILED, observed.reason, f"{observed.message}; {_AGAIN}")
 
 
 def is_settled(request: KubeObject) -> bool:
@@ -76,7 +76,7 @@ def is_settled(request: KubeObject) -> bool:
 
 
 def build_under_way(
-    request: KubeObject, tag: BentoTag, target: Target, *, estargz: bool, namespace: str
+    request: KubeObject, tag: BentoTag, target: ImageTarget, *, estargz: bool, namespace: str
 ) -> Build | None:
     """The build that the status names; None where it names none, or settings have changed since."""
     status = _current(request)
@@ -105,7 +105,7 @@ def _current(request: KubeObject) -> KubeObject:
     return status if status.get("observedGeneration") == objects.generation(request) else {}
 
 
-def _conditions(request: KubeObject, state: State, now: datetime) -> list[Condition]:
+def _conditions(request: KubeObject, state: BuildProgress, now: datetime) -> list[Condition]:
     previous = (request.get("status") or {}).get("conditions") or ()
     held = {
         READY: state.phase is BuildPhase.READY,

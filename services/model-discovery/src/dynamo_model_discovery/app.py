@@ -16,11 +16,11 @@ from dynamo_model_discovery import routing
 from dynamo_model_discovery.events import ModelReporter
 from dynamo_model_discovery.lora.api import HttpWorkerApi
 from dynamo_model_discovery.lora.keeper import AdapterKeeper, lane
-from dynamo_model_discovery.metrics import AdapterMetrics
+from dynamo_model_discovery.metrics import LoraMetrics
 from dynamo_model_discovery.models.status import ENDPOINTS_READY
 from dynamo_model_discovery.reconcilers.model import ModelReconciler
 from dynamo_model_discovery.routing import DiscoveryConcern, DiscoveryTask
-from dynamo_model_discovery.workers.discovery import WorkerDiscovery
+from dynamo_model_discovery.workers.discovery import WorkerDiscoveryService
 
 NAME = "model-discovery"
 READS: tuple[Resource, ...] = (DYNAMO_MODELS, ENDPOINT_SLICES, PODS)
@@ -38,7 +38,7 @@ class ModelDiscoveryService:
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
         settings = context.settings.platform.model_discovery
-        metrics = AdapterMetrics(context.metrics.registry)
+        metrics = LoraMetrics(context.metrics.registry)
         api = HttpWorkerApi(
             timeout=settings.request_timeout,
             concurrency=settings.concurrency,
@@ -48,17 +48,19 @@ class ModelDiscoveryService:
         try:
             async with api, asyncio.TaskGroup() as tasks:
                 keep = context.supervisor(NAME).keep
-                tasks.create_task(keep("models", lambda: _Models(context, api, metrics).serve(), essential=True))
+                tasks.create_task(
+                    keep("models", lambda: _ModelController(context, api, metrics).serve(), essential=True)
+                )
                 if settings.workers.enabled:
-                    tasks.create_task(keep("workers", lambda: WorkerDiscovery(context).serve()))
+                    tasks.create_task(keep("workers", lambda: WorkerDiscoveryService(context).serve()))
         finally:
             metrics.close()
 
 
-class _Models(Controller[DiscoveryTask]):
+class _ModelController(Controller[DiscoveryTask]):
     """DynamoModels."""
 
-    def __init__(self, context: ServiceContext, api: HttpWorkerApi, metrics: AdapterMetrics) -> None:
+    def __init__(self, context: ServiceContext, api: HttpWorkerApi, metrics: LoraMetrics) -> None:
         super().__init__(context, NAME, READS)
         routing.index(self.cache)
         settings = context.settings.platform.model_discovery

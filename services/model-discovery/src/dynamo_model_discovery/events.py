@@ -15,7 +15,7 @@ from dynamo_shared.kube.event_series import EventType
 from dynamo_shared.kube.events import EventRecorder
 
 from dynamo_model_discovery.lora.adapter_state import AdapterState
-from dynamo_model_discovery.models.status import ENDPOINTS_READY, NAMED, Readiness
+from dynamo_model_discovery.models.status import ENDPOINTS_READY, NAMED, ModelReadiness
 
 
 class ModelReporter:
@@ -30,7 +30,7 @@ class ModelReporter:
         #: By uid: errors of failing workers in the last report.
         self._reported: dict[str, frozenset[str]] = {}
 
-    def changed(self, model: KubeObject, status: KubeObject, verdict: Readiness) -> None:
+    def changed(self, model: KubeObject, status: KubeObject, verdict: ModelReadiness) -> None:
         """A model's status is about to be written."""
         self._failing(model, verdict)
         before = find(model.get("status", {}).get("conditions") or (), ENDPOINTS_READY)
@@ -50,7 +50,7 @@ class ModelReporter:
 
     def gone(self, model: KubeObject) -> None:
         """A model was deleted."""
-        data = model_data(model, model.get("status", {}), Readiness(False, "Deleted", ""))
+        data = model_data(model, model.get("status", {}), ModelReadiness(False, "Deleted", ""))
         self._publisher.publish(kind=DYNAMO_MODEL, obj=model, event="deleted", data=data)
 
     def forget(self, model: KubeObject) -> None:
@@ -88,7 +88,7 @@ class ModelReporter:
         message = f"{state.worker.pod} may still have {name} loaded: {state.failure or 'no answer'}; restart the pod"
         self._record(model, "Warning", "CleanupFailed", message, action="Unload")
 
-    def _failing(self, model: KubeObject, verdict: Readiness) -> None:
+    def _failing(self, model: KubeObject, verdict: ModelReadiness) -> None:
         """Reports new reasons of failing workers; a new count alone is only in the status."""
         uid = model["metadata"]["uid"]
         said = frozenset(verdict.failures.values())
@@ -125,7 +125,7 @@ class ModelReporter:
         self._recorder.record(model, type_=type_, reason=reason, message=message, action=action)
 
 
-def model_data(model: KubeObject, status: Mapping[str, Any], verdict: Readiness) -> DynamoModelData:
+def model_data(model: KubeObject, status: Mapping[str, Any], verdict: ModelReadiness) -> DynamoModelData:
     """Data of an event about a model."""
     metadata, spec = model["metadata"], model.get("spec", {})
     return DynamoModelData(

@@ -15,7 +15,7 @@ ROLES = frozenset({"aggregated", "prefill", "decode", "encode"})
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60)
 
 
-class AdapterMetrics:
+class LoraMetrics:
     """Figures of loading and unloading LoRA adapters."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -16,7 +16,7 @@ from dynamo_planner.planning.opt_in import config_map_of
 from dynamo_planner.profiling.enumerating import thorough_candidates
 from dynamo_planner.profiling.rapid import RapidProfiler
 from dynamo_planner.profiling.thorough import read_output
-from dynamo_planner.requests.controller import Requests
+from dynamo_planner.requests.controller import RequestController
 
 NAME = "planner"
 #: Planning shares its graphs with other replicas apart from requests: each has its own queue and partitions.
@@ -51,7 +51,7 @@ class PlannerService:
                         asked.set()
 
                 async def serve_requests() -> None:
-                    await Requests(
+                    await RequestController(
                         context,
                         NAME,
                         profiler,

@@ -31,7 +31,7 @@ class Replicas:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RolloutStep:
     """Replicas that the DCDs of one worker component should have next."""
 
     new: int
@@ -49,7 +49,7 @@ def margins(desired: int, template_annotations: Mapping[str, str]) -> tuple[int,
     return (surge or 1, 0) if unavailable == 0 else (surge, unavailable)
 
 
-def step(desired: int, new: Replicas, old: Sequence[Replicas], surge: int, unavailable: int) -> Step:
+def step(desired: int, new: Replicas, old: Sequence[Replicas], surge: int, unavailable: int) -> RolloutStep:
     """The next step of one component; `done` once the new pods all serve and no old one does."""
     minimum = desired - unavailable
     old_replicas, old_available = sum(part.replicas for part in old), sum(part.available for part in old)
@@ -65,13 +65,13 @@ def step(desired: int, new: Replicas, old: Sequence[Replicas], surge: int, unava
         targets[part.name] = min(part.replicas, old_target)
         old_target -= targets[part.name]
     done = new.ready >= desired and all(part.ready == 0 and part.replicas == 0 for part in old)
-    return Step(new_target, targets, done)
+    return RolloutStep(new_target, targets, done)
 
 
-def replace_all(desired: int, new: Replicas, old: Sequence[Replicas]) -> Step:
+def replace_all(desired: int, new: Replicas, old: Sequence[Replicas]) -> RolloutStep:
     """The next step where old and new pods must never run side by side: the old ones go, then the new ones come."""
     gone = all(part.replicas == 0 and part.left == 0 for part in old)
-    return Step(desired if gone else 0, {part.name: 0 for part in old}, gone and new.ready >= desired)
+    return RolloutStep(desired if gone else 0, {part.name: 0 for part in old}, gone and new.ready >= desired)
 
 
 def _resolve(value: str, desired: int, *, up: bool) -> int:

@@ -36,7 +36,7 @@ NO_CHECKPOINTS = Catalogue()
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class CheckpointStart:
     """The checkpoint of one component; `restore` is None until pods can start from it."""
 
     name: str
@@ -55,7 +55,7 @@ class Start:
 class Starts:
     """What the components of a graph start from, by component."""
 
-    by_component: Mapping[str, Start] = field(default_factory=dict)
+    by_component: Mapping[str, CheckpointStart] = field(default_factory=dict)
     #: Identities of components whose checkpoint is to be created.
     missing: Mapping[str, CheckpointIdentity] = field(default_factory=dict)
 
@@ -77,7 +77,7 @@ def starts_of(
     components: Iterable[tuple[str, ComponentSpec]], catalogue: Catalogue, config: render.RenderConfig
 ) -> Starts:
     """What components start from now; the answer has them under the names given here."""
-    starts: dict[str, Start] = {}
+    starts: dict[str, CheckpointStart] = {}
     missing: dict[str, CheckpointIdentity] = {}
     for name, spec in components:
         desired = spec.experimental.checkpoint if spec.experimental is not None else None
@@ -94,20 +94,20 @@ def starts_from_one(spec: KubeObject) -> bool:
     return "checkpoint" in (spec.get("experimental") or {})
 
 
-def _start(desired: ComponentCheckpoint, catalogue: Catalogue, config: render.RenderConfig) -> Start:
+def _start(desired: ComponentCheckpoint, catalogue: Catalogue, config: render.RenderConfig) -> CheckpointStart:
     if desired.checkpoint_ref:
         obj = catalogue.by_name.get(desired.checkpoint_ref)
         if obj is None:
-            return Start(desired.checkpoint_ref, "", exists=False)
+            return CheckpointStart(desired.checkpoint_ref, "", exists=False)
     elif desired.identity is not None:
         digest = identity_hash(desired.identity)
         obj = catalogue.by_identity.get(digest)
         if obj is None:
-            return Start(names.checkpoint(digest), digest, exists=False)
+            return CheckpointStart(names.checkpoint(digest), digest, exists=False)
     else:
-        return Start("", "", exists=False)
+        return CheckpointStart("", "", exists=False)
     digest = hash_of(obj)
-    return Start(objects.name(obj), digest, True, _restore(obj, digest, catalogue.agents, config))
+    return CheckpointStart(objects.name(obj), digest, True, _restore(obj, digest, catalogue.agents, config))
 
 
 def _restore(

@@ -21,7 +21,7 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_scaler.adapters import pods
 from dynamo_scaler.adapters.status import CONFLICT, SYNCED
-from dynamo_scaler.adapters.writers import Turns
+from dynamo_scaler.adapters.writers import WriterConflicts
 from dynamo_scaler.autoscaling.autoscalers import Autoscalers
 from dynamo_scaler.commands.service import ScaleCommands
 from dynamo_scaler.events import AdapterReporter
@@ -69,7 +69,7 @@ class _Scaler(Controller[ScalerTask]):
             reporter=reporter,
             metrics=metrics,
             autoscalers=Autoscalers(self.kube, self.cache, reporter, self.reader.is_served),
-            turns=Turns(context.clock),
+            turns=WriterConflicts(context.clock),
             now=now,
         )
         self._reconcilers: dict[ScalerConcern, Callable[[ObjectKey], Awaitable[Result]]] = {

@@ -9,10 +9,10 @@ from functools import partial
 from dynamo_shared.aio import while_held
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import KAI_QUEUES, NODES, Resource
-from dynamo_shared.bus import Health as BusHealth
+from dynamo_shared.bus import BusHealth
 from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.leases import Leadership
-from dynamo_shared.runtime import ServiceContext, Settings, State
+from dynamo_shared.runtime import HealthState, ServiceContext, Settings
 
 from dynamo_watcher.feed import Feed
 from dynamo_watcher.follower import lookup, reflecting
@@ -122,9 +122,9 @@ class _Watcher:
         if self._context.bus.health is not BusHealth.CONNECTED:
             troubles.append(f"NATS: {self._context.bus.trouble}")
         if troubles:
-            self._context.health.set(NAME, State.DEGRADED, "; ".join(troubles))
+            self._context.health.set(NAME, HealthState.DEGRADED, "; ".join(troubles))
         else:
-            self._context.health.set(NAME, State.OK, "active" if self._active else "standing by")
+            self._context.health.set(NAME, HealthState.OK, "active" if self._active else "standing by")
 
 
 def left_out(settings: Settings) -> set[Resource]:

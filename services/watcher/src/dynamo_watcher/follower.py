@@ -14,7 +14,7 @@ from dynamo_shared.bus import state
 from dynamo_shared.bus.state_publisher import StatePublisher
 from dynamo_shared.bus.versions import version_of
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.reflector import Absent, Change, Reflector, Synced
+from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
 from opentelemetry import trace
 
 from dynamo_watcher.metrics import WatcherMetrics
@@ -25,7 +25,7 @@ ALL_NAMESPACES = ""
 tracer = trace.get_tracer("dynamo.watcher")
 
 
-Item: TypeAlias = Change | Synced | Absent
+Item: TypeAlias = ObjectChange | Synced | Absent
 Source: TypeAlias = Callable[[Watched, str, Callable[[bool, str], None]], AsyncGenerator[Item, None]]
 """Changes of a resource in a namespace (empty: in all); it also reports whether the resource can be read: see `reflecting`."""
 
@@ -103,14 +103,14 @@ class Follower:
     async def _follow(self, namespace: str) -> None:
         async with aclosing(self._source(self.watched, namespace, partial(self._health, namespace))) as items:
             async for item in items:
-                if isinstance(item, Change):
+                if isinstance(item, ObjectChange):
                     self._publish(item)
                 elif isinstance(item, Synced):
                     await self._complete(namespace, set(item.versions), item.resource_version)
                 else:
                     await self._complete(namespace, set(), "", served=False)
 
-    def _publish(self, change: Change) -> None:
+    def _publish(self, change: ObjectChange) -> None:
         self._metrics.changed(self.watched.resource.id, change.kind.lower())
         if change.listed:
             # Nothing has happened to it just now: there is no trace to begin.
@@ -119,13 +119,13 @@ class Follower:
         with tracer.start_as_current_span(f"watch {self.watched.resource.kind}", attributes={"key": str(change.key)}):
             self._hand_over(change)
 
-    def _hand_over(self, change: Change) -> None:
+    def _hand_over(self, change: ObjectChange) -> None:
         resource = self.watched.resource
         # What has lost its label is gone for us, too; STATE ignores the end of what it never had.
         if change.kind == "DELETED" or not self.watched.includes(change.obj):
             self._publisher.delete(resource, change.key, version_of(change.obj), received=change.received_at)
         else:
-            kind = state.Change(change.kind.lower())
+            kind = state.ChangeType(change.kind.lower())
             self._publisher.put(resource, self.watched.trimmed(change.obj), kind, received=change.received_at)
 
     async def _complete(self, namespace: str, keys: set[ObjectKey], version: str, *, served: bool = True) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.resources import EVENTS, LEASES, NODES
-from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, Place, Right
+from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, Right, RightScope
 
 from dynamo_watcher.resources import WATCHED
 
@@ -15,7 +15,7 @@ RIGHTS = (
         Right(
             watched.resource,
             ("list", "watch"),
-            place=Place.SERVED if watched.resource.namespaced else Place.CLUSTER,
+            place=RightScope.SERVED if watched.resource.namespaced else RightScope.CLUSTER,
             unused="a kind of others that few clusters have" if watched.optional else "",
             part="nodes" if watched.resource == NODES else "",
         )

@@ -7,21 +7,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from dynamo_shared.api import generating, reference
 from dynamo_shared.api.crds.build import DEFINITIONS, build, file_name
 from dynamo_shared.api.validation import documentation
-
-
-class _PlainDumper(yaml.SafeDumper):
-    """Writes a value out wherever it stands: anchors would be right, and unreadable in a CRD."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - of PyYAML's interface
-        return True
-
 
 _HEADER = "# Generated from dynamo_shared.api by `python -m dynamo_shared.api.generate`. Do not edit.\n"
 
@@ -34,8 +23,7 @@ def outputs(root: Path) -> dict[Path, str]:
         root / "helm" / "dynamo-crds" / "definitions",
     )
     texts = {
-        folder / file_name(definition): _HEADER
-        + yaml.dump(build(definition), Dumper=_PlainDumper, sort_keys=False, width=120, allow_unicode=True)
+        folder / file_name(definition): _HEADER + generating.yaml_text(build(definition))
         for definition in DEFINITIONS
         for folder in folders
     }

@@ -6,11 +6,27 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 Outputs = Callable[[Path], Mapping[Path, str]]
 """Every generated file below the root of a checkout, with what should be in it."""
 
 _HERE = Path(__file__).resolve().parents[4]
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """Writes a value out wherever it stands: anchors would be right, and few readers expect them."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - of PyYAML's interface
+        return True
+
+
+def yaml_text(document: Any) -> str:
+    """A document as YAML, its keys in the order of the document."""
+    text: str = yaml.dump(document, Dumper=_PlainDumper, sort_keys=False, width=120, allow_unicode=True)
+    return text
 
 
 def run(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 UNBOUNDED = -1
 
 
-class Fit(StrEnum):
+class BudgetFit(StrEnum):
     """Where a total stands to a budget."""
 
     WITHIN = "within"
@@ -42,13 +42,13 @@ def band_tolerance(min_gpus: int, max_gpus: int, gpus_per_replica: Iterable[int]
     return tolerance(gpus_per_replica)
 
 
-def bounds(total: int, min_gpus: int, max_gpus: int, allowance: int = 0) -> Fit:
+def bounds(total: int, min_gpus: int, max_gpus: int, allowance: int = 0) -> BudgetFit:
     """Where a total of GPUs stands: within iff `min_gpus - allowance <= total <= max_gpus`; the ceiling is asked first."""
     if 0 <= max_gpus < total:
-        return Fit.ABOVE_CEILING
+        return BudgetFit.ABOVE_CEILING
     if min_gpus >= 0 and total < min_gpus - allowance:
-        return Fit.BELOW_FLOOR
-    return Fit.WITHIN
+        return BudgetFit.BELOW_FLOOR
+    return BudgetFit.WITHIN
 
 
 def clamp_single(
@@ -64,9 +64,9 @@ def clamp_single(
         return replicas
     allowance = band_tolerance(min_gpus, max_gpus, (gpus,))
     fit = bounds(replicas * gpus, min_gpus, max_gpus, allowance)
-    if fit is Fit.ABOVE_CEILING:
+    if fit is BudgetFit.ABOVE_CEILING:
         return 0 if min_endpoint * gpus > max_gpus else max(min_endpoint, max_gpus // gpus)
-    if fit is Fit.BELOW_FLOOR:
+    if fit is BudgetFit.BELOW_FLOOR:
         grown = max(min_endpoint, _ceil(min_gpus, gpus))
         # Whole replicas may miss the band from below and from above; below it by the tolerance is within it.
         nearest = grown if max_gpus < 0 else min(grown, max_gpus // gpus)
@@ -99,9 +99,9 @@ def clamp_pair(
     total = _total(Pair(prefill, decode), each)
     allowance = band_tolerance(min_gpus, max_gpus, (prefill_gpus, decode_gpus))
     fit = bounds(total, min_gpus, max_gpus, allowance)
-    if fit is Fit.ABOVE_CEILING:
+    if fit is BudgetFit.ABOVE_CEILING:
         return _shrink((prefill, total), each, max_gpus, keep)
-    if fit is Fit.BELOW_FLOOR:
+    if fit is BudgetFit.BELOW_FLOOR:
         grown = _grow((prefill, total), each, min_gpus, keep)
         return Pair(prefill, decode) if 0 <= max_gpus < _total(grown, each) else grown
     return Pair(prefill, decode)

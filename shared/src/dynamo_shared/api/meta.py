@@ -59,7 +59,7 @@ class ConditionStatus(StrEnum):
     UNKNOWN = "Unknown"
 
 
-class Condition(ApiModel):
+class StatusCondition(ApiModel):
     """One aspect of an object's state."""
 
     type: str = Field(max_length=316)

@@ -19,7 +19,7 @@ RACE = "reads again what changed, or came, between a read and a write"
 SERIES = "an Event that repeats is counted in place of being written again"
 
 
-class Place(enum.StrEnum):
+class RightScope(enum.StrEnum):
     """Where a right holds: in the namespaces that a platform serves, in its own, where images are built, or for what has no
     namespace.
     """
@@ -42,7 +42,7 @@ class Right:
     verbs: tuple[str, ...]
     subresource: str = ""
     names: tuple[str, ...] = ()
-    place: Place = Place.SERVED
+    place: RightScope = RightScope.SERVED
     part: str = ""
     unused: str = ""
 
@@ -61,13 +61,13 @@ class Right:
 
 
 #: Of a service that stands by for its other replicas where there is no etcd.
-STANDBY = (Right(LEASES, ("create", "get", "update"), place=Place.OWN, unused="only without etcd"),)
+STANDBY = (Right(LEASES, ("create", "get", "update"), place=RightScope.OWN, unused="only without etcd"),)
 
 #: Of a service that asks the API server who may read its /metrics. A chart grants it where its metrics are secure.
 SECURE_METRICS = "secureMetrics"
 _SCRAPED = "only where server.metrics.secure is true"
 SCRAPED = tuple(
-    Right(review, ("create",), place=Place.CLUSTER, part=SECURE_METRICS, unused=_SCRAPED)
+    Right(review, ("create",), place=RightScope.CLUSTER, part=SECURE_METRICS, unused=_SCRAPED)
     for review in (TOKEN_REVIEWS, ACCESS_REVIEWS)
 )
 

@@ -17,7 +17,7 @@ Violations = Iterable[tuple[Location, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CelRule:
     """`cel` and `message` go to the CRD; `violations` finds the same in the JSON form of what the rule is on."""
 
     cel: str
@@ -25,25 +25,25 @@ class Rule:
     violations: Callable[[Any], Violations]
 
 
-_TWINS: dict[str, Rule] = {}
+_TWINS: dict[str, CelRule] = {}
 
 
-def rule(cel: str, message: str) -> Callable[[Callable[[Any], Violations]], Rule]:
+def rule(cel: str, message: str) -> Callable[[Callable[[Any], Violations]], CelRule]:
     """Decorator: the function becomes the Python twin of a CEL rule."""
 
-    def register(violations: Callable[[Any], Violations]) -> Rule:
-        made = Rule(cel, message, violations)
+    def register(violations: Callable[[Any], Violations]) -> CelRule:
+        made = CelRule(cel, message, violations)
         _TWINS[cel] = made
         return made
 
     return register
 
 
-def twin(cel: str) -> Rule:
+def twin(cel: str) -> CelRule:
     """The rule of a CEL expression of a schema; KeyError where it has no Python side."""
     return _TWINS[cel]
 
 
-def validations(*rules: Rule) -> dict[str, Any]:
+def validations(*rules: CelRule) -> dict[str, Any]:
     """Schema extension that carries rules, for `json_schema_extra`."""
     return {"x-kubernetes-validations": [{"rule": each.cel, "message": each.message} for each in rules]}

@@ -17,7 +17,7 @@ _MAX_LENGTH = 256
 _Identifier = tuple[int, int, str]
 
 
-class Version(NamedTuple):
+class SemanticVersion(NamedTuple):
     """A version; compares by precedence: 1.0.0-alpha < 1.0.0-rc.1 < 1.0.0 < 1.0.1. Build metadata is dropped."""
 
     major: int
@@ -27,14 +27,14 @@ class Version(NamedTuple):
     prerelease: tuple[_Identifier, ...] = ()
 
 
-def parse(text: str) -> Version | None:
+def parse(text: str) -> SemanticVersion | None:
     """Version of a text such as `1.2.0` or `v1.2.0-rc.1`; None where it is not a version."""
     match = _SYNTAX.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None:
         return None
     major, minor, patch, prerelease = match.groups()
     identifiers = tuple(_identifier(part) for part in prerelease.split(".")) if prerelease else ()
-    return Version(int(major), int(minor), int(patch), not identifiers, identifiers)
+    return SemanticVersion(int(major), int(minor), int(patch), not identifiers, identifiers)
 
 
 def _identifier(part: str) -> _Identifier:

@@ -12,7 +12,7 @@ from dynamo_shared.bus.errors import BusError, BusUnavailableError
 from dynamo_shared.bus.events import EventPublisher
 from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
-from dynamo_shared.bus.protocol import Ack, Bus, Health
+from dynamo_shared.bus.protocol import Ack, Bus, BusHealth
 from dynamo_shared.bus.specifications import (
     CheckpointData,
     CommandResult,
@@ -30,13 +30,13 @@ __all__ = [
     "Ack",
     "Bus",
     "BusError",
+    "BusHealth",
     "BusUnavailableError",
     "CheckpointData",
     "CommandResult",
     "ComponentCounts",
     "DeploymentData",
     "EventPublisher",
-    "Health",
     "KubeObject",
     "MemoryBus",
     "NatsBus",

@@ -30,7 +30,7 @@ from dynamo_shared.bus.errors import (
     StreamNotFoundError,
 )
 from dynamo_shared.bus.protocol import Ack, Bus
-from dynamo_shared.bus.specifications import EventSpec, Identity, find, fit
+from dynamo_shared.bus.specifications import EventIdentity, EventSpec, find, fit
 
 CAPACITY = 10_000
 """Events that wait at most: at 2 KiB each about 20 MiB, and 100 deployments with all their changes for hours."""
@@ -225,5 +225,5 @@ class EventPublisher:
 
 
 def _identity(spec: EventSpec, uid: str, version: str, causation_id: str, reason: str) -> str:
-    what = {Identity.OBJECT: "", Identity.VERSION: version, Identity.CAUSE: causation_id}[spec.identity]
+    what = {EventIdentity.OBJECT: "", EventIdentity.VERSION: version, EventIdentity.CAUSE: causation_id}[spec.identity]
     return cloudevents.event_id(uid, what, spec.type, reason)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from dynamo_shared.api import generating
 from dynamo_shared.bus import asyncapi, pages, samples, schemas
@@ -23,17 +22,10 @@ VERSION = "1.0.0"
 _HEADER = "# Generated from dynamo_shared.bus by `python -m dynamo_shared.bus.generate`. Do not edit.\n"
 
 
-class _PlainDumper(yaml.SafeDumper):
-    """Writes a value out wherever it stands, instead of anchors that few readers of AsyncAPI expect."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - of PyYAML's interface
-        return True
-
-
 def outputs(root: Path) -> dict[Path, str]:
     """Every generated file below the root of a checkout, with what should be in it."""
     proto = root / "proto"
-    document = yaml.dump(asyncapi.document(VERSION), Dumper=_PlainDumper, sort_keys=False, width=120)
+    document = generating.yaml_text(asyncapi.document(VERSION))
     texts = {proto / "asyncapi.yaml": _HEADER + document}
     texts |= {proto / "schemas" / f"{name}.json": _json(schema) for name, schema in schemas.schemas().items()}
     texts |= {

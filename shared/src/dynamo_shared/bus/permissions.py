@@ -48,7 +48,7 @@ _EVENT_READERS = frozenset({"scaler", "planner", "dynadmin", PEOPLE, INTEGRATOR}
 
 
 @dataclass(frozen=True, slots=True)
-class Rights:
+class SubjectRights:
     """Subjects that a user may publish and subscribe to; what is denied wins over what is allowed."""
 
     publish: tuple[str, ...]
@@ -56,7 +56,7 @@ class Rights:
     publish_denied: tuple[str, ...] = ()
 
 
-def rights(user: str, cluster: str) -> Rights:
+def rights(user: str, cluster: str) -> SubjectRights:
     """Rights of one of `USERS` for one cluster's subjects. ValueError for any other user."""
     if user not in USERS:
         raise ValueError(f"{user} is not a user of the platform's NATS; there are {', '.join(USERS)}")
@@ -64,7 +64,7 @@ def rights(user: str, cluster: str) -> Rights:
     publish = sorted({subject for name in names for subject in _publish(name, cluster)})
     heard = [f"{subjects.EVENT_PREFIX}.{subjects.encode(cluster)}.>"] if user in (INTEGRATOR, PEOPLE) else []
     denied = _discovered(cluster) if user == WATCHER else ()
-    return Rights(tuple(publish), (f"{subjects.inbox_prefix(user)}.>", *heard), tuple(denied))
+    return SubjectRights(tuple(publish), (f"{subjects.inbox_prefix(user)}.>", *heard), tuple(denied))
 
 
 def _publish(name: str, cluster: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ ACK_TIMEOUT = 5.0
 """Seconds that a publish waits for its acknowledgement."""
 
 
-class Health(StrEnum):
+class BusHealth(StrEnum):
     """Whether the bus can be reached now. It comes back by itself: just wait."""
 
     CONNECTED = "connected"
@@ -44,7 +44,7 @@ class CaughtUp(NamedTuple):
     """All that was stored when the subscription (re)started has been delivered; what follows is new."""
 
 
-class Restarted(NamedTuple):
+class SubscriptionRestarted(NamedTuple):
     """The subscription was recreated after a lost connection, a gap or a lost stream."""
 
     complete: bool
@@ -52,7 +52,7 @@ class Restarted(NamedTuple):
     (the last one of each subject, or all that the stream has), and what came between may be missing."""
 
 
-Item: TypeAlias = "Message | CaughtUp | Restarted"
+Item: TypeAlias = "Message | CaughtUp | SubscriptionRestarted"
 
 
 class Start(Enum):
@@ -137,14 +137,14 @@ class Bus(Protocol):
     """Publishing to and reading from the streams. Safe to use from any task of one event loop."""
 
     @property
-    def health(self) -> Health:
+    def health(self) -> BusHealth:
         """Whether the server can be reached now."""
 
     @property
     def trouble(self) -> str:
         """Why the server cannot be reached, in words without secrets; empty while it can."""
 
-    def on_health(self, listener: Callable[[Health], None]) -> Callable[[], None]:
+    def on_health(self, listener: Callable[[BusHealth], None]) -> Callable[[], None]:
         """Calls back at each change of health, until the function that this returns is called."""
 
     async def wait_connected(self) -> None:

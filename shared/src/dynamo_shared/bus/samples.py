@@ -179,7 +179,9 @@ def _state() -> dict[str, Golden]:
         resource=resource.id, resource_version="4720", count=1, time=cloudevents.timestamp(MOMENT)
     )
     return {
-        "state.object": Golden(subject=subject, headers=state.object_headers(obj, state.Change.MODIFIED), payload=obj),
+        "state.object": Golden(
+            subject=subject, headers=state.object_headers(obj, state.ChangeType.MODIFIED), payload=obj
+        ),
         "state.tombstone": Golden(subject=subject, headers=state.tombstone_headers(version), payload=None),
         "state.synced": Golden(
             subject=subjects.synced_subject(CLUSTER, resource.id),

@@ -24,7 +24,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Tls:
+class NatsServerTls:
     """Files of the server's TLS, as paths on the server. With `verify` clients must show a certificate of `ca`."""
 
     certificate: str
@@ -34,14 +34,14 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class NatsServerConfig:
     """What is said besides the users. `monitoring` empty: no HTTP."""
 
     listen: str = "0.0.0.0:4222"
     monitoring: str = ""
     store: str = "/data"
     max_payload: int = MAX_PAYLOAD
-    tls: Tls | None = None
+    tls: NatsServerTls | None = None
 
 
 def variable_of(user: str) -> Variable:
@@ -62,7 +62,7 @@ def authorization(cluster: str, passwords: Mapping[str, str | Variable]) -> dict
     return {"users": users}
 
 
-def configuration(cluster: str, passwords: Mapping[str, str | Variable], server: Server) -> dict[str, Any]:
+def configuration(cluster: str, passwords: Mapping[str, str | Variable], server: NatsServerConfig) -> dict[str, Any]:
     """All of it."""
     config: dict[str, Any] = {"listen": server.listen, "max_payload": server.max_payload}
     if server.monitoring:

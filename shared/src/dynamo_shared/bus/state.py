@@ -47,7 +47,7 @@ LARGEST_OBJECT = 8 << 20
 """Bytes of an object as JSON. The API server stores 1.5 MiB; built-in kinds are stored in a shorter form than JSON."""
 
 
-class Change(StrEnum):
+class ChangeType(StrEnum):
     """Why a STATE message was written."""
 
     ADDED = "added"
@@ -126,14 +126,14 @@ def _unpacked(payload: bytes) -> bytes:
     return content
 
 
-class Entry(NamedTuple):
+class StateEntry(NamedTuple):
     """What a message says: this version of an object, or (None) the end of it."""
 
     version: Version
     obj: KubeObject | None
 
 
-def read(resource: Resource, key: ObjectKey, message: Message) -> Entry:
+def read(resource: Resource, key: ObjectKey, message: Message) -> StateEntry:
     """A message about the object of its subject. ValueError, with what is wrong, where subject, headers and payload disagree."""
     headers = message.headers
     uid, number, created = headers.get(UID, ""), headers.get(RESOURCE_VERSION, ""), headers.get(CREATED, "")
@@ -146,15 +146,15 @@ def read(resource: Resource, key: ObjectKey, message: Message) -> Entry:
         raise ValueError("created is not a time in UTC with seconds")
     version = Version(uid, int(number), created)
     change = headers.get(CHANGE)
-    if change == Change.DELETED:
+    if change == ChangeType.DELETED:
         if message.payload:
             raise ValueError("a tombstone has a payload")
-        return Entry(version, None)
-    if change not in (Change.ADDED, Change.MODIFIED):
+        return StateEntry(version, None)
+    if change not in (ChangeType.ADDED, ChangeType.MODIFIED):
         raise ValueError("change is not added, modified or deleted")
     obj = decode_object(message.payload, headers)
     _hold_against(obj, resource, key, headers)
-    return Entry(version, obj)
+    return StateEntry(version, obj)
 
 
 def _hold_against(obj: KubeObject, resource: Resource, key: ObjectKey, headers: Mapping[str, str]) -> None:
@@ -182,7 +182,7 @@ def _check(holds: bool, text: str) -> None:
         raise ValueError(text)
 
 
-def object_headers(obj: KubeObject, change: Change) -> dict[str, str]:
+def object_headers(obj: KubeObject, change: ChangeType) -> dict[str, str]:
     """Headers of an object's message."""
     metadata = obj["metadata"]
     headers = {
@@ -203,7 +203,7 @@ def tombstone_headers(version: Version) -> dict[str, str]:
         UID: version.uid,
         RESOURCE_VERSION: str(version.resource_version),
         CREATED: version.created,
-        CHANGE: Change.DELETED.value,
+        CHANGE: ChangeType.DELETED.value,
     }
 
 
@@ -214,12 +214,12 @@ def version_in(headers: Mapping[str, str]) -> Version:
 
 def is_tombstone(headers: Mapping[str, str]) -> bool:
     """Whether a message says that its object is gone."""
-    return headers.get(CHANGE) == Change.DELETED.value
+    return headers.get(CHANGE) == ChangeType.DELETED.value
 
 
 def synced_headers(marker: SyncedMarker) -> dict[str, str]:
     """Headers of a marker."""
-    return {RESOURCE_VERSION: marker.resource_version, CHANGE: Change.SYNCED.value}
+    return {RESOURCE_VERSION: marker.resource_version, CHANGE: ChangeType.SYNCED.value}
 
 
 _decode_marker = msgspec.json.Decoder(SyncedMarker).decode

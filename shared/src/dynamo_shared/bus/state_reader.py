@@ -23,7 +23,7 @@ import structlog
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus import metrics, state, streams, subjects, tracing
 from dynamo_shared.bus.cache import ObjectCache
-from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Restarted, Start
+from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Start, SubscriptionRestarted
 from dynamo_shared.bus.versions import Version
 
 MOST_QUARANTINED = 1000
@@ -104,7 +104,7 @@ class StateReader:
                     self._caught_up = True
                     for entry in self._resources.values():
                         self._settle(entry)
-                elif isinstance(item, Restarted) and not item.complete:
+                elif isinstance(item, SubscriptionRestarted) and not item.complete:
                     self._begin()
         finally:
             settling.cancel()

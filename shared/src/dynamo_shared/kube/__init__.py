@@ -23,7 +23,7 @@ from dynamo_shared.kube.errors import (
     Unavailable,
 )
 from dynamo_shared.kube.impersonation import Identity
-from dynamo_shared.kube.objects import ObjectList
+from dynamo_shared.kube.objects import KubeObjectList
 
 __all__ = [
     "AlreadyExists",
@@ -37,8 +37,8 @@ __all__ = [
     "KubeClient",
     "KubeError",
     "KubeObject",
+    "KubeObjectList",
     "NotFound",
-    "ObjectList",
     "ResponseTooLarge",
     "TooManyRequests",
     "Unauthorized",

@@ -21,8 +21,8 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS, SERVICES, ObjectKey, Resource, key_of
 from dynamo_shared.kube import config
 from dynamo_shared.kube.errors import Expired, NotFound, ResponseTooLarge, Unavailable
-from dynamo_shared.kube.impersonation import Acting, Identity
-from dynamo_shared.kube.objects import ObjectList
+from dynamo_shared.kube.impersonation import Identity, ImpersonatingTransport
+from dynamo_shared.kube.objects import KubeObjectList
 from dynamo_shared.kube.transport import USER_AGENT, Outgoing, RequestObserver, Requests, Transport, WarningObserver
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
@@ -103,7 +103,7 @@ class KubeClient:
 
         `request` becomes the id of the API server's audit events; `warned` hears the server's warnings.
         """
-        acting = Acting(self._transport, identity, request=request, warned=warned)
+        acting = ImpersonatingTransport(self._transport, identity, request=request, warned=warned)
         return type(self)(acting, field_manager=field_manager, namespace=self.namespace, owner=False)
 
     async def close(self) -> None:
@@ -137,7 +137,7 @@ class KubeClient:
         label_selector: str = "",
         field_selector: str = "",
         page_size: int = 500,
-    ) -> ObjectList:
+    ) -> KubeObjectList:
         """All objects of a namespace, or of all namespaces. Items carry apiVersion and kind, as `get` returns them.
 
         Pages become smaller where they are too large to hold; where the server forgets the list midway, it starts again.
@@ -170,7 +170,7 @@ class KubeClient:
             metadata = page.get("metadata") or {}
             token = metadata.get("continue") or ""
             if not token:
-                return ObjectList(items, metadata.get("resourceVersion", ""))
+                return KubeObjectList(items, metadata.get("resourceVersion", ""))
 
     async def list_page(
         self,

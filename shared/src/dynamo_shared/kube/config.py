@@ -21,8 +21,8 @@ from dynamo_shared.kube.credentials import (
     ConfigError,
     Credentials,
     FixedCredentials,
+    LoadedConfiguration,
     LoginCredentials,
-    Settings,
     TokenFile,
 )
 from dynamo_shared.kube.oidc import loader_class, token_expiry
@@ -88,7 +88,7 @@ def _kubeconfig_paths(kubeconfig: Path | None, environ: Mapping[str, str]) -> st
 
 
 def _in_cluster(environ: Mapping[str, str], service_account: Path) -> Connection:
-    settings = Settings()
+    settings = LoadedConfiguration()
     token_file = service_account / "token"
     upstream.load().incluster_config.InClusterConfigLoader(
         str(token_file), str(service_account / "ca.crt"), try_refresh_token=False, environ=dict(environ)
@@ -118,9 +118,9 @@ async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str
 
     tls: ssl.SSLContext | None = None
 
-    async def login() -> tuple[Settings, float | None]:
+    async def login() -> tuple[LoadedConfiguration, float | None]:
         nonlocal tls
-        loader, settings = new_loader(), Settings()
+        loader, settings = new_loader(), LoadedConfiguration()
         await loader.load_and_set(settings)
         # The library puts keys into files, because that is what TLS contexts are loaded from: not a moment longer.
         try:
@@ -150,7 +150,7 @@ async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str
 
 
 def _connection(
-    settings: Settings,
+    settings: LoadedConfiguration,
     credentials: Credentials,
     environ: Mapping[str, str],
     namespace: str,
@@ -172,7 +172,7 @@ def _connection(
     )
 
 
-def _tls(settings: Settings, existing: ssl.SSLContext | None = None) -> ssl.SSLContext | None:
+def _tls(settings: LoadedConfiguration, existing: ssl.SSLContext | None = None) -> ssl.SSLContext | None:
     """The TLS context of the settings. A renewed client certificate goes into the context that is in use: connections
     that are open keep theirs, new ones take the new.
     """

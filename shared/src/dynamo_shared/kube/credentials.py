@@ -30,7 +30,7 @@ class ConfigError(Exception):
     """The cluster's configuration cannot be used; the message says what to change."""
 
 
-class Settings:
+class LoadedConfiguration:
     """What the library's loaders set on what they take for a client Configuration."""
 
     def __init__(self) -> None:

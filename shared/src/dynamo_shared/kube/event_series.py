@@ -28,7 +28,7 @@ _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
 
 
-class Identity(NamedTuple):
+class SeriesKey(NamedTuple):
     """What makes two occurrences the same."""
 
     uid: str
@@ -43,7 +43,7 @@ class Series:
 
     __slots__ = ("count", "first_at", "identity", "last_at", "name", "namespace", "queued", "regarding", "written_at")
 
-    def __init__(self, identity: Identity, involved: KubeObject, suffix: str, now: float) -> None:
+    def __init__(self, identity: SeriesKey, involved: KubeObject, suffix: str, now: float) -> None:
         metadata = involved["metadata"]
         self.identity = identity
         # Events of cluster-scoped objects live in `default`, where kubectl describe looks for them.
@@ -63,16 +63,16 @@ class Series:
         self.queued = False
 
 
-class Admission:
+class EventCorrelator:
     """Decides what is written. Not safe for threads."""
 
     def __init__(self, clock: Callable[[], float], new_suffix: Callable[[], str]) -> None:
         self._clock = clock
         self._new_suffix = new_suffix
-        self._series: _Recent[Identity, Series] = _Recent()
+        self._series: _Recent[SeriesKey, Series] = _Recent()
         self._buckets: _Recent[tuple[str, str], tuple[float, float]] = _Recent()
 
-    def admit(self, involved: KubeObject, identity: Identity) -> Series | None:
+    def admit(self, involved: KubeObject, identity: SeriesKey) -> Series | None:
         """The series to be written now; None where the occurrence is only counted, or suppressed."""
         now = self._clock()
         series = self._series.get(identity)
@@ -93,7 +93,7 @@ class Admission:
         """The series was not written: its next occurrence starts a new one."""
         self._series.remove(series.identity)
 
-    def _take(self, identity: Identity, now: float) -> bool:
+    def _take(self, identity: SeriesKey, now: float) -> bool:
         """One token of the object's bucket."""
         bucket = (identity.uid, identity.type_)
         tokens, at = self._buckets.get(bucket) or (float(BURST), now)

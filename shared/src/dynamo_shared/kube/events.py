@@ -22,7 +22,7 @@ from dynamo_shared.api.resources import EVENTS, ObjectKey
 from dynamo_shared.api.untrusted.words import redacted
 from dynamo_shared.kube import errors
 from dynamo_shared.kube.client import KubeClient
-from dynamo_shared.kube.event_series import Admission, EventType, Identity, Series, clipped
+from dynamo_shared.kube.event_series import EventCorrelator, EventType, Series, SeriesKey, clipped
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class EventRecorder:
         self._component = reporting_component
         self._instance = (instance or f"{reporting_component}-{socket.gethostname()}")[:_MAX_WORD]
         self._sleep = sleep
-        self._admission = Admission(clock, new_suffix)
+        self._admission = EventCorrelator(clock, new_suffix)
         self._clock = clock
         self._queue: asyncio.Queue[Series] = asyncio.Queue(CAPACITY)
         self._task: asyncio.Task[None] | None = None
@@ -72,7 +72,7 @@ class EventRecorder:
         """
         try:
             uid = involved["metadata"].get("uid", "")
-            identity = Identity(
+            identity = SeriesKey(
                 uid, type_, reason[:_MAX_WORD], action[:_MAX_WORD] or "Reconcile", clipped(redacted(message))
             )
             series = self._admission.admit(involved, identity)

@@ -37,7 +37,7 @@ class Identity:
                 yield f"Impersonate-Extra-{quote(key.lower(), safe='-._~')}", value
 
 
-class Acting:
+class ImpersonatingTransport:
     """Sends the requests of one user through the connections of a Transport."""
 
     def __init__(

@@ -9,7 +9,7 @@ from dynamo_shared.api.objects import KubeObject
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectList:
+class KubeObjectList:
     """All objects of one list request (all its pages) and the resourceVersion they were read at."""
 
     items: list[KubeObject]

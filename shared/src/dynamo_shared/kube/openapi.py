@@ -27,12 +27,12 @@ DOCUMENTS: Final = ("api/v1", "apis/batch/v1", "apis/autoscaling/v2")
 MAX_BYTES: Final = 16 * 2**20
 
 
-class _Entry(msgspec.Struct):
+class _OpenApiPath(msgspec.Struct):
     server_relative_url: str = msgspec.field(name="serverRelativeURL", default="")
 
 
-class _Index(msgspec.Struct):
-    paths: dict[str, _Entry] = {}
+class _OpenApiIndex(msgspec.Struct):
+    paths: dict[str, _OpenApiPath] = {}
 
 
 Versions = dict[str, str]
@@ -43,7 +43,7 @@ async def published(client: KubeClient) -> Versions:
     """Which documents there are now, and their hashes. Raises KubeError."""
     content = await _get(client, INDEX)
     try:
-        paths = msgspec.json.decode(content, type=_Index).paths
+        paths = msgspec.json.decode(content, type=_OpenApiIndex).paths
     except msgspec.DecodeError as error:
         raise errors.Unavailable(0, "Garbled", f"{INDEX} is not an index of OpenAPI documents: {error}") from error
     versions: Versions = {path: paths[path].server_relative_url for path in DOCUMENTS if path in paths}

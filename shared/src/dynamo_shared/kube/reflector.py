@@ -62,7 +62,7 @@ _SHORT_WATCH_SECONDS = 1.0
 _STABLE_SECONDS = 5.0
 
 
-class Change(msgspec.Struct, frozen=True):
+class ObjectChange(msgspec.Struct, frozen=True):
     """What happened to one object. `obj` has no managedFields.
 
     A DELETED that a list showed (`listed`) has no more than apiVersion, kind and in its metadata name, namespace,
@@ -141,7 +141,7 @@ class Reflector:
         """Where a watch would go on; empty where a list is due."""
         return self._version
 
-    async def changes(self) -> AsyncGenerator[Change | Synced | Absent, None]:
+    async def changes(self) -> AsyncGenerator[ObjectChange | Synced | Absent, None]:
         """All changes, endless. Never raises KubeError. Close it (`aclosing`): a watch holds a connection."""
         while True:
             resumed = bool(self._version) and self._interrupted and self._compares
@@ -173,7 +173,7 @@ class Reflector:
                 await self._wait(error)
                 self._failures += 1
 
-    async def _list(self) -> AsyncIterator[Change | Synced]:
+    async def _list(self) -> AsyncIterator[ObjectChange | Synced]:
         """Everything, compared with what is known. Restarts itself where the server forgets it midway."""
         self.relists += 1
         limit, token, expired = self._page_size, "", 0
@@ -210,7 +210,7 @@ class Reflector:
         version = page.metadata.resource_version
         for key, uid in self._known.others(listed_keys):
             self._known.forget(key)
-            yield Change("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
+            yield ObjectChange("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
         self._version = version
         self._well()
         yield Synced(version, self._known.versions)
@@ -243,13 +243,13 @@ class Reflector:
             # Deleted just now, or in a history that was never reported: the list shows which.
             raise errors.Expired(410, "Expired", "objects are gone")
 
-    def _absent(self) -> Iterator[Change | Absent]:
+    def _absent(self) -> Iterator[ObjectChange | Absent]:
         """What is left of a type that is gone: nothing."""
         received_at = self.last_contact = self._clock()
         for key, uid in self._known.others(set()):
             _, version = self._known.get(key) or ("", "")
             self._known.forget(key)
-            yield Change("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
+            yield ObjectChange("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
         self._well()
         yield Absent()
 
@@ -267,7 +267,7 @@ class Reflector:
         obj["apiVersion"], obj["kind"] = self.resource.api_version, self.resource.kind
         return obj
 
-    async def _watch(self, resumed: bool) -> AsyncIterator[Change]:
+    async def _watch(self, resumed: bool) -> AsyncIterator[ObjectChange]:
         """Changes after the known resourceVersion, until the watch ends."""
         shortest, longest = RESUMED_SECONDS if resumed else COMPARED_SECONDS if self._compares else WATCH_SECONDS
         seconds = int(spread(longest, least=shortest / longest, randomness=self._randomness))
@@ -308,7 +308,7 @@ class Reflector:
             raise errors.from_status(int(event.object.get("code") or 0), event.object, request="watch")
         return event
 
-    def _taken(self, event: watch_wire.WatchEvent, received_at: float) -> Iterator[Change]:
+    def _taken(self, event: watch_wire.WatchEvent, received_at: float) -> Iterator[ObjectChange]:
         """The changes that an event is.
 
         What is known moves on before a consumer sees a change: one that is cancelled with a change in its hands has
@@ -332,11 +332,11 @@ class Reflector:
             yield from self._changed(key, obj, received_at)
         elif self._known.forget(key):
             metadata.pop("managedFields", None)
-            yield Change("DELETED", key, obj, received_at)
+            yield ObjectChange("DELETED", key, obj, received_at)
 
     def _changed(
         self, key: ObjectKey, obj: KubeObject, received_at: float, *, listed: bool = False
-    ) -> Iterator[Change]:
+    ) -> Iterator[ObjectChange]:
         metadata = obj["metadata"]
         metadata.pop("managedFields", None)
         uid, version = metadata.get("uid", ""), metadata["resourceVersion"]
@@ -348,10 +348,12 @@ class Reflector:
             # Deleted and created again between two reads. The old one was gone just before the new one's version.
             self._known.forget(key)
             gone_at = str(int(version) - 1) if version.isdigit() else before[1]
-            yield Change("DELETED", key, vanished(self.resource, key, before[0], gone_at), received_at, listed=True)
+            yield ObjectChange(
+                "DELETED", key, vanished(self.resource, key, before[0], gone_at), received_at, listed=True
+            )
             kind = "ADDED"
         self._known.remember(key, uid, version)
-        yield Change(kind, key, obj, received_at, listed)
+        yield ObjectChange(kind, key, obj, received_at, listed)
 
     def _query(self, parameters: dict[str, str]) -> str:
         return urlencode({name: value for name, value in {**self._selectors, **parameters}.items() if value})

@@ -17,7 +17,7 @@ _KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LeaseRecord:
     """What of a Lease counts: who holds it, for how long after each renewal (seconds), and what changes with these."""
 
     holder: str
@@ -25,7 +25,7 @@ class Record:
     renewals: tuple[str, ...]
 
     @classmethod
-    def of(cls, lease: Mapping[str, Any]) -> Record:
+    def of(cls, lease: Mapping[str, Any]) -> LeaseRecord:
         """Of an object as Kubernetes has it. Anything may stand there; what cannot be is taken for nothing."""
         spec = lease.get("spec")
         spec = spec if isinstance(spec, Mapping) else {}
@@ -38,13 +38,13 @@ class Record:
         )
 
 
-class Candidate:
+class LeaseCandidate:
     """One replica that would hold a Lease. `ttl` is its own duration, in seconds; times are those of one clock."""
 
     def __init__(self, replica: str, ttl: float) -> None:
         self._replica = replica
         self._ttl = ttl
-        self._record: Record | None = None
+        self._record: LeaseRecord | None = None
         self._since = 0.0
 
     @property
@@ -52,7 +52,7 @@ class Candidate:
         """The holder as last read, empty without one."""
         return self._record.holder if self._record is not None else ""
 
-    def may_take(self, record: Record | None, now: float) -> bool:
+    def may_take(self, record: LeaseRecord | None, now: float) -> bool:
         """Take in a reading (None: there is no Lease); whether it may be written now, as its first holder or the next."""
         if record != self._record:
             self._record, self._since = record, now

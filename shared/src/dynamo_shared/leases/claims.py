@@ -47,7 +47,7 @@ class Drain(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ClaimDecision:
     """What a reading of etcd leads to."""
 
     gained: frozenset[int]
@@ -75,7 +75,7 @@ class Claims:
         """All partitions on which new work may begin."""
         return frozenset(partition for partition in self._entries if self.holds(partition, lease))
 
-    def observe(self, lease: int, members: Collection[str], claims: Mapping[int, Claim]) -> Decision:
+    def observe(self, lease: int, members: Collection[str], claims: Mapping[int, Claim]) -> ClaimDecision:
         """Take in what etcd has, `lease` being the one that is alive now (0: none)."""
         before = {partition for partition, entry in self._entries.items() if entry.phase is Phase.HELD}
         mine = {partition: claim for partition, claim in claims.items() if lease and claim.lease == lease}
@@ -102,7 +102,9 @@ class Claims:
                     entry.phase = Phase.HELD
         after = {partition for partition, entry in self._entries.items() if entry.phase is Phase.HELD}
         release = tuple((n, entry.claim) for n, entry in self._entries.items() if entry.phase is Phase.RELEASING)
-        return Decision(frozenset(after - before), frozenset(before - after), tuple(claim_now), tuple(drain), release)
+        return ClaimDecision(
+            frozenset(after - before), frozenset(before - after), tuple(claim_now), tuple(drain), release
+        )
 
     def drop(self) -> frozenset[int]:
         """The lease is lost and all with it; returns the partitions on which work may be under way."""

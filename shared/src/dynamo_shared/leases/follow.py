@@ -37,7 +37,7 @@ LONGEST_PAUSE = 5.0
 log = structlog.get_logger("dynamo.leases")
 
 
-class Change(NamedTuple):
+class KeyChange(NamedTuple):
     """A key that was written or deleted (None)."""
 
     key: str
@@ -133,7 +133,7 @@ class PrefixFollower:
         if differing or news:
             self._listener(differing)
 
-    def _take(self, changes: Iterator[Change]) -> None:
+    def _take(self, changes: Iterator[KeyChange]) -> None:
         differing: dict[str, bytes | None] = {}
         for change in changes:
             if change.value is None:
@@ -154,7 +154,7 @@ class PrefixFollower:
 
 
 @asynccontextmanager
-async def _watching(channel: Channel, prefix: str, start: int) -> AsyncIterator[AsyncIterator[Iterator[Change]]]:
+async def _watching(channel: Channel, prefix: str, start: int) -> AsyncIterator[AsyncIterator[Iterator[KeyChange]]]:
     key = prefix.encode()
     create = etcdrpc.WatchCreateRequest(key=key, range_end=end_of(key), start_revision=start, progress_notify=True)
     request = etcdrpc.WatchRequest(create_request=create)
@@ -162,14 +162,14 @@ async def _watching(channel: Channel, prefix: str, start: int) -> AsyncIterator[
         yield _batches(answers)
 
 
-async def _batches(answers: AsyncIterator[Any]) -> AsyncIterator[Iterator[Change]]:
+async def _batches(answers: AsyncIterator[Any]) -> AsyncIterator[Iterator[KeyChange]]:
     async for answer in answers:
         if answer.compact_revision:
             raise CompactedError(f"revisions before {answer.compact_revision} are gone")
         if answer.canceled:
             raise EtcdUnavailableError(f"the watch was cancelled: {answer.cancel_reason}")
         yield (
-            Change(_text(event.kv.key), None if event.type == _DELETE else _kept(event.kv.value))
+            KeyChange(_text(event.kv.key), None if event.type == _DELETE else _kept(event.kv.value))
             for event in answer.events
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.runtime.controller import Controller
-from dynamo_shared.runtime.health import Health, State
+from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.lifecycle import Running, run_services, running
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.service import Service, ServiceContext
@@ -13,6 +13,7 @@ from dynamo_shared.runtime.workqueue import Result, WorkQueue
 __all__ = [
     "Controller",
     "Health",
+    "HealthState",
     "InvalidSettings",
     "Metrics",
     "Result",
@@ -20,7 +21,6 @@ __all__ = [
     "Service",
     "ServiceContext",
     "Settings",
-    "State",
     "WorkQueue",
     "load_settings",
     "run_services",

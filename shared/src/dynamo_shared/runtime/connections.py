@@ -8,11 +8,10 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from dynamo_shared.bus import Bus
-from dynamo_shared.bus import Health as BusHealth
+from dynamo_shared.bus import Bus, BusHealth
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.runtime.health import Health, State
+from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.settings import InvalidSettings, Nats, Settings
 
@@ -46,7 +45,7 @@ async def nats(settings: Settings, name: str, health: Health) -> AsyncIterator[B
         if bus.health is BusHealth.CONNECTED:
             health.ok("nats")
         else:
-            health.set("nats", State.DEGRADED, bus.trouble or "cannot be reached")
+            health.set("nats", HealthState.DEGRADED, bus.trouble or "cannot be reached")
 
     bus.on_health(report)
     report(bus.health)

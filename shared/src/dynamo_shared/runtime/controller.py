@@ -21,7 +21,7 @@ from dynamo_shared.api.resources import LEASES, ObjectKey, Resource, key_of
 from dynamo_shared.bus import EventPublisher, ObjectCache, StateReader
 from dynamo_shared.bus.tracing import TRACEPARENT, extract, traceparent
 from dynamo_shared.kube.events import EventRecorder
-from dynamo_shared.runtime.health import State
+from dynamo_shared.runtime.health import HealthState
 from dynamo_shared.runtime.metrics import Outcome
 from dynamo_shared.runtime.service import ServiceContext
 from dynamo_shared.runtime.tracing import span
@@ -97,14 +97,14 @@ class Controller(ABC, Generic[T]):
     def _report_quarantine(self, words: str) -> None:
         part = f"{self.name}: STATE"
         if words:
-            self.context.health.set(part, State.DEGRADED, words)
+            self.context.health.set(part, HealthState.DEGRADED, words)
         else:
             self.context.health.forget(part)
 
     def _report_waiting(self, resources: list[str]) -> None:
         more = f" and {len(resources) - NAMED} more" if len(resources) > NAMED else ""
         words = f"waiting for the watcher's first full list of {', '.join(resources[:NAMED])}{more}"
-        self.context.health.set(self.name, State.FAILED, words)
+        self.context.health.set(self.name, HealthState.FAILED, words)
 
     def is_urgent(self, task: T) -> bool:  # noqa: ARG002 - of those who override it
         """Whether a task is worked on before all that are not."""

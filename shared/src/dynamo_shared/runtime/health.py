@@ -7,7 +7,7 @@ import enum
 from dataclasses import dataclass, field
 
 
-class State(enum.Enum):
+class HealthState(enum.Enum):
     """`DEGRADED` still does its work, on what it knows; `FAILED` does not."""
 
     OK = "ok"
@@ -19,7 +19,7 @@ class State(enum.Enum):
 class Report:
     """One part's word."""
 
-    state: State
+    state: HealthState
     message: str = ""
 
 
@@ -32,9 +32,9 @@ class Health:
 
     def expect(self, part: str) -> None:
         """Not ready before this part has reported."""
-        self._parts.setdefault(part, Report(State.FAILED, "starting"))
+        self._parts.setdefault(part, Report(HealthState.FAILED, "starting"))
 
-    def set(self, part: str, state: State, message: str = "") -> None:
+    def set(self, part: str, state: HealthState, message: str = "") -> None:
         """A part reports its health."""
         self._parts[part] = Report(state, message)
         self._changed.set()
@@ -46,12 +46,12 @@ class Health:
 
     def ok(self, part: str) -> None:
         """A part is well."""
-        self.set(part, State.OK)
+        self.set(part, HealthState.OK)
 
     @property
     def ready(self) -> bool:
         """Whether every part at least does its work."""
-        return all(report.state is not State.FAILED for report in self._parts.values())
+        return all(report.state is not HealthState.FAILED for report in self._parts.values())
 
     def ready_part(self, part: str) -> bool | None:
         """Whether one part, with what is reported below its name (`part/...`), does its work; None where it is unknown.
@@ -59,7 +59,7 @@ class Health:
         A process of several services is ready when all are; a probe that needs one of them alone asks for that.
         """
         reports = [report for name, report in self._parts.items() if name == part or name.startswith(f"{part}/")]
-        return all(report.state is not State.FAILED for report in reports) if reports else None
+        return all(report.state is not HealthState.FAILED for report in reports) if reports else None
 
     async def wait_ready(self) -> None:
         """Return as soon as every part does its work."""

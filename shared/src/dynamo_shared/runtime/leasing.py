@@ -17,7 +17,7 @@ from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.config import SERVICE_ACCOUNT
 from dynamo_shared.leases import AllKeys, AlwaysLeader, Leadership, Ownership
-from dynamo_shared.runtime.health import Health, State
+from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.settings import Settings
 from dynamo_shared.runtime.settings.platform import LeaseMode
@@ -158,11 +158,11 @@ class StandbyReplicas:
         # One that stands by is ready: an upgrade waits for it.
         part = f"{STANDBY}: {service}"
         if claim.trouble:
-            self._health.set(part, State.DEGRADED, f"Lease {claim.key}: {claim.trouble}")
+            self._health.set(part, HealthState.DEGRADED, f"Lease {claim.key}: {claim.trouble}")
         elif claim.may_write():
-            self._health.set(part, State.OK, "active")
+            self._health.set(part, HealthState.OK, "active")
         else:
-            self._health.set(part, State.OK, f"stands by; held by {claim.holder or 'no replica yet'}")
+            self._health.set(part, HealthState.OK, f"stands by; held by {claim.holder or 'no replica yet'}")
 
     async def close(self) -> None:
         """Give everything back. The services have ended by now: nothing is under way."""
@@ -239,9 +239,9 @@ async def leasing(settings: Settings, kube: KubeClient, health: Health, metrics:
                 metrics.lease_losses.inc()
             had = lease.alive()
             if not lease.alive():
-                health.set(COMPONENT, State.FAILED, lease.trouble or "no lease yet")
+                health.set(COMPONENT, HealthState.FAILED, lease.trouble or "no lease yet")
             elif lease.trouble:
-                health.set(COMPONENT, State.DEGRADED, lease.trouble)
+                health.set(COMPONENT, HealthState.DEGRADED, lease.trouble)
             else:
                 health.ok(COMPONENT)
 

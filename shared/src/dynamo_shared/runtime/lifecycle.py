@@ -20,7 +20,7 @@ from dynamo_shared.aio import Backoff, supervised
 from dynamo_shared.bus import Bus, MemoryBus
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import connections, endpoints
-from dynamo_shared.runtime.health import Health, State
+from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.leasing import Leasing, SingleReplica, leasing
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.scrapers import Scrapers
@@ -148,7 +148,7 @@ class _Restarts:
     def failed(self, part: str, error: Exception) -> None:
         log.error("service failed", service=part, exc_info=error)
         self.context.metrics.service_restarts.labels(part).inc()
-        self.context.health.set(part, State.FAILED, str(error) or type(error).__name__)
+        self.context.health.set(part, HealthState.FAILED, str(error) or type(error).__name__)
 
     def recovered(self, part: str) -> None:
         pass

@@ -34,19 +34,21 @@ PATH = "/metrics"
 log = structlog.get_logger("dynamo.runtime")
 
 
-class Verdict(NamedTuple):
+class ScraperVerdict(NamedTuple):
     """An HTTP status, and a sentence for the caller where it is not 200."""
 
     status: int
     sentence: str = ""
 
 
-GRANTED = Verdict(200)
-_NO_TOKEN = Verdict(401, "a bearer token of this cluster is needed")
-_UNKNOWN = Verdict(401, "the API server does not know this token, or it has expired")
-_FORBIDDEN = Verdict(403, f"the user of this token may not get {PATH}: a ClusterRole with nonResourceURLs is needed")
-_UNANSWERED = Verdict(503, "the API server cannot be asked about this token now")
-_BUSY = Verdict(503, "too many unknown tokens are being asked about; come again")
+GRANTED = ScraperVerdict(200)
+_NO_TOKEN = ScraperVerdict(401, "a bearer token of this cluster is needed")
+_UNKNOWN = ScraperVerdict(401, "the API server does not know this token, or it has expired")
+_FORBIDDEN = ScraperVerdict(
+    403, f"the user of this token may not get {PATH}: a ClusterRole with nonResourceURLs is needed"
+)
+_UNANSWERED = ScraperVerdict(503, "the API server cannot be asked about this token now")
+_BUSY = ScraperVerdict(503, "too many unknown tokens are being asked about; come again")
 
 
 class Scrapers:
@@ -55,11 +57,11 @@ class Scrapers:
     def __init__(self, kube: KubeClient, clock: Callable[[], float] = time.monotonic) -> None:
         self._kube = kube
         self._clock = clock
-        self._known: OrderedDict[bytes, tuple[float, Verdict]] = OrderedDict()
+        self._known: OrderedDict[bytes, tuple[float, ScraperVerdict]] = OrderedDict()
         self._asking = asyncio.Semaphore(AT_ONCE)
         self._waiting = 0
 
-    async def verdict(self, authorization: str) -> Verdict:
+    async def verdict(self, authorization: str) -> ScraperVerdict:
         """What the value of an Authorization header allows."""
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
@@ -80,11 +82,11 @@ class Scrapers:
         finally:
             self._waiting -= 1
 
-    def _remembered(self, digest: bytes) -> Verdict | None:
+    def _remembered(self, digest: bytes) -> ScraperVerdict | None:
         until, verdict = self._known.get(digest, (0.0, _UNANSWERED))
         return verdict if self._clock() < until else None
 
-    async def _ask(self, token: str, digest: bytes) -> Verdict:
+    async def _ask(self, token: str, digest: bytes) -> ScraperVerdict:
         try:
             async with asyncio.timeout(ANSWERED_WITHIN):
                 verdict = await self._reviewed(token)
@@ -101,7 +103,7 @@ class Scrapers:
             self._known.popitem(last=False)
         return verdict
 
-    async def _reviewed(self, token: str) -> Verdict:
+    async def _reviewed(self, token: str) -> ScraperVerdict:
         status = await review_token(self._kube, token)
         user: dict[str, Any] = status.get("user") or {}
         if not status.get("authenticated") or not user.get("username"):

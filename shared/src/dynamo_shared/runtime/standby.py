@@ -17,7 +17,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey
 from dynamo_shared.kube import AlreadyExists, Conflict, KubeClient, KubeError, NotFound
 from dynamo_shared.leases import Drainer, Listener
-from dynamo_shared.leases.candidate import Candidate, Record
+from dynamo_shared.leases.candidate import LeaseCandidate, LeaseRecord
 from dynamo_shared.leases.term import Term, lease_clock
 
 #: How often replicas that stand by check whether the Lease is free, in seconds, with jitter.
@@ -50,7 +50,7 @@ class KubeClaim:
         self._ttl = ttl
         self._clock = clock
         self._now = now
-        self._candidate = Candidate(replica, ttl)
+        self._candidate = LeaseCandidate(replica, ttl)
         self._term: Term | None = None
         self._written: KubeObject | None = None
         self._gain: list[Listener] = []
@@ -158,7 +158,7 @@ class KubeClaim:
                 if error.resource_missing:
                     raise
                 observed = None
-            if not self._candidate.may_take(Record.of(observed) if observed is not None else None, self._clock()):
+            if not self._candidate.may_take(LeaseRecord.of(observed) if observed is not None else None, self._clock()):
                 self._step_down("another replica holds it")
                 return spread(CHECK_EVERY)
         # Before it is sent: the others count from when they see it, which is later.
@@ -178,7 +178,7 @@ class KubeClaim:
             # It ran out, and no other replica took it meanwhile; what was under way was cut off all the same.
             self._step_down("it was renewed too late")
         self._term = Term.granted(0, self._ttl, sent) if before is None or not held else before.renewed(self._ttl, sent)
-        self._candidate.may_take(Record.of(self._written or {}), self._clock())
+        self._candidate.may_take(LeaseRecord.of(self._written or {}), self._clock())
         if not held and self.may_write():
             log.info("Lease taken", lease=str(self._key), replica=self._replica)
             self._lost.clear()

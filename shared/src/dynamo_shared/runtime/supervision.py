@@ -14,7 +14,7 @@ import structlog
 
 from dynamo_shared.aio import Backoff, supervised
 from dynamo_shared.api.resources import ObjectKey, Resource
-from dynamo_shared.runtime.health import Health, State
+from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.metrics import Metrics
 
 #: Pause before a part that failed is started again, in seconds: the first, and the longest.
@@ -29,7 +29,7 @@ class _Reporter:
     """How one part does, for the log, `/metrics` and `/readyz`."""
 
     supervisor: Supervisor
-    while_failing: State
+    while_failing: HealthState
 
     def failed(self, part: str, error: Exception) -> None:
         supervisor = self.supervisor
@@ -54,7 +54,7 @@ class Supervisor:
     async def keep(self, part: str, work: Callable[[], Awaitable[object]], *, essential: bool = False) -> None:
         """Run a part until cancelled; begin it again whenever it fails. Without an `essential` part nothing is ready."""
         self.metrics.part_failures.labels(self.service, part)
-        reporter = _Reporter(self, State.FAILED if essential else State.DEGRADED)
+        reporter = _Reporter(self, HealthState.FAILED if essential else HealthState.DEGRADED)
         try:
             await supervised(part, work, reporter, backoff=Backoff(FIRST_PAUSE, LAST_PAUSE))
         finally:

@@ -7,7 +7,7 @@ import ssl
 from dataclasses import dataclass
 
 from cryptography import x509
-from dynamo_admission.tls.rotation import State
+from dynamo_admission.tls.rotation import SecretState
 from dynamo_admission.tls.secret import Stored
 from dynamo_shared.kube import AlreadyExists, Conflict, Unavailable
 
@@ -30,7 +30,7 @@ class MemoryStore:
     """The Secret, as a value with a version; `failing` writes do not arrive, `unheard` ones do, without an answer."""
 
     def __init__(self) -> None:
-        self.content: State | None = None
+        self.content: SecretState | None = None
         self.version = 0
         self.forced = False
         self.writes = 0
@@ -44,7 +44,7 @@ class MemoryStore:
             return None
         return Stored(self.content, str(self.version), self.forced)
 
-    async def write(self, state: State, stored: Stored | None) -> None:
+    async def write(self, state: SecretState, stored: Stored | None) -> None:
         if self.failing or self.away:
             raise Unavailable(0, "Unreachable", "no answer")
         if stored is None and self.content is not None:
@@ -55,7 +55,7 @@ class MemoryStore:
         if self.unheard:
             raise Unavailable(0, "Unreachable", "no answer")
 
-    def set(self, state: State | None) -> None:
+    def set(self, state: SecretState | None) -> None:
         self.content, self.forced = state, False
         self.version += 1
         self.writes += 1

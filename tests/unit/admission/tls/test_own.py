@@ -11,7 +11,7 @@ import pytest
 import structlog
 from dynamo_admission.tls import own, pki
 from dynamo_admission.tls.own import OwnCertificates
-from dynamo_admission.tls.rotation import State
+from dynamo_admission.tls.rotation import SecretState
 from dynamo_admission.tls.timing import Timing
 from dynamo_shared.kube import Unavailable
 from structlog.testing import CapturingLogger
@@ -85,7 +85,7 @@ async def test_replicas_that_start_together_agree(store: MemoryStore, clock: Set
             await asyncio.sleep(0)
             return found
 
-        async def write(self, state: State, found: object) -> None:
+        async def write(self, state: SecretState, found: object) -> None:
             await store.write(state, found)  # type: ignore[arg-type]
 
     replicas = await asyncio.gather(*(opened(Slow(), clock) for _ in range(5)))

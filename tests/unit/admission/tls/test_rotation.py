@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from dynamo_admission.tls import pki
-from dynamo_admission.tls.rotation import State, completed, plan
+from dynamo_admission.tls.rotation import SecretState, completed, plan
 from dynamo_admission.tls.timing import Timing
 
 from .certificates import NAMES, START
@@ -18,16 +18,16 @@ TIMING = Timing()
 DAY = 86400.0
 
 
-def step(state: State, after: float = 0.0, *, settled: bool = True, forced: bool = False) -> State:
+def step(state: SecretState, after: float = 0.0, *, settled: bool = True, forced: bool = False) -> SecretState:
     return plan(state, START + after, TIMING, NAMES, settled=settled, forced=forced)
 
 
 @pytest.fixture(scope="module")
-def first() -> State:
-    return step(State(), settled=False)
+def first() -> SecretState:
+    return step(SecretState(), settled=False)
 
 
-def test_from_nothing_to_an_authority_and_a_certificate_of_it(first: State) -> None:
+def test_from_nothing_to_an_authority_and_a_certificate_of_it(first: SecretState) -> None:
     (authority,), (leaf,) = first.authorities, first.serving
     assert pki.trusted(first.serving, first.authorities)
     assert pki.names_of(leaf) == NAMES
@@ -36,7 +36,7 @@ def test_from_nothing_to_an_authority_and_a_certificate_of_it(first: State) -> N
     assert pki.begins(leaf) == pki.begins(authority) == START - pki.BACKDATED, "for whoever's clock is behind"
 
 
-def test_what_the_certificates_may_be_used_for(first: State) -> None:
+def test_what_the_certificates_may_be_used_for(first: SecretState) -> None:
     (authority,), (leaf,) = first.authorities, first.serving
     limits = authority.extensions.get_extension_for_class(x509.BasicConstraints)
     assert (limits.critical, limits.value.ca, limits.value.path_length) == (True, True, 0)
@@ -53,13 +53,13 @@ def test_what_the_certificates_may_be_used_for(first: State) -> None:
         assert key.curve.name == "secp256r1"
 
 
-def test_nothing_follows_while_nothing_is_due(first: State) -> None:
+def test_nothing_follows_while_nothing_is_due(first: SecretState) -> None:
     assert step(first) == first
     assert step(first, 59 * DAY) == first
     assert step(first, settled=False) == first
 
 
-def test_a_certificate_is_renewed_after_two_thirds_of_its_life(first: State) -> None:
+def test_a_certificate_is_renewed_after_two_thirds_of_its_life(first: SecretState) -> None:
     renewed = step(first, 60 * DAY)
     assert renewed.serving != first.serving
     assert renewed.authorities == first.authorities, "by the same authority"
@@ -67,7 +67,7 @@ def test_a_certificate_is_renewed_after_two_thirds_of_its_life(first: State) -> 
     assert step(first, 60 * DAY, settled=False).serving != first.serving, "whose bundle it does not change"
 
 
-def test_an_authority_is_followed_in_steps(first: State) -> None:
+def test_an_authority_is_followed_in_steps(first: SecretState) -> None:
     due = 2 / 3 * TIMING.authority
     current = replace(first, serving=step(first, due - DAY).serving)
     introduced = step(current, due)
@@ -88,7 +88,7 @@ def test_an_authority_is_followed_in_steps(first: State) -> None:
     assert step(dropped, due + TIMING.settle + TIMING.overlap) == dropped
 
 
-def test_a_new_authority_can_be_asked_for(first: State) -> None:
+def test_a_new_authority_can_be_asked_for(first: SecretState) -> None:
     introduced = step(first, DAY, forced=True)
     assert len(introduced.authorities) == 2
     assert introduced.serving == first.serving
@@ -99,7 +99,7 @@ def test_a_new_authority_can_be_asked_for(first: State) -> None:
     )
 
 
-def test_names_that_are_missing_are_added_and_none_is_taken_away(first: State) -> None:
+def test_names_that_are_missing_are_added_and_none_is_taken_away(first: SecretState) -> None:
     wanted = ("other.example.org", NAMES[0])
     changed = plan(first, START + DAY, TIMING, wanted, settled=False)
     assert pki.names_of(changed.serving[0]) == ("other.example.org", *NAMES)
@@ -108,7 +108,7 @@ def test_names_that_are_missing_are_added_and_none_is_taken_away(first: State) -
     assert pki.names_of(step(changed, 61 * DAY).serving[0]) == NAMES, "a renewal forgets what nobody wants"
 
 
-def test_after_a_long_sleep_what_has_ended_is_replaced_at_once(first: State) -> None:
+def test_after_a_long_sleep_what_has_ended_is_replaced_at_once(first: SecretState) -> None:
     # The certificate has ended, the authority is due: what the API server trusts still signs a last one.
     woken = step(first, 300 * DAY, settled=False)
     assert woken.authorities[:1] == first.authorities
@@ -130,11 +130,11 @@ def test_after_a_long_sleep_what_has_ended_is_replaced_at_once(first: State) -> 
 
 
 def test_a_certificate_ends_no_later_than_its_authority() -> None:
-    state = plan(State(), START, replace(TIMING, serving=2 * TIMING.authority), NAMES, settled=False)
+    state = plan(SecretState(), START, replace(TIMING, serving=2 * TIMING.authority), NAMES, settled=False)
     assert pki.ends(state.serving[0]) == pki.ends(state.authorities[0])
 
 
-def test_a_certificate_outlasts_the_steps_of_its_authority(first: State) -> None:
+def test_a_certificate_outlasts_the_steps_of_its_authority(first: SecretState) -> None:
     # Both are due at once: the old authority renews the certificate before it hands over.
     introduced = step(first, 89 * DAY, forced=True)
     assert pki.signed_by(introduced.serving[0], first.authorities[0])
@@ -142,8 +142,8 @@ def test_a_certificate_outlasts_the_steps_of_its_authority(first: State) -> None
     assert step(introduced, 90 * DAY, settled=False) == introduced
 
 
-def test_a_deleted_secret_is_replaced_without_a_gap(first: State) -> None:
-    made = step(completed(State(), first.public), DAY, settled=True)
+def test_a_deleted_secret_is_replaced_without_a_gap(first: SecretState) -> None:
+    made = step(completed(SecretState(), first.public), DAY, settled=True)
     assert made.authorities[:1] == first.authorities
     assert len(made.authorities) == 2
     assert made.serving == first.serving, "served on until the new authority is trusted"
@@ -151,7 +151,7 @@ def test_a_deleted_secret_is_replaced_without_a_gap(first: State) -> None:
 
 
 @pytest.mark.parametrize("lost", ["authorities", "authority_key", "serving", "serving_key"])
-def test_a_broken_secret_is_mended_without_a_gap(first: State, lost: str) -> None:
+def test_a_broken_secret_is_mended_without_a_gap(first: SecretState, lost: str) -> None:
     empty: dict[str, bytes | tuple[x509.Certificate, ...]] = {lost: b"" if lost.endswith("key") else ()}
     if lost == "serving_key":
         empty["serving"] = ()
@@ -163,12 +163,12 @@ def test_a_broken_secret_is_mended_without_a_gap(first: State, lost: str) -> Non
     assert mended.authorities[0] == first.authorities[0]
     assert len(mended.authorities) == (1 if lost.startswith("serving") else 2)
     # Without a memory there is nothing that could be kept.
-    alone = step(completed(broken, State()), DAY, settled=False)
+    alone = step(completed(broken, SecretState()), DAY, settled=False)
     assert pki.trusted(alone.serving, alone.authorities)
     assert pki.ends(alone.authorities[-1]) > START + DAY
 
 
-def test_keys_are_not_shown(first: State) -> None:
+def test_keys_are_not_shown(first: SecretState) -> None:
     assert "PRIVATE" not in repr(first)
     assert "authority_key" not in repr(first)
     assert first.public.authority_key == b""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from cryptography import x509
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.own import OwnCertificates
-from dynamo_admission.tls.rotation import State
+from dynamo_admission.tls.rotation import SecretState
 from dynamo_admission.tls.secret import Stored
 from dynamo_admission.tls.timing import Timing
 from dynamo_shared.kube import Unavailable
@@ -35,7 +35,7 @@ class Network:
         self._reach()
         return await self.store.read()
 
-    async def write(self, state: State, stored: Stored | None) -> None:
+    async def write(self, state: SecretState, stored: Stored | None) -> None:
         self._reach()
         failing, self.failing = self.failing, False
         if failing:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dynamo_shared.api.crds.build import schema_of
 from dynamo_shared.api.resources import Resource
-from dynamo_shared.api.rules import Rule, twin
+from dynamo_shared.api.rules import CelRule, twin
 from hypothesis import strategies as st
 
 Strategy = st.SearchStrategy[Any]
@@ -220,7 +220,7 @@ def _values(schema: dict[str, Any], field: str) -> Strategy:
     return strategy
 
 
-def _keeps(rule: Rule, value: Any) -> bool:
+def _keeps(rule: CelRule, value: Any) -> bool:
     return not list(rule.violations(value))
 
 

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.untrusted import json_text, yaml_text
-from dynamo_shared.api.untrusted.limits import SETTINGS, Limits
+from dynamo_shared.api.untrusted.limits import SETTINGS, ReadLimits
 from hypothesis import given
 from hypothesis import strategies as st
 
-SMALL = Limits(20_000, 100, 8)
+SMALL = ReadLimits(20_000, 100, 8)
 MIB = 1 << 20
 
 
@@ -66,8 +66,8 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[yaml.Event]:
 
 
 @pytest.mark.parametrize("name", BOMBS)
-@pytest.mark.parametrize("limits", [SETTINGS, Limits(2 * MIB, 5_000, 32)], ids=["settings", "any size"])
-def test_a_bomb_is_refused_before_the_work_is_done(name: str, limits: Limits, events: list[yaml.Event]) -> None:
+@pytest.mark.parametrize("limits", [SETTINGS, ReadLimits(2 * MIB, 5_000, 32)], ids=["settings", "any size"])
+def test_a_bomb_is_refused_before_the_work_is_done(name: str, limits: ReadLimits, events: list[yaml.Event]) -> None:
     with pytest.raises(InvalidManifest) as refused:
         yaml_text.documents(BOMBS[name], limits)
     # Keys and values, beginnings and ends.
@@ -149,7 +149,7 @@ def test_any_text_is_read_within_the_limits_or_refused(text: str) -> None:
 )
 def test_json_beyond_the_limits_is_refused_in_few_words(text: str | bytes) -> None:
     with pytest.raises(json_text.InvalidJson) as refused:
-        json_text.decode(text, SETTINGS if len(text) < 200_000 else Limits(MIB, 5_000, 32))
+        json_text.decode(text, SETTINGS if len(text) < 200_000 else ReadLimits(MIB, 5_000, 32))
     assert len(str(refused.value)) < 250
 
 

@@ -11,7 +11,7 @@ from dynamo_planner.core.reference.averages import MovingAverage, prefill_share
 from dynamo_planner.core.reference.decode import DecodeEngine
 from dynamo_planner.core.reference.engines import Engines
 from dynamo_planner.core.reference.prefill import PrefillEngine
-from dynamo_planner.core.reference.samples import Sample, SampleStore
+from dynamo_planner.core.reference.samples import BucketedSamples, EngineSample
 
 from tests.unit.planner.core.reference_cases import (
     BATCHED,
@@ -212,21 +212,21 @@ class TestAverages:
 
 class TestSamples:
     def test_rare_loads_outlive_common_ones(self):
-        store = SampleStore(axes=1, limit=8, buckets=4)
-        store.add(Sample((10_000.0,), 1.0))
+        store = BucketedSamples(axes=1, limit=8, buckets=4)
+        store.add(EngineSample((10_000.0,), 1.0))
         for index in range(50):
-            store.add(Sample((float(index % 5),), 0.1))
+            store.add(EngineSample((float(index % 5),), 0.1))
         assert len(store.samples) == 8
         assert store.samples[0].features == (10_000.0,)
 
     def test_of_the_fullest_bucket_the_oldest_goes(self):
-        store = SampleStore(axes=1, limit=3, buckets=2)
+        store = BucketedSamples(axes=1, limit=3, buckets=2)
         for wall, value in enumerate((0.0, 10.0, 1.0, 2.0)):
-            store.add(Sample((value,), float(wall)))
+            store.add(EngineSample((value,), float(wall)))
         assert [sample.features[0] for sample in store.samples] == [10.0, 1.0, 2.0]
 
     def test_two_features_share_the_buckets(self):
-        store = SampleStore(axes=2, limit=4, buckets=16)
+        store = BucketedSamples(axes=2, limit=4, buckets=16)
         for value in ((0.0, 0.0), (100.0, 100.0), (1.0, 99.0), (99.0, 1.0), (2.0, 2.0)):
-            store.add(Sample(value, 1.0))
+            store.add(EngineSample(value, 1.0))
         assert [sample.features for sample in store.samples] == [(100.0, 100.0), (1.0, 99.0), (99.0, 1.0), (2.0, 2.0)]

@@ -7,7 +7,7 @@ import math
 import msgspec
 import pytest
 from dynamo_planner.core.observing import ForwardPass, Missing, Pool, Queued, Scheduled
-from dynamo_planner.inputs import InputError, Unavailable
+from dynamo_planner.inputs import InputError, InputUnavailable
 from dynamo_planner.inputs import forward_passes as module
 from dynamo_planner.inputs.forward_passes import ForwardPasses, component_of, pool_of, subject
 from dynamo_shared.api.contracts.planner import Mode
@@ -101,7 +101,7 @@ def test_silence_of_all_is_reported_and_then_that_no_one_reports(passes, clock):
     passes.take(BACKEND, message())
     clock.now += 11
     outcome = passes.read()
-    assert isinstance(outcome, Unavailable)
+    assert isinstance(outcome, InputUnavailable)
     assert outcome.why is Missing.STALE
 
 
@@ -121,7 +121,7 @@ def test_silence_of_all_is_reported_and_then_that_no_one_reports(passes, clock):
 def test_what_cannot_be_taken_is_counted(passes, told_on, payload, reason):
     passes.take(told_on, payload)
     outcome = passes.read()
-    assert isinstance(outcome, Unavailable)
+    assert isinstance(outcome, InputUnavailable)
     assert passes.ignored == {reason: 1}
     assert passes.received == 0
     assert reason in outcome.message

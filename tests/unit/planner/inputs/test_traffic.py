@@ -6,8 +6,8 @@ import math
 
 import pytest
 from dynamo_planner.core.observing import Missing, Traffic
-from dynamo_planner.inputs import Unavailable
-from dynamo_planner.inputs.prometheus import PrometheusError, Sample, Track, TrafficReader
+from dynamo_planner.inputs import InputUnavailable
+from dynamo_planner.inputs.prometheus import PrometheusError, SeriesValue, Track, TrafficReader
 from dynamo_planner.inputs.prometheus.queries import Queries
 from dynamo_shared.api.contracts.planner import MetricsSource
 
@@ -59,7 +59,7 @@ def kind(promql):
 
 
 def series(*values, **labels):
-    return [Sample({**OURS, **labels, "pod": str(index)}, NOW, value) for index, value in enumerate(values)]
+    return [SeriesValue({**OURS, **labels, "pod": str(index)}, NOW, value) for index, value in enumerate(values)]
 
 
 def scraped(*tracks):
@@ -90,7 +90,7 @@ async def read(answers, **options):
 
 
 def why(outcome):
-    assert isinstance(outcome, Unavailable)
+    assert isinstance(outcome, InputUnavailable)
     return outcome.why
 
 
@@ -124,15 +124,15 @@ async def test_an_older_frontend_has_another_counter():
 
 
 async def test_the_router_reports_how_often_the_cache_hits():
-    answers = healthy(routed=[Sample({"dynamo_namespace": "ns_a"}, NOW, 9.0)], hits=[Sample({}, NOW, 0.4)])
+    answers = healthy(routed=[SeriesValue({"dynamo_namespace": "ns_a"}, NOW, 9.0)], hits=[SeriesValue({}, NOW, 0.4)])
     for name in ("isl", "osl", "ttft", "itl"):
-        answers[name] = [Sample({}, NOW, 1.0)]
+        answers[name] = [SeriesValue({}, NOW, 1.0)]
     traffic = await read(answers, source=MetricsSource.ROUTER)
     assert isinstance(traffic, Traffic)
     assert (traffic.requests, traffic.kv_hit_rate) == (9.0, 0.4)
 
 
-@pytest.mark.parametrize("hits", [[], [Sample({}, NOW, math.nan)]])
+@pytest.mark.parametrize("hits", [[], [SeriesValue({}, NOW, math.nan)]])
 async def test_a_hit_rate_that_is_missing_is_never_zero(hits):
     answers = healthy(routed=series(9.0), hits=hits)
     traffic = await read(answers, source=MetricsSource.ROUTER)
@@ -186,7 +186,7 @@ class TestMissing:
         assert why(await read({"unlabelled": []})) is Missing.NO_SERIES
 
     async def test_the_label_is_missing(self):
-        outcome = await read({"unlabelled": [Sample({}, NOW, 3.0)]})
+        outcome = await read({"unlabelled": [SeriesValue({}, NOW, 3.0)]})
         assert why(outcome) is Missing.NO_LABEL
         assert "nvidia.com/dynamo-namespace" in outcome.message
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from dynamo_planner.core.observing import EngineCapabilities, Missing, Pool, PoolCounts
-from dynamo_planner.inputs import InputError, Unavailable
+from dynamo_planner.inputs import InputError, InputUnavailable
 from dynamo_planner.inputs.engines import engines_of, is_of_pool
 from dynamo_planner.inputs.startup import StartupTimes, seconds_to_ready
 from dynamo_planner.inputs.workers import find_pools, gpus_of_worker, pool_counts
@@ -98,7 +98,7 @@ class TestCounts:
 
     def test_without_a_status_nothing_is_known(self):
         outcome = self.counts({"replicas": 1})
-        assert isinstance(outcome, Unavailable)
+        assert isinstance(outcome, InputUnavailable)
         assert outcome.why is Missing.NO_WORKERS
 
     def test_what_is_on_its_way_is_distinguished(self):

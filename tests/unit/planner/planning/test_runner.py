@@ -10,8 +10,8 @@ import pytest
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.observing import Missing, Observation, Pool, PoolCounts, Traffic
 from dynamo_planner.planning.gathering import Gathered
-from dynamo_planner.planning.plans import Plan
-from dynamo_planner.planning.reporting import Outcome, TickResult, plan_data
+from dynamo_planner.planning.plans import PlannedGraph
+from dynamo_planner.planning.reporting import TickOutcome, TickResult, plan_data
 from dynamo_planner.planning.runner import AFTER_A_FAULT, Acted, Runner, changes
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.resources import ObjectKey
@@ -23,8 +23,8 @@ class Stop(BaseException):
     """Ends a pilot that would fly for ever."""
 
 
-def plan(**config: Any) -> Plan:
-    return Plan(
+def plan(**config: Any) -> PlannedGraph:
+    return PlannedGraph(
         graph=ObjectKey("ns", "g"),
         uid="u",
         config=PlannerConfig.model_validate(config),
@@ -70,11 +70,11 @@ class World:
     async def observe(self, tick: Tick, now: float) -> Gathered:
         return Gathered(Observation(now=now, workers=READY), {})
 
-    async def act(self, plan: Plan, decision: Decision) -> Acted:
+    async def act(self, plan: PlannedGraph, decision: Decision) -> Acted:
         self.asked.append((self.now, dict(decision.replicas)))
         return Acted("id", "done", done=True)
 
-    async def report(self, plan: Plan, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
+    async def report(self, plan: PlannedGraph, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
         self.ticked.append(TickResult(gathered, effects, acted))
         if len(self.ticked) == self.ticks:
             raise Stop
@@ -179,13 +179,13 @@ def at_risk() -> Effects:
 def test_the_condition_says_what_came_of_a_tick(
     config: dict[str, Any], ticked: TickResult, status: bool, reason: str
 ) -> None:
-    outcome = Outcome(plan(**config), ticked)
+    outcome = TickOutcome(plan(**config), ticked)
     assert (outcome.status, outcome.reason) == (status, reason)
 
 
 def test_the_event_has_inputs_what_is_desired_and_what_is_missing() -> None:
     ticked = TickResult(gathered(forward_passes="no NATS"), effects(more(prefill=2)), Acted("id", "", done=True))
-    data = plan_data(plan(), ticked, Outcome(plan(), ticked))
+    data = plan_data(plan(), ticked, TickOutcome(plan(), ticked))
     assert data.inputs == {"requestsPerSecond": 5.0, "isl": 1000, "osl": 100}
     assert (data.replicas, data.current) == ({"prefill": 2}, {"prefill": 1, "decode": 2})
     assert (data.missing, data.command) == ({"forward_passes": "unreachable"}, "id")
@@ -196,7 +196,7 @@ def test_the_event_has_alternatives_of_one_pool_and_why_they_were_not_taken() ->
     explained = effects(more(decode=2))
     explanation = replace(explained.explanation, alternatives=(option,))
     ticked = TickResult(gathered(), replace(explained, explanation=explanation), None)
-    found = plan_data(plan(), ticked, Outcome(plan(), ticked)).alternatives
+    found = plan_data(plan(), ticked, TickOutcome(plan(), ticked)).alternatives
     assert [(each.replicas, each.figures, each.reason) for each in found] == [
         ({"decode": 3}, {"share_within_target": 0.97}, "the GPU budget")
     ]

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dynamo_planner.profiling.objective import Objective, objective_of
-from dynamo_planner.profiling.points import Engine, Layout, Point
+from dynamo_planner.profiling.objective import ServingObjective, objective_of
+from dynamo_planner.profiling.points import EngineLayout, Layout, Point
 from dynamo_planner.profiling.results import ProfilingRequest
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
 from dynamo_shared.runtime.settings.planner import Planner, Rapid
@@ -29,7 +29,7 @@ def request(name: str = "qwen", **spec: Any) -> ProfilingRequest:
     )
 
 
-def objective(**spec: Any) -> Objective:
+def objective(**spec: Any) -> ServingObjective:
     return objective_of(request(**spec))
 
 
@@ -41,7 +41,7 @@ def agg(
     *, gpus: int = 1, ttft: float = 500, itl: float = 20, rate: float = 1.0, concurrency: float = 20, **more: Any
 ) -> Point:
     """One aggregated engine."""
-    engine = Engine(tp=gpus, batch_size=int(concurrency), gpus=gpus, requests_per_second=rate)
+    engine = EngineLayout(tp=gpus, batch_size=int(concurrency), gpus=gpus, requests_per_second=rate)
     return Point(
         backend=more.get("backend", "vllm"),
         serving="agg",
@@ -67,8 +67,8 @@ def disagg(
         backend="vllm",
         serving="disagg",
         engines={
-            "prefill": Engine(tp=prefill[1], batch_size=1, gpus=prefill[1], requests_per_second=prefill[2]),
-            "decode": Engine(tp=decode[1], batch_size=64, gpus=decode[1], requests_per_second=decode[2]),
+            "prefill": EngineLayout(tp=prefill[1], batch_size=1, gpus=prefill[1], requests_per_second=prefill[2]),
+            "decode": EngineLayout(tp=decode[1], batch_size=64, gpus=decode[1], requests_per_second=decode[2]),
         },
         replicas={"prefill": prefill[0], "decode": decode[0]},
         ttft_ms=ttft,
@@ -81,7 +81,7 @@ def disagg(
     )
 
 
-def layout(backend: str = "vllm", /, **engines: Engine) -> Layout:
+def layout(backend: str = "vllm", /, **engines: EngineLayout) -> Layout:
     """Engines by role, one replica each."""
     return Layout(
         backend=backend,

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from dynamo_planner.profiling.generation.candidates import unmeasured
 from dynamo_planner.profiling.generation.names import MAX_TOGETHER, graph_name
-from dynamo_planner.profiling.generation.parts import Parts
-from dynamo_planner.profiling.models import Known, Model, known_model
+from dynamo_planner.profiling.generation.parts import GenerationInputs
+from dynamo_planner.profiling.models import KnownFrom, ModelArchitecture, known_model
 from dynamo_planner.profiling.objective import objective_of
-from dynamo_planner.profiling.points import Engine, Layout
-from dynamo_planner.profiling.results import Candidate, ProfilingFailed
+from dynamo_planner.profiling.points import EngineLayout, Layout
+from dynamo_planner.profiling.results import DeploymentCandidate, ProfilingFailed
 from dynamo_shared.api.engines.images import runtime_image
 from dynamo_shared.api.manifest import load_manifest
 from dynamo_shared.runtime.settings.planner import Rapid
@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 from tests.unit.planner.profiling.profiling_world import layout, request, settings
 
 
-def parts(name: str = "qwen", *, model: Model | None = None, **spec: Any) -> Parts:
+def parts(name: str = "qwen", *, model: ModelArchitecture | None = None, **spec: Any) -> GenerationInputs:
     asked = request(name, **spec)
-    return Parts(
+    return GenerationInputs(
         name=asked.name,
         namespace=asked.namespace,
         spec=asked.spec,
@@ -37,21 +37,21 @@ def parts(name: str = "qwen", *, model: Model | None = None, **spec: Any) -> Par
     )
 
 
-def made(what: Layout, **spec: Any) -> Candidate:
+def made(what: Layout, **spec: Any) -> DeploymentCandidate:
     return unmeasured(what, parts(**spec))[0]
 
 
-def component(candidate: Candidate, name: str) -> dict[str, Any]:
+def component(candidate: DeploymentCandidate, name: str) -> dict[str, Any]:
     found: dict[str, Any] = next(each for each in candidate.dgd["spec"]["components"] if each["name"] == name)
     return found
 
 
-def main(candidate: Candidate, name: str) -> dict[str, Any]:
+def main(candidate: DeploymentCandidate, name: str) -> dict[str, Any]:
     found: dict[str, Any] = component(candidate, name)["podTemplate"]["spec"]["containers"][0]
     return found
 
 
-def flags(candidate: Candidate, name: str) -> dict[str, str | None]:
+def flags(candidate: DeploymentCandidate, name: str) -> dict[str, str | None]:
     """Flags of a worker with their values, None where they have none."""
     args = main(candidate, name)["args"]
     found: dict[str, str | None] = {}
@@ -61,10 +61,10 @@ def flags(candidate: Candidate, name: str) -> dict[str, str | None]:
     return found
 
 
-DENSE = {"prefill": Engine(tp=2, batch_size=1, gpus=2), "decode": Engine(tp=8, batch_size=192, gpus=8)}
+DENSE = {"prefill": EngineLayout(tp=2, batch_size=1, gpus=2), "decode": EngineLayout(tp=8, batch_size=192, gpus=8)}
 EXPERTS = {
-    "prefill": Engine(dp=8, moe_ep=8, batch_size=1, gpus=8),
-    "decode": Engine(dp=16, moe_ep=16, batch_size=68, gpus=16),
+    "prefill": EngineLayout(dp=8, moe_ep=8, batch_size=1, gpus=8),
+    "decode": EngineLayout(dp=16, moe_ep=16, batch_size=68, gpus=16),
 }
 
 
@@ -118,7 +118,7 @@ def test_vllm_disaggregated():
 
 
 def test_vllm_aggregated():
-    graph = made(layout(agg=Engine(tp=4, batch_size=48, gpus=4)))
+    graph = made(layout(agg=EngineLayout(tp=4, batch_size=48, gpus=4)))
     assert component(graph, "worker")["type"] == "worker"
     found = flags(graph, "worker")
     assert "--disaggregation-mode" not in found
@@ -140,7 +140,7 @@ def test_vllm_experts_across_nodes():
 
 def test_a_node_of_four_gpus_makes_two_nodes_of_eight():
     graph = made(
-        layout(agg=Engine(tp=8, gpus=8)), hardware={"gpuSku": "h200_sxm", "totalGpus": 16, "numGpusPerNode": 4}
+        layout(agg=EngineLayout(tp=8, gpus=8)), hardware={"gpuSku": "h200_sxm", "totalGpus": 16, "numGpusPerNode": 4}
     )
     assert component(graph, "worker")["multinode"] == {"nodeCount": 2}
     assert main(graph, "worker")["resources"]["limits"] == {"nvidia.com/gpu": "4"}
@@ -174,10 +174,10 @@ def test_trtllm_disaggregated():
 
 def test_trtllm_takes_prompts_that_are_longer_than_typical_ones():
     """They are cut into parts of --max-num-tokens, where kernels can."""
-    found = flags(made(layout("trtllm", agg=Engine(tp=2, batch_size=48, gpus=2)), backend="trtllm"), "worker")
+    found = flags(made(layout("trtllm", agg=EngineLayout(tp=2, batch_size=48, gpus=2)), backend="trtllm"), "worker")
     assert json.loads(found["--override-engine-args"] or "") == {"enable_chunked_prefill": True}
-    latent = parts(backend="trtllm", model=Model(name="m", known=Known.FOLDER, latent=True))
-    graph, _ = unmeasured(layout("trtllm", agg=Engine(tp=2, batch_size=48, gpus=2)), latent)
+    latent = parts(backend="trtllm", model=ModelArchitecture(name="m", known=KnownFrom.FOLDER, latent=True))
+    graph, _ = unmeasured(layout("trtllm", agg=EngineLayout(tp=2, batch_size=48, gpus=2)), latent)
     assert "--override-engine-args" not in flags(graph, "worker")
 
 
@@ -189,7 +189,9 @@ def test_trtllm_experts():
 
 
 def test_a_compressed_cache_has_larger_blocks():
-    graph, _ = unmeasured(layout(**EXPERTS), parts(model=Model(name="m", known=Known.FOLDER, latent=True)))
+    graph, _ = unmeasured(
+        layout(**EXPERTS), parts(model=ModelArchitecture(name="m", known=KnownFrom.FOLDER, latent=True))
+    )
     assert flags(graph, "decode")["--block-size"] == "64"
 
 
@@ -197,15 +199,15 @@ def test_a_compressed_cache_has_larger_blocks():
     ("sku", "engine", "tokens"),
     [
         # 80 GiB hold 61 of weights, and of 40960 tokens as many as the rest is enough for.
-        ("h100_sxm", Engine(tp=1, gpus=1), "29184"),
-        ("h100_sxm", Engine(tp=1, gpus=1, eight_bit_cache=True), None),
-        ("h100_sxm", Engine(tp=2, gpus=2), None),
-        ("h200_sxm", Engine(tp=1, gpus=1), None),
+        ("h100_sxm", EngineLayout(tp=1, gpus=1), "29184"),
+        ("h100_sxm", EngineLayout(tp=1, gpus=1, eight_bit_cache=True), None),
+        ("h100_sxm", EngineLayout(tp=2, gpus=2), None),
+        ("h200_sxm", EngineLayout(tp=1, gpus=1), None),
         # Where the estimate has no room at all, typical sequences must fit: the sweep says that they do.
-        ("l40s", Engine(tp=1, gpus=1), "5120"),
+        ("l40s", EngineLayout(tp=1, gpus=1), "5120"),
     ],
 )
-def test_sequences_are_as_long_as_the_cache_holds(sku: str, engine: Engine, tokens: str | None):
+def test_sequences_are_as_long_as_the_cache_holds(sku: str, engine: EngineLayout, tokens: str | None):
     model = known_model("Qwen/Qwen3-32B", Rapid())
     hardware = {"gpuSku": sku, "totalGpus": 8, "numGpusPerNode": 8}
     graph, _ = unmeasured(layout(agg=engine), parts(model=model, hardware=hardware))
@@ -213,7 +215,7 @@ def test_sequences_are_as_long_as_the_cache_holds(sku: str, engine: Engine, toke
 
 
 def test_engines_keep_the_cache_in_the_format_that_figures_are_of():
-    engines = {"agg": Engine(tp=2, batch_size=48, gpus=2, eight_bit_cache=True)}
+    engines = {"agg": EngineLayout(tp=2, batch_size=48, gpus=2, eight_bit_cache=True)}
     assert flags(made(layout(**engines)), "worker")["--kv-cache-dtype"] == "fp8"
     assert flags(made(layout("sglang", **engines), backend="sglang"), "worker")["--kv-cache-dtype"] == "fp8_e4m3"
     told = flags(made(layout("trtllm", **engines), backend="trtllm"), "worker")["--override-engine-args"]
@@ -222,8 +224,8 @@ def test_engines_keep_the_cache_in_the_format_that_figures_are_of():
 
 
 @pytest.mark.parametrize("backend", ["vllm", "sglang", "trtllm"])
-@pytest.mark.parametrize("engines", [DENSE, EXPERTS, {"agg": Engine(tp=2, pp=2, gpus=4)}])
-def test_every_graph_is_one_that_the_platform_takes(backend: str, engines: dict[str, Engine]):
+@pytest.mark.parametrize("engines", [DENSE, EXPERTS, {"agg": EngineLayout(tp=2, pp=2, gpus=4)}])
+def test_every_graph_is_one_that_the_platform_takes(backend: str, engines: dict[str, EngineLayout]):
     load_manifest(made(layout(backend, **engines), backend=backend).dgd)
 
 

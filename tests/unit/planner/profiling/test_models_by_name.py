@@ -5,30 +5,30 @@ from __future__ import annotations
 import json
 
 import pytest
-from dynamo_planner.profiling.models import Known, bytes_per_parameter, known_model, parameters_in
+from dynamo_planner.profiling.models import KnownFrom, bytes_per_parameter, known_model, parameters_in
 from dynamo_shared.runtime.settings.planner import Rapid
 
 
 @pytest.mark.parametrize(
     ("name", "known", "path"),
     [
-        ("Qwen/Qwen3-32B", Known.SHIPPED, "Qwen/Qwen3-32B"),
-        ("meta-llama/Llama-3.1-70B-Instruct", Known.SIBLING, "meta-llama/Meta-Llama-3.1-70B"),
-        ("meta-llama/Llama-3.3-70B-Instruct", Known.SIBLING, "meta-llama/Meta-Llama-3.1-70B"),
-        ("deepseek-ai/DeepSeek-R1-0528", Known.SIBLING, "deepseek-ai/DeepSeek-R1"),
-        ("deepseek-ai/DeepSeek-V3.1-Terminus", Known.SIBLING, "deepseek-ai/DeepSeek-V3"),
-        ("Qwen/Qwen3-235B-A22B-Instruct-2507", Known.SIBLING, "Qwen/Qwen3-235B-A22B"),
-        ("mistralai/Mixtral-8x7B-Instruct-v0.1", Known.SIBLING, "mistralai/Mixtral-8x7B-v0.1"),
+        ("Qwen/Qwen3-32B", KnownFrom.SHIPPED, "Qwen/Qwen3-32B"),
+        ("meta-llama/Llama-3.1-70B-Instruct", KnownFrom.SIBLING, "meta-llama/Meta-Llama-3.1-70B"),
+        ("meta-llama/Llama-3.3-70B-Instruct", KnownFrom.SIBLING, "meta-llama/Meta-Llama-3.1-70B"),
+        ("deepseek-ai/DeepSeek-R1-0528", KnownFrom.SIBLING, "deepseek-ai/DeepSeek-R1"),
+        ("deepseek-ai/DeepSeek-V3.1-Terminus", KnownFrom.SIBLING, "deepseek-ai/DeepSeek-V3"),
+        ("Qwen/Qwen3-235B-A22B-Instruct-2507", KnownFrom.SIBLING, "Qwen/Qwen3-235B-A22B"),
+        ("mistralai/Mixtral-8x7B-Instruct-v0.1", KnownFrom.SIBLING, "mistralai/Mixtral-8x7B-v0.1"),
         # Another number format is another model, and so is a distillate.
-        ("Qwen/Qwen3-32B-AWQ", Known.NAME, None),
-        ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", Known.NAME, None),
-        ("someone/Qwen3-32B", Known.NAME, None),
-        ("Qwen/Qwen2.5-0.5B", Known.NAME, None),
-        ("acme/secret", Known.NOTHING, None),
-        ("../../etc", Known.NOTHING, None),
+        ("Qwen/Qwen3-32B-AWQ", KnownFrom.NAME, None),
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", KnownFrom.NAME, None),
+        ("someone/Qwen3-32B", KnownFrom.NAME, None),
+        ("Qwen/Qwen2.5-0.5B", KnownFrom.NAME, None),
+        ("acme/secret", KnownFrom.NOTHING, None),
+        ("../../etc", KnownFrom.NOTHING, None),
     ],
 )
-def test_where_an_architecture_is_known_from(name: str, known: Known, path: str | None):
+def test_where_an_architecture_is_known_from(name: str, known: KnownFrom, path: str | None):
     model = known_model(name, Rapid())
     assert (model.known, model.path) == (known, path)
 
@@ -92,7 +92,7 @@ def test_a_configuration_in_the_folder_of_models(tmp_path, folder: str):
     (tmp_path / folder).mkdir(parents=True)
     (tmp_path / folder / "config.json").write_text(json.dumps(CONFIG))
     model = known_model("Qwen/Qwen2.5-7B-Instruct", Rapid(models_dir=tmp_path))
-    assert model.known is Known.FOLDER
+    assert model.known is KnownFrom.FOLDER
     assert model.path == str(tmp_path / folder)
     assert model.max_context == 32768
     assert model.weights_bytes == pytest.approx(7.6e9 * 2, rel=0.03)
@@ -109,12 +109,12 @@ def test_names_do_not_lead_out_of_the_folder(tmp_path):
 def test_what_is_not_a_configuration_is_passed_over(tmp_path):
     (tmp_path / "a/b-7B").mkdir(parents=True)
     (tmp_path / "a/b-7B" / "config.json").write_text("[1")
-    assert known_model("a/b-7B", Rapid(models_dir=tmp_path)).known is Known.NAME
+    assert known_model("a/b-7B", Rapid(models_dir=tmp_path)).known is KnownFrom.NAME
 
 
 def test_downloads_are_asked_for():
     assert known_model("acme/secret", Rapid()).path is None
-    assert known_model("acme/secret", Rapid(download=True)).known is Known.DOWNLOAD
+    assert known_model("acme/secret", Rapid(download=True)).known is KnownFrom.DOWNLOAD
     assert known_model("/models/secret", Rapid(download=True)).path is None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dynamo_planner.profiling.models import Known, Model
+from dynamo_planner.profiling.models import KnownFrom, ModelArchitecture
 from dynamo_planner.profiling.naive import naive
 from dynamo_planner.profiling.results import ProfilingFailed
 
@@ -12,8 +12,8 @@ from tests.unit.planner.profiling.profiling_world import objective
 GIB = 1024**3
 
 
-def model(gib: float | None) -> Model:
-    return Model(name="acme/m", known=Known.NAME, weights_bytes=None if gib is None else int(gib * GIB))
+def model(gib: float | None) -> ModelArchitecture:
+    return ModelArchitecture(name="acme/m", known=KnownFrom.NAME, weights_bytes=None if gib is None else int(gib * GIB))
 
 
 def hardware(sku: str = "h100_sxm", total: int = 16, node: int = 8, **more: object) -> dict[str, object]:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from dynamo_planner.profiling.generation.candidates import unmeasured
 from dynamo_planner.profiling.generation.overrides import overridden
-from dynamo_planner.profiling.points import Engine
-from dynamo_planner.profiling.results import Candidate, ProfilingFailed
+from dynamo_planner.profiling.points import EngineLayout
+from dynamo_planner.profiling.results import DeploymentCandidate, ProfilingFailed
 
 from tests.unit.planner.profiling.profiling_world import layout
 from tests.unit.planner.profiling.test_generated_graphs import parts
 
-ENGINES = {"prefill": Engine(tp=2, gpus=2), "decode": Engine(tp=4, gpus=4)}
+ENGINES = {"prefill": EngineLayout(tp=2, gpus=2), "decode": EngineLayout(tp=4, gpus=4)}
 
 
 def graph(backend: str = "sglang") -> dict[str, Any]:
@@ -152,7 +152,7 @@ def test_an_override_that_makes_a_wrong_graph_is_the_requests_fault():
     assert failed.value.reason == "InvalidOverride"
 
 
-def offered(override: dict[str, Any]) -> Candidate:
+def offered(override: dict[str, Any]) -> DeploymentCandidate:
     return unmeasured(layout(**ENGINES), parts(overrides={"dgd": override}))[0]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from dynamo_planner.profiling import picking
-from dynamo_planner.profiling.objective import Objective
+from dynamo_planner.profiling.objective import ServingObjective
 from dynamo_planner.profiling.picking import Picked, filled, matched
 from dynamo_planner.profiling.points import Point
 from hypothesis import given
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.unit.planner.profiling.profiling_world import agg, disagg, objective
 
 
-def pick(points: list[Point], wanted: Objective) -> Picked:
+def pick(points: list[Point], wanted: ServingObjective) -> Picked:
     picked = picking.pick(points, wanted)
     assert picked is not None
     return picked

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from dynamo_planner.profiling.simulated import Simulations
-from dynamo_planner.profiling.simulation.pool import Overgrown, Pool, PoolBusy, WorkerDied
-from dynamo_planner.profiling.simulation.wire import Outcome, Sweep
+from dynamo_planner.profiling.simulation.pool import Overgrown, PoolBusy, WorkerDied, WorkerPool
+from dynamo_planner.profiling.simulation.wire import JobStatus, SimulationSweep
 from dynamo_shared.runtime.settings.planner import Rapid
 
 from tests.unit.planner.profiling.profiling_world import FAKE
@@ -19,7 +19,7 @@ def settings(**more: object) -> Rapid:
     return Rapid.model_validate({"processes": 2, "niceness": 0, "memory_mib": 512, **more})
 
 
-def job(system: str = "h200_sxm", **more: object) -> Sweep:
+def job(system: str = "h200_sxm", **more: object) -> SimulationSweep:
     given = {
         "model": "m",
         "backend": "vllm",
@@ -33,7 +33,7 @@ def job(system: str = "h200_sxm", **more: object) -> Sweep:
         "latency_ms": None,
         **more,
     }
-    return Sweep(system=system, **given)  # type: ignore[arg-type]
+    return SimulationSweep(system=system, **given)  # type: ignore[arg-type]
 
 
 class Told:
@@ -60,10 +60,10 @@ def gone(pid: int) -> bool:
 
 
 async def test_a_worker_is_kept_for_the_next_job():
-    async with Pool(settings(), FAKE) as pool:
+    async with WorkerPool(settings(), FAKE) as pool:
         first, second = Told(), Told()
         answer = await pool.run(job(), first)
-        assert answer.outcome is Outcome.FEASIBLE
+        assert answer.outcome is JobStatus.FEASIBLE
         assert len(answer.points) == 2
         await pool.run(job(), second)
         assert first.pid == second.pid
@@ -73,18 +73,18 @@ async def test_a_worker_is_kept_for_the_next_job():
 
 
 async def test_nothing_starts_before_there_is_work():
-    async with Pool(settings(), FAKE) as pool:
+    async with WorkerPool(settings(), FAKE) as pool:
         assert pool.workers == 0
 
 
 async def test_no_more_workers_than_the_setting_says():
-    async with Pool(settings(), FAKE) as pool:
+    async with WorkerPool(settings(), FAKE) as pool:
         await asyncio.gather(*(pool.run(job(), Told()) for _ in range(6)))
         assert pool.workers == 2
 
 
 async def test_cancelling_ends_the_process():
-    async with Pool(settings(), FAKE) as pool:
+    async with WorkerPool(settings(), FAKE) as pool:
         told = Told()
         task = asyncio.create_task(pool.run(job("b200_sxm"), told))
         await told.heard.wait()
@@ -93,12 +93,12 @@ async def test_cancelling_ends_the_process():
             await task
         assert pool.workers == 0
         # Its turn is free again.
-        assert (await pool.run(job(), Told())).outcome is Outcome.FEASIBLE
+        assert (await pool.run(job(), Told())).outcome is JobStatus.FEASIBLE
     assert gone(told.pid)
 
 
 async def test_a_job_that_waits_is_cancelled_alone():
-    async with Pool(settings(processes=1), FAKE) as pool:
+    async with WorkerPool(settings(processes=1), FAKE) as pool:
         told = Told()
         busy = asyncio.create_task(pool.run(job("b200_sxm"), told))
         await told.heard.wait()
@@ -111,11 +111,11 @@ async def test_a_job_that_waits_is_cancelled_alone():
         assert not gone(told.pid)
         busy.cancel()
         await asyncio.gather(busy, return_exceptions=True)
-        assert (await pool.run(job(), Told())).outcome is Outcome.FEASIBLE
+        assert (await pool.run(job(), Told())).outcome is JobStatus.FEASIBLE
 
 
 async def test_a_job_that_takes_too_long_ends():
-    async with Pool(settings().model_copy(update={"time_limit": 0.2}), FAKE) as pool:
+    async with WorkerPool(settings().model_copy(update={"time_limit": 0.2}), FAKE) as pool:
         told = Told()
         with pytest.raises(TimeoutError):
             await pool.run(job("b200_sxm"), told)
@@ -123,7 +123,7 @@ async def test_a_job_that_takes_too_long_ends():
 
 
 async def test_a_worker_that_grows_too_large_ends():
-    async with Pool(settings().model_copy(update={"memory_mib": 128}), FAKE) as pool:
+    async with WorkerPool(settings().model_copy(update={"memory_mib": 128}), FAKE) as pool:
         told = Told()
         with pytest.raises(Overgrown, match="may take 128"):
             await pool.run(job("a30"), told)
@@ -132,7 +132,7 @@ async def test_a_worker_that_grows_too_large_ends():
 
 
 async def test_a_worker_that_has_grown_begins_again():
-    async with Pool(settings(processes=1).model_copy(update={"memory_mib": 100}), FAKE) as pool:
+    async with WorkerPool(settings(processes=1).model_copy(update={"memory_mib": 100}), FAKE) as pool:
         pids = []
         for _ in range(3):
             told = Told()
@@ -151,31 +151,31 @@ async def test_a_job_that_another_left_no_room_is_tried_again():
         told = Told()
         answer, _ = await simulations.answer(job("a30"), "", told)
         pids = {int(said.split()[-1]) for _, said in told.said}
-        assert answer.outcome is Outcome.BROKEN
+        assert answer.outcome is JobStatus.BROKEN
         assert "memoryMib" in answer.message
         assert worker.pid in pids
         assert len(pids) == 2
 
 
 async def test_a_worker_that_dies_reports_its_last_words():
-    async with Pool(settings(), FAKE) as pool:
+    async with WorkerPool(settings(), FAKE) as pool:
         with pytest.raises(WorkerDied, match="out of luck"):
             await pool.run(job("a100_sxm"), Told())
-        assert (await pool.run(job(), Told())).outcome is Outcome.FEASIBLE
+        assert (await pool.run(job(), Told())).outcome is JobStatus.FEASIBLE
 
 
 async def test_an_idle_worker_ends():
-    async with Pool(settings().model_copy(update={"idle": 0.05}), FAKE) as pool:
+    async with WorkerPool(settings().model_copy(update={"idle": 0.05}), FAKE) as pool:
         told = Told()
         await pool.run(job(), told)
         async with asyncio.timeout(10):
             while pool.workers:
                 await asyncio.sleep(0.01)
-        assert (await pool.run(job(), Told())).outcome is Outcome.FEASIBLE
+        assert (await pool.run(job(), Told())).outcome is JobStatus.FEASIBLE
 
 
 async def test_too_many_that_wait_are_sent_away():
-    async with Pool(settings(processes=1, waiting=1), FAKE) as pool:
+    async with WorkerPool(settings(processes=1, waiting=1), FAKE) as pool:
         told = Told()
         busy = asyncio.create_task(pool.run(job("b200_sxm"), told))
         await told.heard.wait()
@@ -189,7 +189,7 @@ async def test_too_many_that_wait_are_sent_away():
 
 async def test_workers_end_with_the_service():
     """A service that is killed closes no pool: its workers see their standard input end."""
-    async with Pool(settings(), FAKE) as pool:
+    async with WorkerPool(settings(), FAKE) as pool:
         told = Told()
         await pool.run(job(), told)
         (worker,) = pool._all
@@ -201,7 +201,7 @@ async def test_workers_end_with_the_service():
 
 
 async def test_a_worker_is_not_a_child_of_the_services_group():
-    async with Pool(settings(), FAKE) as pool:
+    async with WorkerPool(settings(), FAKE) as pool:
         told = Told()
         await pool.run(job(), told)
         assert os.getpgid(told.pid) != os.getpgid(0)

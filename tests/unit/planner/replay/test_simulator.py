@@ -11,9 +11,9 @@ from dynamo_planner.core.observing import Observation, Pool
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.replay import traces
 from dynamo_planner.replay.graph import Graph
-from dynamo_planner.replay.outcome import Outcome
+from dynamo_planner.replay.outcome import ReplayOutcome
 from dynamo_planner.replay.simulator import simulate
-from dynamo_planner.replay.traces import Request
+from dynamo_planner.replay.traces import TraceRequest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,22 +45,22 @@ class Script:
         return Tick(at=at, traffic_window=self.window, need_forward_passes=True)
 
 
-def run(requests: list[Request], profile: Profile, graph: Graph = GRAPH, **options: object) -> Outcome:
+def run(requests: list[TraceRequest], profile: Profile, graph: Graph = GRAPH, **options: object) -> ReplayOutcome:
     policy = options.pop("policy", None)
     return simulate(requests, graph, profile, policy, name="t", **options)  # type: ignore[arg-type]
 
 
 def test_one_request_alone(profile: Profile) -> None:
-    (job,) = run([Request(1.0, 1000, 11)], profile).jobs
+    (job,) = run([TraceRequest(1.0, 1000, 11)], profile).jobs
     assert job.ttft == pytest.approx(0.020 + 0.001 + 0.0051, rel=1e-3), "prompt, transfer, first token"
     assert job.itl == pytest.approx(0.0051, rel=1e-3)
-    (job,) = run([Request(1.0, 1000, 11)], profile, ONE_POOL).jobs
+    (job,) = run([TraceRequest(1.0, 1000, 11)], profile, ONE_POOL).jobs
     assert job.ttft == pytest.approx(0.020)
     assert job.itl == pytest.approx(0.0051, rel=1e-3)
 
 
 def test_prompts_come_in_turn_and_share_iterations(profile: Profile) -> None:
-    together = [Request(0.0, 4000, 2) for _ in range(3)]
+    together = [TraceRequest(0.0, 4000, 2) for _ in range(3)]
     firsts = sorted(job.ttft or 0 for job in run(together, profile).jobs)
     # The first is alone, since the others come while it runs; then 8000 tokens fit one iteration, so both end at once.
     assert firsts[0] == pytest.approx(0.050 + 0.004 + 0.0051, rel=0.01)
@@ -69,18 +69,18 @@ def test_prompts_come_in_turn_and_share_iterations(profile: Profile) -> None:
 
 
 def test_long_prompts_are_computed_in_pieces(profile: Profile) -> None:
-    (job,) = run([Request(0.0, 10_000, 2)], profile, replace(GRAPH, max_num_batched_tokens=4000)).jobs
+    (job,) = run([TraceRequest(0.0, 10_000, 2)], profile, replace(GRAPH, max_num_batched_tokens=4000)).jobs
     assert job.ttft == pytest.approx(2 * 0.050 + 0.030 + 0.010 + 0.0051, rel=0.01)
 
 
 def test_prompts_slow_tokens_of_the_same_engine(profile: Profile) -> None:
-    requests = [Request(0.0, 100, 100), Request(0.2, 8000, 2)]
+    requests = [TraceRequest(0.0, 100, 100), TraceRequest(0.2, 8000, 2)]
     mixed, apart = run(requests, profile, ONE_POOL).jobs[0], run(requests, profile).jobs[0]
     assert (mixed.itl or 0) > (apart.itl or 0) * 1.15
 
 
 def test_a_cache_that_is_full_makes_sequences_wait(profile: Profile) -> None:
-    requests = [Request(0.0, 1000, 100) for _ in range(4)]
+    requests = [TraceRequest(0.0, 1000, 100) for _ in range(4)]
     free = run(requests, profile)
     full = run(requests, profile, replace(GRAPH, max_kv_tokens=2500))
     assert max(job.finished or 0 for job in full.jobs) > 1.5 * max(job.finished or 0 for job in free.jobs)
@@ -88,7 +88,7 @@ def test_a_cache_that_is_full_makes_sequences_wait(profile: Profile) -> None:
 
 def test_prompts_that_begin_alike_are_cached(profile: Profile) -> None:
     blocks = tuple(range(8))
-    requests = [Request(float(i), 4096, 2, blocks) for i in range(3)]
+    requests = [TraceRequest(float(i), 4096, 2, blocks) for i in range(3)]
     jobs = run(requests, profile).jobs
     assert [job.cached for job in jobs] == [0, 4095, 4095]
     assert (jobs[1].ttft or 0) < (jobs[0].ttft or 0) / 2
@@ -108,14 +108,14 @@ def test_replicas_start_serve_and_drain(profile: Profile) -> None:
 
 def test_the_youngest_and_those_that_start_go_first(profile: Profile) -> None:
     policy = Script({5.0: {Pool.DECODE: 2}, 10.0: {Pool.DECODE: 1}, 100.0: {}})
-    outcome = run([Request(0.0, 10, 2)], profile, replace(GRAPH, startup=60.0), policy=policy, until=120.0)
+    outcome = run([TraceRequest(0.0, 10, 2)], profile, replace(GRAPH, startup=60.0), policy=policy, until=120.0)
     assert policy.seen[-1].workers[Pool.DECODE].ready == 1
     assert outcome.gpu_seconds == pytest.approx(2 * 120 + 5)
 
 
 def test_a_cluster_that_is_full_leaves_replicas_pending(profile: Profile) -> None:
     policy = Script({1.0: {Pool.DECODE: 4}, 2.0: {}, 3.0: {Pool.PREFILL: 2, Pool.DECODE: 1}, 4.0: {}})
-    run([Request(0.0, 10, 2)], profile, replace(GRAPH, cluster_gpus=3), policy=policy, until=9.0)
+    run([TraceRequest(0.0, 10, 2)], profile, replace(GRAPH, cluster_gpus=3), policy=policy, until=9.0)
     _, then, _, last = (seen.workers for seen in policy.seen)
     assert (then[Pool.DECODE].ready, then[Pool.DECODE].pending) == (2, 2)
     assert (last[Pool.PREFILL].ready, last[Pool.DECODE].ready, last[Pool.DECODE].pending) == (2, 1, 0)
@@ -123,7 +123,7 @@ def test_a_cluster_that_is_full_leaves_replicas_pending(profile: Profile) -> Non
 
 def test_without_replicas_requests_wait(profile: Profile) -> None:
     policy = Script({0.0: {Pool.PREFILL: 0}, 20.0: {Pool.PREFILL: 1}})
-    outcome = run([Request(5.0, 100, 2)], profile, replace(GRAPH, startup=10.0), policy=policy, until=60.0)
+    outcome = run([TraceRequest(5.0, 100, 2)], profile, replace(GRAPH, startup=10.0), policy=policy, until=60.0)
     assert outcome.jobs[0].first == pytest.approx(30.0, abs=0.1)
     assert outcome.attainment() == 0.0
 
@@ -131,7 +131,12 @@ def test_without_replicas_requests_wait(profile: Profile) -> None:
 def test_a_connector_that_waits_drops_decisions_while_replicas_start(profile: Profile) -> None:
     policy = Script({1.0: {Pool.DECODE: 2}, 2.0: {Pool.DECODE: 3}, 50.0: {Pool.DECODE: 4}})
     outcome = run(
-        [Request(0.0, 9, 2)], profile, replace(GRAPH, startup=30.0), policy=policy, until=60.0, connector_waits=True
+        [TraceRequest(0.0, 9, 2)],
+        profile,
+        replace(GRAPH, startup=30.0),
+        policy=policy,
+        until=60.0,
+        connector_waits=True,
     )
     assert ([action.after for action in outcome.actions], outcome.dropped) == ([2, 4], 1)
 
@@ -169,7 +174,7 @@ def test_a_run_can_be_had_again(profile: Profile) -> None:
 def test_everybody_is_served_once_and_in_order(
     profile: Profile, made: list[tuple[float, int, int]], apart: bool, chunk: int
 ) -> None:
-    requests = [Request(*values) for values in sorted(made)]
+    requests = [TraceRequest(*values) for values in sorted(made)]
     graph = replace(GRAPH if apart else ONE_POOL, max_num_batched_tokens=chunk)
     jobs = run(requests, profile, graph).jobs
     assert [job.request for job in jobs] == requests
@@ -184,7 +189,7 @@ def test_a_prompt_gets_its_first_token_from_a_tokens_part_where_one_comes_after_
     # A request for a single token has no part of a token: that one comes with its prompt.
     for apart, tokens, expected in ((False, 2, 0.020), (True, 2, 0.020 + 0.0051), (True, 1, 0.020)):
         graph = replace(ONE_POOL, one_after_another=apart)
-        job = simulate([Request(0.0, 1000, tokens)], graph, profile, None, name="one").jobs[0]
+        job = simulate([TraceRequest(0.0, 1000, tokens)], graph, profile, None, name="one").jobs[0]
         assert job.first == pytest.approx(expected)
 
 

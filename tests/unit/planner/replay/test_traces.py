@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from dynamo_planner.replay import traces
-from dynamo_planner.replay.traces import Request, TraceError, read_trace, write_trace
+from dynamo_planner.replay.traces import TraceError, TraceRequest, read_trace, write_trace
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,11 +12,15 @@ LINE = '{"timestamp": 1500, "input_length": 100, "output_length": 5, "hash_ids":
 
 
 def test_a_record() -> None:
-    assert read_trace([LINE, "", "  "], "t") == [Request(1.5, 100, 5, (1, 2))]
+    assert read_trace([LINE, "", "  "], "t") == [TraceRequest(1.5, 100, 5, (1, 2))]
 
 
-@given(st.lists(st.builds(Request, st.integers(0, 10**6).map(float), st.integers(1, 9), st.integers(1, 9)), min_size=1))
-def test_what_is_written_is_read(requests: list[Request]) -> None:
+@given(
+    st.lists(
+        st.builds(TraceRequest, st.integers(0, 10**6).map(float), st.integers(1, 9), st.integers(1, 9)), min_size=1
+    )
+)
+def test_what_is_written_is_read(requests: list[TraceRequest]) -> None:
     assert read_trace(write_trace(requests), "t") == sorted(requests, key=lambda request: request.at)
 
 

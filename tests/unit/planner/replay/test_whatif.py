@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.core.profile import Profile, ProfileError
-from dynamo_planner.planning.plans import Plan
+from dynamo_planner.planning.plans import PlannedGraph
 from dynamo_planner.profiling.simulation.replays import changes, replay
-from dynamo_planner.profiling.simulation.wire import Outcome, Replays
-from dynamo_planner.replay.outcome import Sample
+from dynamo_planner.profiling.simulation.wire import JobStatus, Replays
+from dynamo_planner.replay.outcome import GraphSample
 from dynamo_planner.replay.whatif import InvalidChange, changed_config, curves_of, job_of, written_config
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.resources import ObjectKey
@@ -27,8 +27,8 @@ WRITTEN: dict[str, Any] = {
 STEPS = [(2.0, 120.0, 1000, 100), (30.0, 240.0, 1000, 100)]
 
 
-def plan(profile: Profile | None = None, **config: Any) -> Plan:
-    return Plan(
+def plan(profile: Profile | None = None, **config: Any) -> PlannedGraph:
+    return PlannedGraph(
         graph=ObjectKey("team", "shop"),
         uid="u",
         config=PlannerConfig.model_validate({**WRITTEN, **config}),
@@ -52,7 +52,7 @@ def test_a_price_of_gpus_takes_fewer_of_them(profile: Profile) -> None:
     assert remarks == []
     said: list[str] = []
     answer = replay(job(profile, written_config(current), changed), lambda _, sentence: said.append(sentence))
-    assert answer.outcome is Outcome.FEASIBLE
+    assert answer.outcome is JobStatus.FEASIBLE
     first, second = answer.points
     assert first["requests"] == second["requests"] > 5000
     assert first["replicas"][0] == {"at": 0.0, "ready": {"decode": 3}, "gpus": 6}, (
@@ -76,7 +76,7 @@ def test_each_run_is_judged_by_its_own_times(profile: Profile) -> None:
 
 def test_a_time_without_requests_gives_nothing(profile: Profile) -> None:
     made = job_of(plan(), profile, [WRITTEN], [(0.0, 60.0, 1000, 100)], startup=30, replicas={})
-    assert replay(made, lambda *_: None).outcome is Outcome.INFEASIBLE
+    assert replay(made, lambda *_: None).outcome is JobStatus.INFEASIBLE
 
 
 def test_a_change_that_breaks_a_rule_is_named() -> None:
@@ -103,9 +103,9 @@ def test_engines_without_a_profile_are_simulated_as_the_configuration_says() -> 
 
 
 def test_only_moments_with_other_replicas_are_kept() -> None:
-    def sample(number: int, ready: int) -> Sample:
+    def sample(number: int, ready: int) -> GraphSample:
         counts = {Pool.DECODE: ready}
-        return Sample(at=5.0 * number, rate=1, ready=counts, target=counts, gpus=ready, queued_tokens=0)
+        return GraphSample(at=5.0 * number, rate=1, ready=counts, target=counts, gpus=ready, queued_tokens=0)
 
     kept = changes([sample(number, ready) for number, ready in enumerate([1, 1, 2, 2, 2, 1, 1])])
     assert [(each.at, each.gpus) for each in kept] == [(0, 1), (10, 2), (25, 1), (30, 1)]

@@ -17,7 +17,7 @@ from dynamo_planner.requests.hardware import (
     planned_product,
     stated,
 )
-from dynamo_shared.api.v1beta1.request import Hardware
+from dynamo_shared.api.v1beta1.request import HardwareSpec
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_mixed_clusters_are_shown_kind_by_kind_and_the_largest_nodes_count() -> 
         ("l40s", 4, 2, 8),
     ]
     best = complete(None, found, cap=32, source="nodeLabels")
-    assert best.planned == Hardware(gpu_sku="h100_sxm", vram_mb=81559, total_gpus=16, num_gpus_per_node=8)
+    assert best.planned == HardwareSpec(gpu_sku="h100_sxm", vram_mb=81559, total_gpus=16, num_gpus_per_node=8)
     assert best.status.source == "nodeLabels"
-    named = complete(Hardware(gpu_sku="l40s"), found, cap=32, source="nodeLabels")
-    assert named.planned == Hardware(gpu_sku="l40s", vram_mb=46068, total_gpus=8, num_gpus_per_node=4)
+    named = complete(HardwareSpec(gpu_sku="l40s"), found, cap=32, source="nodeLabels")
+    assert named.planned == HardwareSpec(gpu_sku="l40s", vram_mb=46068, total_gpus=8, num_gpus_per_node=4)
     assert named.status.observed is not None
     assert [each.gpu_sku for each in named.status.observed] == ["l40s", "h100_sxm", "h100_sxm"]
 
@@ -84,11 +84,11 @@ def test_mixed_clusters_are_shown_kind_by_kind_and_the_largest_nodes_count() -> 
 def test_only_what_no_one_asked_for_is_capped() -> None:
     found = kinds([GpuNode(f"n{i}", "NVIDIA-H200", 8, 143771) for i in range(9)])
     assert complete(None, found, cap=32, source="dcgm").planned.total_gpus == 32
-    assert complete(Hardware(total_gpus=64), found, cap=32, source="dcgm").planned.total_gpus == 64
+    assert complete(HardwareSpec(total_gpus=64), found, cap=32, source="dcgm").planned.total_gpus == 64
 
 
 def test_a_spec_that_says_all_needs_no_cluster() -> None:
-    asked = Hardware(gpu_sku="h200_sxm", total_gpus=8, num_gpus_per_node=8)
+    asked = HardwareSpec(gpu_sku="h200_sxm", total_gpus=8, num_gpus_per_node=8)
     made = complete(asked, (), cap=32, source="nodeLabels")
     assert (made.planned.vram_mb, made.status.source, made.status.observed) == (143_771, "spec", None)
 
@@ -101,15 +101,19 @@ def test_a_spec_that_says_all_needs_no_cluster() -> None:
             (),
             "spec.hardware.gpuSku, spec.hardware.numGpusPerNode, spec.hardware.totalGpus not given, and no node",
         ),
-        (Hardware(gpu_sku="h200_sxm", total_gpus=8), (), "spec.hardware.numGpusPerNode not given, and no node reports"),
         (
-            Hardware(gpu_sku="h200_sxm"),
+            HardwareSpec(gpu_sku="h200_sxm", total_gpus=8),
+            (),
+            "spec.hardware.numGpusPerNode not given, and no node reports",
+        ),
+        (
+            HardwareSpec(gpu_sku="h200_sxm"),
             kinds(nodes_with_labels(MIXED[:1])),
             "no node has h200_sxm: the cluster has l40s (1 nodes of 4)",
         ),
     ],
 )
-def test_what_no_one_says_is_asked_for(asked: Hardware | None, nodes: Any, says: str) -> None:
+def test_what_no_one_says_is_asked_for(asked: HardwareSpec | None, nodes: Any, says: str) -> None:
     with pytest.raises(HardwareUnknown) as unknown:
         complete(asked, nodes, cap=32, source="nodeLabels")
     assert says in str(unknown.value)
@@ -137,7 +141,7 @@ def test_what_reports_no_gpus_is_not_a_node(text: str) -> None:
     assert parse(text, "node-1") is None
 
 
-def told(*nodes: GpuNode, asked: Hardware | None = None, source: str = "nodeLabels") -> dict[str, Any]:
+def told(*nodes: GpuNode, asked: HardwareSpec | None = None, source: str = "nodeLabels") -> dict[str, Any]:
     found = complete(asked, kinds(nodes), cap=32, source=source)
     return found.status.model_dump(mode="json", by_alias=True, exclude_none=True)
 
@@ -145,14 +149,14 @@ def told(*nodes: GpuNode, asked: Hardware | None = None, source: str = "nodeLabe
 def test_engines_are_kept_to_the_nodes_that_are_planned_for():
     mixed = (GpuNode("a", "NVIDIA-H200", 8, 143771), GpuNode("b", "NVIDIA-L40S", 4, 46068))
     assert planned_product(told(*mixed)) == "NVIDIA-H200"
-    assert planned_product(told(*mixed, asked=Hardware(gpu_sku="l40s"))) == "NVIDIA-L40S"
+    assert planned_product(told(*mixed, asked=HardwareSpec(gpu_sku="l40s"))) == "NVIDIA-L40S"
 
 
 def test_what_no_label_distinguishes_keeps_engines_nowhere():
     one = GpuNode("a", "NVIDIA H200", 8, 143771)
     # Exporters tell of products of nodes without labels.
     assert planned_product(told(one, source="dcgm")) is None
-    assert planned_product(told(asked=Hardware(gpu_sku="h200_sxm", total_gpus=8, num_gpus_per_node=8))) is None
+    assert planned_product(told(asked=HardwareSpec(gpu_sku="h200_sxm", total_gpus=8, num_gpus_per_node=8))) is None
     assert planned_product({}) is None
     two = (GpuNode("a", "NVIDIA-H100-80GB-HBM3", 8, 81559), GpuNode("b", "NVIDIA-H100-SXM5", 4, 81559))
     assert planned_product(told(*two)) is None
@@ -210,9 +214,9 @@ def test_nodes_say_how_many_gpus_they_have_at_most() -> None:
 
 
 def test_a_request_that_switches_discovery_off_names_its_hardware() -> None:
-    found = stated(Hardware(gpu_sku="h200_sxm", num_gpus_per_node=8))
+    found = stated(HardwareSpec(gpu_sku="h200_sxm", num_gpus_per_node=8))
     assert (found.planned.total_gpus, found.planned.vram_mb, found.status.source) == (8, 143_771, "spec")
-    assert stated(Hardware(gpu_sku="l4", num_gpus_per_node=2, total_gpus=16)).planned.total_gpus == 16
-    for incomplete in (None, Hardware(gpu_sku="h200_sxm"), Hardware(num_gpus_per_node=8)):
+    assert stated(HardwareSpec(gpu_sku="l4", num_gpus_per_node=2, total_gpus=16)).planned.total_gpus == 16
+    for incomplete in (None, HardwareSpec(gpu_sku="h200_sxm"), HardwareSpec(num_gpus_per_node=8)):
         with pytest.raises(HardwareUnknown, match="enableGpuDiscovery is false, so the request names its hardware"):
             stated(incomplete)

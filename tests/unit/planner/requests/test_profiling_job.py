@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_planner.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
-from dynamo_planner.requests.thorough import Budget, Thorough
+from dynamo_planner.requests.thorough import MeasuringBudget, ThoroughProfiling
 from dynamo_planner.requests.thorough.job import profiling_job
 from dynamo_planner.requests.thorough.outcome import end_of, failure, step_of
 from dynamo_shared.api.conversion import convert
@@ -173,7 +173,7 @@ def test_an_override_may_shorten_the_time_but_not_stretch_the_budget() -> None:
     ("budget", "gpus", "seconds"), [((14_400, 0), 8, 14_400), ((14_400, 2), 8, 900), ((60, 9), 1, 60)]
 )
 def test_budgets_of_gpu_hours_become_deadlines(budget: tuple[float, float], gpus: int, seconds: int) -> None:
-    assert Budget(*budget).deadline(gpus) == seconds
+    assert MeasuringBudget(*budget).deadline(gpus) == seconds
 
 
 def job_status(type_: str, reason: str = "", message: str = "") -> dict[str, Any]:
@@ -230,7 +230,7 @@ async def test_output_that_no_one_can_read_ends_the_request() -> None:
     def read(*_: object) -> ProfilingResult:
         raise KeyError("containers")
 
-    thorough = Thorough(Any, Remembered(), read, lambda _: IMAGE, Budget(60, 0), "")  # type: ignore[arg-type]
+    thorough = ThoroughProfiling(Any, Remembered(), read, lambda _: IMAGE, MeasuringBudget(60, 0), "")  # type: ignore[arg-type]
     request = ProfilingRequest(name="qwen", namespace="ns", spec=DynamoGraphDeploymentRequestSpec(model="m"))
     _, outcome = await thorough.follow({"metadata": {"uid": "u-1"}}, request)
     assert isinstance(outcome, ProfilingFailed)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
-from dynamo_pod_builder.reconcilers.graph.plan import Plan, Restart, Rollout
+from dynamo_pod_builder.reconcilers.graph.plan import Plan, RestartPlan, Rollout
 from dynamo_pod_builder.reconcilers.graph.report import conclude, is_new, next_reconcile
-from dynamo_pod_builder.starts import Start, Starts
+from dynamo_pod_builder.starts import CheckpointStart, Starts
 from dynamo_pod_builder.status.component import Failure
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -42,7 +42,7 @@ def test_a_graph_is_new_until_it_has_a_status(status, new):
     assert is_new(stored_graph(status=status)) == new
 
 
-STARTS = Starts({"One": Start("c", "", exists=True)})
+STARTS = Starts({"One": CheckpointStart("c", "", exists=True)})
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ STARTS = Starts({"One": Start("c", "", exists=True)})
             id="not rendered: all stays as it was reported",
         ),
         pytest.param(
-            desiring(rollout=Rollout(), restart=Restart(), starts=STARTS),
+            desiring(rollout=Rollout(), restart=RestartPlan(), starts=STARTS),
             {"failure": FAILURE},
             {"checkpoints": {"One": {}}},
             None,
@@ -65,7 +65,7 @@ STARTS = Starts({"One": Start("c", "", exists=True)})
         pytest.param(
             desiring(
                 rollout=Rollout(status={"phase": "InProgress"}),
-                restart=Restart(status={"phase": "Restarting"}),
+                restart=RestartPlan(status={"phase": "Restarting"}),
                 starts=STARTS,
             ),
             {"complete": True},
@@ -74,7 +74,7 @@ STARTS = Starts({"One": Start("c", "", exists=True)})
             id="the plan's word is the newest",
         ),
         pytest.param(
-            desiring(rollout=Rollout(), restart=Restart()),
+            desiring(rollout=Rollout(), restart=RestartPlan()),
             {"complete": True},
             {},
             None,
@@ -169,10 +169,14 @@ STARTING = {
         pytest.param(Plan(failure=FAILURE), {"failure": FAILURE}, [], 60.0, id="refused"),
         pytest.param(desiring(NEW), {"again": 30.0}, [], 30.0, id="an object is left to another owner"),
         pytest.param(
-            desiring(NEW, restart=Restart(status={"phase": "Restarting"})), {"again": 30.0}, [], 10.0, id="a restart"
+            desiring(NEW, restart=RestartPlan(status={"phase": "Restarting"})),
+            {"again": 30.0},
+            [],
+            10.0,
+            id="a restart",
         ),
         pytest.param(
-            desiring(NEW, restart=Restart(status={"phase": "Completed"})), {}, [], None, id="a restart that is over"
+            desiring(NEW, restart=RestartPlan(status={"phase": "Completed"})), {}, [], None, id="a restart that is over"
         ),
         pytest.param(desiring(SET), {}, [STARTING], 30.0, id="a pod on Grove that would have started by then"),
         pytest.param(desiring(NEW), {}, [STARTING], None, id="components look at pods themselves"),

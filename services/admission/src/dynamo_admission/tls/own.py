@@ -14,7 +14,7 @@ from dynamo_admission.tls import pki
 from dynamo_admission.tls.announcing import Announced
 from dynamo_admission.tls.certificates import Changed, Clock
 from dynamo_admission.tls.poll import poll
-from dynamo_admission.tls.rotation import State, completed, plan
+from dynamo_admission.tls.rotation import SecretState, completed, plan
 from dynamo_admission.tls.secret import Store
 from dynamo_admission.tls.timing import Timing
 
@@ -37,7 +37,7 @@ class OwnCertificates:
         self._clock = clock
         self._timing = timing
         self._client_authorities = client_authorities
-        self._state = State()
+        self._state = SecretState()
         self._announced = Announced(clock, timing)
         self._tls: ServingTls | None = None
 
@@ -76,7 +76,7 @@ class OwnCertificates:
         """Take what the Secret says, and take the step that is due. KubeError; Unusable where its content is another owner's."""
         for attempt in range(_ATTEMPTS):
             stored = await self._store.read()
-            there = stored.state if stored is not None else State()
+            there = stored.state if stored is not None else SecretState()
             begun = completed(there, self._state)
             forced = stored is not None and stored.forced
             desired = plan(
@@ -93,7 +93,7 @@ class OwnCertificates:
                     raise
         self._take(desired)
 
-    def _take(self, state: State) -> None:
+    def _take(self, state: SecretState) -> None:
         before, self._state = self._state, state.public
         for authority in state.authorities:
             if authority not in before.authorities:

@@ -26,7 +26,7 @@ RENEWED_AFTER = 2 / 3
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class SecretState:
     """What the Secret holds. Keys are PEM; no key is ever shown."""
 
     #: The bundle, the oldest first; the last one signs.
@@ -43,14 +43,14 @@ class State:
         return pki.pem_of(*self.authorities)
 
     @property
-    def public(self) -> State:
+    def public(self) -> SecretState:
         """Without the authority's key: all that a replica needs to remember."""
         return replace(self, authority_key=b"")
 
 
 def plan(
-    state: State, now: float, timing: Timing, names: Sequence[str], *, settled: bool, forced: bool = False
-) -> State:
+    state: SecretState, now: float, timing: Timing, names: Sequence[str], *, settled: bool, forced: bool = False
+) -> SecretState:
     """The state that should follow; the same where nothing is due.
 
     `settled`: this state's bundle was announced and has had the time to reach the API server. `forced`: the user asks
@@ -78,7 +78,7 @@ def plan(
     return state
 
 
-def completed(stored: State, known: State) -> State:
+def completed(stored: SecretState, known: SecretState) -> SecretState:
     """The stored state; what it lacks is filled from what this replica last knew.
 
     A Secret that was deleted or broken is thereby replaced without a refused handshake: authorities that vouch
@@ -88,10 +88,10 @@ def completed(stored: State, known: State) -> State:
         return stored
     kept = tuple(each for each in known.authorities if each not in stored.authorities)
     served = stored if stored.serving else known
-    return State((*kept, *stored.authorities), stored.authority_key, served.serving, served.serving_key)
+    return SecretState((*kept, *stored.authorities), stored.authority_key, served.serving, served.serving_key)
 
 
-def _without_ended(state: State, now: float) -> State:
+def _without_ended(state: SecretState, now: float) -> SecretState:
     living = tuple(each for each in state.authorities if pki.ends(each) > now)
     # The key is the last one's, and no other's.
     return replace(
@@ -99,11 +99,11 @@ def _without_ended(state: State, now: float) -> State:
     )
 
 
-def _can_sign(state: State) -> bool:
+def _can_sign(state: SecretState) -> bool:
     return bool(state.authorities and state.authority_key)
 
 
-def _servable(state: State, now: float) -> bool:
+def _servable(state: SecretState, now: float) -> bool:
     return bool(
         state.serving
         and state.serving_key
@@ -112,7 +112,7 @@ def _servable(state: State, now: float) -> bool:
     )
 
 
-def _signed_by_last(state: State) -> bool:
+def _signed_by_last(state: SecretState) -> bool:
     return pki.signed_by(state.serving[0], state.authorities[-1])
 
 
@@ -121,7 +121,7 @@ def _due(certificate: x509.Certificate, now: float) -> bool:
     return now >= made + RENEWED_AFTER * (pki.ends(certificate) - made)
 
 
-def _introduce(state: State, now: float, timing: Timing, names: Sequence[str]) -> State:
+def _introduce(state: SecretState, now: float, timing: Timing, names: Sequence[str]) -> SecretState:
     if _can_sign(state) and (not _servable(state, now) or _due(state.serving[0], now)):
         # The last that the present authority signs: it has to last until the next one is trusted.
         state = _issue(state, now, timing, names)
@@ -129,6 +129,6 @@ def _introduce(state: State, now: float, timing: Timing, names: Sequence[str]) -
     return replace(state, authorities=(*state.authorities, authority), authority_key=key)
 
 
-def _issue(state: State, now: float, timing: Timing, names: Sequence[str]) -> State:
+def _issue(state: SecretState, now: float, timing: Timing, names: Sequence[str]) -> SecretState:
     certificate, key = pki.make_serving(state.authorities[-1], state.authority_key, names, now, timing.serving)
     return replace(state, serving=(certificate,), serving_key=key)

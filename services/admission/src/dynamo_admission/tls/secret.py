@@ -18,7 +18,7 @@ from dynamo_shared.kube import KubeClient, NotFound
 
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.certificates import Unusable
-from dynamo_admission.tls.rotation import State
+from dynamo_admission.tls.rotation import SecretState
 
 # The names that kubernetes.io/tls Secrets, cert-manager and the reference use.
 AUTHORITIES, AUTHORITY_KEY, SERVING, SERVING_KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
@@ -31,7 +31,7 @@ log = structlog.get_logger("dynamo.admission")
 class Stored:
     """What was read: parts that cannot be used are left out of `state`. `forced`: a rotation is asked for."""
 
-    state: State
+    state: SecretState
     version: str
     forced: bool = False
 
@@ -42,7 +42,7 @@ class Store(Protocol):
     async def read(self) -> Stored | None:
         """None where the Secret does not exist. Unusable where its content is another owner's."""
 
-    async def write(self, state: State, stored: Stored | None) -> None:
+    async def write(self, state: SecretState, stored: Stored | None) -> None:
         """Replace what was read; AlreadyExists or Conflict where that has changed meanwhile. It ends the request."""
 
 
@@ -67,7 +67,7 @@ class SecretStore:
             ROTATE_AUTHORITY in (metadata.get("annotations") or {}),
         )
 
-    async def write(self, state: State, stored: Stored | None) -> None:
+    async def write(self, state: SecretState, stored: Stored | None) -> None:
         """Create or change it."""
         content = {
             AUTHORITIES: state.bundle,
@@ -88,12 +88,12 @@ class SecretStore:
         await self._kube.merge_patch(SECRETS, self._key, {"metadata": metadata, "data": data})
 
 
-def parsed(data: dict[str, bytes], where: str) -> State:
+def parsed(data: dict[str, bytes], where: str) -> SecretState:
     """The usable parts of a Secret's data: a key without its certificate is as good as none, and the other way."""
     authorities, authority_key = _pair(data, (AUTHORITIES, AUTHORITY_KEY), where, -1, pki.signing_key_of)
     serving, serving_key = _pair(data, (SERVING, SERVING_KEY), where, 0, pki.key_of)
     # Authorities vouch for what is served also without a key to sign with.
-    return State(authorities, authority_key, serving if serving_key else (), serving_key)
+    return SecretState(authorities, authority_key, serving if serving_key else (), serving_key)
 
 
 def _pair(

@@ -10,8 +10,8 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import SECRETS, ObjectKey
 from dynamo_shared.kube import KubeClient, NotFound
 
-from dynamo_ctl.bootstrap.plan import Step, is_created_here, manifest, plan
-from dynamo_ctl.bootstrap.specification import Credentials
+from dynamo_ctl.bootstrap.plan import SecretStep, is_created_here, manifest, plan
+from dynamo_ctl.bootstrap.specification import NamespaceCredentials
 from dynamo_ctl.errors import CtlError
 
 FIELD_MANAGER = "dynamo-bootstrap"
@@ -21,7 +21,7 @@ _KEY_BYTES = 32
 
 
 async def carry_out(
-    desired: Credentials, namespace: str, kubeconfig: Path | None, context: str | None
+    desired: NamespaceCredentials, namespace: str, kubeconfig: Path | None, context: str | None
 ) -> list[tuple[str, str]]:
     """Each Secret's name and what became of it: created, renewed or kept. KubeError where the API server refuses."""
     async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager=FIELD_MANAGER) as client:
@@ -32,7 +32,7 @@ async def carry_out(
         return [(step.name, await _write(client, where, desired, step)) for step in steps]
 
 
-def _names(desired: Credentials) -> list[str]:
+def _names(desired: NamespaceCredentials) -> list[str]:
     names = [
         *desired.authorities,
         *(each.secret for each in desired.certificates),
@@ -49,7 +49,7 @@ async def _get(client: KubeClient, namespace: str, name: str) -> KubeObject | No
         return None
 
 
-async def _write(client: KubeClient, namespace: str, desired: Credentials, step: Step) -> str:
+async def _write(client: KubeClient, namespace: str, desired: NamespaceCredentials, step: SecretStep) -> str:
     if step.content is None:
         return "kept"
     secret = manifest(step, namespace, desired)

@@ -14,7 +14,7 @@ from dynamo_admission.tls.certificates import Unusable
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_ctl.bootstrap import nats
-from dynamo_ctl.bootstrap.specification import Certificate, Credentials
+from dynamo_ctl.bootstrap.specification import Certificate, NamespaceCredentials
 
 ROTATION = "nvidia.com/credentials-rotation"
 CREATED_BY = "app.kubernetes.io/managed-by"
@@ -26,7 +26,7 @@ _TLS, _OPAQUE = "kubernetes.io/tls", "Opaque"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SecretStep:
     """One Secret: what to write, and what is there now (None: nothing). `content` None: it is right as it is."""
 
     name: str
@@ -36,12 +36,12 @@ class Step:
 
 
 def plan(
-    desired: Credentials,
+    desired: NamespaceCredentials,
     existing: Mapping[str, KubeObject],
     now: float,
     password: Callable[[], str],
     key: Callable[[], bytes],
-) -> Iterator[Step]:
+) -> Iterator[SecretStep]:
     """A step for each Secret. `existing`: the Secrets of the namespace by name.
 
     `password` and `key` (32 bytes) return a new one each time.
@@ -50,31 +50,33 @@ def plan(
     for name in desired.authorities:
         held = _authority(_data(existing.get(name)), now)
         authorities[name] = held or pki.make_authority(now, desired.authority_validity, name)
-        yield Step(name, _TLS, None if held else _pair(*authorities[name], authorities[name][0]), existing.get(name))
+        yield SecretStep(
+            name, _TLS, None if held else _pair(*authorities[name], authorities[name][0]), existing.get(name)
+        )
     for certificate in desired.certificates:
         observed = existing.get(certificate.secret)
         authority, authority_key = authorities[certificate.authority]
         kept = _is_current(observed, desired.rotation) and _serves(_data(observed), certificate, authority, now)
         content = None if kept else _issue(certificate, authority, authority_key, now, desired.certificate_validity)
-        yield Step(certificate.secret, _TLS, content, observed)
+        yield SecretStep(certificate.secret, _TLS, content, observed)
     for name in desired.keys:
         observed = existing.get(name)
         held_key = _data(observed).get("key") if _is_current(observed, desired.rotation) else None
-        yield Step(name, _OPAQUE, None if held_key else {"key": base64.b64encode(key())}, observed)
+        yield SecretStep(name, _OPAQUE, None if held_key else {"key": base64.b64encode(key())}, observed)
     passwords: dict[str, str] = {}
     for user in desired.users:
         observed = existing.get(user.secret)
         held_password = _data(observed).get("password", b"").decode() if _is_current(observed, desired.rotation) else ""
         passwords[user.service] = held_password or password()
         content = {"user": user.service.encode(), "password": passwords[user.service].encode()}
-        yield Step(user.secret, _OPAQUE, None if held_password else content, observed)
+        yield SecretStep(user.secret, _OPAQUE, None if held_password else content, observed)
     if desired.nats_authorization:
         observed = existing.get(desired.nats_authorization)
         content = {nats.FILE: nats.authorization(passwords, desired.cluster_name).encode()}
-        yield Step(desired.nats_authorization, _OPAQUE, None if _data(observed) == content else content, observed)
+        yield SecretStep(desired.nats_authorization, _OPAQUE, None if _data(observed) == content else content, observed)
 
 
-def manifest(step: Step, namespace: str, desired: Credentials) -> KubeObject:
+def manifest(step: SecretStep, namespace: str, desired: NamespaceCredentials) -> KubeObject:
     """The Secret of a step that writes one."""
     return {
         "apiVersion": "v1",

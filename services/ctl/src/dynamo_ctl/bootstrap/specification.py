@@ -31,7 +31,7 @@ class User(Section):
     secret: str = Field(min_length=1, description="Its name.")
 
 
-class Credentials(Section):
+class NamespaceCredentials(Section):
     """All that is to be there in one namespace."""
 
     labels: dict[str, str] = Field(default_factory=dict, description="Of every Secret.")
@@ -46,10 +46,10 @@ class Credentials(Section):
     rotation: str = Field("", description="Changed: all but the authorities is created again.")
 
 
-def load(path: Path) -> Credentials:
+def load(path: Path) -> NamespaceCredentials:
     """The specification in a file. CtlError with every mistake in it."""
     try:
-        return Credentials.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+        return NamespaceCredentials.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
     except OSError as error:
         raise CtlError(f"{path} cannot be read: {error.strerror or error}") from error
     except yaml.YAMLError as error:

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import yaml
-from dynamo_shared.api.rights import Place, Right, rules
+from dynamo_shared.api.rights import Right, RightScope, rules
 
 from dynamo_ctl.services import SERVICES
 
@@ -24,7 +24,7 @@ def of_service(service: str) -> tuple[Right, ...]:
 
 def tree() -> dict[str, dict[str, dict[str, list[dict[str, Any]]]]]:
     """Rules by service, place and part."""
-    return {service: {place.value: _parts(service, place) for place in Place} for service in SERVICES}
+    return {service: {place.value: _parts(service, place) for place in RightScope} for service in SERVICES}
 
 
 def page() -> str:
@@ -32,7 +32,7 @@ def page() -> str:
     return _HEAD + yaml.safe_dump(tree(), sort_keys=False, width=120)
 
 
-def _parts(service: str, place: Place) -> dict[str, list[dict[str, Any]]]:
+def _parts(service: str, place: RightScope) -> dict[str, list[dict[str, Any]]]:
     held = [right for right in of_service(service) if right.place is place]
     parts = sorted({right.part for right in held})
     return {part or ALWAYS: rules(right for right in held if right.part == part) for part in parts}

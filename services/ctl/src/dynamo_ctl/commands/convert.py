@@ -11,7 +11,7 @@ import typer
 from dynamo_ctl.errors import CtlError
 
 
-class Version(StrEnum):
+class ApiVersion(StrEnum):
     """Versions that kinds have more than one of."""
 
     V1ALPHA1 = "v1alpha1"
@@ -22,7 +22,7 @@ def convert(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="Manifests, or folders of them; - is standard input.")
     ],
-    to: Annotated[Version, typer.Option("--to", help="Version to write.")] = Version.V1BETA1,
+    to: Annotated[ApiVersion, typer.Option("--to", help="Version to write.")] = ApiVersion.V1BETA1,
     forget: Annotated[
         bool, typer.Option("--forget", help="Drop what the version cannot say, instead of keeping it in an annotation.")
     ] = False,

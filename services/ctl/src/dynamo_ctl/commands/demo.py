@@ -32,5 +32,5 @@ def demo(
     from dynamo_ctl.printing import console  # noqa: PLC0415
 
     settings.quiet()
-    plan = run.Plan(run.find_manifests(files or []), folder.absolute(), timeout, leave=leave)
+    plan = run.DemoOptions(run.find_manifests(files or []), folder.absolute(), timeout, leave=leave)
     interrupts.run(run.demo(plan, console()))

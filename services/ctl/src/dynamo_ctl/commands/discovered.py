@@ -44,7 +44,7 @@ def workers(
     from dynamo_ctl import discovered, event_stream, interrupts, settings  # noqa: PLC0415 - quick help
 
     settings.quiet(follow=False)
-    query = discovered.Query("workers", namespace, graph, output.value)
+    query = discovered.DiscoveredQuery("workers", namespace, graph, output.value)
     interrupts.run(discovered.show(query, event_stream.server(nats, cluster, config), typer.echo))
 
 
@@ -61,5 +61,5 @@ def models(
     from dynamo_ctl import discovered, event_stream, interrupts, settings  # noqa: PLC0415 - quick help
 
     settings.quiet(follow=False)
-    query = discovered.Query("models", namespace, graph, output.value)
+    query = discovered.DiscoveredQuery("models", namespace, graph, output.value)
     interrupts.run(discovered.show(query, event_stream.server(nats, cluster, config), typer.echo))

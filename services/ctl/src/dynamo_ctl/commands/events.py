@@ -82,7 +82,7 @@ def events(
         )
         return
     settings.quiet(follow=follow)
-    query = event_stream.Query(
+    query = event_stream.EventQuery(
         namespace=namespace,
         kind=kind,
         name=name,

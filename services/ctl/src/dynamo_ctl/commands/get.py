@@ -43,7 +43,7 @@ def get(
     """
     from dynamo_ctl import get_objects, interrupts, settings, sources  # noqa: PLC0415 - quick help
 
-    query = get_objects.Query(what.value, name, namespace, all_namespaces=all_namespaces, output=output.value)
+    query = get_objects.ObjectQuery(what.value, name, namespace, all_namespaces=all_namespaces, output=output.value)
     work = get_objects.watch if watch else get_objects.show
     if server:
         over_api(server, token_file, kubeconfig, lambda api: work(query, sources.OfApi(api), typer.echo), follow=watch)

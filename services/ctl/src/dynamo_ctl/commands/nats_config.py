@@ -69,11 +69,11 @@ def nats_config(
     key, _, ca = rest.partition(",")
     if tls and not (certificate and key):
         raise CtlError("--tls: write CERT,KEY or CERT,KEY,CA", ExitCode.USAGE)
-    server = server_config.Server(
+    server = server_config.NatsServerConfig(
         listen=listen,
         monitoring=monitoring,
         store=store,
-        tls=server_config.Tls(certificate, key, ca, verify=bool(ca)) if tls else None,
+        tls=server_config.NatsServerTls(certificate, key, ca, verify=bool(ca)) if tls else None,
     )
     name = cluster or settings.load(config).platform.cluster_name
     mode = credentials.OWNER_AND_GROUP if group_readable else credentials.OWNER_ONLY

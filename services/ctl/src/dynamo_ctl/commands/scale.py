@@ -83,7 +83,7 @@ def scale(
         )
         return
     settings.quiet()
-    query = scale_command.Request(
+    query = scale_command.ScaleOptions(
         namespace=namespace,
         graph=graph,
         replicas=scale_command.replicas(targets),

@@ -38,7 +38,7 @@ EXAMPLES = "examples"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DemoOptions:
     """What to show: `manifests`, state and logs below `folder`, `timeout` seconds, and whether to leave afterwards."""
 
     manifests: list[Path]
@@ -58,7 +58,7 @@ def find_manifests(given: Sequence[Path]) -> list[Path]:
     return files.expand([folder])
 
 
-async def demo(plan: Plan, console: Console) -> None:
+async def demo(plan: DemoOptions, console: Console) -> None:
     """Show it. CtlError where a graph does not become successful; logs then stay in the folder."""
     graphs = [graph for file in plan.manifests for graph in _read(file)]
     claim(plan.folder)

@@ -19,7 +19,7 @@ COLOURS = {"successful": "bold green", "pending": "yellow", "failed": "bold red"
 PER_SECOND = 10
 
 
-class View(Protocol):
+class ProgressView(Protocol):
     """Shows how far graphs are; `ages` are seconds since creation by name, which stand still once a graph is up."""
 
     def show(self, lines: Sequence[GraphLine], ages: Mapping[str, float]) -> None:
@@ -82,7 +82,7 @@ def table(lines: Sequence[GraphLine], ages: Mapping[str, float]) -> Table:
 
 
 @contextmanager
-def showing(console: Console) -> Iterator[View]:
+def showing(console: Console) -> Iterator[ProgressView]:
     """A view for a console; the table stays on the terminal when this ends."""
     if not console.is_terminal:
         yield LineView(console.print)

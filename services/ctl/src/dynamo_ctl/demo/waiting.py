@@ -10,7 +10,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, EVENTS
 from dynamo_shared.kube import KubeClient
 
-from dynamo_ctl.demo.view import View
+from dynamo_ctl.demo.view import ProgressView
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.summary import condition, graph_line, is_successful
 
@@ -71,7 +71,7 @@ async def until_successful(
     client: KubeClient,
     namespace: str,
     names: Sequence[str],
-    view: View,
+    view: ProgressView,
     *,
     timeout: float,
     applying: asyncio.Task[None],

@@ -20,7 +20,7 @@ from .ports import free_port
 from .process import ManagedProcess
 from .programs import Programs
 from .progress import LineProgress, Progress, SilentProgress
-from .servers import EtcdServer, NatsOptions, NatsServer, ServerTls
+from .servers import EtcdServer, NatsServer, NatsServerOptions, ServerTls
 
 __all__ = [
     "CertificateAuthority",
@@ -33,8 +33,8 @@ __all__ = [
     "LineProgress",
     "LocalClusterError",
     "ManagedProcess",
-    "NatsOptions",
     "NatsServer",
+    "NatsServerOptions",
     "NodeShape",
     "NotReadyError",
     "ProcessDiedError",

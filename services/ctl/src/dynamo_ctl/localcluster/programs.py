@@ -16,7 +16,7 @@ from .download import DownloadSource
 from .errors import ProgramUnavailableError
 from .gobuild import GoBuildSource
 from .progress import Progress, SilentProgress
-from .sources import CacheSource, InstalledSource, NotHereError, PythonPackageSource, Source
+from .sources import CacheSource, InstalledSource, NotHereError, ProgramSource, PythonPackageSource
 
 
 class Programs:
@@ -29,16 +29,16 @@ class Programs:
         self,
         progress: Progress | None = None,
         cache: ProgramCache | None = None,
-        ready: Sequence[Source] | None = None,
-        makers: Sequence[Source] | None = None,
+        ready: Sequence[ProgramSource] | None = None,
+        makers: Sequence[ProgramSource] | None = None,
     ) -> None:
         self.progress: Progress = progress if progress is not None else SilentProgress()
         self.cache = cache if cache is not None else ProgramCache()
         self._cached = CacheSource(self.cache)
-        self._ready: Sequence[Source] = (
+        self._ready: Sequence[ProgramSource] = (
             ready if ready is not None else (InstalledSource(), self._cached, PythonPackageSource())
         )
-        self._makers: Sequence[Source] = (
+        self._makers: Sequence[ProgramSource] = (
             makers
             if makers is not None
             else (DownloadSource(self.cache), DebianPackageSource(self.cache), GoBuildSource(self.cache))
@@ -77,7 +77,7 @@ class Programs:
         """Several programs, one after another: two builds at a time would only slow each other down."""
         return {name: await self.obtain(name) for name in names}
 
-    async def _first(self, name: str, sources: Iterable[Source]) -> tuple[Path | None, list[str]]:
+    async def _first(self, name: str, sources: Iterable[ProgramSource]) -> tuple[Path | None, list[str]]:
         reasons: list[str] = []
         for source in sources:
             try:

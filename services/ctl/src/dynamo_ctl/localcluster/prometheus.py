@@ -10,7 +10,7 @@ from pathlib import Path
 from .ports import LOOPBACK, PortFile
 from .probe import LocalHttp
 from .process import ManagedProcess
-from .servers import Server
+from .servers import LocalServer
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class ScrapeJob:
     labels: dict[str, str] = field(default_factory=dict)
 
 
-class PrometheusServer(Server):
+class PrometheusServer(LocalServer):
     """One Prometheus; `interval` is seconds between scrapes. Data are kept over restarts."""
 
     def __init__(self, program: Path, directory: Path, jobs: Sequence[ScrapeJob], *, interval: float = 1.0) -> None:

@@ -25,7 +25,7 @@ class ServerTls:
     client: KeyPair | None = None
 
 
-class Server:
+class LocalServer:
     """What every local server can do: start, stop, crash, restart, forget. Usable as `async with`."""
 
     process: ManagedProcess
@@ -67,7 +67,7 @@ class Server:
         await self.stop()
 
 
-class EtcdServer(Server):
+class EtcdServer(LocalServer):
     """One etcd member on 127.0.0.1. `fsync=False` is for data that may be lost with the machine.
 
     Users and passwords are set through etcd's own API.
@@ -109,7 +109,7 @@ class EtcdServer(Server):
 
 
 @dataclass(frozen=True)
-class NatsOptions:
+class NatsServerOptions:
     """Of a NATS server. Give user and password, or a token, or an authorization block, or nothing. `port` 0 picks a free one.
 
     `max_payload` is in bytes.
@@ -125,11 +125,11 @@ class NatsOptions:
     jetstream: bool = True
 
 
-class NatsServer(Server):
+class NatsServer(LocalServer):
     """One NATS server with JetStream on 127.0.0.1, and its monitoring port for readiness."""
 
-    def __init__(self, program: Path, directory: Path, options: NatsOptions | None = None) -> None:
-        self.options = options if options is not None else NatsOptions()
+    def __init__(self, program: Path, directory: Path, options: NatsServerOptions | None = None) -> None:
+        self.options = options if options is not None else NatsServerOptions()
         self.data = directory / "jetstream"
         ports = PortFile(directory / "ports.json")
         self.port = ports.port("client", self.options.port)

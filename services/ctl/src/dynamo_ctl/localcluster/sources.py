@@ -21,7 +21,7 @@ class NotHereError(Exception):
     """A source has no suitable program; the message says why, and the next source is asked."""
 
 
-class Source(Protocol):
+class ProgramSource(Protocol):
     """One place to look for programs."""
 
     async def find(self, program: Program, progress: Progress) -> Path:

@@ -23,7 +23,7 @@ from dynamo_shared.kube import AlreadyExists, Conflict, NotFound
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.ownership import manager_of, to_commit
 from dynamo_dynadmin.api.writing import Writing
-from dynamo_dynadmin.deploy.problems import Problem
+from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.state.hub import Hub
@@ -32,7 +32,7 @@ _ADAPTER = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 _MOST_REPLICAS = 2**31 - 1
 
 
-class Acting:
+class Actions:
     """Does what is more than writing an object."""
 
     def __init__(self, hub: Hub, writing: Writing) -> None:
@@ -198,4 +198,4 @@ def _replicas(body: KubeObject) -> int:
 
 
 def _invalid(pointer: str, detail: str) -> ProblemError:
-    return ProblemError("invalid", f"{pointer}: {detail}", errors=[Problem(pointer, detail)])
+    return ProblemError("invalid", f"{pointer}: {detail}", errors=[FieldProblem(pointer, detail)])

@@ -20,13 +20,13 @@ from pydantic import ValidationError
 
 from dynamo_dynadmin.api.completion import RESERVED, Completion, Garbled, chunk_of, models_of, request
 from dynamo_dynadmin.api.models import ChatBody
-from dynamo_dynadmin.api.reading import Reading
-from dynamo_dynadmin.deploy.problems import Problem, pointer
+from dynamo_dynadmin.api.reading import CollectionReader
+from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError, of_kube
 from dynamo_dynadmin.http.pulse import Pulse
-from dynamo_dynadmin.http.streaming import Ended, Stream, Streams
-from dynamo_dynadmin.identity.access import Act
+from dynamo_dynadmin.http.streaming import Stream, StreamEnded, Streams
+from dynamo_dynadmin.identity.access import ResourceAttributes
 
 #: An engine that is silent for longer has broken down. Seconds.
 SILENCE = 120.0
@@ -42,7 +42,7 @@ LARGEST_ANSWER, LONGEST_LINE = 16 << 20, 1 << 20
 class Chat:
     """Chats with graphs. `within` bounds an answer; seconds."""
 
-    def __init__(self, reading: Reading, streams: Streams, within: float) -> None:
+    def __init__(self, reading: CollectionReader, streams: Streams, within: float) -> None:
         self._reading = reading
         self._streams = streams
         self._within = within
@@ -68,9 +68,9 @@ class Chat:
                 async with asyncio.timeout(self._within):
                     await self._streamed(call, service, sent, stream, model)
             except TimeoutError:
-                raise Ended("failed", f"no whole answer within {self._within:g} s") from None
+                raise StreamEnded("failed", f"no whole answer within {self._within:g} s") from None
             except (Garbled, KubeError) as error:
-                raise Ended("failed", _refused(error).detail) from error
+                raise StreamEnded("failed", _refused(error).detail) from error
         return stream.response
 
     async def _whole(self, call: Call, service: ObjectKey, sent: bytes, model: str) -> web.StreamResponse:
@@ -109,19 +109,19 @@ class Chat:
     async def _only_model(self, call: Call, service: ObjectKey) -> str:
         if not await self._reading.may(call, _act("get", service)):
             detail = "required: the frontend's list of models needs `get` of services/proxy, which you do not have"
-            raise ProblemError("invalid", f"/model: {detail}", errors=[Problem("/model", detail)])
+            raise ProblemError("invalid", f"/model: {detail}", errors=[FieldProblem("/model", detail)])
         served = await _served(call, service)
         if not served:
             raise ProblemError("unavailable", "the frontend serves no model yet", headers={"Retry-After": "5"})
         if len(served) > 1:
             detail = f"required, since the frontend serves several: {', '.join(served[:20])}"
-            raise ProblemError("invalid", f"/model: {detail}", errors=[Problem("/model", detail)])
+            raise ProblemError("invalid", f"/model: {detail}", errors=[FieldProblem("/model", detail)])
         return served[0]
 
 
-def _act(verb: str, service: ObjectKey) -> Act:
+def _act(verb: str, service: ObjectKey) -> ResourceAttributes:
     """RBAC knows a Service's port as a part of its name here, as it stands in the path."""
-    return Act(verb, SERVICES, service.namespace, f"{service.name}:{ports.HTTP.number}", "proxy")
+    return ResourceAttributes(verb, SERVICES, service.namespace, f"{service.name}:{ports.HTTP.number}", "proxy")
 
 
 async def _served(call: Call, service: ObjectKey) -> list[str]:
@@ -170,13 +170,15 @@ def _body(sent: dict[str, Any]) -> ChatBody:
     try:
         body = ChatBody.model_validate(sent, by_alias=True, by_name=False)
     except ValidationError as error:
-        errors = [Problem(pointer(each["loc"]), each["msg"]) for each in error.errors(include_url=False)]
+        errors = [FieldProblem(pointer(each["loc"]), each["msg"]) for each in error.errors(include_url=False)]
         raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=errors) from None
     errors = [
-        Problem(pointer(("parameters", name)), "is set by this API") for name in RESERVED if name in body.parameters
+        FieldProblem(pointer(("parameters", name)), "is set by this API")
+        for name in RESERVED
+        if name in body.parameters
     ]
     if sum(len(each.content) for each in body.messages) > LONGEST_CHAT:
-        errors.append(Problem("/messages", f"together longer than {LONGEST_CHAT} characters"))
+        errors.append(FieldProblem("/messages", f"together longer than {LONGEST_CHAT} characters"))
     if errors:
         raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=errors)
     return body

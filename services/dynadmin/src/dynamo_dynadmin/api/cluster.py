@@ -28,9 +28,9 @@ from dynamo_shared.kube import Forbidden, KubeClient, NotFound
 
 from dynamo_dynadmin.api import fit
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, KINDS
-from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.http.call import Call
-from dynamo_dynadmin.identity.access import Access, Act
+from dynamo_dynadmin.identity.access import Access, ResourceAttributes
 from dynamo_dynadmin.state.hub import Hub
 
 _VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
@@ -42,7 +42,7 @@ _ASKED_AT_ONCE = 16
 class Cluster:
     """Answers what is about no single object."""
 
-    def __init__(self, hub: Hub, access: Access, reading: Reading, kube: KubeClient, version: str) -> None:
+    def __init__(self, hub: Hub, access: Access, reading: CollectionReader, kube: KubeClient, version: str) -> None:
         self._hub = hub
         self._access = access
         self._reading = reading
@@ -61,7 +61,7 @@ class Cluster:
 
         async def visible(name: str) -> bool:
             async with slots:
-                return await self._reading.may(call, Act("list", DEPLOYMENTS.resource, name))
+                return await self._reading.may(call, ResourceAttributes("list", DEPLOYMENTS.resource, name))
 
         ordered = sorted(names)
         allowed = await asyncio.gather(*(visible(name) for name in ordered))
@@ -100,12 +100,12 @@ class Cluster:
             }
         )
 
-    async def gpu_nodes(self, call: Call) -> tuple[list[fit.Node] | None, bool]:
+    async def gpu_nodes(self, call: Call) -> tuple[list[fit.NodeRoom] | None, bool]:
         """Nodes with GPUs, None where the caller may not list nodes; and whether all pods of the cluster were counted."""
-        if not await self._reading.may(call, Act("list", NODES)) or not self._hub.is_synced(NODES):
+        if not await self._reading.may(call, ResourceAttributes("list", NODES)) or not self._hub.is_synced(NODES):
             return None, False
         nodes = [state.decode_object(each.payload) for each in self._hub.entries(NODES).all()]
-        exact = await self._reading.may(call, Act("list", PODS))
+        exact = await self._reading.may(call, ResourceAttributes("list", PODS))
         pods: list[KubeObject]
         if exact:
             # Others than the platform's have GPUs, too.
@@ -129,24 +129,26 @@ class Cluster:
     async def access(self, call: Call) -> web.StreamResponse:
         """What the caller may do in a namespace: by collection and verb, and with the reason where it is given."""
         namespace = call.namespace
-        acts = [Act(verb, kind.resource, namespace) for kind in KINDS for verb in _VERBS]
+        acts = [ResourceAttributes(verb, kind.resource, namespace) for kind in KINDS for verb in _VERBS]
         acts += [
-            Act("create", SERVICES, namespace, subresource="proxy"),
-            Act("list", EVENTS, namespace),
-            Act("get", PODS, namespace, subresource="log"),
-            Act("list", PODS, namespace),
-            Act("list", NODES),
+            ResourceAttributes("create", SERVICES, namespace, subresource="proxy"),
+            ResourceAttributes("list", EVENTS, namespace),
+            ResourceAttributes("get", PODS, namespace, subresource="log"),
+            ResourceAttributes("list", PODS, namespace),
+            ResourceAttributes("list", NODES),
         ]
         slots = asyncio.Semaphore(_ASKED_AT_ONCE)
 
-        async def verdict(act: Act) -> tuple[bool, str]:
+        async def verdict(act: ResourceAttributes) -> tuple[bool, str]:
             async with slots:
                 return await self._access.may(call.caller, act)
 
         verdicts = dict(zip(acts, await asyncio.gather(*(verdict(act) for act in acts)), strict=True))
         collections: dict[str, dict[str, bool]] = {}
         for kind in KINDS:
-            collections[kind.collection] = {verb: verdicts[Act(verb, kind.resource, namespace)][0] for verb in _VERBS}
+            collections[kind.collection] = {
+                verb: verdicts[ResourceAttributes(verb, kind.resource, namespace)][0] for verb in _VERBS
+            }
         return call.answer(
             {
                 "namespace": namespace,

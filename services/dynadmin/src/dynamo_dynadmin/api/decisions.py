@@ -13,14 +13,14 @@ from aiohttp import web
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.bus import Bus, streams, subjects
 from dynamo_shared.bus.errors import BusError
-from dynamo_shared.bus.protocol import CaughtUp, Item, Message, Restarted, Start, Subscription
+from dynamo_shared.bus.protocol import CaughtUp, Item, Message, Start, Subscription, SubscriptionRestarted
 
 from dynamo_dynadmin.api import decision
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.pulse import Pulse
-from dynamo_dynadmin.http.streaming import Ended, Stream, Streams
-from dynamo_dynadmin.identity.access import Act
+from dynamo_dynadmin.http.streaming import Stream, StreamEnded, Streams
+from dynamo_dynadmin.identity.access import ResourceAttributes
 from dynamo_dynadmin.state.position import Position, incarnation_of
 
 DEFAULT_LIMIT, MOST = 200, 2000
@@ -34,7 +34,7 @@ _WITHIN = 15.0
 log = structlog.get_logger("dynamo.dynadmin.decisions")
 
 
-class Decisions:
+class DecisionReader:
     """Reads the events of graphs."""
 
     def __init__(self, bus: Bus, cluster: str, streams_: Streams) -> None:
@@ -49,7 +49,7 @@ class Decisions:
         graph = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         uid, limit = graph["metadata"]["uid"], call.number("limit", DEFAULT_LIMIT)
         if call.flag("watch"):
-            act = Act("get", DYNAMO_GRAPH_DEPLOYMENTS, key.namespace, key.name)
+            act = ResourceAttributes("get", DYNAMO_GRAPH_DEPLOYMENTS, key.namespace, key.name)
             async with self._streams.opened(call, [act]) as stream:
                 await self._follow(call, stream, key, uid, limit)
             return stream.response
@@ -80,15 +80,15 @@ class Decisions:
         try:
             here = incarnation_of((await self._bus.stream_state(streams.EVENTS)).incarnation)
         except BusError as error:
-            raise Ended("error", f"the history cannot be read now: {error}") from error
+            raise StreamEnded("error", f"the history cannot be read now: {error}") from error
         if last and (after is None or after.incarnation != here):
-            raise Ended("resync", "the decisions in between are not known; stream without Last-Event-ID")
+            raise StreamEnded("resync", "the decisions in between are not known; stream without Last-Event-ID")
         position = after.sequence if after is not None else 0
         first: deque[tuple[int, dict[str, Any]]] | None = deque(maxlen=limit if after is None else _MISSED)
         async with Pulse(self._items(key), stream, lambda: self._streams.heartbeat) as pulse:
             async for item in pulse:
-                if isinstance(item, Restarted) and not item.complete:
-                    raise Ended("resync", "the stream of events was lost; stream without Last-Event-ID")
+                if isinstance(item, SubscriptionRestarted) and not item.complete:
+                    raise StreamEnded("resync", "the stream of events was lost; stream without Last-Event-ID")
                 if isinstance(item, CaughtUp) and first is not None:
                     for sequence, row in first:
                         await stream.send("decision", row, str(Position(sequence, here)))

@@ -15,9 +15,9 @@ from dynamo_dynadmin.api import fit
 from dynamo_dynadmin.api.cluster import Cluster
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, REQUESTS
 from dynamo_dynadmin.api.writing import Writing, location
-from dynamo_dynadmin.deploy import Platform, Translation, read_intent, translate
+from dynamo_dynadmin.deploy import PlatformDefaults, Translation, read_intent, translate
 from dynamo_dynadmin.deploy.intent import Mode
-from dynamo_dynadmin.deploy.problems import Problem, pointer
+from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.call import Call, etag, without_managed_fields
 from dynamo_dynadmin.http.problems import ProblemError, of_kube
 
@@ -25,10 +25,10 @@ from dynamo_dynadmin.http.problems import ProblemError, of_kube
 Planned = Callable[[KubeObject], tuple[Mapping[str, Any] | None, Sequence[str]]]
 
 
-class Deploying:
+class IntentDeployer:
     """Turns intents into objects."""
 
-    def __init__(self, writing: Writing, cluster: Cluster, platform: Platform, planned: Planned | None) -> None:
+    def __init__(self, writing: Writing, cluster: Cluster, platform: PlatformDefaults, planned: Planned | None) -> None:
         self._writing = writing
         self._cluster = cluster
         self._platform = platform
@@ -88,7 +88,7 @@ def _at_the_form(made: Translation, error: KubeError) -> ProblemError:
     """A refusal of the manifest, at the fields of the intent that it came from."""
     problem = of_kube(error)
     draft = made.draft()
-    errors = [Problem(draft.pointer_of(each.source), each.detail, each.source) for each in problem.errors]
+    errors = [FieldProblem(draft.pointer_of(each.source), each.detail, each.source) for each in problem.errors]
     return ProblemError(problem.kind, problem.detail, errors=errors, headers=problem.headers, **problem.extensions)
 
 

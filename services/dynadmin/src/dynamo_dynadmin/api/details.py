@@ -12,10 +12,10 @@ from dynamo_shared.bus import state
 from dynamo_dynadmin.api import family
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, Kind
 from dynamo_dynadmin.api.ownership import manager_of
-from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.http.call import Call, without_managed_fields
 from dynamo_dynadmin.http.routes import YAML
-from dynamo_dynadmin.identity.access import Act
+from dynamo_dynadmin.identity.access import ResourceAttributes
 from dynamo_dynadmin.state.hub import Hub
 
 _SERVERS_FIELDS = ("resourceVersion", "uid", "generation", "creationTimestamp", "selfLink", "ownerReferences")
@@ -24,7 +24,7 @@ _SERVERS_FIELDS = ("resourceVersion", "uid", "generation", "creationTimestamp", 
 class Details:
     """Answers with details of single objects."""
 
-    def __init__(self, hub: Hub, reading: Reading) -> None:
+    def __init__(self, hub: Hub, reading: CollectionReader) -> None:
         self._hub = hub
         self._reading = reading
 
@@ -69,7 +69,7 @@ class Details:
     async def pods_of(self, call: Call, kind: Kind) -> list[KubeObject]:
         """Pods of a graph or of a component, in order of their names."""
         await self.object(call, kind)
-        await self._reading.require(call, Act("list", PODS, call.namespace))
+        await self._reading.require(call, ResourceAttributes("list", PODS, call.namespace))
         self._reading.known(PODS)
         label = labels.GRAPH_DEPLOYMENT_NAME if kind is DEPLOYMENTS else labels.SELECTOR
         entries = self._hub.entries(PODS).of_namespace(call.namespace)
@@ -93,7 +93,7 @@ class Details:
             entries = self._hub.entries(resource).of_namespace(call.namespace) if resource.namespaced else []
             if not entries:
                 continue
-            if not await self._reading.may(call, Act("list", resource, call.namespace)):
+            if not await self._reading.may(call, ResourceAttributes("list", resource, call.namespace)):
                 hidden.append(resource.id)
                 continue
             objects += [_with_kind(state.decode_object(each.payload), resource) for each in entries]

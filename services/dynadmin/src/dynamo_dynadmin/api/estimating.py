@@ -20,15 +20,15 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, NODES
 from dynamo_shared.bus import state
 
-from dynamo_dynadmin.api.reading import Reading
-from dynamo_dynadmin.api.turns import Turns
-from dynamo_dynadmin.deploy import Platform, read_intent, translate
+from dynamo_dynadmin.api.reading import CollectionReader
+from dynamo_dynadmin.api.turns import SimulationSlots
+from dynamo_dynadmin.deploy import PlatformDefaults, read_intent, translate
 from dynamo_dynadmin.deploy.intent import DeployIntent, Mode
-from dynamo_dynadmin.deploy.problems import Problem
+from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
-from dynamo_dynadmin.http.streaming import Ended, Stream, Streams
-from dynamo_dynadmin.identity.access import Act
+from dynamo_dynadmin.http.streaming import Stream, StreamEnded, Streams
+from dynamo_dynadmin.identity.access import ResourceAttributes
 from dynamo_dynadmin.state.hub import Hub
 
 CACHED = 256
@@ -62,12 +62,12 @@ class Estimating:
     def __init__(
         self,
         hub: Hub,
-        reading: Reading,
+        reading: CollectionReader,
         streams: Streams,
         *,
-        platform: Platform,
+        platform: PlatformDefaults,
         estimator: Estimator | None,
-        turns: Turns,
+        turns: SimulationSlots,
         within: float,
     ) -> None:
         self._hub = hub
@@ -86,12 +86,12 @@ class Estimating:
         intent = read_intent(await call.body())
         objective, remarks = as_objective(intent)
         made = translate(objective, call.namespace, self._platform)
-        act = Act("create", DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, call.namespace)
+        act = ResourceAttributes("create", DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, call.namespace)
         await self._reading.require(call, act)
         nodes: list[KubeObject] = []
-        if await self._reading.may(call, Act("list", NODES)):
+        if await self._reading.may(call, ResourceAttributes("list", NODES)):
             nodes = [state.decode_object(each.payload) for each in self._hub.entries(NODES).all()]
-        work = _Work(self._estimator, made.manifest, nodes)
+        work = _EstimateWork(self._estimator, made.manifest, nodes)
         if "text/event-stream" in call.request.headers.get("Accept", ""):
             async with self._streams.opened(call, [act]) as stream:
                 await self._streamed(call, work, remarks, stream)
@@ -100,9 +100,9 @@ class Estimating:
             return call.answer(await self._answer(call, work, remarks, lambda _, __: None))
         except NotEstimated as error:
             pointer = made.draft().pointer_of(error.field) if error.field else ""
-            raise ProblemError("invalid", str(error), errors=[Problem(pointer, str(error), error.field)]) from None
+            raise ProblemError("invalid", str(error), errors=[FieldProblem(pointer, str(error), error.field)]) from None
 
-    async def _streamed(self, call: Call, work: _Work, remarks: list[str], stream: Stream) -> None:
+    async def _streamed(self, call: Call, work: _EstimateWork, remarks: list[str], stream: Stream) -> None:
         reports: asyncio.Queue[tuple[str, Any]] = asyncio.Queue(256)
 
         def report(event: str, data: Any) -> None:
@@ -128,13 +128,13 @@ class Estimating:
                 await stream.send("estimate", task.result())
                 await stream.send("end", {})
             except (NotEstimated, ProblemError) as error:
-                raise Ended("failed", str(error)) from None
+                raise StreamEnded("failed", str(error)) from None
         finally:
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await task
 
-    async def _answer(self, call: Call, work: _Work, remarks: list[str], report: Report) -> dict[str, Any]:
+    async def _answer(self, call: Call, work: _EstimateWork, remarks: list[str], report: Report) -> dict[str, Any]:
         key = work.key
         if (kept := self._cache.get(key)) is not None:
             self._cache.move_to_end(key)
@@ -153,7 +153,7 @@ class Estimating:
         return {**answer, "notes": [*remarks, *answer["notes"]]}
 
 
-class _Work:
+class _EstimateWork:
     def __init__(self, estimator: Estimator, manifest: KubeObject, nodes: list[KubeObject]) -> None:
         self.estimator = estimator
         self.manifest = manifest

@@ -20,8 +20,8 @@ from dynamo_dynadmin.api.kinds import Kind
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.pulse import Pulse
-from dynamo_dynadmin.http.streaming import Ended, Stream, Streams
-from dynamo_dynadmin.identity.access import Act
+from dynamo_dynadmin.http.streaming import Stream, StreamEnded, Streams
+from dynamo_dynadmin.identity.access import ResourceAttributes
 
 #: Events of a namespace that are searched. The API server keeps them for an hour.
 READ = 2000
@@ -34,7 +34,7 @@ _HELD_FOR, _HELD = 5.0, 512
 _GONE = "the events in between are not known any more; stream without Last-Event-ID"
 
 
-class Events:
+class EventReader:
     """Answers with Events."""
 
     def __init__(self, details: Details, streams: Streams) -> None:
@@ -59,16 +59,16 @@ class Events:
         if not call.flag("watch"):
             return call.answer({"items": rows})
         acts = [
-            Act("watch", EVENTS, call.namespace),
-            Act("get", kind.resource, call.namespace, call.name),
+            ResourceAttributes("watch", EVENTS, call.namespace),
+            ResourceAttributes("get", kind.resource, call.namespace, call.name),
         ]
         async with self._streams.opened(call, acts) as stream:
-            follower = _Follower(self._details, call, kind, stream)
+            follower = _EventFollower(self._details, call, kind, stream)
             await follower.follow(reversed(rows), last, self._streams.heartbeat)
         return stream.response
 
 
-class _Follower:
+class _EventFollower:
     """One stream: events wait a moment for the object that they are about to be known."""
 
     def __init__(self, details: Details, call: Call, kind: Kind, stream: Stream) -> None:
@@ -146,12 +146,12 @@ class _Follower:
                         for line in lines.feed(chunk):
                             change = decode_event(line)
                             if change.type == ERROR:
-                                raise Ended("resync", _GONE)
+                                raise StreamEnded("resync", _GONE)
                             version = str(change.object["metadata"]["resourceVersion"])
                             if change.type not in (BOOKMARK, "DELETED"):
                                 yield change.object
             except Expired:
-                raise Ended("resync", _GONE) from None
+                raise StreamEnded("resync", _GONE) from None
 
 
 def row(event: KubeObject) -> dict[str, Any]:

@@ -17,7 +17,7 @@ _EVICTING = frozenset({"NoSchedule", "NoExecute"})
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeRoom:
     """A node with GPUs."""
 
     name: str
@@ -30,7 +30,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class GpuDemand:
     """Pods of one component that want GPUs."""
 
     component: str
@@ -42,7 +42,7 @@ class Demand:
     claims: tuple[str, ...] = ()
 
 
-def nodes_of(nodes: Iterable[KubeObject], pods: Iterable[KubeObject]) -> list[Node]:
+def nodes_of(nodes: Iterable[KubeObject], pods: Iterable[KubeObject]) -> list[NodeRoom]:
     """Nodes with GPUs, and how many of them no pod has."""
     used: Counter[str] = Counter()
     for pod in pods:
@@ -56,7 +56,7 @@ def nodes_of(nodes: Iterable[KubeObject], pods: Iterable[KubeObject]) -> list[No
         if total:
             given = metadata.get("labels") or {}
             rows.append(
-                Node(
+                NodeRoom(
                     name=metadata["name"],
                     product=given.get(labels.GPU_PRODUCT, ""),
                     total=total,
@@ -69,7 +69,7 @@ def nodes_of(nodes: Iterable[KubeObject], pods: Iterable[KubeObject]) -> list[No
     return sorted(rows, key=lambda each: each.name)
 
 
-def demands_of(graph: KubeObject) -> list[Demand]:
+def demands_of(graph: KubeObject) -> list[GpuDemand]:
     """What the components of a v1beta1 graph want."""
     rows = []
     for component in graph["spec"].get("components") or ():
@@ -82,7 +82,7 @@ def demands_of(graph: KubeObject) -> list[Demand]:
         replicas = component.get("replicas", 1)
         if (of_replica or claims) and replicas:
             rows.append(
-                Demand(
+                GpuDemand(
                     component=component["name"],
                     pods=replicas * nodes,
                     gpus=of_replica // nodes,
@@ -94,7 +94,7 @@ def demands_of(graph: KubeObject) -> list[Demand]:
     return rows
 
 
-def fit(demands: Sequence[Demand], nodes: Sequence[Node], *, exact: bool) -> dict[str, Any]:
+def fit(demands: Sequence[GpuDemand], nodes: Sequence[NodeRoom], *, exact: bool) -> dict[str, Any]:
     """Where pods would go, largest first; `exact` says whether all pods of the cluster were counted."""
     free = {node.name: node.free for node in nodes}
     placed: list[dict[str, Any]] = []
@@ -137,7 +137,7 @@ def fit(demands: Sequence[Demand], nodes: Sequence[Node], *, exact: bool) -> dic
     }
 
 
-def node_row(node: Node) -> dict[str, Any]:
+def node_row(node: NodeRoom) -> dict[str, Any]:
     """A node as a row."""
     return {
         "name": node.name,
@@ -149,7 +149,7 @@ def node_row(node: Node) -> dict[str, Any]:
     }
 
 
-def _why(demand: Demand, suited: Sequence[Node], reasons: Counter[str]) -> str:
+def _why(demand: GpuDemand, suited: Sequence[NodeRoom], reasons: Counter[str]) -> str:
     if suited and all(node.total < demand.gpus for node in suited):
         return f"no node has {demand.gpus} GPUs; give hardware.gpusPerNode, so that a replica spans several nodes"
     words = [f"{len(suited)} nodes suit and have too few free GPUs"] if suited else []
@@ -157,7 +157,7 @@ def _why(demand: Demand, suited: Sequence[Node], reasons: Counter[str]) -> str:
     return "; ".join(words) or "the cluster has no node with GPUs"
 
 
-def _unfit(node: Node, demand: Demand) -> str:
+def _unfit(node: NodeRoom, demand: GpuDemand) -> str:
     if not node.schedulable:
         return "unschedulable"
     if any(node.labels.get(key) != value for key, value in demand.selector.items()):

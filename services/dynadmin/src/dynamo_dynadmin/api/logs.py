@@ -18,11 +18,11 @@ from dynamo_shared.kube import KubeError
 
 from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.kinds import Kind
-from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.streaming import Stream, Streams
-from dynamo_dynadmin.identity.access import Act
+from dynamo_dynadmin.identity.access import ResourceAttributes
 
 #: Containers of one stream. More are more than a person reads.
 CONTAINERS = 64
@@ -36,7 +36,7 @@ _AT_ONCE_SILENCE = 30.0
 _LINES = 10_000
 
 
-class Source(NamedTuple):
+class LogSource(NamedTuple):
     """A container whose log is read."""
 
     pod: ObjectKey
@@ -47,7 +47,7 @@ class Source(NamedTuple):
 class Logs:
     """Reads logs with the caller's rights."""
 
-    def __init__(self, details: Details, reading: Reading, streams: Streams) -> None:
+    def __init__(self, details: Details, reading: CollectionReader, streams: Streams) -> None:
         self._details = details
         self._reading = reading
         self._streams = streams
@@ -55,7 +55,7 @@ class Logs:
     async def logs(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Lines of all containers; with `follow` as a stream."""
         pods = await self._details.pods_of(call, kind)
-        await self._reading.require(call, Act("get", PODS, call.namespace, subresource="log"))
+        await self._reading.require(call, ResourceAttributes("get", PODS, call.namespace, subresource="log"))
         sources = _sources(pods, call.text("component"), call.text("pod"), call.text("container"))
         if len(sources) > CONTAINERS:
             detail = f"{len(sources)} containers; choose with component, pod or container at most {CONTAINERS}"
@@ -64,10 +64,10 @@ class Logs:
             return await self._follow(call, sources)
         return await self._lines(call, sources)
 
-    async def _lines(self, call: Call, sources: list[Source]) -> web.StreamResponse:
+    async def _lines(self, call: Call, sources: list[LogSource]) -> web.StreamResponse:
         lines: list[dict[str, str]] = []
 
-        async def keep(source: Source, time: str, text: str) -> None:
+        async def keep(source: LogSource, time: str, text: str) -> None:
             if len(lines) < _LINES:
                 lines.append(_row(source, time, text))
 
@@ -80,8 +80,8 @@ class Logs:
         lines.sort(key=lambda each: each["time"])
         return call.answer({"items": lines, "problems": [each for each in failures if each]})
 
-    async def _follow(self, call: Call, sources: list[Source]) -> web.StreamResponse:
-        acts = [Act("get", PODS, call.namespace, subresource="log")]
+    async def _follow(self, call: Call, sources: list[LogSource]) -> web.StreamResponse:
+        acts = [ResourceAttributes("get", PODS, call.namespace, subresource="log")]
         last = call.request.headers.get("Last-Event-ID", "")
         if last and _time(last) is None:
             raise ProblemError("bad-request", "Last-Event-ID is not one of this stream")
@@ -89,13 +89,13 @@ class Logs:
             await self._merge(call, sources, stream, last)
         return stream.response
 
-    async def _merge(self, call: Call, sources: list[Source], stream: Stream, last: str) -> None:
-        queue: asyncio.Queue[tuple[Source, str, str] | None] = asyncio.Queue(_WAITING)
+    async def _merge(self, call: Call, sources: list[LogSource], stream: Stream, last: str) -> None:
+        queue: asyncio.Queue[tuple[LogSource, str, str] | None] = asyncio.Queue(_WAITING)
 
-        async def keep(source: Source, time: str, text: str) -> None:
+        async def keep(source: LogSource, time: str, text: str) -> None:
             await queue.put((source, time, text))
 
-        async def one(source: Source) -> None:
+        async def one(source: LogSource) -> None:
             query = _query(call, source, follow=True, since=last)
             failure = await self._read(call, source, query, _SILENCE, keep)
             await queue.put((source, "", failure or "the container has ended"))
@@ -133,10 +133,10 @@ class Logs:
     async def _read(
         self,
         call: Call,
-        source: Source,
+        source: LogSource,
         query: str,
         silence: float,
-        keep: Callable[[Source, str, str], Awaitable[None]],
+        keep: Callable[[LogSource, str, str], Awaitable[None]],
     ) -> str:
         """Read a log to its end; why it could not be read, or nothing."""
         try:
@@ -163,9 +163,9 @@ async def _lines_of(content: aiohttp.StreamReader) -> Any:
         yield rest.decode("utf-8", "replace")
 
 
-def _sources(pods: list[KubeObject], component: str, pod: str, container: str) -> list[Source]:
+def _sources(pods: list[KubeObject], component: str, pod: str, container: str) -> list[LogSource]:
     return [
-        Source(ObjectKey(each["metadata"]["namespace"], each["metadata"]["name"]), name, of_component)
+        LogSource(ObjectKey(each["metadata"]["namespace"], each["metadata"]["name"]), name, of_component)
         for each in pods
         for of_component in [str((each["metadata"].get("labels") or {}).get(labels.COMPONENT) or "")]
         for name in [str(c.get("name") or "") for c in (each.get("spec") or {}).get("containers") or ()]
@@ -173,7 +173,7 @@ def _sources(pods: list[KubeObject], component: str, pod: str, container: str) -
     ]
 
 
-def _query(call: Call, source: Source, *, follow: bool, since: str = "") -> str:
+def _query(call: Call, source: LogSource, *, follow: bool, since: str = "") -> str:
     parameters: dict[str, str] = {"container": source.container, "timestamps": "true"}
     if follow:
         parameters["follow"] = "true"
@@ -203,7 +203,7 @@ def _time(text: str) -> datetime | None:
     return moment.astimezone(UTC)
 
 
-def _row(source: Source, time: str, text: str) -> dict[str, str]:
+def _row(source: LogSource, time: str, text: str) -> dict[str, str]:
     return {
         "time": time,
         "pod": source.pod.name,

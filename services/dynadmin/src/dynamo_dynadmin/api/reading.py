@@ -11,12 +11,12 @@ from dynamo_shared.api.resources import ObjectKey, Resource
 
 from dynamo_dynadmin.api.kinds import Kind
 from dynamo_dynadmin.api.selectors import InvalidSelector, Selector, selector
-from dynamo_dynadmin.deploy.problems import Problem
+from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call, joined
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.streaming import Stream, Streams, frame
-from dynamo_dynadmin.identity.access import Access, Act
-from dynamo_dynadmin.state.entries import Entry
+from dynamo_dynadmin.identity.access import Access, ResourceAttributes
+from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Hub, Resync, changes
 from dynamo_dynadmin.state.position import Position
 
@@ -24,7 +24,7 @@ DEFAULT_LIMIT, MOST = 500, 5000
 _RESYNC = "the changes in between are not known; list again, or stream without Last-Event-ID"
 
 
-class Reading:
+class CollectionReader:
     """Reads collections for callers."""
 
     def __init__(self, hub: Hub, access: Access, streams: Streams) -> None:
@@ -32,14 +32,14 @@ class Reading:
         self._access = access
         self._streams = streams
 
-    async def require(self, call: Call, act: Act) -> None:
+    async def require(self, call: Call, act: ResourceAttributes) -> None:
         """ProblemError where the caller may not."""
         verdict = await self._access.may(call.caller, act)
         if not verdict.allowed:
             reason = f" ({verdict.reason})" if verdict.reason else ""
             raise ProblemError("forbidden", f"{call.caller.identity.user} may not {act}{reason}")
 
-    async def may(self, call: Call, act: Act) -> bool:
+    async def may(self, call: Call, act: ResourceAttributes) -> bool:
         """Whether the caller may."""
         return (await self._access.may(call.caller, act)).allowed
 
@@ -57,7 +57,7 @@ class Reading:
         matches = _selector(call)
         limit = call.number("limit", DEFAULT_LIMIT)
         after = _after(call.text("continue"))
-        await self.require(call, Act("list", kind.resource, namespace))
+        await self.require(call, ResourceAttributes("list", kind.resource, namespace))
         self.known(kind.resource)
         matching = [
             each
@@ -81,7 +81,7 @@ class Reading:
         """Changes of a collection, or of one object: what is there first, then changes as they come."""
         namespace = call.namespace
         matches = _selector(call)
-        act = Act("watch", kind.resource, namespace, name)
+        act = ResourceAttributes("watch", kind.resource, namespace, name)
         await self.require(call, act)
         self.known(kind.resource)
         last = call.request.headers.get("Last-Event-ID", "")
@@ -129,16 +129,16 @@ class _Follower:
                 elif not batch:
                     await stream.beat()
 
-    def _concerns(self, entry: Entry) -> bool:
+    def _concerns(self, entry: StoredObject) -> bool:
         return not self._key.name or entry.key.name == self._key.name
 
-    def _is_meant(self, entry: Entry) -> bool:
+    def _is_meant(self, entry: StoredObject) -> bool:
         return self._concerns(entry) and self._matches(entry.labels)
 
-    def _id(self, entry: Entry) -> str:
+    def _id(self, entry: StoredObject) -> str:
         return str(Position(entry.sequence, self._hub.incarnation))
 
-    def _frame(self, entry: Entry, identity: str) -> bytes:
+    def _frame(self, entry: StoredObject, identity: str) -> bytes:
         """What a reader of the selector sees: an object that does not match any more is gone for it."""
         name = entry.key.name
         if entry.deleted or not self._matches(entry.labels):
@@ -154,7 +154,7 @@ def _selector(call: Call) -> Selector:
     try:
         return selector(call.text("labelSelector"))
     except InvalidSelector as error:
-        raise ProblemError("bad-request", str(error), errors=[Problem("?labelSelector", str(error))]) from None
+        raise ProblemError("bad-request", str(error), errors=[FieldProblem("?labelSelector", str(error))]) from None
 
 
 def _token(name: str) -> str:
@@ -170,5 +170,5 @@ def _after(token: str) -> str:
         text = ""
     if not text.startswith("after:"):
         detail = "`continue` must be what the page before it said"
-        raise ProblemError("bad-request", detail, errors=[Problem("?continue", detail)])
+        raise ProblemError("bad-request", detail, errors=[FieldProblem("?continue", detail)])
     return text.removeprefix("after:")

@@ -19,18 +19,18 @@ from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, P
 from dynamo_shared.kube import NotFound
 from pydantic import ValidationError
 
-from dynamo_dynadmin.api.decisions import Decisions
+from dynamo_dynadmin.api.decisions import DecisionReader
 from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.estimating import NO_SIMULATION, Estimator
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
-from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.replay_models import ReplayBody
-from dynamo_dynadmin.api.traffic import MOST_REQUESTS, Observed, Step, observed
-from dynamo_dynadmin.api.turns import Turns
-from dynamo_dynadmin.deploy.problems import Problem, pointer
+from dynamo_dynadmin.api.traffic import MOST_REQUESTS, ObservedTraffic, TrafficStep, observed
+from dynamo_dynadmin.api.turns import SimulationSlots
+from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
-from dynamo_dynadmin.identity.access import Act
+from dynamo_dynadmin.identity.access import ResourceAttributes
 
 #: Decisions that are read for the traffic; more than a replay has steps.
 _READ = 2000
@@ -45,7 +45,7 @@ class NotReplayed(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReplayCase:
     """What is replayed."""
 
     graph: KubeObject
@@ -55,7 +55,7 @@ class Asked:
     pods: Sequence[KubeObject]
     """of the graph, as far as the caller may see them: how long their start took"""
     changes: Mapping[str, Any]
-    steps: Sequence[Step]
+    steps: Sequence[TrafficStep]
     replicas: Mapping[str, int]
     """by pool, at the beginning"""
     startup: float | None
@@ -68,7 +68,7 @@ class Replayer(Protocol):
     def config_maps(self, graph: KubeObject) -> tuple[str, str]:
         """Names of the ConfigMaps with the graph's PlannerConfig and with its profile. NotReplayed."""
 
-    async def replay(self, asked: Asked) -> dict[str, Any]:
+    async def replay(self, asked: ReplayCase) -> dict[str, Any]:
         """`current`, `changed`, `profile` and `notes` of the answer. NotReplayed."""
 
 
@@ -81,12 +81,12 @@ class Replaying:
 
     def __init__(
         self,
-        decisions: Decisions,
+        decisions: DecisionReader,
         details: Details,
-        reading: Reading,
+        reading: CollectionReader,
         *,
         simulation: Replayer | None,
-        turns: Turns,
+        turns: SimulationSlots,
         within: float,
     ) -> None:
         self._decisions = decisions
@@ -107,7 +107,7 @@ class Replaying:
             config, profile = self._simulation.config_maps(graph)
             async with self._turns.taken(call.caller.key), asyncio.timeout(self._within):
                 traffic = await self._traffic(graph, body)
-                asked = Asked(
+                asked = ReplayCase(
                     graph=graph,
                     config_map=await _config_map(call, config),
                     profile_map=await _config_map(call, profile),
@@ -122,7 +122,7 @@ class Replaying:
             if not error.field:
                 raise ProblemError("conflict", str(error)) from None
             place = pointer(("changes", error.field))
-            raise ProblemError("invalid", str(error), errors=[Problem(place, str(error))]) from None
+            raise ProblemError("invalid", str(error), errors=[FieldProblem(place, str(error))]) from None
         except TimeoutError:
             text = f"no replay within {self._within:g} s; try again, or replay fewer seconds"
             raise ProblemError("unavailable", text, headers={"Retry-After": "5"}) from None
@@ -144,16 +144,16 @@ class Replaying:
             }
         )
 
-    async def _traffic(self, graph: KubeObject, body: ReplayBody) -> Observed:
+    async def _traffic(self, graph: KubeObject, body: ReplayBody) -> ObservedTraffic:
         if body.trace is not None:
             steps = [
-                Step(rate=each.requests_per_second, seconds=each.seconds, isl=each.isl, osl=each.osl)
+                TrafficStep(rate=each.requests_per_second, seconds=each.seconds, isl=each.isl, osl=each.osl)
                 for each in body.trace
             ]
             if sum(each.requests for each in steps) > MOST_REQUESTS:
                 text = f"has more than {MOST_REQUESTS:,} requests; give lower rates or fewer seconds"
-                raise ProblemError("invalid", f"trace {text}", errors=[Problem("/trace", text)])
-            return Observed(steps=tuple(steps), replicas={}, remarks=("traffic as it was sent",))
+                raise ProblemError("invalid", f"trace {text}", errors=[FieldProblem("/trace", text)])
+            return ObservedTraffic(steps=tuple(steps), replicas={}, remarks=("traffic as it was sent",))
         metadata = graph["metadata"]
         rows, _ = await self._decisions.history(
             ObjectKey(metadata["namespace"], metadata["name"]), metadata["uid"], _READ
@@ -166,7 +166,7 @@ class Replaying:
         return result
 
     async def _pods(self, call: Call) -> list[KubeObject]:
-        if not await self._reading.may(call, Act("list", PODS, call.namespace)):
+        if not await self._reading.may(call, ResourceAttributes("list", PODS, call.namespace)):
             return []
         return await self._details.pods_of(call, DEPLOYMENTS)
 
@@ -184,5 +184,5 @@ def _body(sent: dict[str, Any]) -> ReplayBody:
     except ValidationError as error:
         messages = [each.message for each in field_errors(error, ReplayBody.model_json_schema())]
         places = [pointer(each["loc"]) for each in error.errors(include_url=False)]
-        errors = [Problem(place, message) for place, message in zip(places, messages, strict=True)]
+        errors = [FieldProblem(place, message) for place, message in zip(places, messages, strict=True)]
         raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=errors) from None

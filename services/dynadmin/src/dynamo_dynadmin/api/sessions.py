@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from dynamo_dynadmin.deploy.problems import Problem
+from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.identity.login import WITHIN, Logins, safe_path
@@ -63,12 +63,14 @@ class SessionPages:
         body = await call.object()
         token = body.get("token")
         if not isinstance(token, str) or not token:
-            raise ProblemError("invalid", "/token: required", errors=[Problem("/token", "required: a bearer token")])
+            raise ProblemError(
+                "invalid", "/token: required", errors=[FieldProblem("/token", "required: a bearer token")]
+            )
         caller = await self._tokens.caller(token.strip())
         try:
             session, cookie = self._sessions.begin(token.strip(), caller.expires)
         except TooLong as error:
-            raise ProblemError("invalid", str(error), errors=[Problem("/token", str(error))]) from None
+            raise ProblemError("invalid", str(error), errors=[FieldProblem("/token", str(error))]) from None
         answer = call.answer(
             {"user": caller.identity.user, "csrfToken": session.csrf, "expires": session.expires}, status=201
         )

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_dynadmin.api.acting import Acting
+from dynamo_dynadmin.api.acting import Actions
 from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.cluster import Cluster
-from dynamo_dynadmin.api.decisions import Decisions
-from dynamo_dynadmin.api.deploying import Deploying
+from dynamo_dynadmin.api.decisions import DecisionReader
+from dynamo_dynadmin.api.deploying import IntentDeployer
 from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.estimating import Estimating
-from dynamo_dynadmin.api.events import Events
+from dynamo_dynadmin.api.events import EventReader
 from dynamo_dynadmin.api.kinds import KINDS
 from dynamo_dynadmin.api.logs import Logs
-from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.replaying import Replaying
 from dynamo_dynadmin.api.routes.about import about
 from dynamo_dynadmin.api.routes.actions import actions, conversation
@@ -32,16 +32,16 @@ from dynamo_dynadmin.http.routes import Route
 class Topics:
     """What answers the operations."""
 
-    reading: Reading
+    reading: CollectionReader
     writing: Writing
     details: Details
-    events: Events
+    events: EventReader
     logs: Logs
     chat: Chat
-    decisions: Decisions
-    acting: Acting
+    decisions: DecisionReader
+    acting: Actions
     cluster: Cluster
-    deploying: Deploying
+    deploying: IntentDeployer
     estimating: Estimating
     replaying: Replaying
     sessions: SessionPages

@@ -26,7 +26,7 @@ MOST_STEPS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class TrafficStep:
     """Some time with the same traffic."""
 
     rate: float
@@ -42,15 +42,15 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class ObservedTraffic:
     """The traffic, the replicas at its beginning by pool, and what was assumed."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[TrafficStep, ...]
     replicas: Mapping[str, int]
     remarks: tuple[str, ...]
 
 
-def observed(rows: Iterable[Mapping[str, Any]], seconds: float) -> Observed | None:
+def observed(rows: Iterable[Mapping[str, Any]], seconds: float) -> ObservedTraffic | None:
     """The traffic of so many seconds, up to ten minutes after the newest decision; None where none shows any."""
     points = [
         (at, row) for row in rows if (at := _time(row)) is not None and _number(row, "requestsPerSecond", 0) is not None
@@ -71,7 +71,7 @@ def observed(rows: Iterable[Mapping[str, Any]], seconds: float) -> Observed | No
             f"no decision has the lengths of requests: {isl or ISL} input and {osl or OSL} output tokens are assumed"
         )
     steps = [
-        Step(
+        TrafficStep(
             rate=min(_number(row, "requestsPerSecond", 0) or 0.0, HIGHEST),
             seconds=(until - at).total_seconds(),
             isl=round(_number(row, "isl", 1) or isl or ISL),
@@ -89,17 +89,17 @@ def observed(rows: Iterable[Mapping[str, Any]], seconds: float) -> Observed | No
         )
     current = spans[-len(kept)][2].get("current") or {}
     replicas = {str(pool): int(count) for pool, count in current.items() if isinstance(count, int) and count > 0}
-    return Observed(steps=tuple(kept), replicas=replicas, remarks=tuple(remarks))
+    return ObservedTraffic(steps=tuple(kept), replicas=replicas, remarks=tuple(remarks))
 
 
-def bounded(steps: Sequence[Step]) -> list[Step]:
+def bounded(steps: Sequence[TrafficStep]) -> list[TrafficStep]:
     """The newest steps that have no more than MOST_REQUESTS requests together; the oldest of them may be cut short."""
-    kept: list[Step] = []
+    kept: list[TrafficStep] = []
     room = float(MOST_REQUESTS)
     for each in reversed(steps):
         if each.requests > room:
             if (seconds := room / each.rate) >= 1:
-                kept.append(Step(rate=each.rate, seconds=seconds, isl=each.isl, osl=each.osl))
+                kept.append(TrafficStep(rate=each.rate, seconds=seconds, isl=each.isl, osl=each.osl))
             break
         kept.append(each)
         room -= each.requests

@@ -15,7 +15,7 @@ AT_ONCE = 4
 WAITING = 64
 
 
-class Turns:
+class SimulationSlots:
     """One simulation of a user at once, and some of all users: who asks for many waits for itself alone."""
 
     def __init__(self, at_once: int = AT_ONCE, waiting: int = WAITING) -> None:

@@ -23,9 +23,9 @@ from dynamo_shared.kube import AlreadyExists, Conflict, Invalid
 
 from dynamo_dynadmin.api.kinds import Kind
 from dynamo_dynadmin.api.ownership import manager_of, merged, to_commit
-from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.deploy.draft import parts_of
-from dynamo_dynadmin.deploy.problems import Problem, pointer
+from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.call import Call, etag, without_managed_fields
 from dynamo_dynadmin.http.problems import ProblemError
 
@@ -35,7 +35,7 @@ _STALE = "the object has changed since it was read; read it again, and make the 
 class Writing:
     """Works on single objects."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: CollectionReader) -> None:
         self._reading = reading
 
     async def read(self, call: Call, kind: Kind) -> web.StreamResponse:
@@ -123,12 +123,12 @@ class Writing:
             else:
                 if not isinstance(sent, dict):
                     raise ProblemError(
-                        "invalid", "a merge patch is an object", errors=[Problem("", "must be an object")]
+                        "invalid", "a merge patch is an object", errors=[FieldProblem("", "must be an object")]
                     )
                 self._refuse_managed(current, merged(without_managed_fields(current), sent))
                 metadata = sent.get("metadata")
                 if metadata is not None and not isinstance(metadata, dict):
-                    raise ProblemError("invalid", "metadata", errors=[Problem("/metadata", "must be an object")])
+                    raise ProblemError("invalid", "metadata", errors=[FieldProblem("/metadata", "must be an object")])
                 patch = {**sent, "metadata": {**(metadata or {}), "resourceVersion": version}}
                 written = await call.kube.merge_patch(resource, key, patch, dry_run=dry_run)
         except Conflict as error:
@@ -180,18 +180,18 @@ class Writing:
         resource, errors = _served(kind, sent.get("apiVersion", kind.resource.api_version)), []
         if resource is None:
             served = " or ".join(each.api_version for each in _versions(kind))
-            errors.append(Problem("/apiVersion", f"must be {served} here"))
+            errors.append(FieldProblem("/apiVersion", f"must be {served} here"))
             resource = kind.resource
         if sent.get("kind", resource.kind) != resource.kind:
-            errors.append(Problem("/kind", f"must be {resource.kind} here"))
+            errors.append(FieldProblem("/kind", f"must be {resource.kind} here"))
         metadata = sent.get("metadata")
         if not isinstance(metadata, dict):
-            errors.append(Problem("/metadata", "required: an object with a name"))
+            errors.append(FieldProblem("/metadata", "required: an object with a name"))
             metadata = {}
         if metadata.get("namespace") not in (None, "", call.namespace):
-            errors.append(Problem("/metadata/namespace", f"must be {call.namespace}, as in the path"))
+            errors.append(FieldProblem("/metadata/namespace", f"must be {call.namespace}, as in the path"))
         if name and metadata.get("name") not in (None, name):
-            errors.append(Problem("/metadata/name", f"must be {name}, as in the path"))
+            errors.append(FieldProblem("/metadata/name", f"must be {name}, as in the path"))
         if errors:
             raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=errors)
         metadata = {**metadata, "namespace": call.namespace, **({"name": name} if name else {})}
@@ -217,7 +217,7 @@ def location(kind: Kind, obj: KubeObject) -> str:
 
 def _refuse(errors: list[FieldError]) -> None:
     if errors:
-        listed = [Problem(pointer(parts_of(each.path)), each.message, each.path) for each in errors]
+        listed = [FieldProblem(pointer(parts_of(each.path)), each.message, each.path) for each in errors]
         raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=listed)
 
 
@@ -232,7 +232,9 @@ def _managed(owner: str, patch: KubeObject | None) -> ProblemError:
 
 def _operations(sent: Any) -> list[dict[str, Any]]:
     if not isinstance(sent, list) or not all(isinstance(each, dict) for each in sent) or len(sent) > 1000:
-        raise ProblemError("invalid", "a JSON patch is a list of operations", errors=[Problem("", "must be a list")])
+        raise ProblemError(
+            "invalid", "a JSON patch is a list of operations", errors=[FieldProblem("", "must be a list")]
+        )
     return sent
 
 

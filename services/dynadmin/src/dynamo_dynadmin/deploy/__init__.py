@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from dynamo_dynadmin.deploy.intent import DeployIntent, read_intent
-from dynamo_dynadmin.deploy.problems import InvalidIntent, Problem
-from dynamo_dynadmin.deploy.translation import Platform, Translation, translate
+from dynamo_dynadmin.deploy.problems import FieldProblem, InvalidIntent
+from dynamo_dynadmin.deploy.translation import PlatformDefaults, Translation, translate
 
-__all__ = ["DeployIntent", "InvalidIntent", "Platform", "Problem", "Translation", "read_intent", "translate"]
+__all__ = [
+    "DeployIntent",
+    "FieldProblem",
+    "InvalidIntent",
+    "PlatformDefaults",
+    "Translation",
+    "read_intent",
+    "translate",
+]

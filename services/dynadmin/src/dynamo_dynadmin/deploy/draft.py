@@ -8,7 +8,7 @@ from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 
-from dynamo_dynadmin.deploy.problems import Problem, pointer
+from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 
 _PART = re.compile(r"\[\"([^\"]*)\"\]|\[([^\]]*)\]|([^.\[\]]+)")
 
@@ -35,9 +35,9 @@ class Draft:
     origins: dict[tuple[str, ...], str] = field(default_factory=dict)
     """by path of the manifest: pointer into the intent"""
     defaulted: list[Defaulted] = field(default_factory=list)
-    unexpressed: list[Problem] = field(default_factory=list)
+    unexpressed: list[FieldProblem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[FieldProblem] = field(default_factory=list)
 
     def came_from(self, path: str, *source: str | int) -> None:
         """A field of the manifest is what a field of the intent says."""
@@ -49,11 +49,11 @@ class Draft:
 
     def cannot_express(self, *source: str | int, why: str) -> None:
         """A field of the intent has no place in the manifest."""
-        self.unexpressed.append(Problem(pointer(source), why))
+        self.unexpressed.append(FieldProblem(pointer(source), why))
 
     def refuse(self, *source: str | int, why: str) -> None:
         """A field of the intent makes the whole impossible."""
-        self.problems.append(Problem(pointer(source), why))
+        self.problems.append(FieldProblem(pointer(source), why))
 
     def pointer_of(self, path: str) -> str:
         """Where in the intent a refused field of the manifest came from; empty where the caller did not set it."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_shared.api.engines import BACKENDS, Command, Role, mocker
 from dynamo_shared.api.engines.command import EngineSpec
-from dynamo_shared.api.engines.engine import Engine
+from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.engines.images import runtime_image
 from dynamo_shared.api.engines.options import flags
 from dynamo_shared.api.engines.storage import VOLUME, model_path
@@ -21,7 +21,7 @@ from dynamo_dynadmin.deploy.draft import Draft
 from dynamo_dynadmin.deploy.intent import Backend, DeployIntent, ServingMode
 
 if TYPE_CHECKING:
-    from dynamo_dynadmin.deploy.translation import Platform
+    from dynamo_dynadmin.deploy.translation import PlatformDefaults
 
 FRONTEND = "Frontend"
 #: Component (name and type) of each role, as profiling names them.
@@ -30,7 +30,7 @@ COMPONENTS = {Role.PREFILL: ("prefill", "prefill"), Role.DECODE: ("decode", "dec
 TYPICAL_PROMPT = 4000
 
 
-def draft_of(intent: DeployIntent, namespace: str, platform: Platform) -> Draft:
+def draft_of(intent: DeployIntent, namespace: str, platform: PlatformDefaults) -> Draft:
     """The graph. What the intent says of objectives has no place in it."""
     backend = _backend(intent)
     metadata: KubeObject = {"name": intent.name, "namespace": namespace}
@@ -76,7 +76,7 @@ def _roles(intent: DeployIntent) -> tuple[Role, ...]:
 
 
 class _Writer:
-    def __init__(self, intent: DeployIntent, platform: Platform, backend: str, draft: Draft) -> None:
+    def __init__(self, intent: DeployIntent, platform: PlatformDefaults, backend: str, draft: Draft) -> None:
         self._intent = intent
         self._platform = platform
         self._backend = backend
@@ -186,7 +186,7 @@ class _Writer:
         self._components.append({"name": name, "type": kind, "replicas": replicas, "podTemplate": {"spec": pod}})
         return path, pod, container
 
-    def _engine(self, path: str, component: KubeObject) -> tuple[Engine, int]:
+    def _engine(self, path: str, component: KubeObject) -> tuple[EngineLayout, int]:
         """The engine and how many nodes it spans: as few as hold its GPUs in equal shares."""
         sizes, hardware, draft = self._intent.parallelism, self._intent.hardware, self._draft
         pipeline, data = sizes.pipeline or 1, sizes.data or 1
@@ -215,7 +215,7 @@ class _Writer:
             component["multinode"] = {"nodeCount": nodes}
             draft.came_from(f"{path}.multinode", "hardware", "gpusPerNode")
         return (
-            Engine(
+            EngineLayout(
                 tp=tensor,
                 pp=pipeline,
                 dp=data,
@@ -230,7 +230,7 @@ class _Writer:
         if all(each.detail != why for each in self._draft.problems):
             self._draft.refuse(*source, why=why)
 
-    def _command(self, role: Role, engine: Engine) -> Command:
+    def _command(self, role: Role, engine: EngineLayout) -> Command:
         spec = EngineSpec(
             role=role,
             engine=engine,

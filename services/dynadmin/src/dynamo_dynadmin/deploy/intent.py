@@ -12,7 +12,7 @@ from dynamo_shared.api.field_errors import field_errors
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from dynamo_dynadmin.deploy.problems import InvalidIntent, Problem, pointer
+from dynamo_dynadmin.deploy.problems import FieldProblem, InvalidIntent, pointer
 
 #: A name of Kubernetes that may stand in a name of DNS.
 Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
@@ -27,7 +27,7 @@ Labels = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_
 Objects = Annotated[list[dict[str, Any]], Field(max_length=64)]
 
 
-class Section(BaseModel):
+class IntentSection(BaseModel):
     """A group of fields: camelCase on the wire; unknown fields are mistakes, and types are not guessed."""
 
     model_config = ConfigDict(
@@ -81,7 +81,7 @@ class Search(StrEnum):
     THOROUGH = "thorough"
 
 
-class ModelCache(Section):
+class ModelCache(IntentSection):
     """A PersistentVolumeClaim that holds the model, or that downloads go into."""
 
     claim: ObjectName
@@ -92,7 +92,7 @@ class ModelCache(Section):
     """Path at which pods mount the volume."""
 
 
-class Model(Section):
+class Model(IntentSection):
     """What to serve."""
 
     name: Text
@@ -107,7 +107,7 @@ class Model(Section):
     """Secret with HF_TOKEN, by its name; else the platform's default, which may be missing."""
 
 
-class Images(Section):
+class Images(IntentSection):
     """Where containers come from."""
 
     runtime: Text | None = None
@@ -116,7 +116,7 @@ class Images(Section):
     """Secrets with registry credentials, by name."""
 
 
-class ReplicaCounts(Section):
+class ReplicaCounts(IntentSection):
     """Replicas of components."""
 
     frontend: Replicas | None = None
@@ -129,7 +129,7 @@ class ReplicaCounts(Section):
     """Decode workers of a disaggregated graph."""
 
 
-class Serving(Section):
+class Serving(IntentSection):
     """How components share the work."""
 
     mode: ServingMode | None = None
@@ -142,7 +142,7 @@ class Serving(Section):
     """Whether workers get a scaling adapter, for autoscalers and planners."""
 
 
-class Parallelism(Section):
+class Parallelism(IntentSection):
     """How one engine is spread over GPUs."""
 
     tensor: Size | None = None
@@ -155,7 +155,7 @@ class Parallelism(Section):
     """Expert parallel size of a mixture of experts."""
 
 
-class Hardware(Section):
+class Hardware(IntentSection):
     """GPUs, and what else a replica needs."""
 
     gpu_sku: Text | None = None
@@ -182,7 +182,7 @@ class Hardware(Section):
     """Size of /dev/shm, as a quantity; 8Gi by default, 0 for none."""
 
 
-class Workload(Section):
+class Workload(IntentSection):
     """Traffic to plan for (objective)."""
 
     isl: Positive | None = None
@@ -195,7 +195,7 @@ class Workload(Section):
     """Requests a second."""
 
 
-class Objective(Section):
+class Objective(IntentSection):
     """Times that users should get (objective)."""
 
     ttft_ms: Milliseconds | None = None
@@ -212,7 +212,7 @@ class Objective(Section):
     """Whether the graph that profiling selects is deployed at once; true by default."""
 
 
-class EngineOptions(Section):
+class EngineOptions(IntentSection):
     """Flags of engines that all backends have in some form, and others as they are."""
 
     context_length: Positive | None = None
@@ -235,7 +235,7 @@ class EngineOptions(Section):
     """Secrets whose keys become environment variables, by name."""
 
 
-class Topology(Section):
+class Topology(IntentSection):
     """Keeps pods close together."""
 
     name: ObjectName
@@ -244,7 +244,7 @@ class Topology(Section):
     """Domain that pods share, such as rack."""
 
 
-class Placement(Section):
+class Placement(IntentSection):
     """Where pods run."""
 
     node_selector: Labels = {}
@@ -259,7 +259,7 @@ class Placement(Section):
     """Topology constraint of the graph."""
 
 
-class CompilationCache(Section):
+class CompilationCache(IntentSection):
     """Volume that keeps compiled kernels."""
 
     claim: ObjectName
@@ -268,7 +268,7 @@ class CompilationCache(Section):
     """Where it is mounted; vLLM has a default."""
 
 
-class DeployIntent(Section):
+class DeployIntent(IntentSection):
     """What a user wants deployed."""
 
     mode: Mode
@@ -306,5 +306,5 @@ def read_intent(sent: Any) -> DeployIntent:
         messages = [each.message for each in field_errors(error, schema)]
         places = [pointer(each["loc"]) for each in error.errors(include_url=False)]
         raise InvalidIntent(
-            [Problem(place, message) for place, message in zip(places, messages, strict=True)]
+            [FieldProblem(place, message) for place, message in zip(places, messages, strict=True)]
         ) from None

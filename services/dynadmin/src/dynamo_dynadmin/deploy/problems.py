@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class FieldProblem:
     """One wrong value: `pointer` (RFC 6901) into what the caller sent, `detail` with what is allowed.
 
     `source` is the field of the object that was refused, where the caller did not write that object.
@@ -21,7 +21,7 @@ class Problem:
 class InvalidIntent(ValueError):
     """An intent is refused; `problems` holds every reason."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[FieldProblem]) -> None:
         super().__init__("\n".join(f"{each.pointer}: {each.detail}" for each in problems))
         self.problems = tuple(problems)
 

@@ -8,10 +8,10 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS
 
 from dynamo_dynadmin.deploy.draft import Draft
-from dynamo_dynadmin.deploy.intent import DeployIntent, Section
+from dynamo_dynadmin.deploy.intent import DeployIntent, IntentSection
 
 if TYPE_CHECKING:
-    from dynamo_dynadmin.deploy.translation import Platform
+    from dynamo_dynadmin.deploy.translation import PlatformDefaults
 
 _CHOSEN = "profiling chooses it; use mode graph, or deploy a point of the result and change that"
 _LATER = "profiling writes the engines' pods; use mode graph, or deploy a point and change that"
@@ -69,7 +69,7 @@ _DEFAULTS = {
 }
 
 
-def draft_of(intent: DeployIntent, namespace: str, platform: Platform) -> Draft:
+def draft_of(intent: DeployIntent, namespace: str, platform: PlatformDefaults) -> Draft:
     """The request. What describes a single engine has no place in it."""
     del platform
     metadata: KubeObject = {"name": intent.name, "namespace": namespace}
@@ -182,7 +182,7 @@ def _report(intent: DeployIntent, draft: Draft) -> None:
         draft.cannot_express("compilationCache", why=_LATER)
 
 
-def _alias(section: Section, field: str) -> str:
+def _alias(section: IntentSection, field: str) -> str:
     return type(section).model_fields[field].alias or field
 
 

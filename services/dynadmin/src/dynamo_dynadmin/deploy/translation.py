@@ -14,11 +14,11 @@ from dynamo_shared.api.validation.facts import Facts
 from dynamo_dynadmin.deploy import graph, request
 from dynamo_dynadmin.deploy.draft import Defaulted, Draft
 from dynamo_dynadmin.deploy.intent import DeployIntent, Mode
-from dynamo_dynadmin.deploy.problems import InvalidIntent, Problem
+from dynamo_dynadmin.deploy.problems import FieldProblem, InvalidIntent
 
 
 @dataclass(frozen=True, slots=True)
-class Platform:
+class PlatformDefaults:
     """What the platform's settings give an intent that names none: where images are, their version, the model's Secret."""
 
     image_repository: str = "nvcr.io/nvidia/ai-dynamo"
@@ -33,7 +33,7 @@ class Translation:
     manifest: KubeObject
     defaulted: tuple[Defaulted, ...]
     """fields that the intent does not name"""
-    unexpressed: tuple[Problem, ...]
+    unexpressed: tuple[FieldProblem, ...]
     """fields of the intent that the manifest has no place for: reported, never dropped"""
     warnings: tuple[str, ...]
     origins: Mapping[tuple[str, ...], str]
@@ -43,13 +43,15 @@ class Translation:
         """The manifest with the origins of its fields."""
         return Draft(self.manifest, dict(self.origins))
 
-    def problems(self, refused: Iterable[FieldError]) -> list[Problem]:
+    def problems(self, refused: Iterable[FieldError]) -> list[FieldProblem]:
         """Refused fields of the manifest as problems of the intent."""
         draft = self.draft()
-        return [Problem(draft.pointer_of(each.path), each.message, each.path) for each in refused]
+        return [FieldProblem(draft.pointer_of(each.path), each.message, each.path) for each in refused]
 
 
-def translate(intent: DeployIntent, namespace: str, platform: Platform, facts: Facts | None = None) -> Translation:
+def translate(
+    intent: DeployIntent, namespace: str, platform: PlatformDefaults, facts: Facts | None = None
+) -> Translation:
     """The manifest of an intent. InvalidIntent with every reason where it would be refused, at the fields of the intent."""
     draft = (graph if intent.mode is Mode.GRAPH else request).draft_of(intent, namespace, platform)
     translation = Translation(

@@ -16,7 +16,7 @@ from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.kube import KubeClient
 
 from dynamo_dynadmin.deploy.draft import parts_of
-from dynamo_dynadmin.deploy.problems import Problem, pointer
+from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.identity.who import Caller
 
@@ -33,7 +33,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(slots=True)
-class Turn:
+class OngoingRequest:
     """What the server knows of a request while it is under way."""
 
     id: str
@@ -43,7 +43,7 @@ class Turn:
     """the request counts no longer among those under way"""
 
 
-TURN = web.RequestKey("turn", Turn)
+TURN = web.RequestKey("turn", OngoingRequest)
 
 
 @dataclass(slots=True)
@@ -96,11 +96,11 @@ class Call:
                 if self.route.lenient:
                     continue
                 detail = f"no such parameter; there are {', '.join(sorted(known)) or 'none'}"
-                errors.append(Problem(f"?{name[:100]}", detail))
+                errors.append(FieldProblem(f"?{name[:100]}", detail))
             elif (wrong := _wrong(known[name], text)) is not None:
-                errors.append(Problem(f"?{name}", wrong))
+                errors.append(FieldProblem(f"?{name}", wrong))
             elif len(self.request.query.getall(name)) > 1:
-                errors.append(Problem(f"?{name}", "given more than once"))
+                errors.append(FieldProblem(f"?{name}", "given more than once"))
         if errors:
             detail = "; ".join(f"{each.pointer[1:]}: {each.detail}" for each in errors)
             raise ProblemError("bad-request", detail, errors=list(dict.fromkeys(errors)))
@@ -138,7 +138,9 @@ class Call:
             listed = documents(content.decode())
         except InvalidManifest as error:
             raise ProblemError(
-                "bad-request", str(error), errors=[Problem(pointer(parts_of(e.path)), e.message) for e in error.errors]
+                "bad-request",
+                str(error),
+                errors=[FieldProblem(pointer(parts_of(e.path)), e.message) for e in error.errors],
             ) from None
         except (ValueError, RecursionError) as error:
             raise ProblemError("bad-request", f"the body is not valid: {str(error)[:500]}") from None
@@ -150,7 +152,7 @@ class Call:
         """The body, which must be an object."""
         body = await self.body()
         if not isinstance(body, dict):
-            raise ProblemError("invalid", "the body must be an object", errors=[Problem("", "must be an object")])
+            raise ProblemError("invalid", "the body must be an object", errors=[FieldProblem("", "must be an object")])
         return body
 
     def answer(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:

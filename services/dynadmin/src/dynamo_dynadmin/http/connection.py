@@ -12,7 +12,7 @@ from aiohttp.http_exceptions import LineTooLong
 LONGEST_LINE = 8190
 
 
-class Connection(web.RequestHandler):
+class HttpConnection(web.RequestHandler):
     """aiohttp's connection, with `refuse` for the answer to a request that cannot be read."""
 
     __slots__ = ("_refuse",)

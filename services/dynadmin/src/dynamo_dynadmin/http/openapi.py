@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from dynamo_dynadmin.http.problems import KINDS, MEDIA_TYPE
-from dynamo_dynadmin.http.routes import SSE, YAML, Answer, Route
+from dynamo_dynadmin.http.routes import SSE, YAML, ResponseSpec, Route
 
 #: Of every operation; `conflict` also where something else changes the object meanwhile.
 ALWAYS = ("bad-request", "forbidden", "not-acceptable", "too-many-requests", "unavailable", "internal")
@@ -111,7 +111,7 @@ def _header_parameters(route: Route) -> Iterable[dict[str, Any]]:
         yield {"name": "Last-Event-ID", "in": "header", "description": description, "schema": text}
 
 
-def _answer(answer: Answer) -> dict[str, Any]:
+def _answer(answer: ResponseSpec) -> dict[str, Any]:
     described: dict[str, Any] = {"description": answer.description}
     if answer.content:
         described["content"] = {media: _content(media, name) for media, name in answer.content.items()}

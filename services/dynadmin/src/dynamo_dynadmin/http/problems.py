@@ -22,7 +22,7 @@ from dynamo_shared.kube import (
 )
 
 from dynamo_dynadmin.deploy.draft import parts_of
-from dynamo_dynadmin.deploy.problems import Problem, pointer
+from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 
 MEDIA_TYPE = "application/problem+json"
 #: Every kind of problem, with its status and its title. The type is `urn:dynamo:problem:<kind>`.
@@ -78,7 +78,7 @@ class ProblemError(Exception):
         kind: str,
         detail: str,
         *,
-        errors: Sequence[Problem] = (),
+        errors: Sequence[FieldProblem] = (),
         headers: Mapping[str, str] | None = None,
         **extensions: Any,
     ) -> None:
@@ -117,13 +117,13 @@ class ProblemError(Exception):
         return web.Response(body=body, status=self.status, content_type=MEDIA_TYPE, headers=self.headers)
 
 
-def manifest_problems(error: KubeError) -> list[Problem]:
+def manifest_problems(error: KubeError) -> list[FieldProblem]:
     """The fields that the API server, or an admission webhook, refused, as pointers into the manifest."""
     fields = [(cause.field, cause.message) for cause in error.causes if cause.field]
     if not fields:
         text = _DENIED.sub("", error.message)
         fields = [(match[1], match[2]) for line in text.splitlines() if (match := _LINE.match(line)) is not None]
-    return [Problem(pointer(parts_of(path)), message, path) for path, message in fields]
+    return [FieldProblem(pointer(parts_of(path)), message, path) for path, message in fields]
 
 
 def of_kube(error: KubeError) -> ProblemError:

@@ -27,7 +27,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ResponseSpec:
     """An answer that is not a problem: media types, each with its schema's name (empty: any text)."""
 
     description: str
@@ -46,7 +46,7 @@ class Route:
     summary: str
     tag: str
     handle: Handler
-    answers: Mapping[int, Answer]
+    answers: Mapping[int, ResponseSpec]
     problems: tuple[str, ...] = ()
     """kinds of problems, besides those that every operation has"""
     query: tuple[Parameter, ...] = ()

@@ -17,7 +17,7 @@ from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 
 from dynamo_dynadmin.deploy import InvalidIntent
 from dynamo_dynadmin.http import page
-from dynamo_dynadmin.http.call import TURN, Call, Turn
+from dynamo_dynadmin.http.call import TURN, Call, OngoingRequest
 from dynamo_dynadmin.http.problems import ProblemError, of_kube
 from dynamo_dynadmin.http.routes import Route
 from dynamo_dynadmin.identity.session import COOKIE, CSRF_HEADER, Sessions, is_same
@@ -40,7 +40,7 @@ ANONYMOUS = Caller(Identity("anonymous"))
 log = structlog.get_logger("dynamo.dynadmin")
 
 
-class Server:
+class HttpServer:
     """Serves a route table."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Server:
     ) -> web.StreamResponse:
         given = request.headers.get("X-Request-ID", "")
         identifier = given.lower() if _UUID.fullmatch(given) else str(uuid.uuid4())
-        turn = request[TURN] = Turn(identifier)
+        turn = request[TURN] = OngoingRequest(identifier)
         started = self._clock()
         answer = await self._answered(request, handler, identifier)
         operation = turn.operation

@@ -15,7 +15,7 @@ from dynamo_shared.kube import Forbidden, KubeError
 
 from dynamo_dynadmin.http.call import TURN, Call
 from dynamo_dynadmin.http.problems import ProblemError
-from dynamo_dynadmin.identity.access import Access, Act
+from dynamo_dynadmin.identity.access import Access, ResourceAttributes
 from dynamo_dynadmin.metrics import DynadminMetrics
 
 _encode = msgspec.json.Encoder().encode
@@ -29,7 +29,7 @@ RETRY = 2000
 log = structlog.get_logger("dynamo.dynadmin.streams")
 
 
-class Ended(Exception):
+class StreamEnded(Exception):
     """The stream has to end: `event` says why."""
 
     def __init__(self, event: str, detail: str) -> None:
@@ -63,7 +63,7 @@ class Streams:
         self.draining = False
 
     @asynccontextmanager
-    async def opened(self, call: Call, acts: Sequence[Act]) -> AsyncIterator[Stream]:
+    async def opened(self, call: Call, acts: Sequence[ResourceAttributes]) -> AsyncIterator[Stream]:
         """A stream for a call that may do these things. ProblemError where there are too many already."""
         key = call.caller.key
         self._forget_gone(key)
@@ -97,7 +97,7 @@ class Streams:
             await stream.write(f"retry: {RETRY}\n\n".encode())
             try:
                 yield stream
-            except Ended as end:
+            except StreamEnded as end:
                 await stream.send(end.event, {"detail": str(end)})
             except KubeError as error:
                 event = "unauthorized" if isinstance(error, Forbidden) else "error"
@@ -127,14 +127,14 @@ class Streams:
             if request.transport is None or request.transport.is_closing():
                 del self._open[place]
 
-    async def _checked(self, call: Call, acts: Sequence[Act]) -> None:
+    async def _checked(self, call: Call, acts: Sequence[ResourceAttributes]) -> None:
         expires = call.caller.expires
         if expires is not None and self._now() >= expires:
-            raise Ended("unauthorized", "the token has expired; log in again")
+            raise StreamEnded("unauthorized", "the token has expired; log in again")
         for act in acts:
             verdict = await self._access.may(call.caller, act, again=True)
             if not verdict.allowed:
-                raise Ended("unauthorized", f"{call.caller.identity.user} may no longer {act}")
+                raise StreamEnded("unauthorized", f"{call.caller.identity.user} may no longer {act}")
 
 
 class Stream:
@@ -165,13 +165,13 @@ class Stream:
         """Ask again whether the stream may go on, where it is time. Ended where it may not."""
         now = self._now()
         if self._expires is not None and now >= self._expires:
-            raise Ended("unauthorized", "the token has expired; log in again")
+            raise StreamEnded("unauthorized", "the token has expired; log in again")
         if now >= self._next:
             try:
                 await self._check()
             except KubeError as error:
                 # Without an answer nothing more is shown.
-                raise Ended("error", f"your rights cannot be asked for: {error}") from error
+                raise StreamEnded("error", f"your rights cannot be asked for: {error}") from error
             self._next = self._now() + self._recheck
 
     async def send(self, event: str, data: Any, identity: str = "") -> None:

@@ -17,7 +17,7 @@ from dynamo_dynadmin.identity.who import Caller
 _ENTRIES = 16384
 
 
-class Act(NamedTuple):
+class ResourceAttributes(NamedTuple):
     """Something that is done with a resource. Without a namespace: in all of them; without a name: with all."""
 
     verb: str
@@ -32,7 +32,7 @@ class Act(NamedTuple):
         return f"{self.verb} {what}{where if self.resource.namespaced else ''}"
 
 
-class Verdict(NamedTuple):
+class AccessVerdict(NamedTuple):
     """Whether something is allowed, and what the API server says of it."""
 
     allowed: bool
@@ -46,10 +46,10 @@ class Access:
         self._kube = kube
         self._keep = keep
         self._clock = clock
-        self._known: OrderedDict[tuple[str, Act], tuple[float, Verdict]] = OrderedDict()
-        self._asking: dict[tuple[str, Act], asyncio.Future[Verdict]] = {}
+        self._known: OrderedDict[tuple[str, ResourceAttributes], tuple[float, AccessVerdict]] = OrderedDict()
+        self._asking: dict[tuple[str, ResourceAttributes], asyncio.Future[AccessVerdict]] = {}
 
-    async def may(self, caller: Caller, act: Act, *, again: bool = False) -> Verdict:
+    async def may(self, caller: Caller, act: ResourceAttributes, *, again: bool = False) -> AccessVerdict:
         """Whether the caller may. `again` asks even where an answer is remembered. Raises KubeError."""
         key = (caller.key, act)
         kept = self._known.get(key)
@@ -79,7 +79,7 @@ class Access:
             self._known.popitem(last=False)
         return verdict
 
-    async def _ask(self, caller: Caller, act: Act) -> Verdict:
+    async def _ask(self, caller: Caller, act: ResourceAttributes) -> AccessVerdict:
         identity = caller.identity
         attributes = {
             "verb": act.verb,
@@ -98,7 +98,7 @@ class Access:
             "extra": {name: list(values) for name, values in identity.extra.items()},
             "resourceAttributes": {name: value for name, value in attributes.items() if value},
         }
-        return Verdict(*await review_access(self._kube, spec))
+        return AccessVerdict(*await review_access(self._kube, spec))
 
 
 def _added(user: str, groups: tuple[str, ...]) -> list[str]:

@@ -18,7 +18,7 @@ from dynamo_shared.kube import Unavailable
 from dynamo_shared.runtime.settings.dynadmin import Oidc
 
 from dynamo_dynadmin.identity.oidc import Issuer
-from dynamo_dynadmin.identity.provider import Provider, Refused
+from dynamo_dynadmin.identity.provider import IssuerRefused, Provider
 from dynamo_dynadmin.identity.sealing import Seal
 from dynamo_dynadmin.identity.session import is_same
 from dynamo_dynadmin.identity.who import Unidentified
@@ -85,7 +85,7 @@ class Logins:
         }
         try:
             answer = await self._provider.exchange(form, await self._secret())
-        except Refused as error:
+        except IssuerRefused as error:
             raise Unidentified(f"the issuer refuses the login: {error}") from error
         token = answer.get("id_token")
         if not isinstance(token, str):

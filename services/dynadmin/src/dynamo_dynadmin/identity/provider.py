@@ -30,7 +30,7 @@ class Endpoints(NamedTuple):
     keys: str
 
 
-class Refused(Exception):
+class IssuerRefused(Exception):
     """The issuer refuses a request; the text says why."""
 
 
@@ -115,7 +115,7 @@ async def _read(request: Any, *, refusals: bool = False) -> dict[str, Any]:
         async with request as response:
             content = await _bounded(response)
             if refusals and 400 <= response.status < 500:
-                raise Refused(_reason(content))
+                raise IssuerRefused(_reason(content))
             if response.status != 200:
                 raise _unavailable(f"the issuer answers {response.status}")
         answer = json.loads(content)

@@ -26,7 +26,7 @@ _PURPOSE = b"dynadmin session v1"
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class LoginSession:
     """What a cookie holds. `expires` is a Unix time."""
 
     token: str
@@ -42,20 +42,20 @@ class Sessions:
         self._lasts = lasts
         self._now = now
 
-    def begin(self, token: str, token_expires: float | None) -> tuple[Session, str]:
+    def begin(self, token: str, token_expires: float | None) -> tuple[LoginSession, str]:
         """A session of a verified token, and its cookie. TooLong where no cookie holds it."""
         expires = self._now() + self._lasts
         if token_expires is not None:
             expires = min(expires, token_expires)
-        session = Session(token, secrets.token_urlsafe(24), expires)
+        session = LoginSession(token, secrets.token_urlsafe(24), expires)
         return session, self._seal.seal([session.token, session.csrf, session.expires])
 
-    def open(self, cookie: str) -> Session | None:
+    def open(self, cookie: str) -> LoginSession | None:
         """The session of a cookie; None where it was not made with the key, was changed, or has ended."""
         content = self._seal.open(cookie)
         if content is None:
             return None
-        session = Session(*content)
+        session = LoginSession(*content)
         return session if self._now() < session.expires else None
 
 

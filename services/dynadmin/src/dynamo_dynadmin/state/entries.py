@@ -27,7 +27,7 @@ _head = msgspec.json.Decoder(_Head).decode
 
 
 @dataclass(slots=True)
-class Entry:
+class StoredObject:
     """An object as it was stored last, or its deletion (`payload` is empty then, and `last` what it was)."""
 
     key: ObjectKey
@@ -66,8 +66,8 @@ class Entries:
     """Objects of one resource, by namespace and name; deletions for a while."""
 
     def __init__(self) -> None:
-        self._namespaces: dict[str, dict[str, Entry]] = {}
-        self._deleted: OrderedDict[ObjectKey, Entry] = OrderedDict()
+        self._namespaces: dict[str, dict[str, StoredObject]] = {}
+        self._deleted: OrderedDict[ObjectKey, StoredObject] = OrderedDict()
         self.forgotten = 0
         """sequence of the last deletion that is no longer remembered"""
         self.marked = False
@@ -75,7 +75,7 @@ class Entries:
         self.synced = False
         self.unconfirmed: set[ObjectKey] = set()
 
-    def take(self, key: ObjectKey, sequence: int, version: Version, payload: bytes) -> Entry | None:
+    def take(self, key: ObjectKey, sequence: int, version: Version, payload: bytes) -> StoredObject | None:
         """A message; what it changed, None where it repeats what is known. The stream's order is the order."""
         self.unconfirmed.discard(key)
         names = self._namespaces.setdefault(key.namespace, {})
@@ -86,20 +86,20 @@ class Entries:
         if not payload:
             return self._remove(key, sequence, version)
         self._deleted.pop(key, None)
-        entry = names[key.name] = Entry(key, sequence, version, payload, created=held is None)
+        entry = names[key.name] = StoredObject(key, sequence, version, payload, created=held is None)
         return entry
 
-    def drop(self, key: ObjectKey, sequence: int) -> Entry | None:
+    def drop(self, key: ObjectKey, sequence: int) -> StoredObject | None:
         """An object that the stream has no longer."""
         held = self.get(key)
         return self._remove(key, sequence, held.version) if held is not None else None
 
-    def _remove(self, key: ObjectKey, sequence: int, version: Version) -> Entry | None:
+    def _remove(self, key: ObjectKey, sequence: int, version: Version) -> StoredObject | None:
         names = self._namespaces.get(key.namespace, {})
         held = names.pop(key.name, None)
         if not names:
             self._namespaces.pop(key.namespace, None)
-        gone = Entry(key, sequence, version, b"", last=held.payload if held is not None else b"")
+        gone = StoredObject(key, sequence, version, b"", last=held.payload if held is not None else b"")
         self._deleted[key] = gone
         self._deleted.move_to_end(key)
         if len(self._deleted) > DELETIONS:
@@ -107,16 +107,16 @@ class Entries:
             self.forgotten = max(self.forgotten, oldest.sequence)
         return gone if held is not None else None
 
-    def get(self, key: ObjectKey) -> Entry | None:
+    def get(self, key: ObjectKey) -> StoredObject | None:
         """The object of a name."""
         return self._namespaces.get(key.namespace, {}).get(key.name)
 
-    def of_namespace(self, namespace: str) -> list[Entry]:
+    def of_namespace(self, namespace: str) -> list[StoredObject]:
         """Objects of a namespace, in order of their names."""
         names = self._namespaces.get(namespace, {})
         return [names[name] for name in sorted(names)]
 
-    def all(self) -> Iterator[Entry]:
+    def all(self) -> Iterator[StoredObject]:
         """Every object."""
         for names in self._namespaces.values():
             yield from names.values()
@@ -129,7 +129,7 @@ class Entries:
         """Names of all objects."""
         return {entry.key for entry in self.all()}
 
-    def since(self, namespace: str, sequence: int) -> list[Entry]:
+    def since(self, namespace: str, sequence: int) -> list[StoredObject]:
         """What changed in a namespace after a sequence, deletions included, in the stream's order."""
         changed = [each for each in self.of_namespace(namespace) if each.sequence > sequence]
         changed += [

@@ -17,9 +17,9 @@ import structlog
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.bus import Bus, state, streams, subjects
 from dynamo_shared.bus.errors import BusError
-from dynamo_shared.bus.protocol import CaughtUp, Message, Restarted, Start
+from dynamo_shared.bus.protocol import CaughtUp, Message, Start, SubscriptionRestarted
 
-from dynamo_dynadmin.state.entries import Entries, Entry
+from dynamo_dynadmin.state.entries import Entries, StoredObject
 from dynamo_dynadmin.state.position import Position, incarnation_of
 
 #: Changes that wait for a slow reader before it has to begin again.
@@ -38,11 +38,11 @@ class Reader:
 
     resource: Resource
     namespace: str
-    waiting: deque[Entry]
+    waiting: deque[StoredObject]
     signal: asyncio.Event
     lost: bool = False
 
-    def offer(self, entry: Entry) -> None:
+    def offer(self, entry: StoredObject) -> None:
         """A change."""
         if len(self.waiting) >= WAITING:
             self.lost = True
@@ -86,7 +86,7 @@ class Hub:
         """Where the stream is."""
         return Position(self._last, self.incarnation)
 
-    def resume(self, resource: Resource, namespace: str, position: Position) -> list[Entry]:
+    def resume(self, resource: Resource, namespace: str, position: Position) -> list[StoredObject]:
         """What changed since a position. Resync where that is not known."""
         entries = self._entries[resource.id]
         known = position.incarnation == self.incarnation and position.sequence <= self._last
@@ -122,7 +122,7 @@ class Hub:
                     self._caught_up = True
                     for identifier in self.resources:
                         self._settle(identifier)
-                elif isinstance(item, Restarted) and not item.complete:
+                elif isinstance(item, SubscriptionRestarted) and not item.complete:
                     await self._begin()
         finally:
             await subscription.close()
@@ -173,7 +173,7 @@ class Hub:
         if changed is not None:
             self._offer(identifier, changed)
 
-    def _offer(self, identifier: str, changed: Entry) -> None:
+    def _offer(self, identifier: str, changed: StoredObject) -> None:
         for reader in self._readers.get((identifier, changed.key.namespace), ()):
             reader.offer(changed)
 
@@ -191,7 +191,7 @@ class Hub:
             self.ready.set()
 
 
-async def changes(reader: Reader, timeout: Callable[[], float]) -> AsyncIterator[list[Entry]]:
+async def changes(reader: Reader, timeout: Callable[[], float]) -> AsyncIterator[list[StoredObject]]:
     """Changes as they come; an empty list after as many seconds of silence as `timeout` says.
 
     One timer serves many waits: hundreds of streams wake with each change, and most of their time would go into timers.

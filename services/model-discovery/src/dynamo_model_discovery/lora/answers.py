@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api.untrusted import json_text
-from dynamo_shared.api.untrusted.limits import Limits
+from dynamo_shared.api.untrusted.limits import ReadLimits
 from dynamo_shared.api.untrusted.words import quoted
 
 #: Characters of a worker's message that are repeated in status, Events and logs.
 MESSAGE_LIMIT = 300
 #: A listing has a few bytes for each adapter.
-_ANSWER = Limits(1 << 20, 20_000, 16)
+_ANSWER = ReadLimits(1 << 20, 20_000, 16)
 
 
 class LoraError(Exception):

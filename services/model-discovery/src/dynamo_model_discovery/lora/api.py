@@ -68,7 +68,7 @@ class WorkerApi(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _EngineAnswer:
     status: int
     content: bytes
 
@@ -152,7 +152,7 @@ class HttpWorkerApi:
                 return answer.ok and not is_refusal(answer.content)
         return False
 
-    async def _request(self, what: str, method: str, url: str, body: dict[str, Any] | None = None) -> _Answer:
+    async def _request(self, what: str, method: str, url: str, body: dict[str, Any] | None = None) -> _EngineAnswer:
         started = time.perf_counter()
         outcome = "ok"
         try:
@@ -168,7 +168,7 @@ class HttpWorkerApi:
         finally:
             self._observe(what, outcome, time.perf_counter() - started)
 
-    async def _exchange(self, method: str, url: str, body: dict[str, Any] | None, timeout: float) -> _Answer:
+    async def _exchange(self, method: str, url: str, body: dict[str, Any] | None, timeout: float) -> _EngineAnswer:
         if self._session is None:
             raise RuntimeError("not entered")
         # The path is escaped already: escaped again, `%2F` would become a slash or `%252F`.
@@ -185,7 +185,7 @@ class HttpWorkerApi:
             ) as response:
                 if 300 <= response.status < 400:
                     raise LoraError(f"{asked}: HTTP {response.status}, redirects are not followed", outcome="redirect")
-                return _Answer(response.status, await _bounded(response, asked))
+                return _EngineAnswer(response.status, await _bounded(response, asked))
         except aiohttp.ConnectionTimeoutError:
             raise LoraError(
                 f"{asked}: no connection within {min(CONNECT_WITHIN, timeout):g} s", outcome="unreachable"

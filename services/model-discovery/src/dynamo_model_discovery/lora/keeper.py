@@ -37,7 +37,7 @@ LISTED_CHARACTERS = 128 * 1024
 log = structlog.get_logger("dynamo.model-discovery.lora")
 
 
-class Place(NamedTuple):
+class WorkerModel(NamedTuple):
     """One model at one worker."""
 
     model: str
@@ -47,12 +47,12 @@ class Place(NamedTuple):
     namespace: str
 
 
-def lane(place: Place) -> str:
+def lane(place: WorkerModel) -> str:
     """Places wait their turn by namespace."""
     return place.namespace
 
 
-class Listener(Protocol):
+class AdapterListener(Protocol):
     """Is notified when adapters are loaded and unloaded."""
 
     def loaded(self, state: AdapterState) -> None:
@@ -83,8 +83,8 @@ class AdapterKeeper:
         self,
         api: WorkerApi,
         settings: ModelDiscovery,
-        queues: tuple[WorkQueue[Place], WorkQueue[Place]],
-        listener: Listener,
+        queues: tuple[WorkQueue[WorkerModel], WorkQueue[WorkerModel]],
+        listener: AdapterListener,
         *,
         may: Callable[[ObjectKey], bool],
         changed: Callable[[ObjectKey], None],
@@ -137,7 +137,7 @@ class AdapterKeeper:
             if adapter is not None and self._take_over(state, uid):
                 act = not state.idle
             if act:
-                self._add(Place(uid, worker.uid, model.namespace), state)
+                self._add(WorkerModel(uid, worker.uid, model.namespace), state)
         return states
 
     def drop(self, uid: str) -> None:
@@ -153,7 +153,7 @@ class AdapterKeeper:
             self._owed[uid] = _Owed(model, self._clock() + self._settings.unload_later)
         for pod, state in list(states.items()):
             if state.adapter is not None and state.set_desired(state.worker, None, names):
-                self._add(Place(uid, pod, model["metadata"]["namespace"]), state)
+                self._add(WorkerModel(uid, pod, model["metadata"]["namespace"]), state)
             if state.settled:
                 del states[pod]
         if not states:
@@ -213,16 +213,16 @@ class AdapterKeeper:
             return True
         return False
 
-    def _taken(self, place: Place, state: AdapterState) -> bool:
+    def _taken(self, place: WorkerModel, state: AdapterState) -> bool:
         """Whether the debt of a model that is gone is at work on the name that shall be loaded here."""
         adapter = state.adapter
         debts = (self._models.get(other, {}).get(place.pod) for other in self._owed if other != place.model)
         return adapter is not None and any(debt is not None and adapter.name in debt.stale for debt in debts)
 
-    def _add(self, place: Place, state: AdapterState, after: float = 0.0) -> None:
+    def _add(self, place: WorkerModel, state: AdapterState, after: float = 0.0) -> None:
         (self._second if state.failures else self._first).add(place, after)
 
-    async def _work(self, place: Place) -> Result:
+    async def _work(self, place: WorkerModel) -> Result:
         state = self._models.get(place.model, {}).get(place.pod)
         if state is None:
             return Result()
@@ -271,7 +271,7 @@ class AdapterKeeper:
                 return
         self._changed(state.model)
 
-    def _go_on(self, place: Place, state: AdapterState) -> None:
+    def _go_on(self, place: WorkerModel, state: AdapterState) -> None:
         """Queues the next work on this worker."""
         again, state.again = state.again, False
         if state.failures:
@@ -286,7 +286,7 @@ class AdapterKeeper:
         elif place.model in self._owed:
             self._forget(place)
 
-    def _forget(self, place: Place) -> None:
+    def _forget(self, place: WorkerModel) -> None:
         self._models[place.model].pop(place.pod, None)
         if not self._models[place.model]:
             self.drop(place.model)

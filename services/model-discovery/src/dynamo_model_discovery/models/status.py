@@ -20,7 +20,7 @@ NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Readiness:
+class ModelReadiness:
     """Whether a model is served: a reason for programs, a message for people."""
 
     ready: bool
@@ -30,41 +30,43 @@ class Readiness:
     """by pod: why it has not loaded the adapter"""
 
 
-def base_verdict(workers: WorkerSet, base: str) -> Readiness:
+def base_verdict(workers: WorkerSet, base: str) -> ModelReadiness:
     """Of a base model, which needs no loading: it is served where its workers are ready."""
     if not workers.ready:
         return without_workers(workers, base)
     count = len(workers.ready)
-    return Readiness(True, "EndpointsDiscovered", f"{_workers(count)} {base!r}{_absent(workers)}")
+    return ModelReadiness(True, "EndpointsDiscovered", f"{_workers(count)} {base!r}{_absent(workers)}")
 
 
-def adapter_verdict(workers: WorkerSet, base: str, loaded: Sequence[Worker], failures: Mapping[str, str]) -> Readiness:
+def adapter_verdict(
+    workers: WorkerSet, base: str, loaded: Sequence[Worker], failures: Mapping[str, str]
+) -> ModelReadiness:
     """Of an adapter: it is served where all ready workers have it loaded."""
     total = len(workers.ready)
     if not total:
         return without_workers(workers, base)
     have = f"{len(loaded)} of {total} {'worker has' if total == 1 else 'workers have'} the adapter loaded"
     if len(loaded) == total:
-        return Readiness(True, "AllEndpointsReady", have + _absent(workers))
-    return Readiness(False, "NotReady", f"{have}{_failing(failures)}{_absent(workers)}", failures)
+        return ModelReadiness(True, "AllEndpointsReady", have + _absent(workers))
+    return ModelReadiness(False, "NotReady", f"{have}{_failing(failures)}{_absent(workers)}", failures)
 
 
-def unloading_verdict(workers: int, failures: Mapping[str, str]) -> Readiness:
+def unloading_verdict(workers: int, failures: Mapping[str, str]) -> ModelReadiness:
     """Of an adapter that is being deleted while so many workers may still have it."""
     have = "1 worker may" if workers == 1 else f"{workers} workers may"
-    return Readiness(False, "Unloading", f"{have} still have the adapter loaded{_failing(failures)}", failures)
+    return ModelReadiness(False, "Unloading", f"{have} still have the adapter loaded{_failing(failures)}", failures)
 
 
-def without_workers(workers: WorkerSet, base: str) -> Readiness:
+def without_workers(workers: WorkerSet, base: str) -> ModelReadiness:
     """Of a model without ready workers."""
     if workers.absent:
-        return Readiness(False, "NoEndpoints", f"no worker serves {base!r}{_absent(workers)}")
+        return ModelReadiness(False, "NoEndpoints", f"no worker serves {base!r}{_absent(workers)}")
     message = f"no worker serves {base!r}: no pod of this namespace belongs to a component with modelRef.name {base!r}"
-    return Readiness(False, "NoEndpoints", message)
+    return ModelReadiness(False, "NoEndpoints", message)
 
 
 def status_of(
-    model: KubeObject, workers: WorkerSet, verdict: Readiness, serving: Sequence[Worker], now: datetime
+    model: KubeObject, workers: WorkerSet, verdict: ModelReadiness, serving: Sequence[Worker], now: datetime
 ) -> KubeObject:
     """The whole status; `serving` are the workers that have the model loaded."""
     before = model.get("status", {}).get("conditions") or ()
@@ -92,11 +94,11 @@ def status_of(
     }
 
 
-def _services(workers: WorkerSet) -> Readiness:
+def _services(workers: WorkerSet) -> ModelReadiness:
     if not workers.services:
         message = "no EndpointSlice of this namespace is of a Service of the base model"
-        return Readiness(False, "NoServicesFound", message)
-    return Readiness(True, "ServicesFound", f"EndpointSlices of {', '.join(workers.services[:NAMED])}")
+        return ModelReadiness(False, "NoServicesFound", message)
+    return ModelReadiness(True, "ServicesFound", f"EndpointSlices of {', '.join(workers.services[:NAMED])}")
 
 
 def _workers(count: int) -> str:

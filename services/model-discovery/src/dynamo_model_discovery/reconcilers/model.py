@@ -42,7 +42,7 @@ from dynamo_model_discovery.lora.keeper import AdapterKeeper
 from dynamo_model_discovery.lora.names import NAME_INDEX, asks_for, claim, rank
 from dynamo_model_discovery.models.status import (
     ENDPOINTS_READY,
-    Readiness,
+    ModelReadiness,
     adapter_verdict,
     base_verdict,
     status_of,
@@ -92,7 +92,7 @@ class ModelReconciler:
             adapter = adapter_of(spec)
             self._check_name(model, adapter.name)
         except InvalidAdapter as invalid:
-            verdict = Readiness(False, invalid.reason, str(invalid))
+            verdict = ModelReadiness(False, invalid.reason, str(invalid))
             if invalid.reason == NAME_TAKEN and record_of(model) is not None:
                 return await self._clear(model, workers, verdict)
             self.keeper.prune(model["metadata"]["uid"], workers.workers)
@@ -130,7 +130,7 @@ class ModelReconciler:
             model = remembered[0]
         return await self._report(model, workers, adapter_verdict(workers, base, loaded, failures), loaded)
 
-    async def _clear(self, model: KubeObject, workers: WorkerSet, verdict: Readiness) -> Result:
+    async def _clear(self, model: KubeObject, workers: WorkerSet, verdict: ModelReadiness) -> Result:
         """Unload what was loaded under another name, so that two models that swap names do not wait for each other."""
         names = self._to_unload(model)
         states = self.keeper.set_desired(key_of(model), model["metadata"]["uid"], workers.workers, None, names)
@@ -246,7 +246,7 @@ class ModelReconciler:
         return patched
 
     async def _report(
-        self, model: KubeObject, workers: WorkerSet, verdict: Readiness, serving: Sequence[Worker]
+        self, model: KubeObject, workers: WorkerSet, verdict: ModelReadiness, serving: Sequence[Worker]
     ) -> Result:
         status = status_of(model, workers, verdict, serving, self.now())
         urgent = _ready_reason(model.get("status", {})) != _ready_reason(status)

@@ -9,7 +9,7 @@ import msgspec
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.discovered import ModelCard, WorkerData
 
-from dynamo_model_discovery.workers.places import Place, host_of
+from dynamo_model_discovery.workers.places import WorkerLocation, host_of
 from dynamo_model_discovery.workers.records import EndpointRecord, Record
 
 KUBERNETES = "kubernetes"
@@ -30,11 +30,11 @@ class SourcedRecord:
 
     source: str
     record: Record
-    place: Place | None = None
+    place: WorkerLocation | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class WorkerObservation:
     """What all records together say."""
 
     workers: dict[ObjectKey, WorkerData]
@@ -45,14 +45,14 @@ class Observation:
 @dataclass(slots=True)
 class _Process:
     source: str
-    place: Place | None
+    place: WorkerLocation | None
     endpoints: dict[str, EndpointRecord] = field(default_factory=dict)
     cards: dict[tuple[str, str], ModelCard] = field(default_factory=dict)
     """by endpoint and name"""
     damaged: bool = False
 
 
-def assemble(records: Iterable[SourcedRecord], places: Mapping[str, Place]) -> Observation:
+def assemble(records: Iterable[SourcedRecord], places: Mapping[str, WorkerLocation]) -> WorkerObservation:
     """All workers, by the namespace of their pod and their name. `places`: pods by address, for records without a pod.
 
     A process that has a model and no endpoint cannot be called, and is not a worker.
@@ -71,7 +71,7 @@ def assemble(records: Iterable[SourcedRecord], places: Mapping[str, Place]) -> O
             worker = _worker(source, process, places)
             key = ObjectKey(worker.namespace, worker.name)
             workers[key], damaged[key] = worker, process.damaged
-    return Observation(workers, frozenset(key for key, is_damaged in damaged.items() if is_damaged))
+    return WorkerObservation(workers, frozenset(key for key, is_damaged in damaged.items() if is_damaged))
 
 
 def _add(process: _Process, record: Record) -> None:
@@ -85,10 +85,10 @@ def _add(process: _Process, record: Record) -> None:
         process.cards[identity.endpoint, record.card.name] = record.card
 
 
-def _worker(source: str, process: _Process, places: Mapping[str, Place]) -> WorkerData:
+def _worker(source: str, process: _Process, places: Mapping[str, WorkerLocation]) -> WorkerData:
     endpoints = dict(sorted(process.endpoints.items())[:MOST_ENDPOINTS])
     main = _main(endpoints, process.cards)
-    place = process.place or _placed(endpoints.values(), places) or Place("")
+    place = process.place or _placed(endpoints.values(), places) or WorkerLocation("")
     models = _models(process.cards)
     return WorkerData(
         name=main.identity.worker,
@@ -119,7 +119,7 @@ def _main(endpoints: Mapping[str, EndpointRecord], cards: Iterable[tuple[str, st
     return next(iter(endpoints.values()))
 
 
-def _placed(endpoints: Iterable[EndpointRecord], places: Mapping[str, Place]) -> Place | None:
+def _placed(endpoints: Iterable[EndpointRecord], places: Mapping[str, WorkerLocation]) -> WorkerLocation | None:
     return next((places[host] for each in endpoints for host in [host_of(each.address)] if host in places), None)
 
 
@@ -144,7 +144,7 @@ def _within(cards: Iterable[ModelCard], most: int) -> Iterator[ModelCard]:
         yield card
 
 
-def _role(models: list[ModelCard], place: Place) -> str:
+def _role(models: list[ModelCard], place: WorkerLocation) -> str:
     declared = sorted((card.lora, card.worker_type) for card in models if card.worker_type)
     if declared:
         return declared[0][1]

@@ -17,7 +17,7 @@ D = TypeVar("D", WorkerData, ServedModelData)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry(Generic[D]):
+class PublishedEntry(Generic[D]):
     """A worker or model as STATE has it."""
 
     data: D
@@ -39,15 +39,15 @@ class Entry(Generic[D]):
 
 
 @dataclass(slots=True)
-class View:
+class DiscoveryView:
     """All that STATE has."""
 
-    workers: dict[ObjectKey, Entry[WorkerData]] = field(default_factory=dict)
-    models: dict[ObjectKey, Entry[ServedModelData]] = field(default_factory=dict)
+    workers: dict[ObjectKey, PublishedEntry[WorkerData]] = field(default_factory=dict)
+    models: dict[ObjectKey, PublishedEntry[ServedModelData]] = field(default_factory=dict)
 
-    def apply(self, step: Step) -> None:
+    def apply(self, step: StateChange) -> None:
         """STATE has this, too."""
-        table: dict[ObjectKey, Entry[Any]] = self.workers if step.resource == WORKERS else self.models
+        table: dict[ObjectKey, PublishedEntry[Any]] = self.workers if step.resource == WORKERS else self.models
         if step.removed:
             table.pop(step.key, None)
         else:
@@ -55,12 +55,12 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StateChange:
     """One change of STATE, and its event; "" without one. A removed entry is as it was last."""
 
     resource: Resource
     key: ObjectKey
-    entry: Entry[WorkerData] | Entry[ServedModelData]
+    entry: PublishedEntry[WorkerData] | PublishedEntry[ServedModelData]
     event: str
     removed: bool = False
 
@@ -86,7 +86,7 @@ class Stamp(Protocol):
         """RFC 3339."""
 
 
-def changes(view: View, workers: Mapping[ObjectKey, WorkerData], stamp: Stamp) -> list[Step]:
+def changes(view: DiscoveryView, workers: Mapping[ObjectKey, WorkerData], stamp: Stamp) -> list[StateChange]:
     """Steps from what STATE has to these workers and the models that they serve; workers come before models."""
     models = served(workers.values())
     return [
@@ -97,22 +97,24 @@ def changes(view: View, workers: Mapping[ObjectKey, WorkerData], stamp: Stamp) -
 
 def _differences(
     resource: Resource,
-    published: Mapping[ObjectKey, Entry[D]],
+    published: Mapping[ObjectKey, PublishedEntry[D]],
     desired: Mapping[ObjectKey, D],
     event_of: Callable[[D | None, D | None], str],
     stamp: Stamp,
-) -> Iterator[Step]:
+) -> Iterator[StateChange]:
     for key in sorted(published.keys() - desired.keys()):
         entry = published[key]
-        last = Entry(entry.data, entry.uid, stamp.version(), entry.created, entry.generation)
-        yield Step(resource, key, last, event_of(entry.data, None), removed=True)
+        last = PublishedEntry(entry.data, entry.uid, stamp.version(), entry.created, entry.generation)
+        yield StateChange(resource, key, last, event_of(entry.data, None), removed=True)
     for key, data in sorted(desired.items(), key=lambda item: item[0]):
         before = published.get(key)
         if before is None:
-            yield Step(resource, key, Entry(data, stamp.uid(), stamp.version(), stamp.now()), event_of(None, data))
+            yield StateChange(
+                resource, key, PublishedEntry(data, stamp.uid(), stamp.version(), stamp.now()), event_of(None, data)
+            )
         elif before.data != data:
-            entry = Entry(data, before.uid, stamp.version(), before.created, before.generation + 1)
-            yield Step(resource, key, entry, event_of(before.data, data))
+            entry = PublishedEntry(data, before.uid, stamp.version(), before.created, before.generation + 1)
+            yield StateChange(resource, key, entry, event_of(before.data, data))
 
 
 def _worker_event(before: WorkerData | None, after: WorkerData | None) -> str:

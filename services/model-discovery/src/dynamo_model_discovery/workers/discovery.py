@@ -8,15 +8,15 @@ from contextlib import suppress
 
 import structlog
 from dynamo_shared.aio import while_held
-from dynamo_shared.bus.protocol import Health as BusHealth
-from dynamo_shared.runtime import ServiceContext, State
+from dynamo_shared.bus.protocol import BusHealth
+from dynamo_shared.runtime import HealthState, ServiceContext
 
 from dynamo_model_discovery.metrics import WorkerMetrics
 from dynamo_model_discovery.workers.assembly import assemble
-from dynamo_model_discovery.workers.differences import Step, changes
+from dynamo_model_discovery.workers.differences import StateChange, changes
 from dynamo_model_discovery.workers.publication import Publication
 from dynamo_model_discovery.workers.retention import Unobserved, settle
-from dynamo_model_discovery.workers.sources import Source
+from dynamo_model_discovery.workers.sources import RecordSource
 from dynamo_model_discovery.workers.sources.kubernetes import KubernetesSource
 from dynamo_model_discovery.workers.wiring import etcd_options, file_directory
 
@@ -31,7 +31,7 @@ REST = 4.0
 log = structlog.get_logger("dynamo.model-discovery.workers")
 
 
-class WorkerDiscovery:
+class WorkerDiscoveryService:
     """Publishes which worker serves which model, from Dynamo's own records. One replica is active, the others stand by."""
 
     def __init__(self, context: ServiceContext) -> None:
@@ -43,7 +43,7 @@ class WorkerDiscovery:
         health, metrics = self._context.health, WorkerMetrics(self._context.metrics.registry)
         try:
             while True:
-                health.set(NAME, State.OK, "state by")
+                health.set(NAME, HealthState.OK, "state by")
                 await self._leadership.wait_elected()
                 await while_held(self._leadership, _Active(self._context, metrics).run())
         finally:
@@ -58,7 +58,7 @@ class _Active:
         cluster = context.settings.platform.cluster_name
         self._publication = Publication(context.bus, cluster)
         self._kubernetes = KubernetesSource(context.bus, cluster, self._wake.set)
-        self._sources: Sequence[Source] = (self._kubernetes, *self._others())
+        self._sources: Sequence[RecordSource] = (self._kubernetes, *self._others())
         self._marked = False
 
     async def run(self) -> None:
@@ -95,7 +95,7 @@ class _Active:
                     self._wake.clear()
         self._wake.set()
 
-    def _steps(self) -> list[Step]:
+    def _steps(self) -> list[StateChange]:
         """The steps to publish."""
         publication = self._publication
         # Half a reading would take a worker whose card is still to come for another one.
@@ -106,7 +106,7 @@ class _Active:
         self._report()
         return steps
 
-    async def _publish(self, steps: list[Step]) -> None:
+    async def _publish(self, steps: list[StateChange]) -> None:
         publication = self._publication
         if publication.state.lost.is_set():
             publication.start_over()
@@ -135,11 +135,11 @@ class _Active:
             troubles.append(f"not read yet: {', '.join(waiting)}")
         if self._context.bus.health is not BusHealth.CONNECTED:
             troubles.append(f"NATS: {self._context.bus.trouble}")
-        state = State.DEGRADED if troubles else State.OK
+        state = HealthState.DEGRADED if troubles else HealthState.OK
         self._context.health.set(NAME, state, "; ".join(troubles) or "active")
 
-    def _others(self) -> list[Source]:
-        sources: list[Source] = []
+    def _others(self) -> list[RecordSource]:
+        sources: list[RecordSource] = []
         options = etcd_options(self._context.settings)
         if options is not None:
             from dynamo_model_discovery.workers.sources.etcd import EtcdSource  # noqa: PLC0415 - see `wiring`

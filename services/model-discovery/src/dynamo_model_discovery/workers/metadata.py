@@ -15,7 +15,7 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.api.untrusted import json_text
 
-from dynamo_model_discovery.workers.places import Place, place_of
+from dynamo_model_discovery.workers.places import WorkerLocation, place_of
 from dynamo_model_discovery.workers.records import Record, UnreadableError, endpoint, identity_of, model
 
 #: Records of one kind in one object. A process has a handful of endpoints, and a card for each adapter.
@@ -82,7 +82,7 @@ def ready_pods(slices: Iterable[KubeObject]) -> set[tuple[str, str]]:
 
 def place(
     metadata: KubeObject, pod_of: Callable[[ObjectKey], KubeObject | None], ready: Container[tuple[str, str]]
-) -> Place | None:
+) -> WorkerLocation | None:
     """Where the object's worker is, None while it is not ready."""
     name, namespace = metadata["metadata"]["name"], metadata["metadata"].get("namespace", "")
     owner = owner_of(metadata)
@@ -93,7 +93,7 @@ def place(
             return None
     elif (namespace, owner) not in ready:
         return None
-    return place_of(pod, container) if pod is not None else Place(namespace, owner)
+    return place_of(pod, container) if pod is not None else WorkerLocation(namespace, owner)
 
 
 def _container_is_ready(pod: KubeObject, container: str) -> bool:

@@ -14,7 +14,7 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WorkerLocation:
     """Where in Kubernetes a worker is."""
 
     namespace: str
@@ -27,12 +27,12 @@ class Place:
     """what the graph says of the component, for workers whose cards do not"""
 
 
-def place_of(pod: KubeObject, container: str = "") -> Place:
+def place_of(pod: KubeObject, container: str = "") -> WorkerLocation:
     """A pod as a place."""
     metadata = pod["metadata"]
     pod_labels: Mapping[str, str] = metadata.get("labels") or {}
     types = (pod_labels.get(labels.SUB_COMPONENT_TYPE, ""), pod_labels.get(labels.COMPONENT_TYPE, ""))
-    return Place(
+    return WorkerLocation(
         namespace=metadata.get("namespace", ""),
         pod=metadata["name"],
         pod_uid=metadata.get("uid", ""),
@@ -43,9 +43,9 @@ def place_of(pod: KubeObject, container: str = "") -> Place:
     )
 
 
-def by_address(pods: Iterable[KubeObject]) -> dict[str, Place]:
+def by_address(pods: Iterable[KubeObject]) -> dict[str, WorkerLocation]:
     """Places by IP address. Pods that have ended have given theirs back; those of the host's network share one."""
-    places: dict[str, Place] = {}
+    places: dict[str, WorkerLocation] = {}
     for pod in pods:
         status = pod.get("status") or {}
         if status.get("phase") in _ENDED or pod.get("spec", {}).get("hostNetwork"):

@@ -16,13 +16,13 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus import Bus, EventPublisher, state, streams, subjects
 from dynamo_shared.bus.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
-from dynamo_shared.bus.protocol import CaughtUp, Message, Restarted, Start
+from dynamo_shared.bus.protocol import CaughtUp, Message, Start, SubscriptionRestarted
 from dynamo_shared.bus.specifications.workers import MODEL, WORKER
-from dynamo_shared.bus.state import Change
+from dynamo_shared.bus.state import ChangeType
 from dynamo_shared.bus.state_publisher import StatePublisher
 from dynamo_shared.bus.versions import Version
 
-from dynamo_model_discovery.workers.differences import Entry, Step, View
+from dynamo_model_discovery.workers.differences import DiscoveryView, PublishedEntry, StateChange
 
 RESOURCES: tuple[Resource, ...] = (WORKERS, MODELS)
 #: Events that leave before STATE remembers them. A stop in between repeats as many at most.
@@ -68,26 +68,26 @@ class Publication:
         self._events = EventPublisher(bus, cluster)
         self.stamp = Clock(now)
         self.state = StatePublisher(bus, cluster, truth=self._truth)
-        self.view = View()
+        self.view = DiscoveryView()
 
     async def load(self) -> None:
         """Learns what was published. Waits until the bus answers."""
         await self.state.load(RESOURCES)
-        self.view = View()
+        self.view = DiscoveryView()
         filters = [subjects.state_filter(self._cluster, resource.id) for resource in RESOURCES]
         subscription = await self._bus.subscribe(streams.STATE, filters, start=Start.LAST_PER_SUBJECT)
         try:
             async for item in subscription:
                 if isinstance(item, Message):
                     self._take(item)
-                elif isinstance(item, Restarted):
-                    self.view = View()
+                elif isinstance(item, SubscriptionRestarted):
+                    self.view = DiscoveryView()
                 elif isinstance(item, CaughtUp):
                     break
         finally:
             await subscription.close()
 
-    async def publish(self, steps: Sequence[Step]) -> None:
+    async def publish(self, steps: Sequence[StateChange]) -> None:
         """Publishes the steps, events first. Waits while the bus is away."""
         for begin in range(0, len(steps), CHUNK):
             chunk = steps[begin : begin + CHUNK]
@@ -113,16 +113,18 @@ class Publication:
                 self.state.put(resource, entry.obj)
 
     async def _truth(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
-        entries: Mapping[ObjectKey, Entry[Any]] = self.view.workers if resource == WORKERS else self.view.models
+        entries: Mapping[ObjectKey, PublishedEntry[Any]] = (
+            self.view.workers if resource == WORKERS else self.view.models
+        )
         entry = entries.get(key)
         return entry.obj if entry is not None else None
 
-    def _put(self, step: Step) -> None:
+    def _put(self, step: StateChange) -> None:
         entry = step.entry
         if step.removed:
             self.state.delete(step.resource, step.key, Version(entry.uid, entry.version, entry.created))
         else:
-            self.state.put(step.resource, entry.obj, Change.ADDED if entry.generation == 1 else Change.MODIFIED)
+            self.state.put(step.resource, entry.obj, ChangeType.ADDED if entry.generation == 1 else ChangeType.MODIFIED)
 
     def _take(self, message: Message) -> None:
         if subjects.parse_synced(message.subject) is not None:
@@ -144,9 +146,9 @@ class Publication:
             log.warning("unreadable worker in STATE", subject=message.subject, error=str(error))
 
 
-def _entry(data: D, version: Version, generation: int) -> Entry[D]:
-    return Entry(data, version.uid, version.resource_version, version.created, generation)
+def _entry(data: D, version: Version, generation: int) -> PublishedEntry[D]:
+    return PublishedEntry(data, version.uid, version.resource_version, version.created, generation)
 
 
-def _kind(step: Step) -> str:
+def _kind(step: StateChange) -> str:
     return WORKER if step.resource == WORKERS else MODEL

@@ -13,7 +13,7 @@ import msgspec
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.discovered import WorkerData
 
-from dynamo_model_discovery.workers.assembly import KUBERNETES, Observation
+from dynamo_model_discovery.workers.assembly import KUBERNETES, WorkerObservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Unobserved:
 
 
 def settle(
-    published: Mapping[ObjectKey, WorkerData], observed: Observation, unobserved: Unobserved
+    published: Mapping[ObjectKey, WorkerData], observed: WorkerObservation, unobserved: Unobserved
 ) -> dict[ObjectKey, WorkerData]:
     """The workers, as far as is known."""
     placed = {

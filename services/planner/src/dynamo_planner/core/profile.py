@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 from dynamo_shared.api.untrusted import json_text
-from dynamo_shared.api.untrusted.limits import Limits
+from dynamo_shared.api.untrusted.limits import ReadLimits
 
 Array = npt.NDArray[np.float64]
 
@@ -36,7 +36,7 @@ MOST_POINTS = 20_000
 """Profiles have some hundred points; a sweep of a whole grid has thousands."""
 MOST_SHOWN = 16
 """Engines of a file that a message names."""
-_FILE = Limits(3 << 19, 250_000, 8)
+_FILE = ReadLimits(3 << 19, 250_000, 8)
 
 
 class ProfileError(ValueError):
@@ -140,7 +140,7 @@ def from_arrays(arrays: Mapping[str, Any], source: str, gpus: EngineGpus = ANY_E
 
     Arrays with a row for each of several engines (sizes in tp, pp and dp) give the engine that has as many GPUs as the graph's.
     """
-    table = _Table(_one_engine(arrays, source, gpus), source)
+    table = _ArrayTable(_one_engine(arrays, source, gpus), source)
     profile = Profile(source=source)
     if table.has(PREFILL_LENGTH) or table.has(PREFILL_TTFT):
         profile = profile.joined(_prefill(table))
@@ -155,7 +155,7 @@ def from_arrays(arrays: Mapping[str, Any], source: str, gpus: EngineGpus = ANY_E
 
 def _one_engine(arrays: Mapping[str, Any], source: str, gpus: EngineGpus) -> Mapping[str, Any]:
     """The row of the graph's engine, where arrays have several."""
-    sizes = _Table(arrays, source)
+    sizes = _ArrayTable(arrays, source)
     columns = {key: sizes.raw((key,)).ravel() for key in PARALLEL if key in arrays}
     rows = max((column.size for column in columns.values()), default=1)
     if rows < 2:
@@ -181,7 +181,7 @@ def _rows(array: Any) -> int:
     return len(array) if isinstance(array, list) or (isinstance(array, np.ndarray) and array.ndim > 0) else 0
 
 
-def _prefill(table: _Table) -> Profile:
+def _prefill(table: _ArrayTable) -> Profile:
     lengths = table.column(PREFILL_LENGTH)
     times = table.column(PREFILL_TTFT, like=lengths)
     kept = np.isfinite(times)
@@ -193,7 +193,7 @@ def _prefill(table: _Table) -> Profile:
     return Profile(prefill=_by_length(points), dropped=int((~kept).sum()))
 
 
-def _decode(table: _Table) -> Profile:
+def _decode(table: _ArrayTable) -> Profile:
     most = table.scalar(MAX_KV)
     if table.has(DECODE_TOKENS):
         tokens, contexts, times = _gridded(table)
@@ -221,7 +221,7 @@ def _decode(table: _Table) -> Profile:
     return Profile(decode=_by_context(points), max_kv_tokens=int(most or measured) or None, dropped=int((~kept).sum()))
 
 
-def _gridded(table: _Table) -> tuple[Array, Array, Array]:
+def _gridded(table: _ArrayTable) -> tuple[Array, Array, Array]:
     """The mocker's arrays as columns: a grid of tokens by context, or one value a point."""
     tokens, contexts, times = table.raw(DECODE_TOKENS), table.raw(DECODE_CONTEXT), table.raw(DECODE_ITL)
     if times.shape == (tokens.size, contexts.size):
@@ -238,7 +238,7 @@ def _gridded(table: _Table) -> tuple[Array, Array, Array]:
     return tokens, contexts, times
 
 
-class _Table:
+class _ArrayTable:
     """Arrays by any of their names, with errors that name file and key."""
 
     def __init__(self, arrays: Mapping[str, Any], source: str) -> None:

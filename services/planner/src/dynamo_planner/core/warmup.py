@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.untrusted import json_text
-from dynamo_shared.api.untrusted.limits import Limits
+from dynamo_shared.api.untrusted.limits import ReadLimits
 
 LONGEST = 100_000
 """Intervals that a trace may span; a time-stamp in the wrong unit would otherwise ask for all memory."""
 
 LARGEST = 1e21
 """Milliseconds or tokens of one record: far beyond any, and sums of millions of them are still numbers."""
-_RECORD = Limits(64 * 1024, 10_000, 8)
+_RECORD = ReadLimits(64 * 1024, 10_000, 8)
 
 
 class WarmupError(ValueError):

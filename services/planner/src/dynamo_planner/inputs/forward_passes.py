@@ -15,7 +15,7 @@ import msgspec
 from dynamo_shared.api.contracts.planner import Mode
 
 from dynamo_planner.core.observing import ForwardPass, Missing, Pool, Queued, Scheduled
-from dynamo_planner.inputs.outcome import InputError, Unavailable
+from dynamo_planner.inputs.outcome import InputError, InputUnavailable
 
 TOPIC = "forward-pass-metrics"
 VERSION = 1
@@ -159,18 +159,18 @@ class ForwardPasses:
         self._newest[key] = (self._clock(), forward)
         self.received += 1
 
-    def read(self) -> tuple[ForwardPass, ...] | Unavailable:
+    def read(self) -> tuple[ForwardPass, ...] | InputUnavailable:
         """The newest message of every engine that is not silent, or why there is no message."""
         heard = bool(self._newest)
         self._forget_silent()
         if self._newest:
             return tuple(forward for _, forward in sorted(self._newest.values(), key=lambda each: _order(each[1])))
         if heard:
-            return Unavailable(
+            return InputUnavailable(
                 why=Missing.STALE, message=f"no engine has reported what it does for {self._fresh_for:g} s"
             )
         reasons = ", ".join(f"{count} of {reason}" for reason, count in self.ignored.items())
-        return Unavailable(
+        return InputUnavailable(
             why=Missing.NO_FORWARD_PASSES,
             message="no engine reports what it does; does the runtime publish its events over NATS"
             + (f"? Messages that were not taken: {reasons}" if reasons else " (event plane nats)?"),

@@ -12,7 +12,7 @@ class InputError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unavailable:
+class InputUnavailable:
     """An input that was asked for and is not there."""
 
     why: Missing

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from dynamo_shared.api.contracts.planner import Mode
 from dynamo_shared.bus.nats import NatsListener, NatsOptions
-from dynamo_shared.bus.protocol import Health
+from dynamo_shared.bus.protocol import BusHealth
 from dynamo_shared.runtime.settings.planner import RuntimeNats
 
 from dynamo_planner.core.observing import ForwardPass, Missing, Pool
 from dynamo_planner.inputs.forward_passes import ForwardPasses, subject
-from dynamo_planner.inputs.outcome import InputError, Unavailable
+from dynamo_planner.inputs.outcome import InputError, InputUnavailable
 
 
 def runtime_nats_options(settings: RuntimeNats, infrastructure_address: str) -> NatsOptions | None:
@@ -43,13 +43,13 @@ class RuntimeFeed:
         self._trouble = trouble
         self.passes = passes
 
-    def read(self) -> tuple[ForwardPass, ...] | Unavailable:
+    def read(self) -> tuple[ForwardPass, ...] | InputUnavailable:
         """The newest message of every engine, or why there is no message."""
         if self._trouble:
-            return Unavailable(why=Missing.NO_FORWARD_PASSES, message=self._trouble)
+            return InputUnavailable(why=Missing.NO_FORWARD_PASSES, message=self._trouble)
         newest = self.passes.read()
-        if isinstance(newest, Unavailable) and self._listener.health is not Health.CONNECTED:
-            return Unavailable(
+        if isinstance(newest, InputUnavailable) and self._listener.health is not BusHealth.CONNECTED:
+            return InputUnavailable(
                 why=Missing.UNREACHABLE, message=f"NATS of the runtime is away: {self._listener.trouble}"
             )
         return newest

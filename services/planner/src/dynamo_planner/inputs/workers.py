@@ -16,7 +16,7 @@ from dynamo_shared.api.registry import labels
 
 from dynamo_planner.core.observing import Missing, Pool, PoolCounts
 from dynamo_planner.core.reference.limits import planned_pools
-from dynamo_planner.inputs.outcome import InputError, Unavailable
+from dynamo_planner.inputs.outcome import InputError, InputUnavailable
 
 _NAMES = {
     Pool.PREFILL: ("vllmprefillworker", "prefill"),
@@ -32,13 +32,13 @@ def find_pools(graph: KubeObject, mode: Mode) -> dict[Pool, KubeObject]:
     return {pool: _find(components, pool, mode) for pool in planned_pools(mode)}
 
 
-def pool_counts(graph: KubeObject, component: KubeObject, pods: Iterable[KubeObject]) -> PoolCounts | Unavailable:
+def pool_counts(graph: KubeObject, component: KubeObject, pods: Iterable[KubeObject]) -> PoolCounts | InputUnavailable:
     """Workers of a pool; `pods` are all pods of its component."""
     name = component["name"]
     reported = ((graph.get("status") or {}).get("components") or {}).get(name) or {}
     ready = reported.get("availableReplicas", reported.get("readyReplicas"))
     if ready is None:
-        return Unavailable(
+        return InputUnavailable(
             why=Missing.NO_WORKERS, message=f"the graph's status does not say yet how many workers {name} has"
         )
     there = [pod for pod in pods if _is_there(pod)]

@@ -37,10 +37,10 @@ from dynamo_planner.planning import gathering
 from dynamo_planner.planning.condition_writer import ConditionWriter, PlanningCondition
 from dynamo_planner.planning.gathering import Gathered, gatherer
 from dynamo_planner.planning.opt_in import config_map_of
-from dynamo_planner.planning.plans import NotPlannable, Plan, profile_map_of, read_plan
+from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, profile_map_of, read_plan
 from dynamo_planner.planning.reporting import PlanReporter, TickResult, plan_data
 from dynamo_planner.planning.runner import Acted, Runner
-from dynamo_planner.planning.scaling import Scaling
+from dynamo_planner.planning.scaling import ScaleSender
 
 READS = (DYNAMO_GRAPH_DEPLOYMENTS, PODS, CONFIG_MAPS)
 #: How often the words of a condition may change while its reason stays the same. Seconds.
@@ -51,27 +51,27 @@ RETRY_AFTER = 30.0
 log = structlog.get_logger("dynamo.planner.planning")
 
 
-class Concern(StrEnum):
+class PlanConcern(StrEnum):
     """What is reconciled."""
 
     PLAN = "plans"
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class PlanTask:
     """One graph."""
 
     key: ObjectKey
-    concern: Concern = Concern.PLAN
+    concern: PlanConcern = PlanConcern.PLAN
 
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    plan: Plan
+    plan: PlannedGraph
     task: asyncio.Task[None]
 
 
-class Plans(Controller[Task]):
+class Plans(Controller[PlanTask]):
     """Graphs that are planned."""
 
     def __init__(self, context: ServiceContext, name: str, metrics: PlanMetrics, listener: NatsListener | None) -> None:
@@ -88,29 +88,29 @@ class Plans(Controller[Task]):
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[Task]:
+    ) -> Iterable[PlanTask]:
         """A graph is reconciled when its spec or annotations change, and when its configuration does."""
         if resource == DYNAMO_GRAPH_DEPLOYMENTS:
             if _asked(old) != _asked(new):
-                yield Task(key)
+                yield PlanTask(key)
         elif resource == CONFIG_MAPS:
             for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, key.namespace):
                 name = config_map_of(graph)
                 if name and key.name in (name, profile_map_of(name)):
-                    yield Task(key_of(graph))
+                    yield PlanTask(key_of(graph))
 
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         """Planning ends with the graph."""
         if resource == DYNAMO_GRAPH_DEPLOYMENTS and new is None and old is not None:
             self._stop(key)
 
-    def all_tasks(self) -> Iterable[Task]:
+    def all_tasks(self) -> Iterable[PlanTask]:
         """Every graph that asks for planning, or is planned."""
         return self.of_each(DYNAMO_GRAPH_DEPLOYMENTS, self._tasks_of)
 
-    def _tasks_of(self, graph: KubeObject) -> Iterable[Task]:
+    def _tasks_of(self, graph: KubeObject) -> Iterable[PlanTask]:
         if config_map_of(graph) or key_of(graph) in self._runners:
-            yield Task(key_of(graph))
+            yield PlanTask(key_of(graph))
 
     def background(self) -> Mapping[str, Part]:
         """Owns the runners."""
@@ -118,7 +118,7 @@ class Plans(Controller[Task]):
         engines = StateReader(self.context.bus, self.context.settings.platform.cluster_name, [WORKERS], self.cache)
         return {"runners": self._own, "engines": engines.run}
 
-    async def reconcile(self, task: Task) -> Result:
+    async def reconcile(self, task: PlanTask) -> Result:
         """A graph has the runner that it asks for."""
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, task.key)
         if graph is None or "deletionTimestamp" in graph["metadata"]:
@@ -150,9 +150,9 @@ class Plans(Controller[Task]):
         """A runner that ends by itself has met what it cannot deal with: another one begins a while later."""
         if not runner.cancelled() and (error := runner.exception()) is not None:
             log.error("planning of a graph ended", graph=str(key), error=repr(error))
-            self.enqueue(Task(key), RETRY_AFTER)
+            self.enqueue(PlanTask(key), RETRY_AFTER)
 
-    async def _plan(self, graph: KubeObject) -> Plan:
+    async def _plan(self, graph: KubeObject) -> PlannedGraph:
         namespace, name = graph["metadata"]["namespace"], config_map_of(graph)
         config_map = await self._config_map(ObjectKey(namespace, name))
         profile = await self._config_map(ObjectKey(namespace, profile_map_of(name)))
@@ -167,7 +167,7 @@ class Plans(Controller[Task]):
         except NotFound:
             return None
 
-    def _prometheus(self, plan: Plan) -> Any:
+    def _prometheus(self, plan: PlannedGraph) -> Any:
         settings = self.context.settings
         return prometheus_options(
             plan.config,
@@ -176,7 +176,7 @@ class Plans(Controller[Task]):
             platform_hosts(settings),
         )
 
-    async def _run_plan(self, plan: Plan) -> None:
+    async def _run_plan(self, plan: PlannedGraph) -> None:
         clock = self.context.clock
         sender = CommandSender(self.context.bus, self.context.settings.platform.cluster_name)
         async with gatherer(plan, self.cache, self._prometheus(plan), self._listener, clock) as gather:
@@ -186,12 +186,12 @@ class Plans(Controller[Task]):
                     plan.config, policy=plan.config.policy.value, profile=plan.profile, warmup=plan.warmup
                 ),
                 gather=gather,
-                act=Scaling(sender, now().isoformat()),
+                act=ScaleSender(sender, now().isoformat()),
                 report=self._report,
                 clock=clock,
             ).run()
 
-    async def _report(self, plan: Plan, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
+    async def _report(self, plan: PlannedGraph, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, plan.graph)
         if graph is None or graph["metadata"]["uid"] != plan.uid:
             return

@@ -27,20 +27,20 @@ from dynamo_planner.core.observing import (
     PoolCounts,
 )
 from dynamo_planner.inputs.engines import engines_of, is_of_pool
-from dynamo_planner.inputs.outcome import Unavailable
+from dynamo_planner.inputs.outcome import InputUnavailable
 from dynamo_planner.inputs.prometheus.client import PrometheusClient
 from dynamo_planner.inputs.prometheus.options import PrometheusOptions
 from dynamo_planner.inputs.prometheus.traffic import TrafficReader
 from dynamo_planner.inputs.runtime_feed import RuntimeFeed, watch_engines
 from dynamo_planner.inputs.startup import StartupTimes
 from dynamo_planner.inputs.workers import pool_counts
-from dynamo_planner.planning.plans import Plan
+from dynamo_planner.planning.plans import PlannedGraph
 
 TRAFFIC, WORKERS, FORWARD_PASSES = "traffic", "workers", "forward_passes"
 #: Index of pods: `<namespace>/<graph>/<component>`.
 OF_COMPONENT = "of-planned-component"
 
-_NO_RUNTIME_NATS = Unavailable(
+_NO_RUNTIME_NATS = InputUnavailable(
     why=Missing.UNREACHABLE,
     message="NATS of the Dynamo runtime is not known: set platform.planner.runtimeNats.servers or infrastructure.natsAddress",
 )
@@ -77,7 +77,7 @@ class ClusterGatherer:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: PlannedGraph,
         cache: ObjectCache,
         *,
         traffic: TrafficReader,
@@ -96,26 +96,26 @@ class ClusterGatherer:
         missing: dict[str, Missing] = {}
         troubles: dict[str, str] = {}
 
-        def lacks(name: str, why: Unavailable) -> None:
+        def lacks(name: str, why: InputUnavailable) -> None:
             missing[name], troubles[name] = why.why, why.message
 
         pods = {pool: self._pods(component) for pool, component in self._plan.components.items()}
         namespaces = self._namespaces(pods)
         workers = self._workers(pods)
-        if isinstance(workers, Unavailable):
+        if isinstance(workers, InputUnavailable):
             lacks(WORKERS, workers)
             workers = {}
         traffic = None
         if tick.traffic_window is not None:
             read = await self._traffic.read(tick.traffic_window)
-            if isinstance(read, Unavailable):
+            if isinstance(read, InputUnavailable):
                 lacks(TRAFFIC, read)
             else:
                 traffic = read
         passes: tuple[ForwardPass, ...] = ()
         if tick.need_forward_passes:
             heard = await self._passes(namespaces)
-            if isinstance(heard, Unavailable):
+            if isinstance(heard, InputUnavailable):
                 lacks(FORWARD_PASSES, heard)
             else:
                 passes = heard
@@ -134,15 +134,15 @@ class ClusterGatherer:
         graph = self._plan.graph
         return self._cache.by_index(PODS, OF_COMPONENT, f"{graph.namespace}/{graph.name}/{component}")
 
-    def _workers(self, pods: dict[Pool, list[KubeObject]]) -> dict[Pool, PoolCounts] | Unavailable:
+    def _workers(self, pods: dict[Pool, list[KubeObject]]) -> dict[Pool, PoolCounts] | InputUnavailable:
         graph = self._cache.get(DYNAMO_GRAPH_DEPLOYMENTS, self._plan.graph)
         components = {each["name"]: each for each in ((graph or {}).get("spec") or {}).get("components") or ()}
         counts: dict[Pool, PoolCounts] = {}
         for pool, name in self._plan.components.items():
             if graph is None or name not in components:
-                return Unavailable(why=Missing.NO_WORKERS, message=f"the graph has no component {name} any more")
+                return InputUnavailable(why=Missing.NO_WORKERS, message=f"the graph has no component {name} any more")
             pool_count = pool_counts(graph, components[name], pods[pool])
-            if isinstance(pool_count, Unavailable):
+            if isinstance(pool_count, InputUnavailable):
                 return pool_count
             counts[pool] = pool_count
         return counts
@@ -179,7 +179,7 @@ class ClusterGatherer:
         }
         return tuple(sorted({worker_namespace(base, each) for each in {"", *hashes}}))
 
-    async def _passes(self, namespaces: tuple[str, ...]) -> tuple[ForwardPass, ...] | Unavailable:
+    async def _passes(self, namespaces: tuple[str, ...]) -> tuple[ForwardPass, ...] | InputUnavailable:
         if self._listener is None:
             return _NO_RUNTIME_NATS
         if self._feed is None or namespaces != self._listening:
@@ -205,7 +205,7 @@ def _workers_of(cache: ObjectCache) -> Iterator[WorkerData]:
 
 @asynccontextmanager
 async def gatherer(
-    plan: Plan,
+    plan: PlannedGraph,
     cache: ObjectCache,
     prometheus: PrometheusOptions,
     listener: NatsListener | None,

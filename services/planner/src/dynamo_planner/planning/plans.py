@@ -39,7 +39,7 @@ class NotPlannable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlannedGraph:
     """How one graph is planned. Two that are equal need no new beginning."""
 
     graph: ObjectKey
@@ -59,7 +59,7 @@ def profile_map_of(config_map: str) -> str:
     return profile_data_name(config_map)
 
 
-def read_plan(graph: KubeObject, config_map: KubeObject | None, profile_map: KubeObject | None) -> Plan:
+def read_plan(graph: KubeObject, config_map: KubeObject | None, profile_map: KubeObject | None) -> PlannedGraph:
     """The plan of a graph that asks for one. NotPlannable where it cannot be made."""
     components = (graph.get("spec") or {}).get("components") or ()
     own = [each["name"] for each in components if each.get("type") == "planner"]
@@ -82,7 +82,7 @@ def read_plan(graph: KubeObject, config_map: KubeObject | None, profile_map: Kub
         profile = _profile(profile_map, _engines(config, gpus))
     except (InputError, ProfileError) as error:
         raise NotPlannable("InvalidPlannerConfig", str(error)) from error
-    return Plan(
+    return PlannedGraph(
         graph=key_of(graph),
         uid=graph["metadata"]["uid"],
         config=config,

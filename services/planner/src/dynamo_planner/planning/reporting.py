@@ -17,7 +17,7 @@ from dynamo_shared.kube.events import EventRecorder
 from dynamo_planner.core.decision import Effects
 from dynamo_planner.core.observing import Observation
 from dynamo_planner.planning.gathering import FORWARD_PASSES, Gathered
-from dynamo_planner.planning.plans import Plan
+from dynamo_planner.planning.plans import PlannedGraph
 from dynamo_planner.planning.runner import Acted
 
 HOLDS, PLANNED, INPUT_MISSING, REFUSED = "Holds", "Planned", "InputMissing", "ScalerRefused"
@@ -33,15 +33,15 @@ class TickResult(NamedTuple):
     acted: Acted | None
 
 
-def _needs_passes(plan: Plan) -> bool:
+def _needs_passes(plan: PlannedGraph) -> bool:
     """Whether nothing is decided without the words of engines; `adaptive` learns from them, and goes without."""
     return plan.config.policy is PlanningPolicy.REFERENCE and plan.config.load_scaling
 
 
-class Outcome:
+class TickOutcome:
     """A tick in a few words: what the condition says. Two with the same reason and text are the same news."""
 
-    def __init__(self, plan: Plan, ticked: TickResult) -> None:
+    def __init__(self, plan: PlannedGraph, ticked: TickResult) -> None:
         gathered, effects, acted = ticked
         explanation = effects.explanation
         said = explanation.message or explanation.throughput_reason or explanation.load_reason
@@ -71,10 +71,10 @@ class PlanReporter:
         self._last: dict[str, tuple[str, ...]] = {}
         """by uid: what was reported last"""
 
-    def tick(self, graph: KubeObject, plan: Plan, ticked: TickResult, at: datetime) -> Outcome:
+    def tick(self, graph: KubeObject, plan: PlannedGraph, ticked: TickResult, at: datetime) -> TickOutcome:
         """Events of a tick: always where something is asked for, otherwise where the reason is another one."""
         gathered, effects, acted = ticked
-        outcome = Outcome(plan, ticked)
+        outcome = TickOutcome(plan, ticked)
         news = (outcome.reason, *sorted(gathered.observation.missing.values()))
         is_news = self._last.get(plan.uid) != news
         self._last[plan.uid] = news
@@ -109,7 +109,7 @@ class PlanReporter:
         self._last.pop(uid, None)
 
 
-def plan_data(plan: Plan, ticked: TickResult, outcome: Outcome) -> PlanData:
+def plan_data(plan: PlannedGraph, ticked: TickResult, outcome: TickOutcome) -> PlanData:
     """Data of a tick's event: what was observed, what follows, and why."""
     gathered, effects, acted = ticked
     explanation, decision = effects.explanation, effects.decision

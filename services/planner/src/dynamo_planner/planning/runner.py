@@ -11,7 +11,7 @@ import structlog
 from dynamo_planner.core.decision import Decision, Effects, Policy, Tick
 from dynamo_planner.core.observing import Observation, Pool
 from dynamo_planner.planning.gathering import Gathered, Gatherer
-from dynamo_planner.planning.plans import Plan
+from dynamo_planner.planning.plans import PlannedGraph
 
 log = structlog.get_logger("dynamo.planner.planning")
 
@@ -28,17 +28,17 @@ class Acted(NamedTuple):
     done: bool
 
 
-class Act(Protocol):
+class Actuator(Protocol):
     """Carries a decision out."""
 
-    async def __call__(self, plan: Plan, decision: Decision) -> Acted:
+    async def __call__(self, plan: PlannedGraph, decision: Decision) -> Acted:
         """Asks the scaler, and waits a while for its answer."""
 
 
 class ReportTick(Protocol):
     """Reports a tick to users and programs."""
 
-    async def __call__(self, plan: Plan, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
+    async def __call__(self, plan: PlannedGraph, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
         """Condition, events, metrics."""
 
 
@@ -47,11 +47,11 @@ class Runner:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: PlannedGraph,
         *,
         make: Callable[[], Policy],
         gather: Gatherer,
-        act: Act,
+        act: Actuator,
         report: ReportTick,
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,

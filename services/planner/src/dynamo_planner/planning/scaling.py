@@ -7,7 +7,7 @@ from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.errors import BusUnavailableError
 
 from dynamo_planner.core.decision import Decision
-from dynamo_planner.planning.plans import Plan
+from dynamo_planner.planning.plans import PlannedGraph
 from dynamo_planner.planning.runner import Acted
 
 #: How long the scaler's answer is waited for; the command stays where it is, and a newer one takes its place. Seconds.
@@ -15,7 +15,7 @@ ANSWER_WITHIN = 10.0
 REQUESTER = "planner"
 
 
-class Scaling:
+class ScaleSender:
     """Sends scale commands. `moment` makes each its own: a decision that is made twice at once is one command."""
 
     def __init__(self, sender: CommandSender, moment: str) -> None:
@@ -23,7 +23,7 @@ class Scaling:
         self._moment = moment
         self._count = 0
 
-    async def __call__(self, plan: Plan, decision: Decision) -> Acted:
+    async def __call__(self, plan: PlannedGraph, decision: Decision) -> Acted:
         """Asks for what was decided."""
         self._count += 1
         request = f"{plan.uid}.{self._moment}.{self._count}"

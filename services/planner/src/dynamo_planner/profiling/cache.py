@@ -14,17 +14,17 @@ from pathlib import Path
 
 import structlog
 
-from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Sweep, answer_from
+from dynamo_planner.profiling.simulation.wire import Curves, JobResult, JobStatus, SimulationSweep, answer_from
 
 _log = structlog.get_logger(__name__)
 
 #: Of answers: another one is not read, since it lacks what graphs are made of by now.
 _FORM = 2
 #: Outcomes that are so again next time; what broke may have been the machine's fault.
-_LASTING = frozenset({Outcome.FEASIBLE, Outcome.INFEASIBLE, Outcome.TOO_SMALL, Outcome.UNSUPPORTED})
+_LASTING = frozenset({JobStatus.FEASIBLE, JobStatus.INFEASIBLE, JobStatus.TOO_SMALL, JobStatus.UNSUPPORTED})
 
 
-def key_of(job: Sweep | Curves, model_digest: str = "") -> str:
+def key_of(job: SimulationSweep | Curves, model_digest: str = "") -> str:
     """Of all that determines an answer: the job, the release of AI Configurator, and a model's configuration where it is read."""
     text = json.dumps(
         [_FORM, job.job(), version("aiconfigurator"), version("aiconfigurator-core"), model_digest], sort_keys=True
@@ -38,12 +38,12 @@ class AnswerCache:
     def __init__(self, entries: int, folder: Path | None) -> None:
         self._entries = entries
         self._folder = folder
-        self._memory: OrderedDict[str, Answer] = OrderedDict()
+        self._memory: OrderedDict[str, JobResult] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._memory)
 
-    async def get(self, key: str) -> Answer | None:
+    async def get(self, key: str) -> JobResult | None:
         """What is remembered; None where nothing is."""
         known = self._memory.get(key)
         if known is not None:
@@ -56,7 +56,7 @@ class AnswerCache:
             self._remember(key, known)
         return known
 
-    async def put(self, key: str, answer: Answer) -> None:
+    async def put(self, key: str, answer: JobResult) -> None:
         """Remember an answer that will be the same again."""
         if answer.outcome not in _LASTING or not self._entries:
             return
@@ -64,14 +64,14 @@ class AnswerCache:
         if self._folder is not None:
             await asyncio.to_thread(_write, self._folder, f"{key}.json", answer, self._entries)
 
-    def _remember(self, key: str, answer: Answer) -> None:
+    def _remember(self, key: str, answer: JobResult) -> None:
         self._memory[key] = answer
         self._memory.move_to_end(key)
         while len(self._memory) > self._entries:
             self._memory.popitem(last=False)
 
 
-def _read(path: Path) -> Answer | None:
+def _read(path: Path) -> JobResult | None:
     try:
         answer = answer_from(json.loads(path.read_bytes()))
         os.utime(path)
@@ -83,7 +83,7 @@ def _read(path: Path) -> Answer | None:
     return replace(answer, seconds=0.0)
 
 
-def _write(folder: Path, name: str, answer: Answer, entries: int) -> None:
+def _write(folder: Path, name: str, answer: JobResult, entries: int) -> None:
     part = folder / f".{name}.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)

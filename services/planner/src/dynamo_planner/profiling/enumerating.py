@@ -8,7 +8,7 @@ from dynamo_shared.runtime.settings.planner import Rapid
 
 from dynamo_planner.profiling.models import known_model
 from dynamo_planner.profiling.objective import objective_of
-from dynamo_planner.profiling.points import Engine
+from dynamo_planner.profiling.points import EngineLayout
 from dynamo_planner.profiling.results import ProfilingFailed, ProfilingRequest
 
 _USABLE = 0.9
@@ -17,14 +17,14 @@ _MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Engines:
+class EngineCandidates:
     """Candidates of both roles."""
 
-    prefill: tuple[Engine, ...]
-    decode: tuple[Engine, ...]
+    prefill: tuple[EngineLayout, ...]
+    decode: tuple[EngineLayout, ...]
 
 
-def thorough_candidates(request: ProfilingRequest, settings: Rapid) -> Engines:
+def thorough_candidates(request: ProfilingRequest, settings: Rapid) -> EngineCandidates:
     """All engines of both roles that hold the model; ProfilingFailed where no engine of one of them does.
 
     A model of unknown size is not held against the request: then all engines count.
@@ -48,20 +48,20 @@ def thorough_candidates(request: ProfilingRequest, settings: Rapid) -> Engines:
             f"{'' if objective.vram_mib is None else f' of {objective.vram_mib:g} MiB'}; thorough profiling measures both: "
             "give more or larger GPUs in spec.hardware, or a quantized model",
         )
-    return Engines(tuple(engines), tuple(engines))
+    return EngineCandidates(tuple(engines), tuple(engines))
 
 
 def _fits(gpus: int, weights: int | None, vram_mib: float | None) -> bool:
     return weights is None or vram_mib is None or weights < gpus * vram_mib * _MIB * _USABLE
 
 
-def _of_size(gpus: int, *, experts: bool, node: int) -> list[Engine]:
+def _of_size(gpus: int, *, experts: bool, node: int) -> list[EngineLayout]:
     """Tensor parallel within a node; experts also spread over ranks, with tensor or data parallel attention."""
     if not experts:
-        return [Engine(tp=gpus, gpus=gpus)] if gpus <= node else []
-    made = [Engine(tp=gpus, moe_tp=gpus, gpus=gpus)] if gpus <= node else []
+        return [EngineLayout(tp=gpus, gpus=gpus)] if gpus <= node else []
+    made = [EngineLayout(tp=gpus, moe_tp=gpus, gpus=gpus)] if gpus <= node else []
     if gpus > 1:
         if gpus <= node:
-            made.append(Engine(tp=gpus, moe_ep=gpus, gpus=gpus))
-        made.append(Engine(dp=gpus, moe_ep=gpus, gpus=gpus))
+            made.append(EngineLayout(tp=gpus, moe_ep=gpus, gpus=gpus))
+        made.append(EngineLayout(dp=gpus, moe_ep=gpus, gpus=gpus))
     return made

@@ -9,7 +9,7 @@ _SMALLER = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class GpuKind:
     """A kind of GPU."""
 
     vram_mib: int
@@ -19,23 +19,23 @@ class Gpu:
 
 
 #: By `hardware.gpuSku`. AI Configurator knows no L40, V100, T4 nor AMD system; figures of a sibling would mislead.
-GPUS: dict[str, Gpu] = {
-    "gb200_sxm": Gpu(189_440, "gb200"),
-    "b200_sxm": Gpu(183_296, "b200_sxm"),
-    "h200_sxm": Gpu(144_384, "h200_sxm"),
-    "h100_sxm": Gpu(81_920, "h100_sxm"),
-    "h100_pcie": Gpu(81_920, "h100_pcie"),
-    "a100_sxm": Gpu(81_920, "a100_sxm"),
-    "a100_pcie": Gpu(81_920, "a100_pcie"),
-    "a30": Gpu(24_576, "a30"),
-    "l40s": Gpu(49_152, "l40s"),
-    "l40": Gpu(49_152),
-    "l4": Gpu(24_576, "l4"),
-    "v100_sxm": Gpu(32_768),
-    "v100_pcie": Gpu(32_768),
-    "t4": Gpu(16_384),
-    "mi200": Gpu(131_072),
-    "mi300": Gpu(196_608),
+GPUS: dict[str, GpuKind] = {
+    "gb200_sxm": GpuKind(189_440, "gb200"),
+    "b200_sxm": GpuKind(183_296, "b200_sxm"),
+    "h200_sxm": GpuKind(144_384, "h200_sxm"),
+    "h100_sxm": GpuKind(81_920, "h100_sxm"),
+    "h100_pcie": GpuKind(81_920, "h100_pcie"),
+    "a100_sxm": GpuKind(81_920, "a100_sxm"),
+    "a100_pcie": GpuKind(81_920, "a100_pcie"),
+    "a30": GpuKind(24_576, "a30"),
+    "l40s": GpuKind(49_152, "l40s"),
+    "l40": GpuKind(49_152),
+    "l4": GpuKind(24_576, "l4"),
+    "v100_sxm": GpuKind(32_768),
+    "v100_pcie": GpuKind(32_768),
+    "t4": GpuKind(16_384),
+    "mi200": GpuKind(131_072),
+    "mi300": GpuKind(196_608),
 }
 
 

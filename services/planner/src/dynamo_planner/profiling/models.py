@@ -18,7 +18,7 @@ from typing import Any
 from dynamo_shared.runtime.settings.planner import Rapid
 
 
-class Known(StrEnum):
+class KnownFrom(StrEnum):
     """Where the architecture of a model is known from."""
 
     SHIPPED = "shipped"
@@ -35,11 +35,11 @@ class Known(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class ModelArchitecture:
     """A model, as far as it is known."""
 
     name: str
-    known: Known
+    known: KnownFrom
     path: str | None = None
     """what AI Configurator is to simulate; None where it cannot"""
     digest: str = ""
@@ -79,22 +79,22 @@ _UNEVEN = (
 _TRAINING = re.compile(r"(?:-(?:instruct|base|chat|it|hf|thinking|terminus|\d{4}|v0\.\d))+$", re.IGNORECASE)
 
 
-def known_model(name: str, settings: Rapid) -> Model:
+def known_model(name: str, settings: Rapid) -> ModelArchitecture:
     """What is known of a model by its name on Hugging Face, or by its path."""
     shipped = _shipped()
     if name in shipped:
-        return _of_config(name, Known.SHIPPED, name, shipped[name])
+        return _of_config(name, KnownFrom.SHIPPED, name, shipped[name])
     folder = _folder(name, settings.models_dir)
     if folder is not None:
         config = folder / "config.json"
-        model = _of_config(name, Known.FOLDER, str(folder), config)
+        model = _of_config(name, KnownFrom.FOLDER, str(folder), config)
         return model if model.path else _by_name(name)
     sibling = sibling_of(name, tuple(shipped))
     if sibling is not None:
-        return _of_config(name, Known.SIBLING, sibling, shipped[sibling])
+        return _of_config(name, KnownFrom.SIBLING, sibling, shipped[sibling])
     if settings.download and re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         guess = _by_name(name)
-        return Model(name=name, known=Known.DOWNLOAD, path=name, weights_bytes=guess.weights_bytes)
+        return ModelArchitecture(name=name, known=KnownFrom.DOWNLOAD, path=name, weights_bytes=guess.weights_bytes)
     return _by_name(name)
 
 
@@ -162,7 +162,7 @@ def cache_of(config: dict[str, Any]) -> tuple[int | None, int]:
     return layers * 2 * kv_heads * int(config.get("head_dim") or hidden // heads) * 2, kv_heads
 
 
-def _of_config(name: str, known: Known, path: str, config: Path) -> Model:
+def _of_config(name: str, known: KnownFrom, path: str, config: Path) -> ModelArchitecture:
     try:
         text = config.read_bytes()
         data = json.loads(text)
@@ -172,11 +172,11 @@ def _of_config(name: str, known: Known, path: str, config: Path) -> Model:
     except (OSError, ValueError, AttributeError, TypeError):
         return _by_name(name)
     context = sizes.get("max_position_embeddings")
-    return Model(
+    return ModelArchitecture(
         name=name,
         known=known,
         path=path,
-        digest=hashlib.sha256(text).hexdigest() if known is Known.FOLDER else "",
+        digest=hashlib.sha256(text).hexdigest() if known is KnownFrom.FOLDER else "",
         weights_bytes=weights,
         experts=experts,
         latent=isinstance(sizes.get("kv_lora_rank"), int),
@@ -186,12 +186,12 @@ def _of_config(name: str, known: Known, path: str, config: Path) -> Model:
     )
 
 
-def _by_name(name: str) -> Model:
+def _by_name(name: str) -> ModelArchitecture:
     billions = parameters_in(name)
     if billions is None:
-        return Model(name=name, known=Known.NOTHING)
+        return ModelArchitecture(name=name, known=KnownFrom.NOTHING)
     weights = int(billions * 1e9 * bytes_per_parameter(name))
-    return Model(name=name, known=Known.NAME, weights_bytes=weights, experts=bool(_ACTIVE.search(name)))
+    return ModelArchitecture(name=name, known=KnownFrom.NAME, weights_bytes=weights, experts=bool(_ACTIVE.search(name)))
 
 
 def _folder(name: str, models: Path | None) -> Path | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from dynamo_planner.profiling.models import Known, Model
-from dynamo_planner.profiling.objective import AGG, DISAGG, Objective, Picking
-from dynamo_planner.profiling.points import DECODE, PREFILL, WORKER, Engine, Layout
+from dynamo_planner.profiling.models import KnownFrom, ModelArchitecture
+from dynamo_planner.profiling.objective import AGG, DISAGG, Picking, ServingObjective
+from dynamo_planner.profiling.points import DECODE, PREFILL, WORKER, EngineLayout, Layout
 from dynamo_planner.profiling.results import ProfilingFailed, Remark
 
 _ROOM = 1.5
@@ -28,7 +28,7 @@ class Naive:
     remarks: tuple[Remark, ...]
 
 
-def naive(model: Model, objective: Objective, why: str) -> Naive:
+def naive(model: ModelArchitecture, objective: ServingObjective, why: str) -> Naive:
     """The smallest engine that holds the model, as often as the GPUs allow; `why` nothing was simulated.
 
     ProfilingFailed where the model does not fit, or where the planner is to scale by figures that do not exist.
@@ -54,10 +54,10 @@ def naive(model: Model, objective: Objective, why: str) -> Naive:
     return Naive(layout=layout, remarks=(Remark(reason=NAIVE, message=text), *remark))
 
 
-def _engine(model: Model, objective: Objective) -> Engine:
+def _engine(model: ModelArchitecture, objective: ServingObjective) -> EngineLayout:
     node = 1 << (min(objective.gpus_per_node, objective.total_gpus).bit_length() - 1)
     if model.weights_bytes is None:
-        return Engine(tp=node, gpus=node)
+        return EngineLayout(tp=node, gpus=node)
     if not objective.vram_mib:
         raise ProfilingFailed(
             "HardwareUnknown",
@@ -77,10 +77,10 @@ def _engine(model: Model, objective: Objective) -> Engine:
             f"({_weights(model)}, and half as much for the KV cache), and has {objective.total_gpus}; "
             "give more or larger GPUs in spec.hardware, or a quantized model",
         )
-    return Engine(tp=tp, pp=pp, gpus=tp * pp)
+    return EngineLayout(tp=tp, pp=pp, gpus=tp * pp)
 
 
-def _roles(engine: Engine, objective: Objective) -> tuple[tuple[str, ...], tuple[Remark, ...]]:
+def _roles(engine: EngineLayout, objective: ServingObjective) -> tuple[tuple[str, ...], tuple[Remark, ...]]:
     """Aggregated, unless a planner is to scale both sides."""
     if objective.planner is None or objective.servings == (AGG,):
         return (WORKER,), ()
@@ -90,7 +90,7 @@ def _roles(engine: Engine, objective: Objective) -> tuple[tuple[str, ...], tuple
     return (WORKER,), (Remark(reason="PlannerModeChanged", message=text),)
 
 
-def _replicas(roles: tuple[str, ...], engine: Engine, objective: Objective) -> dict[str, int]:
+def _replicas(roles: tuple[str, ...], engine: EngineLayout, objective: ServingObjective) -> dict[str, int]:
     fits = objective.total_gpus // engine.gpus
     if objective.picking is Picking.AUTOSCALE:
         desired = max(1, objective.planner.min_endpoint if objective.planner else 1)
@@ -100,8 +100,8 @@ def _replicas(roles: tuple[str, ...], engine: Engine, objective: Objective) -> d
     return {PREFILL: max(1, fits // 2), DECODE: max(1, fits - fits // 2)}
 
 
-def _weights(model: Model) -> str:
+def _weights(model: ModelArchitecture) -> str:
     if model.weights_bytes is None:
         return "its name states no number of parameters, so an engine takes a whole node"
     size = f"{model.weights_bytes / 1024**3:.1f} GiB of weights"
-    return size if model.known is not Known.NAME else f"{size}, guessed from the name"
+    return size if model.known is not KnownFrom.NAME else f"{size}, guessed from the name"

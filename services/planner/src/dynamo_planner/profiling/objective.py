@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
-from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, OptimizationType, Sla
+from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, OptimizationType, SlaSpec
 from pydantic import ValidationError
 
 from dynamo_planner.profiling.gpus import vram_of
@@ -33,7 +33,7 @@ class Picking(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Objective:
+class ServingObjective:
     """What is asked for; milliseconds, tokens, requests and seconds."""
 
     model: str
@@ -85,7 +85,7 @@ class Objective:
         return f"ttft {self.ttft_ms:g} ms, itl {self.itl_ms:g} ms{load}"
 
 
-def objective_of(request: ProfilingRequest) -> Objective:
+def objective_of(request: ProfilingRequest) -> ServingObjective:
     """The objective of a request whose hardware is complete; ProfilingFailed where it contradicts itself."""
     spec = request.spec
     hardware, workload = spec.hardware, spec.workload
@@ -106,7 +106,7 @@ def objective_of(request: ProfilingRequest) -> Objective:
     planner = planner_config(spec)
     ttft, itl, latency, tune_for = _times(spec.sla)
     per_node = hardware.num_gpus_per_node or min(hardware.total_gpus, 8)
-    return Objective(
+    return ServingObjective(
         model=spec.model,
         gpu_sku=hardware.gpu_sku,
         vram_mib=vram_of(hardware.gpu_sku, hardware.vram_mb),
@@ -143,7 +143,7 @@ def planner_config(spec: DynamoGraphDeploymentRequestSpec) -> PlannerConfig | No
     return config
 
 
-def _times(sla: Sla | None) -> tuple[float, float, float | None, OptimizationType | None]:
+def _times(sla: SlaSpec | None) -> tuple[float, float, float | None, OptimizationType | None]:
     """TTFT, ITL, the latency in their stead, and what to favour in the stead of all (planner.md, b.2)."""
     if sla is None:
         return DEFAULT_TTFT_MS, DEFAULT_ITL_MS, None, None

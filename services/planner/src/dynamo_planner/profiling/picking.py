@@ -10,7 +10,7 @@ from math import ceil
 from dynamo_shared.api.v1beta1.request import OptimizationType
 
 from dynamo_planner.core.pareto import pareto_front
-from dynamo_planner.profiling.objective import AGG, Objective, Picking
+from dynamo_planner.profiling.objective import AGG, Picking, ServingObjective
 from dynamo_planner.profiling.points import DECODE, DECODE_SHARE, PREFILL, PREFILL_SHARE, WORKER, Point
 
 
@@ -38,7 +38,7 @@ class Picked:
     front: tuple[Choice, ...]
 
 
-def pick(points: Iterable[Point], objective: Objective) -> Picked | None:
+def pick(points: Iterable[Point], objective: ServingObjective) -> Picked | None:
     """The best of points; the closest to the objective where none meets it. None where none fits the GPUs."""
     if objective.picking is Picking.AUTOSCALE:
         points = crossed(points, objective.osl)
@@ -64,7 +64,7 @@ def pick(points: Iterable[Point], objective: Objective) -> Picked | None:
     return Picked(selected=ranked[0], ranked=tuple(kinds.values()), front=_front(choices, objective))
 
 
-def _choice(point: Point, objective: Objective) -> Choice | None:
+def _choice(point: Point, objective: ServingObjective) -> Choice | None:
     if not point.requests_per_second:
         return None
     if objective.picking is Picking.AUTOSCALE:
@@ -88,7 +88,7 @@ def _choice(point: Point, objective: Objective) -> Choice | None:
     )
 
 
-def _units_for_load(point: Point, objective: Objective) -> int:
+def _units_for_load(point: Point, objective: ServingObjective) -> int:
     if objective.request_rate is not None:
         return max(1, ceil(objective.request_rate / (point.requests_per_second or 1.0)))
     return max(1, ceil((objective.concurrency or 1.0) / (point.concurrency or 1.0)))
@@ -104,7 +104,7 @@ def _times(point: Point, units: int) -> Point:
     )
 
 
-def _alone(point: Point, objective: Objective) -> Point:
+def _alone(point: Point, objective: ServingObjective) -> Point:
     """As many engines of each role as the planner must keep, or as fit, one at least: it adds the others itself."""
     fits = objective.total_gpus // sum(engine.gpus for engine in point.engines.values())
     desired = dict.fromkeys(point.engines, max(1, min(_least(objective), fits)))
@@ -113,7 +113,7 @@ def _alone(point: Point, objective: Objective) -> Point:
     return matched(point, desired, objective.osl)
 
 
-def _least(objective: Objective) -> int:
+def _least(objective: ServingObjective) -> int:
     return max(1, objective.planner.min_endpoint if objective.planner else 1)
 
 
@@ -161,7 +161,7 @@ def matched(point: Point, replicas: dict[str, int], osl: int) -> Point:
     )
 
 
-def filled(point: Point, objective: Objective) -> Point:
+def filled(point: Point, objective: ServingObjective) -> Point:
     """The engines of a point in the numbers that give most tokens a second of all the GPUs; itself where none fit."""
     if point.serving == AGG:
         return point
@@ -174,7 +174,7 @@ def filled(point: Point, objective: Objective) -> Point:
     return max(made, key=lambda each: (each.requests_per_second or 0.0, -each.gpus), default=point)
 
 
-def _excess(choice: Choice, objective: Objective) -> tuple[float, ...]:
+def _excess(choice: Choice, objective: ServingObjective) -> tuple[float, ...]:
     point = choice.point
     return objective.excess(ttft_ms=point.ttft_ms, itl_ms=point.itl_ms, latency_ms=point.latency_ms)
 
@@ -191,7 +191,7 @@ def _fewest_gpus(choice: Choice) -> tuple[float, float, float]:
     return (1.0, -choice.served, -choice.tokens_per_second_per_gpu)
 
 
-def _front(choices: Sequence[Choice], objective: Objective) -> tuple[Choice, ...]:
+def _front(choices: Sequence[Choice], objective: ServingObjective) -> tuple[Choice, ...]:
     """No other answers faster and gives as many tokens a second of a GPU."""
     slowness = [
         choice.point.latency_ms

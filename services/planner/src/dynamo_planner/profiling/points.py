@@ -5,9 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_shared.api.engines.engine import Engine
+from dynamo_shared.api.engines.engine import EngineLayout
 
-__all__ = ["DECODE", "DECODE_SHARE", "PREFILL", "PREFILL_SHARE", "WORKER", "Engine", "Layout", "Point", "point_from"]
+__all__ = [
+    "DECODE",
+    "DECODE_SHARE",
+    "PREFILL",
+    "PREFILL_SHARE",
+    "WORKER",
+    "EngineLayout",
+    "Layout",
+    "Point",
+    "point_from",
+]
 
 PREFILL, DECODE, WORKER = "prefill", "decode", "agg"
 
@@ -22,7 +32,7 @@ class Layout:
 
     backend: str
     serving: str
-    engines: dict[str, Engine]
+    engines: dict[str, EngineLayout]
     """by role: prefill and decode, or agg"""
     replicas: dict[str, int]
 
@@ -56,7 +66,7 @@ class Point(Layout):
     tokens_per_second_per_user: float | None = None
 
 
-def _words(engine: Engine) -> str:
+def _words(engine: EngineLayout) -> str:
     sizes = (
         ("tp", engine.tp),
         ("pp", engine.pp),
@@ -69,5 +79,5 @@ def _words(engine: Engine) -> str:
 
 def point_from(data: dict[str, Any]) -> Point:
     """A point as a worker process sends it: the fields of Point, with those of Engine in `engines`."""
-    engines = {role: Engine(**engine) for role, engine in data["engines"].items()}
+    engines = {role: EngineLayout(**engine) for role, engine in data["engines"].items()}
     return Point(**{**data, "engines": engines})

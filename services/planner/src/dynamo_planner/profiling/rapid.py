@@ -15,13 +15,13 @@ from dynamo_shared.runtime.settings.planner import Planner
 
 from dynamo_planner.metrics import ProfilingMetrics
 from dynamo_planner.profiling.generation.candidates import candidate_of, unmeasured
-from dynamo_planner.profiling.generation.parts import Parts
+from dynamo_planner.profiling.generation.parts import GenerationInputs
 from dynamo_planner.profiling.gpus import smaller_vram, system_of
-from dynamo_planner.profiling.models import Known, Model, known_model
+from dynamo_planner.profiling.models import KnownFrom, ModelArchitecture, known_model
 from dynamo_planner.profiling.naive import naive
-from dynamo_planner.profiling.objective import AGG, DISAGG, Objective, Picking, objective_of
+from dynamo_planner.profiling.objective import AGG, DISAGG, Picking, ServingObjective, objective_of
 from dynamo_planner.profiling.picking import Choice, Picked, filled, pick
-from dynamo_planner.profiling.points import DECODE, PREFILL, WORKER, Engine, Point, point_from
+from dynamo_planner.profiling.points import DECODE, PREFILL, WORKER, EngineLayout, Point, point_from
 from dynamo_planner.profiling.results import (
     ProfilingFailed,
     ProfilingRequest,
@@ -31,7 +31,7 @@ from dynamo_planner.profiling.results import (
 )
 from dynamo_planner.profiling.simulated import Simulations
 from dynamo_planner.profiling.simulation.pool import CHILD
-from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Sweep
+from dynamo_planner.profiling.simulation.wire import Curves, JobResult, JobStatus, SimulationSweep
 
 _ORDER = list(ProfilingPhase)
 _PHASES = {PREFILL: ProfilingPhase.SWEEPING_PREFILL, DECODE: ProfilingPhase.SWEEPING_DECODE}
@@ -72,13 +72,13 @@ class RapidProfiler:
         step.phase(ProfilingPhase.INITIALIZING, "reading the objective")
         objective = objective_of(request)
         model = await asyncio.to_thread(known_model, objective.model, self._settings.rapid)
-        run = _Run(request=request, objective=objective, model=model, step=step)
+        run = _ProfilingRun(request=request, objective=objective, model=model, step=step)
         result = await self._simulated(run)
         step.phase(ProfilingPhase.DONE, "a deployment is selected")
         seconds = round(self._clock() - started, 3)
         return replace(result, figures={**result.figures, "seconds": seconds, "objective": objective.words()})
 
-    async def _simulated(self, run: _Run) -> ProfilingResult:
+    async def _simulated(self, run: _ProfilingRun) -> ProfilingResult:
         objective, model = run.objective, run.model
         system = system_of(objective.gpu_sku)
         if system is None:
@@ -92,9 +92,9 @@ class RapidProfiler:
         run.step.phase(ProfilingPhase.SELECTING_CONFIG, f"{len(swept.points)} configurations to choose from")
         return await self._generated(run, model.path, system, swept, swept.picked)
 
-    async def _swept(self, run: _Run, path: str, system: str) -> _Swept:
+    async def _swept(self, run: _ProfilingRun, path: str, system: str) -> _Swept:
         swept = await self._sweep(run, run.objective.servings, path, system, relaxed=False)
-        none_fits = swept.picked is None and not any(a.outcome is Outcome.INFEASIBLE for a in swept.answers)
+        none_fits = swept.picked is None and not any(a.outcome is JobStatus.INFEASIBLE for a in swept.answers)
         if none_fits and run.objective.planner is not None and DISAGG in run.objective.servings:
             # A planner plans one pool as well; better that than no graph at all.
             other = await self._sweep(run, (AGG,), path, system, relaxed=False)
@@ -114,11 +114,13 @@ class RapidProfiler:
             closest, points=points, picked=picked, remarks=swept.remarks, cached=swept.cached and closest.cached
         )
 
-    async def _sweep(self, run: _Run, servings: tuple[str, ...], path: str, system: str, *, relaxed: bool) -> _Swept:
+    async def _sweep(
+        self, run: _ProfilingRun, servings: tuple[str, ...], path: str, system: str, *, relaxed: bool
+    ) -> _Swept:
         objective = run.objective
         least = max(1, objective.planner.min_endpoint) if objective.planner else 1
         jobs = [
-            Sweep(
+            SimulationSweep(
                 model=path,
                 system=system,
                 backend=backend,
@@ -151,22 +153,22 @@ class RapidProfiler:
             remarks=[],
         )
 
-    def _without_points(self, run: _Run, swept: _Swept) -> ProfilingResult:
+    def _without_points(self, run: _ProfilingRun, swept: _Swept) -> ProfilingResult:
         """Why nothing came: the request (too few GPUs), missing figures, or a fault of the platform."""
         outcomes = {answer.outcome for answer in swept.answers}
-        if outcomes == {Outcome.TOO_SMALL}:
+        if outcomes == {JobStatus.TOO_SMALL}:
             # A pipeline over nodes may still hold it; where it does not, that is the failure.
             size = f"{run.objective.total_gpus} GPUs {run.objective.gpu_sku}"
             return self._naive(run, f"no engine that AI Configurator knows holds {run.model.name} on {size}")
-        if Outcome.BROKEN in outcomes:
-            said = "; ".join(sorted({a.message for a in swept.answers if a.outcome is Outcome.BROKEN}))
+        if JobStatus.BROKEN in outcomes:
+            said = "; ".join(sorted({a.message for a in swept.answers if a.outcome is JobStatus.BROKEN}))
             raise ProfilingFailed("SimulationFailed", f"the simulation failed: {said}")
         backends = ", ".join(run.objective.backends)
-        said = next((a.message for a in swept.answers if a.outcome is Outcome.UNSUPPORTED), "")
+        said = next((a.message for a in swept.answers if a.outcome is JobStatus.UNSUPPORTED), "")
         why = f"AI Configurator has no figures of {run.model.name} on {run.objective.gpu_sku} with {backends}"
         return self._naive(run, f"{why} ({said[:200]})" if said else why)
 
-    def _naive(self, run: _Run, why: str) -> ProfilingResult:
+    def _naive(self, run: _ProfilingRun, why: str) -> ProfilingResult:
         run.step.phase(ProfilingPhase.SELECTING_CONFIG, f"{why}: choosing by memory alone")
         made = naive(run.model, run.objective, why)
         run.step.phase(ProfilingPhase.GENERATING_DGD, made.layout.words)
@@ -174,7 +176,9 @@ class RapidProfiler:
         remarks = (*made.remarks, *_beyond_context(run), *remarks)
         return ProfilingResult(selected=candidate, pareto=(candidate,), remarks=remarks, source="naive")
 
-    async def _generated(self, run: _Run, path: str, system: str, swept: _Swept, picked: Picked) -> ProfilingResult:
+    async def _generated(
+        self, run: _ProfilingRun, path: str, system: str, swept: _Swept, picked: Picked
+    ) -> ProfilingResult:
         parts = self._parts(run)
         remarks = [*_remarks(run, swept, picked.selected), *swept.remarks]
         selected = picked.selected
@@ -209,8 +213,8 @@ class RapidProfiler:
         )
 
     async def _with_curves(
-        self, run: _Run, parts: Parts, path: str, system: str, point: Point
-    ) -> tuple[Parts, list[Remark]]:
+        self, run: _ProfilingRun, parts: GenerationInputs, path: str, system: str, point: Point
+    ) -> tuple[GenerationInputs, list[Remark]]:
         objective = run.objective
         decode = point.engines.get(DECODE) or point.engines[WORKER]
         context = max(_LEAST_CONTEXT, 2 * (objective.isl + objective.osl))
@@ -227,7 +231,7 @@ class RapidProfiler:
         )
         answer, _ = await self.simulations.answer(job, run.model.digest, run.step.report_sentence)
         interpolation = {
-            "hf_id": run.model.name if run.model.known is Known.FOLDER else path,
+            "hf_id": run.model.name if run.model.known is KnownFrom.FOLDER else path,
             "system": system,
             "backend": point.backend,
             "isl": objective.isl,
@@ -241,8 +245,8 @@ class RapidProfiler:
         kept = int(tokens) if tokens else None
         return replace(parts, interpolation=interpolation, curves=answer.curves, kv_tokens=kept), []
 
-    def _parts(self, run: _Run) -> Parts:
-        return Parts(
+    def _parts(self, run: _ProfilingRun) -> GenerationInputs:
+        return GenerationInputs(
             name=run.request.name,
             namespace=run.request.namespace,
             spec=run.request.spec,
@@ -256,12 +260,12 @@ class RapidProfiler:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _ProfilingRun:
     """One request on its way."""
 
     request: ProfilingRequest
-    objective: Objective
-    model: Model
+    objective: ServingObjective
+    model: ModelArchitecture
     step: _Forward
 
 
@@ -269,8 +273,8 @@ class _Run:
 class _Swept:
     """What sweeps gave."""
 
-    answers: list[Answer]
-    jobs: list[Sweep]
+    answers: list[JobResult]
+    jobs: list[SimulationSweep]
     points: list[Point]
     picked: Picked | None
     cached: bool
@@ -281,7 +285,7 @@ class _Swept:
         """Whether the times are kept, or nothing could be simulated at all: then nothing comes closer either."""
         if self.picked is not None:
             return self.picked.selected.meets
-        return all(answer.outcome is not Outcome.INFEASIBLE for answer in self.answers)
+        return all(answer.outcome is not JobStatus.INFEASIBLE for answer in self.answers)
 
 
 class _Forward:
@@ -306,10 +310,10 @@ class _Forward:
         self.phase(self._reached, sentence)
 
 
-def _remarks(run: _Run, swept: _Swept, selected: Choice) -> Iterable[Remark]:
+def _remarks(run: _ProfilingRun, swept: _Swept, selected: Choice) -> Iterable[Remark]:
     objective, point = run.objective, selected.point
     yield from _beyond_context(run)
-    if run.model.known is Known.SIBLING:
+    if run.model.known is KnownFrom.SIBLING:
         text = f"{run.model.name} is simulated as {run.model.path}, which is of the same architecture by its name"
         yield Remark(reason="SiblingModel", message=text)
     if not selected.meets:
@@ -337,15 +341,15 @@ def _remarks(run: _Run, swept: _Swept, selected: Choice) -> Iterable[Remark]:
         yield Remark(reason="SweepingSimulated", message=text)
 
 
-def _beyond_context(run: _Run) -> Iterable[Remark]:
+def _beyond_context(run: _ProfilingRun) -> Iterable[Remark]:
     objective, made_for = run.objective, run.model.max_context
     if made_for is not None and objective.isl + objective.osl > made_for:
         text = f"{objective.isl} + {objective.osl} tokens exceed the {made_for} that {run.model.name} was made for"
         yield Remark(reason="BeyondContext", message=text)
 
 
-def _broke(answer: Answer) -> bool:
-    return answer.outcome is Outcome.BROKEN
+def _broke(answer: JobResult) -> bool:
+    return answer.outcome is JobStatus.BROKEN
 
 
 def _front(picked: Picked, most: int) -> list[Choice]:
@@ -364,5 +368,5 @@ def _versions(swept: _Swept) -> dict[str, str]:
     }
 
 
-def _sizes(engine: Engine) -> dict[str, int]:
+def _sizes(engine: EngineLayout) -> dict[str, int]:
     return {"tp": engine.tp, "pp": engine.pp, "dp": engine.dp, "moe_tp": engine.moe_tp, "moe_ep": engine.moe_ep}

@@ -27,7 +27,7 @@ class ProfilingRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class DeploymentCandidate:
     """A deployment with what it is expected to do; milliseconds, tokens, requests and seconds. None where nothing is known."""
 
     backend: str
@@ -66,8 +66,8 @@ class Remark:
 class ProfilingResult:
     """The candidate that was selected, and the Pareto front that it was selected from, best first."""
 
-    selected: Candidate
-    pareto: tuple[Candidate, ...] = ()
+    selected: DeploymentCandidate
+    pareto: tuple[DeploymentCandidate, ...] = ()
     remarks: tuple[Remark, ...] = ()
     source: str = "aiconfigurator"
     """`aiconfigurator`, `naive`, `cache`, or `thorough`"""

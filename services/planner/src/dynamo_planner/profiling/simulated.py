@@ -13,15 +13,15 @@ from dynamo_shared.runtime.settings.planner import Rapid
 
 from dynamo_planner.metrics import ProfilingMetrics
 from dynamo_planner.profiling.cache import AnswerCache, key_of
-from dynamo_planner.profiling.simulation.pool import CHILD, Overgrown, Pool, PoolBusy, WorkerDied
-from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Replays, Sweep
+from dynamo_planner.profiling.simulation.pool import CHILD, Overgrown, PoolBusy, WorkerDied, WorkerPool
+from dynamo_planner.profiling.simulation.wire import Curves, JobResult, JobStatus, Replays, SimulationSweep
 
 _log = structlog.get_logger("dynamo.planner.profiling")
 _AGAIN = 1.0
 """Seconds, about, until a full pool is asked again."""
 
 ReportProgress = Callable[[str, str], None]
-Job = Sweep | Curves
+Job = SimulationSweep | Curves
 
 
 class Simulations:
@@ -32,7 +32,7 @@ class Simulations:
         self._metrics = metrics
         self._cache = AnswerCache(settings.cache_entries, settings.cache_dir)
         self._keys: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self.pool = Pool(settings, child)
+        self.pool = WorkerPool(settings, child)
         if metrics is not None:
             metrics.workers.set_function(lambda: self.pool.workers)
             metrics.memory.set_function(self.pool.resident)
@@ -45,13 +45,13 @@ class Simulations:
     ) -> None:
         await self.pool.close()
 
-    async def answers(self, jobs: Iterable[Job], digest: str, report: ReportProgress) -> list[tuple[Answer, bool]]:
+    async def answers(self, jobs: Iterable[Job], digest: str, report: ReportProgress) -> list[tuple[JobResult, bool]]:
         """Answers to all jobs, as many at once as there are processes; each with whether it was remembered."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self.answer(job, digest, report)) for job in jobs]
         return [task.result() for task in tasks]
 
-    async def answer(self, job: Job, digest: str, report: ReportProgress) -> tuple[Answer, bool]:
+    async def answer(self, job: Job, digest: str, report: ReportProgress) -> tuple[JobResult, bool]:
         """What a job gives, and whether it was remembered; BROKEN where its process failed."""
         key = key_of(job, digest)
         lock = self._keys.get(key)
@@ -67,37 +67,37 @@ class Simulations:
             await self._cache.put(key, answer)
             return answer, False
 
-    async def replayed(self, job: Replays, report: ReportProgress) -> Answer:
+    async def replayed(self, job: Replays, report: ReportProgress) -> JobResult:
         """What replays of a graph's traffic give; BROKEN where their process failed. They are not remembered."""
         return await self._computed(job, report)
 
-    def _count(self, answer: Answer, *, cached: bool) -> None:
+    def _count(self, answer: JobResult, *, cached: bool) -> None:
         if self._metrics is None:
             return
         self._metrics.sweeps.labels(answer.outcome.value, str(cached).lower()).inc()
         if not cached:
             self._metrics.seconds.observe(answer.seconds)
 
-    async def _computed(self, job: Job | Replays, report: ReportProgress) -> Answer:
+    async def _computed(self, job: Job | Replays, report: ReportProgress) -> JobResult:
         for last in (False, True):
             try:
                 return await self._turn(job, report)
             except WorkerDied as died:
                 # The kernel may have ended it because another process took the memory; once proves nothing.
                 if last:
-                    return Answer(outcome=Outcome.BROKEN, message=str(died))
+                    return JobResult(outcome=JobStatus.BROKEN, message=str(died))
                 _log.warning("A worker process of profiling died; its job is tried again", error=str(died))
             except Overgrown as grown:
                 if grown.warm and not last:
                     continue
                 text = f"{grown}: raise platform.planner.rapid.memoryMib"
-                return Answer(outcome=Outcome.BROKEN, message=text)
+                return JobResult(outcome=JobStatus.BROKEN, message=text)
             except TimeoutError:
                 text = f"no answer within {self._settings.time_limit:g} s: raise platform.planner.rapid.timeLimit"
-                return Answer(outcome=Outcome.BROKEN, message=text)
+                return JobResult(outcome=JobStatus.BROKEN, message=text)
         raise AssertionError("unreachable")
 
-    async def _turn(self, job: Job | Replays, report: ReportProgress) -> Answer:
+    async def _turn(self, job: Job | Replays, report: ReportProgress) -> JobResult:
         while True:
             try:
                 return await self.pool.run(job, report)

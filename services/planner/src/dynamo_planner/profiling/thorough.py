@@ -10,14 +10,14 @@ from dynamo_shared.api.conversion import NotConvertible, convert
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.untrusted import json_text
-from dynamo_shared.api.untrusted.limits import Limits
+from dynamo_shared.api.untrusted.limits import ReadLimits
 from dynamo_shared.api.untrusted.yaml_text import documents
 
 from dynamo_planner.profiling.generation.linting import lint
 from dynamo_planner.profiling.generation.names import graph_name
 from dynamo_planner.profiling.generation.pull_secrets import share_pull_secrets
 from dynamo_planner.profiling.results import (
-    Candidate,
+    DeploymentCandidate,
     ProfilingFailed,
     ProfilingRequest,
     ProfilingResult,
@@ -32,7 +32,7 @@ _GRAPH_COLUMN = 6
 #: Rows of that table that are read: a result holds no more graphs.
 _MOST_ROWS = 64
 #: Of one file of the output, and of one graph in it: a ConfigMap has 1 MiB.
-_OUTPUT = Limits(1 << 20, 20_000, 64)
+_OUTPUT = ReadLimits(1 << 20, 20_000, 64)
 _WORKERS = ("worker", "prefill", "decode")
 _COMMAND = re.compile(r"dynamo\.(vllm|sglang|trtllm)\b")
 
@@ -84,7 +84,7 @@ def _documents(text: str) -> list[KubeObject]:
         ) from error
 
 
-def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObject, ...]) -> Candidate:
+def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObject, ...]) -> DeploymentCandidate:
     try:
         made = dict(convert(graph, _BETA))
     except NotConvertible as error:
@@ -102,7 +102,7 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
     made = share_pull_secrets(made, request.spec.overrides.dgd if request.spec.overrides else None)
     lint(made, changed=bool(request.spec.overrides and request.spec.overrides.dgd))
     sizes = {_role(each): _sizes(each) for each in workers}
-    return Candidate(
+    return DeploymentCandidate(
         backend=_backend(made, workers, request),
         serving="disagg" if "prefill" in sizes else "agg",
         gpus=sum(size["gpus"] * size["replicas"] for size in sizes.values()),

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from math import ceil
 
 from dynamo_planner.core.observing import ForwardPass, Pool, Queued, Scheduled
-from dynamo_planner.replay.traces import BLOCK_TOKENS, Request
+from dynamo_planner.replay.traces import BLOCK_TOKENS, TraceRequest
 from dynamo_planner.replay.truth import MeasuredEngine
 
 LONGEST_LEG = 32
@@ -24,7 +24,7 @@ class Job:
 
     __slots__ = ("cached", "context", "finished", "first", "left", "prompt_left", "request")
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: TraceRequest) -> None:
         self.request = request
         self.prompt_left = request.isl
         self.cached = 0
@@ -48,7 +48,7 @@ class Job:
         return (self.finished - self.first) / max(1, self.request.osl - 1)
 
 
-class Engine:
+class SimulatedEngine:
     """One replica's engine. Calls back with jobs whose prompt is computed (prefill pools) or which are done."""
 
     def __init__(
@@ -106,7 +106,7 @@ class Engine:
         """Tokens in the cache and on their way into it: what routers weigh decode engines by."""
         return self._kv + sum(job.context for job in self._joining)
 
-    def cached_tokens(self, request: Request) -> int:
+    def cached_tokens(self, request: TraceRequest) -> int:
         """Tokens of the prompt that this engine's cache holds; the last one is always computed."""
         hits = 0
         for block in request.blocks:
@@ -151,7 +151,7 @@ class Engine:
         )
         return ForwardPass(pool=self.pool, worker_id=self.name, wall_time=wall, scheduled=scheduled, queued=queued)
 
-    def _remember(self, request: Request) -> None:
+    def _remember(self, request: TraceRequest) -> None:
         cache = self._cache
         for block in request.blocks:
             cache[block] = None

@@ -24,7 +24,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class GraphSample:
     """The graph at one moment."""
 
     at: float
@@ -37,7 +37,7 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class ReplayOutcome:
     """A run, and its figures."""
 
     name: str
@@ -47,7 +47,7 @@ class Outcome:
     """that were planned and paid for"""
     gpu_seconds: float
     actions: Sequence[Action] = ()
-    samples: Sequence[Sample] = ()
+    samples: Sequence[GraphSample] = ()
     dropped: int = 0
     """decisions that a connector did not carry out since replicas were starting"""
     details: dict[str, str] = field(default_factory=dict)

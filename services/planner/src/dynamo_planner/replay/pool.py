@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dynamo_planner.core.observing import PoolCounts
-from dynamo_planner.replay.engine import Engine
+from dynamo_planner.replay.engine import SimulatedEngine
 
 
-class State(StrEnum):
+class ReplicaState(StrEnum):
     """Where a replica is in its life."""
 
     PENDING = "pending"
@@ -24,8 +24,8 @@ class State(StrEnum):
 class Replica:
     """One replica; it takes its GPUs from the moment that it has a node until it is gone."""
 
-    engine: Engine
-    state: State
+    engine: SimulatedEngine
+    state: ReplicaState
     since: float
     """when it got its GPUs"""
     until: float | None = None
@@ -37,7 +37,7 @@ class ReplicaPool:
 
     gpus: int
     startup: float
-    make: Callable[[int], Engine]
+    make: Callable[[int], SimulatedEngine]
     schedule: Callable[[float, Callable[[], None]], None]
     became_ready: Callable[[float], None]
     room: Callable[[int], bool]
@@ -47,20 +47,20 @@ class ReplicaPool:
     gone: list[Replica] = field(default_factory=list)
     _made: int = 0
 
-    def serving(self) -> list[Engine]:
+    def serving(self) -> list[SimulatedEngine]:
         """Engines that take requests."""
-        return [replica.engine for replica in self.replicas if replica.state is State.READY]
+        return [replica.engine for replica in self.replicas if replica.state is ReplicaState.READY]
 
-    def engines(self) -> list[Engine]:
+    def engines(self) -> list[SimulatedEngine]:
         """Engines that work: those that take requests, and those that finish theirs."""
-        return [r.engine for r in self.replicas if r.state in (State.READY, State.DRAINING)]
+        return [r.engine for r in self.replicas if r.state in (ReplicaState.READY, ReplicaState.DRAINING)]
 
     def begin(self, count: int) -> None:
         """Replicas that are there at the beginning."""
         self.target = count
         for _ in range(count):
             self._made += 1
-            self.replicas.append(Replica(self.make(self._made), State.READY, 0.0))
+            self.replicas.append(Replica(self.make(self._made), ReplicaState.READY, 0.0))
 
     def scale(self, count: int, now: float) -> bool:
         """Follow another target; whether it is another."""
@@ -72,16 +72,16 @@ class ReplicaPool:
 
     def settle(self, now: float) -> None:
         """Start what is missing and drain what is too much."""
-        living = [r for r in self.replicas if r.state is not State.DRAINING]
+        living = [r for r in self.replicas if r.state is not ReplicaState.DRAINING]
         for _ in range(self.target - len(living)):
             self._made += 1
-            self.replicas.append(Replica(self.make(self._made), State.PENDING, now))
-        order = (State.PENDING, State.STARTING, State.READY)
+            self.replicas.append(Replica(self.make(self._made), ReplicaState.PENDING, now))
+        order = (ReplicaState.PENDING, ReplicaState.STARTING, ReplicaState.READY)
         extra = max(0, len(living) - self.target)
         youngest = living[::-1]
         for replica in sorted(youngest, key=lambda r: order.index(r.state))[:extra]:
-            if replica.state is State.READY:
-                replica.state = State.DRAINING
+            if replica.state is ReplicaState.READY:
+                replica.state = ReplicaState.DRAINING
                 self.reap(now)
             else:
                 self._end(replica, now)
@@ -89,10 +89,10 @@ class ReplicaPool:
 
     def place(self, now: float) -> None:
         """Give GPUs to replicas that wait for them, as far as there are any."""
-        for replica in [r for r in self.replicas if r.state is State.PENDING]:
+        for replica in [r for r in self.replicas if r.state is ReplicaState.PENDING]:
             if not self.room(self.gpus):
                 return
-            replica.state, replica.since = State.STARTING, now
+            replica.state, replica.since = ReplicaState.STARTING, now
             if self.startup > 0:
                 self.schedule(now + self.startup, lambda replica=replica: self._started(replica, now + self.startup))  # type: ignore[misc]
             else:
@@ -100,37 +100,37 @@ class ReplicaPool:
 
     def reap(self, now: float) -> None:
         """Replicas that drained are gone."""
-        for replica in [r for r in self.replicas if r.state is State.DRAINING and r.engine.idle]:
+        for replica in [r for r in self.replicas if r.state is ReplicaState.DRAINING and r.engine.idle]:
             self._end(replica, now)
 
     def counts(self) -> PoolCounts:
         """As the platform counts them."""
         states = [replica.state for replica in self.replicas]
         return PoolCounts(
-            ready=states.count(State.READY),
+            ready=states.count(ReplicaState.READY),
             expected=self.target,
-            pending=states.count(State.PENDING),
-            starting=states.count(State.STARTING),
+            pending=states.count(ReplicaState.PENDING),
+            starting=states.count(ReplicaState.STARTING),
         )
 
     def gpus_taken(self) -> int:
         """GPUs that are taken now."""
-        return self.gpus * sum(replica.state is not State.PENDING for replica in self.replicas)
+        return self.gpus * sum(replica.state is not ReplicaState.PENDING for replica in self.replicas)
 
     def gpu_seconds(self, end: float) -> float:
         """GPU time from the beginning to `end`."""
-        lives = [r for r in (*self.gone, *self.replicas) if r.state is not State.PENDING]
+        lives = [r for r in (*self.gone, *self.replicas) if r.state is not ReplicaState.PENDING]
         return self.gpus * sum(
             max(0.0, min(end, end if r.until is None else r.until) - min(r.since, end)) for r in lives
         )
 
     def _started(self, replica: Replica, now: float) -> None:
-        if replica.state is State.STARTING:
-            replica.state = State.READY
+        if replica.state is ReplicaState.STARTING:
+            replica.state = ReplicaState.READY
             self.became_ready(now)
 
     def _end(self, replica: Replica, now: float) -> None:
         self.replicas.remove(replica)
-        if replica.state is not State.PENDING:
+        if replica.state is not ReplicaState.PENDING:
             self.gone.append(replica)
-        replica.state, replica.until = State.GONE, now
+        replica.state, replica.until = ReplicaState.GONE, now

@@ -14,38 +14,38 @@ from dynamo_planner.core.policies import PolicyName, make_policy
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.core.warmup import Interval
 from dynamo_planner.replay.graph import Graph
-from dynamo_planner.replay.outcome import Outcome
+from dynamo_planner.replay.outcome import ReplayOutcome
 from dynamo_planner.replay.simulator import simulate
-from dynamo_planner.replay.traces import Request
+from dynamo_planner.replay.traces import TraceRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
+class ReplayInput:
     """What is replayed: traffic, and the graph that it meets."""
 
-    requests: Sequence[Request]
+    requests: Sequence[TraceRequest]
     graph: Graph
     profile: Profile
     """what engines of the simulation take, and what policies are given to begin with"""
     until: float | None = None
     """seconds that are planned for; None: to the last request"""
 
-    def policy(self, name: PolicyName, config: PlannerConfig, warmup: Sequence[Interval] = ()) -> Outcome:
+    def policy(self, name: PolicyName, config: PlannerConfig, warmup: Sequence[Interval] = ()) -> ReplayOutcome:
         """The traffic, planned by a policy."""
         made: Policy = make_policy(config, policy=name, profile=self.profile, warmup=warmup)
         if name == "reference":
             made = AsReferenceSees(made)
         return self.planned(made, name)
 
-    def planned(self, policy: Policy | None, name: str) -> Outcome:
+    def planned(self, policy: Policy | None, name: str) -> ReplayOutcome:
         """The traffic, planned by whatever answers as a policy does; None plans nothing."""
         return simulate(self.requests, self.graph, self.profile, policy, name=name, until=self.until)
 
-    def static(self, replicas: dict[Pool, int]) -> Outcome:
+    def static(self, replicas: dict[Pool, int]) -> ReplayOutcome:
         """The traffic with replicas that never change, all there from the beginning."""
         return replace(self, graph=replace(self.graph, replicas=replicas)).planned(None, split_name(replicas))
 
-    def best_static(self, most_gpus: int) -> list[Outcome]:
+    def best_static(self, most_gpus: int) -> list[ReplayOutcome]:
         """All splits within a budget of GPUs, the best first: most requests within targets, then fewest GPU-hours."""
         pools = list(self.graph.replicas)
         counts = [range(1, most_gpus // self.graph.gpus[pool] + 1) for pool in pools]

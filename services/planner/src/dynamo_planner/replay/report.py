@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from dynamo_planner.core.observing import Pool
-from dynamo_planner.replay.outcome import Outcome
+from dynamo_planner.replay.outcome import ReplayOutcome
 from dynamo_planner.replay.table import HEADER, row
 
 BUCKET = 10.0
@@ -18,7 +18,7 @@ table{border-collapse:collapse;margin:1em 0}td,th{padding:.25em .8em;border-bott
 td:first-child,th:first-child{text-align:left}details{margin:.5em 0}.why td{text-align:left}"""
 
 
-def report(outcomes: Sequence[Outcome], title: str, remarks: Sequence[str] = ()) -> str:
+def report(outcomes: Sequence[ReplayOutcome], title: str, remarks: Sequence[str] = ()) -> str:
     """The whole page; plotly's script is within it."""
     from plotly.graph_objects import Figure, Scatter  # noqa: PLC0415 - slow, and only reports need it
     from plotly.subplots import make_subplots  # noqa: PLC0415
@@ -70,7 +70,7 @@ def report(outcomes: Sequence[Outcome], title: str, remarks: Sequence[str] = ())
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#17becf", "#e377c2")
 
 
-def _curves(outcome: Outcome) -> tuple[list[float], list[float | None], list[float | None], list[float | None]]:
+def _curves(outcome: ReplayOutcome) -> tuple[list[float], list[float | None], list[float | None], list[float | None]]:
     """Times, p95 of TTFT and of ITL, and the share within both targets, by the time that requests came."""
     buckets: dict[int, list[tuple[float | None, float | None]]] = {}
     for job in outcome.jobs:
@@ -100,7 +100,7 @@ def _table(rows: Sequence[Sequence[str]], kind: str = "") -> str:
     return f"<table class={kind or 'figures'}>{''.join(lines)}</table>"
 
 
-def _decisions(outcome: Outcome) -> str:
+def _decisions(outcome: ReplayOutcome) -> str:
     rows = [
         (f"{action.at:.0f}", f"{action.pool.value} {action.before} → {action.after}", action.reason, action.message)
         for action in outcome.actions[:MOST_DECISIONS]

@@ -12,12 +12,12 @@ from heapq import heappop, heappush
 from dynamo_planner.core.decision import Policy, Tick
 from dynamo_planner.core.observing import ForwardPass, Observation, Pool
 from dynamo_planner.core.profile import Profile
-from dynamo_planner.replay.engine import Engine, Job
+from dynamo_planner.replay.engine import Job, SimulatedEngine
 from dynamo_planner.replay.graph import Graph
 from dynamo_planner.replay.history import History
-from dynamo_planner.replay.outcome import Action, Outcome, Sample
+from dynamo_planner.replay.outcome import Action, GraphSample, ReplayOutcome
 from dynamo_planner.replay.pool import ReplicaPool
-from dynamo_planner.replay.traces import Request
+from dynamo_planner.replay.traces import TraceRequest
 from dynamo_planner.replay.truth import MeasuredEngine
 
 SAMPLE_SECONDS = 5.0
@@ -26,7 +26,7 @@ LONGEST_DRAIN = 600.0
 
 
 def simulate(
-    requests: Sequence[Request],
+    requests: Sequence[TraceRequest],
     graph: Graph,
     profile: Profile,
     policy: Policy | None,
@@ -34,7 +34,7 @@ def simulate(
     name: str,
     until: float | None = None,
     connector_waits: bool = False,
-) -> Outcome:
+) -> ReplayOutcome:
     """What becomes of the requests, in order of time, with engines as `profile` measured them.
 
     Planning goes on to `until` (seconds; None: to the last request). Without a policy the replicas stay as they are.
@@ -47,7 +47,7 @@ def simulate(
 class _Run:
     def __init__(
         self,
-        requests: Sequence[Request],
+        requests: Sequence[TraceRequest],
         graph: Graph,
         profile: Profile,
         policy: Policy | None,
@@ -67,7 +67,7 @@ class _Run:
         self._history = History()
         self._waiting: dict[Pool, deque[Job]] = {pool: deque() for pool in graph.replicas}
         self._end = max(until or 0.0, requests[-1].at if requests else 0.0)
-        self._samples: list[Sample] = []
+        self._samples: list[GraphSample] = []
         self._actions: list[Action] = []
         self._dropped = 0
         self._capabilities = graph.capabilities()
@@ -77,8 +77,8 @@ class _Run:
         graph = self._graph
         prompts_only = graph.disaggregated and pool is Pool.PREFILL
 
-        def make(number: int) -> Engine:
-            return Engine(
+        def make(number: int) -> SimulatedEngine:
+            return SimulatedEngine(
                 f"{pool.value}-{number}",
                 pool,
                 self._truth,
@@ -100,7 +100,7 @@ class _Run:
             self._has_room,
         )
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ReplayOutcome:
         for pool, count in self._graph.replicas.items():
             self._pools[pool].begin(count)
         if self._policy is not None:
@@ -114,7 +114,7 @@ class _Run:
                 break
             self._now = at
             event()
-        return Outcome(
+        return ReplayOutcome(
             name=self._name,
             graph=self._graph,
             jobs=self._jobs,
@@ -225,7 +225,7 @@ class _Run:
     def _sample(self) -> None:
         traffic = self._history.window(self._now, SAMPLE_SECONDS)
         self._samples.append(
-            Sample(
+            GraphSample(
                 at=self._now,
                 rate=traffic.requests / SAMPLE_SECONDS,
                 ready={pool: replicas.counts().ready for pool, replicas in self._pools.items()},

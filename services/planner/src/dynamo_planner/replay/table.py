@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dynamo_planner.replay.outcome import Outcome
+from dynamo_planner.replay.outcome import ReplayOutcome
 
 HEADER = ("run", "within both", "TTFT", "ITL", "TTFT p50/p99 ms", "ITL p50/p99 ms", "GPU-hours", "scalings")
 
 
-def row(outcome: Outcome) -> tuple[str, ...]:
+def row(outcome: ReplayOutcome) -> tuple[str, ...]:
     """One outcome's cells."""
     return (
         outcome.name,
@@ -23,7 +23,7 @@ def row(outcome: Outcome) -> tuple[str, ...]:
     )
 
 
-def table(outcomes: Sequence[Outcome]) -> list[str]:
+def table(outcomes: Sequence[ReplayOutcome]) -> list[str]:
     """Lines, names to the left and figures to the right."""
     rows = [HEADER, *(row(outcome) for outcome in outcomes)]
     widths = [max(len(cells[i]) for cells in rows) for i in range(len(HEADER))]

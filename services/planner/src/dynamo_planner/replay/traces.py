@@ -21,7 +21,7 @@ class TraceError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TraceRequest:
     """One request of a trace."""
 
     at: float
@@ -31,7 +31,7 @@ class Request:
     blocks: tuple[int, ...] = ()
 
 
-def read_trace(lines: Iterable[str], source: str) -> list[Request]:
+def read_trace(lines: Iterable[str], source: str) -> list[TraceRequest]:
     """Requests in order of time; TraceError names the line that is wrong, or an empty trace."""
     requests = []
     for number, line in enumerate(lines, start=1):
@@ -50,13 +50,13 @@ def read_trace(lines: Iterable[str], source: str) -> list[Request]:
 EXAMPLE = '{"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash_ids": [46, 47]}'
 
 
-def _request(record: object) -> Request:
+def _request(record: object) -> TraceRequest:
     if not isinstance(record, dict):
         raise TypeError(f"not an object; each line is {EXAMPLE}")
     blocks = record.get("hash_ids") or ()
     if not isinstance(blocks, list | tuple) or not all(isinstance(block, int) for block in blocks):
         raise TypeError("hash_ids is not a list of integers")
-    return Request(
+    return TraceRequest(
         at=_number(record, "timestamp", least=0) / 1000,
         isl=int(_number(record, "input_length", least=1)),
         osl=int(_number(record, "output_length", least=1)),
@@ -71,7 +71,7 @@ def _number(record: dict[str, object], key: str, least: float) -> float:
     return float(value)
 
 
-def write_trace(requests: Iterable[Request]) -> Iterator[str]:
+def write_trace(requests: Iterable[TraceRequest]) -> Iterator[str]:
     """Lines of the format, without line ends."""
     for request in requests:
         yield json.dumps(
@@ -86,7 +86,7 @@ def write_trace(requests: Iterable[Request]) -> Iterator[str]:
 
 def at_rate(
     rate: Callable[[float], float], seconds: float, isl: int, osl: int, *, highest: float, seed: int
-) -> list[Request]:
+) -> list[TraceRequest]:
     """Arrivals by chance (Poisson) at a rate that changes, requests a second; never above `highest`."""
     random, at, requests = Random(seed), 0.0, []  # noqa: S311 - a trace that can be made again, no secret
     while highest > 0:
@@ -94,22 +94,24 @@ def at_rate(
         if at >= seconds:
             break
         if random.random() * highest < rate(at):
-            requests.append(Request(at, isl, osl))
+            requests.append(TraceRequest(at, isl, osl))
     return requests
 
 
-def constant(*, rate: float, seconds: float, isl: int, osl: int, seed: int = 0) -> list[Request]:
+def constant(*, rate: float, seconds: float, isl: int, osl: int, seed: int = 0) -> list[TraceRequest]:
     """The same rate all the time."""
     return at_rate(lambda _: rate, seconds, isl, osl, highest=rate, seed=seed)
 
 
-def sine(*, low: float, high: float, period: float, seconds: float, isl: int, osl: int, seed: int = 0) -> list[Request]:
+def sine(
+    *, low: float, high: float, period: float, seconds: float, isl: int, osl: int, seed: int = 0
+) -> list[TraceRequest]:
     """From `low` at the beginning to `high` after half a period and back (planner.md, section c 1)."""
     middle, swing = (low + high) / 2, (high - low) / 2
     return at_rate(lambda at: middle - swing * cos(2 * pi * at / period), seconds, isl, osl, highest=high, seed=seed)
 
 
-def ladder(*, steps: Iterable[tuple[float, float]], isl: int, osl: int, seed: int = 0) -> list[Request]:
+def ladder(*, steps: Iterable[tuple[float, float]], isl: int, osl: int, seed: int = 0) -> list[TraceRequest]:
     """One rate after another: (requests a second, seconds)."""
     ends: list[tuple[float, float]] = []
     for rate, seconds in steps:
@@ -121,9 +123,9 @@ def ladder(*, steps: Iterable[tuple[float, float]], isl: int, osl: int, seed: in
     return at_rate(rate_at, ends[-1][1], isl, osl, highest=max(rate for rate, _ in ends), seed=seed)
 
 
-def observed(steps: Iterable[tuple[float, float, int, int]], *, seed: int = 0) -> list[Request]:
+def observed(steps: Iterable[tuple[float, float, int, int]], *, seed: int = 0) -> list[TraceRequest]:
     """Traffic as it was observed, step after step: (requests a second, seconds, input tokens, output tokens)."""
-    requests: list[Request] = []
+    requests: list[TraceRequest] = []
     begin = 0.0
     for number, (rate, seconds, isl, osl) in enumerate(steps):
         made = constant(rate=rate, seconds=seconds, isl=isl, osl=osl, seed=seed + number)
@@ -134,7 +136,7 @@ def observed(steps: Iterable[tuple[float, float, int, int]], *, seed: int = 0) -
 
 def bursts(
     *, low: float, high: float, every: float, length: float, seconds: float, isl: int, osl: int, seed: int = 0
-) -> list[Request]:
+) -> list[TraceRequest]:
     """`low` with bursts of `high` that last about `length` s and come about `every` s, by chance."""
     random, at, spans = Random(seed + 1), 0.0, []  # noqa: S311 - a trace that can be made again, no secret
     while at < seconds:

@@ -9,7 +9,7 @@ from dynamo_shared.api.contracts import checking
 from dynamo_shared.api.contracts.planner import PlannerConfig
 
 from dynamo_planner.core.profile import Profile
-from dynamo_planner.planning.plans import Plan
+from dynamo_planner.planning.plans import PlannedGraph
 from dynamo_planner.profiling.simulation.wire import Curves, Replays
 
 FINEST = 32
@@ -59,7 +59,7 @@ def curves_of(config: PlannerConfig, model: str, database: str) -> Curves | None
 
 
 def job_of(
-    plan: Plan,
+    plan: PlannedGraph,
     profile: Profile,
     configs: Sequence[Mapping[str, Any]],
     steps: Sequence[tuple[float, float, int, int]],

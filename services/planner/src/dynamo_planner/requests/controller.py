@@ -27,28 +27,28 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_planner.events import RequestReporter
 from dynamo_planner.profiling.results import Profiler, ProfilingRequest
 from dynamo_planner.requests.dcgm import DcgmExporters
-from dynamo_planner.requests.deploying import Deploying
+from dynamo_planner.requests.deploying import GraphDeployer
 from dynamo_planner.requests.finding import HardwareFinder
 from dynamo_planner.requests.reconciler import RequestReconciler
-from dynamo_planner.requests.thorough import Budget, Candidates, Reader, Thorough, no_candidates_asked
+from dynamo_planner.requests.thorough import Candidates, MeasuringBudget, Reader, ThoroughProfiling, no_candidates_asked
 from dynamo_planner.requests.work import Profilings
 
 
-class Concern(StrEnum):
+class RequestConcern(StrEnum):
     """What is reconciled."""
 
     REQUEST = "dynamographdeploymentrequests"
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class RequestTask:
     """One request."""
 
     key: ObjectKey
-    concern: Concern = Concern.REQUEST
+    concern: RequestConcern = RequestConcern.REQUEST
 
 
-class Requests(Controller[Task]):
+class RequestController(Controller[RequestTask]):
     """DynamoGraphDeploymentRequests."""
 
     def __init__(
@@ -68,15 +68,15 @@ class Requests(Controller[Task]):
         super().__init__(context, name, reads)
         self._saw = saw
         self._reporter = RequestReporter(self.recorder, self.publisher)
-        self._profilings = Profilings(profiler, lambda key: self.enqueue(Task(key)))
+        self._profilings = Profilings(profiler, lambda key: self.enqueue(RequestTask(key)))
         self._statuses = StatusWriter(self.kube, self.cache, context.clock)
         exporters = DcgmExporters(self.kube, context.clock, planner.dcgm)
-        thorough = Thorough(
+        thorough = ThoroughProfiling(
             self.kube,
             self.cache,
             read,
             self._image,
-            Budget(planner.thorough.time_limit, planner.thorough.gpu_hours),
+            MeasuringBudget(planner.thorough.time_limit, planner.thorough.gpu_hours),
             settings.rbac.dgdr_profiling_cluster_role_name,
             candidates,
         )
@@ -87,7 +87,7 @@ class Requests(Controller[Task]):
             self._reporter,
             self._profilings,
             thorough,
-            Deploying(self.kube, self.cache, self._reporter),
+            GraphDeployer(self.kube, self.cache, self._reporter),
             HardwareFinder(self.cache, exporters, planner.gpu_cap, settings.gpu.discovery_enabled),
             self._facts,
             now,
@@ -104,15 +104,15 @@ class Requests(Controller[Task]):
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[Task]:
+    ) -> Iterable[RequestTask]:
         """A request is reconciled when it changes, or when something that was made for it does."""
         if resource == DYNAMO_GRAPH_DEPLOYMENT_REQUESTS:
-            yield Task(key)
+            yield RequestTask(key)
         elif resource != NODES:
             for obj in (old, new):
                 name = ((obj or {}).get("metadata", {}).get("labels") or {}).get(labels.REQUEST_NAME)
                 if name:
-                    yield Task(ObjectKey(key.namespace, name))
+                    yield RequestTask(ObjectKey(key.namespace, name))
 
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         """The work for a request ends with the request."""
@@ -126,15 +126,15 @@ class Requests(Controller[Task]):
             # one message of an id.
             self._reporter.gone(old)
 
-    def all_tasks(self) -> Iterable[Task]:
+    def all_tasks(self) -> Iterable[RequestTask]:
         """Every request."""
         for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS):
             with self.supervisor.isolated(DYNAMO_GRAPH_DEPLOYMENTS, key_of(graph)):
                 self._saw(graph)
         for obj in self.cache.list(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS):
-            yield Task(key_of(obj))
+            yield RequestTask(key_of(obj))
 
-    async def reconcile(self, task: Task) -> Result:
+    async def reconcile(self, task: RequestTask) -> Result:
         """One step of one request."""
         return await self._requests.reconcile(task.key)
 
@@ -144,7 +144,7 @@ class Requests(Controller[Task]):
 
     def counts(self) -> Counts:
         """Requests by phase."""
-        return {Concern.REQUEST: self.count_by(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, _phase)}
+        return {RequestConcern.REQUEST: self.count_by(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, _phase)}
 
 
 def _phase(request: KubeObject) -> str:

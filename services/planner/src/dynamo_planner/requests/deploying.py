@@ -24,7 +24,7 @@ from dynamo_shared.kube.errors import AlreadyExists, KubeError
 
 from dynamo_planner.events import RequestReporter
 from dynamo_planner.requests.ownership import is_managed, write
-from dynamo_planner.requests.status import DEPLOYMENT_READY, Draft
+from dynamo_planner.requests.status import DEPLOYMENT_READY, StatusDraft
 
 _TAKEN = (
     "DynamoGraphDeployment {name} exists, and was not made for this request: delete it, or choose another name with "
@@ -37,7 +37,7 @@ _IMAGE_TROUBLE = ("ErrImagePull", "ImagePullBackOff", "ImagePullFailed")
 
 
 @dataclass(frozen=True, slots=True)
-class Deploying:
+class GraphDeployer:
     """Creates the graph of a request and follows it."""
 
     kube: KubeClient
@@ -55,7 +55,7 @@ class Deploying:
             made["metadata"]["labels"][labels.GRAPH_DEPLOYMENT_NAME] = graph
             await write(self.kube, made, lambda observed: is_managed(observed, request))
 
-    async def advance(self, obj: KubeObject, draft: Draft) -> float | None:
+    async def advance(self, obj: KubeObject, draft: StatusDraft) -> float | None:
         """A step of a request that is deploying. Returns seconds to wait where it shall be tried again."""
         name = draft.status["dgdName"]
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(obj["metadata"]["namespace"], name))
@@ -72,7 +72,7 @@ class Deploying:
             return None
         return await self._create(obj, draft, name)
 
-    def follow(self, obj: KubeObject, draft: Draft) -> None:
+    def follow(self, obj: KubeObject, draft: StatusDraft) -> None:
         """Report the graph of a request that is deployed."""
         key = ObjectKey(obj["metadata"]["namespace"], draft.status.get("dgdName", ""))
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
@@ -81,7 +81,7 @@ class Deploying:
         else:
             self._report_graph(obj, draft, graph)
 
-    async def _create(self, obj: KubeObject, draft: Draft, name: str) -> float | None:
+    async def _create(self, obj: KubeObject, draft: StatusDraft, name: str) -> float | None:
         graph = marked(obj, draft.status["profilingResults"]["selectedConfig"], owner=None)
         try:
             written = await self.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph)
@@ -105,17 +105,17 @@ class Deploying:
         draft.enter(RequestPhase.DEPLOYING, message)
         return None
 
-    def _reject(self, obj: KubeObject, draft: Draft, message: str) -> None:
+    def _reject(self, obj: KubeObject, draft: StatusDraft, message: str) -> None:
         self.reporter.warning(obj, "DeploymentRejected", message)
         draft.fail(DEPLOYMENT_READY, "DeploymentRejected", message)
 
-    def _lost(self, obj: KubeObject, draft: Draft) -> None:
+    def _lost(self, obj: KubeObject, draft: StatusDraft) -> None:
         name = draft.status.get("dgdName", "")
         message = f"DynamoGraphDeployment {name} was deleted and is not recreated: create the request again"
         self.reporter.warning(obj, "DeploymentDeleted", message)
         draft.put(dgdName=None, deploymentInfo=None).fail(DEPLOYMENT_READY, "DeploymentDeleted", message)
 
-    def _report_graph(self, obj: KubeObject, draft: Draft, graph: KubeObject) -> None:
+    def _report_graph(self, obj: KubeObject, draft: StatusDraft, graph: KubeObject) -> None:
         name, status = graph["metadata"]["name"], graph.get("status") or {}
         components = (status.get("components") or {}).values()
         draft.put(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dynamo_shared.api.resources import NODES
-from dynamo_shared.api.v1beta1.request import Hardware
+from dynamo_shared.api.v1beta1.request import HardwareSpec
 from dynamo_shared.bus.cache import ObjectCache
 
 from dynamo_planner.requests.dcgm import DcgmExporters
@@ -32,7 +32,7 @@ class HardwareFinder:
     cap: int
     enabled: bool
 
-    async def find(self, asked: Hardware | None, *, discover: bool = True) -> HardwarePlan:
+    async def find(self, asked: HardwareSpec | None, *, discover: bool = True) -> HardwarePlan:
         """Hardware to plan for. HardwareUnknown where neither the request nor the cluster says it; KubeError at times.
 
         `discover` is what the request says: without it, it is complete by itself, and its GPUs are those of one node

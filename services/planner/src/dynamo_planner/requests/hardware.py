@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.v1beta1.request import GpuNodes, Hardware, HardwareStatus
+from dynamo_shared.api.v1beta1.request import GpuNodes, HardwareSpec, HardwareStatus
 
 SPEC, NODE_LABELS, DCGM = "spec", "nodeLabels", "dcgm"
 
@@ -82,7 +82,7 @@ class GpuNode:
 class HardwarePlan:
     """Hardware that a request is planned for, and what its status reports of it."""
 
-    planned: Hardware
+    planned: HardwareSpec
     status: HardwareStatus
 
 
@@ -156,18 +156,18 @@ def _rank(each: GpuNodes) -> tuple[float, float, float, str]:
     return (each.num_gpus_per_node or 0, each.vram_mb or 0, each.nodes or 0, each.gpu_sku or "")
 
 
-def is_complete(hardware: Hardware | None) -> bool:
+def is_complete(hardware: HardwareSpec | None) -> bool:
     """Whether nothing has to be discovered."""
     needed = (hardware and hardware.gpu_sku, hardware and hardware.total_gpus, hardware and hardware.num_gpus_per_node)
     return all(needed)
 
 
-def complete(hardware: Hardware | None, observed: Sequence[GpuNodes], *, cap: int, source: str) -> HardwarePlan:
+def complete(hardware: HardwareSpec | None, observed: Sequence[GpuNodes], *, cap: int, source: str) -> HardwarePlan:
     """What the spec leaves out, from what was observed; `cap` bounds GPUs whose number the request leaves out.
 
     HardwareUnknown where a value is in neither.
     """
-    asked = hardware or Hardware()
+    asked = hardware or HardwareSpec()
     matching = [each for each in observed if asked.gpu_sku in (None, "", each.gpu_sku)]
     best = matching[0] if matching else None
     sku = asked.gpu_sku or (best and best.gpu_sku) or ""
@@ -189,9 +189,9 @@ def complete(hardware: Hardware | None, observed: Sequence[GpuNodes], *, cap: in
     )
 
 
-def stated(hardware: Hardware | None) -> HardwarePlan:
+def stated(hardware: HardwareSpec | None) -> HardwarePlan:
     """Hardware of a request that switches discovery off. HardwareUnknown where it does not say what it needs to."""
-    asked = hardware or Hardware()
+    asked = hardware or HardwareSpec()
     if not asked.gpu_sku or not asked.num_gpus_per_node:
         raise HardwareUnknown(
             "spec.enableGpuDiscovery is false, so the request names its hardware: set "
@@ -218,7 +218,7 @@ def planned_product(status: KubeObject) -> str | None:
     return products.pop() if len(products) == 1 else None
 
 
-def _unknown(asked: Hardware, observed: Sequence[GpuNodes], missing: Sequence[str]) -> str:
+def _unknown(asked: HardwareSpec, observed: Sequence[GpuNodes], missing: Sequence[str]) -> str:
     names = ", ".join(f"spec.hardware.{name}" for name in missing)
     if not observed:
         return (

@@ -11,7 +11,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, NotFound
 
 
-class NameTaken(Exception):
+class NameInUse(Exception):
     """An object of the desired name exists, and is not managed by this platform."""
 
     def __init__(self, resource: Resource, name: str) -> None:
@@ -39,6 +39,6 @@ async def write(kube: KubeClient, desired: KubeObject, is_own: Callable[[KubeObj
         except AlreadyExists:
             observed = await kube.get(resource, key)
     if not is_own(observed):
-        raise NameTaken(resource, key.name)
+        raise NameInUse(resource, key.name)
     # The uid is a precondition: another object that took the name meanwhile stays as it is.
     return await kube.apply(resource, of_uid(desired, observed["metadata"]["uid"]))

@@ -21,7 +21,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.api.v1beta1.request import (
     DynamoGraphDeploymentRequestSpec,
-    Hardware,
+    HardwareSpec,
     ProfilingPhase,
     RequestPhase,
 )
@@ -34,13 +34,13 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_planner.events import RequestReporter
 from dynamo_planner.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
-from dynamo_planner.requests.deploying import Deploying
+from dynamo_planner.requests.deploying import GraphDeployer
 from dynamo_planner.requests.finding import HardwareFinder
 from dynamo_planner.requests.hardware import HardwareUnknown, planned_product
-from dynamo_planner.requests.ownership import NameTaken
+from dynamo_planner.requests.ownership import NameInUse
 from dynamo_planner.requests.results import results_status
-from dynamo_planner.requests.status import OBJECTIVE_MET, PROFILING, SPEC_GENERATED, VALIDATION, Draft
-from dynamo_planner.requests.thorough import Thorough
+from dynamo_planner.requests.status import OBJECTIVE_MET, PROFILING, SPEC_GENERATED, VALIDATION, StatusDraft
+from dynamo_planner.requests.thorough import ThoroughProfiling
 from dynamo_planner.requests.validating import problems
 from dynamo_planner.requests.work import Profilings
 
@@ -63,8 +63,8 @@ class RequestReconciler:
     statuses: StatusWriter
     reporter: RequestReporter
     profilings: Profilings
-    thorough: Thorough
-    deploying: Deploying
+    thorough: ThoroughProfiling
+    deploying: GraphDeployer
     hardware: HardwareFinder
     facts: Callable[[], Facts]
     now: Callable[[], datetime]
@@ -77,12 +77,12 @@ class RequestReconciler:
         if "deletionTimestamp" in obj["metadata"]:
             self.profilings.stop(obj["metadata"]["uid"])
             return await self._let_go(obj)
-        draft = Draft(obj, self.now())
+        draft = StatusDraft(obj, self.now())
         if draft.phase in _AFTER_VALIDATION and self._was_changed(obj, draft):
             draft.say(VALIDATION, False, "SpecChangeRejected", _CHANGED)
             self.reporter.warning(obj, "SpecChangeRejected", _CHANGED)
             return await self._write(obj, draft)
-        steps: dict[RequestPhase, Callable[[KubeObject, Draft], Awaitable[Result]]] = {
+        steps: dict[RequestPhase, Callable[[KubeObject, StatusDraft], Awaitable[Result]]] = {
             RequestPhase.PENDING: self._pending,
             RequestPhase.PROFILING: self._profiling,
             RequestPhase.DEPLOYING: self._deploying,
@@ -91,7 +91,7 @@ class RequestReconciler:
         step = steps.get(draft.phase)
         return await step(obj, draft) if step else Result()
 
-    def _was_changed(self, obj: KubeObject, draft: Draft) -> bool:
+    def _was_changed(self, obj: KubeObject, draft: StatusDraft) -> bool:
         """Whether the spec is another one than was observed, and that was not reported yet."""
         generation = obj["metadata"].get("generation", 0)
         reported = draft.condition(VALIDATION) or {}
@@ -108,7 +108,7 @@ class RequestReconciler:
             await self.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key_of(obj), patch)
         return Result()
 
-    async def _pending(self, obj: KubeObject, draft: Draft) -> Result:
+    async def _pending(self, obj: KubeObject, draft: StatusDraft) -> Result:
         if draft.status.get("observedGeneration") != obj["metadata"].get("generation", 0):
             return await self._validate(obj, draft)
         spec = spec_of(obj)
@@ -117,7 +117,7 @@ class RequestReconciler:
         draft.at(ProfilingPhase.INITIALIZING, "profiling has begun")
         return await self._write(obj, draft)
 
-    async def _validate(self, obj: KubeObject, draft: Draft) -> Result:
+    async def _validate(self, obj: KubeObject, draft: StatusDraft) -> Result:
         draft.observe()
         errors = problems(obj, self.facts())
         if errors:
@@ -137,7 +137,7 @@ class RequestReconciler:
         self.reporter.normal(obj, "Initialized", message)
         return await self._write(obj, draft.enter(RequestPhase.PENDING, message))
 
-    async def _refuse(self, obj: KubeObject, draft: Draft, message: str) -> Result:
+    async def _refuse(self, obj: KubeObject, draft: StatusDraft, message: str) -> Result:
         self.reporter.warning(obj, "ValidationFailed", message)
         return await self._write(obj, draft.fail(VALIDATION, "ValidationFailed", message))
 
@@ -148,7 +148,9 @@ class RequestReconciler:
             return False
         return True
 
-    async def _begin_thorough(self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: Draft) -> Result:
+    async def _begin_thorough(
+        self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: StatusDraft
+    ) -> Result:
         try:
             job = await self.thorough.begin(obj, self._profiling_request(obj, spec, draft))
         except ProfilingFailed as failed:
@@ -161,7 +163,7 @@ class RequestReconciler:
         draft.put(profilingJobName=job).at(ProfilingPhase.INITIALIZING, f"Job {job} profiles on the cluster")
         return await self._write(obj, draft)
 
-    async def _profiling(self, obj: KubeObject, draft: Draft) -> Result:
+    async def _profiling(self, obj: KubeObject, draft: StatusDraft) -> Result:
         spec = spec_of(obj)
         uid = obj["metadata"]["uid"]
         request = self._profiling_request(obj, spec, draft)
@@ -188,10 +190,10 @@ class RequestReconciler:
         return result
 
     def _profiling_request(
-        self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: Draft
+        self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: StatusDraft
     ) -> ProfilingRequest:
         planned = (draft.status.get("hardware") or {}).get("planned")
-        hardware = Hardware.model_validate(planned) if planned else spec.hardware
+        hardware = HardwareSpec.model_validate(planned) if planned else spec.hardware
         metadata = obj["metadata"]
         return ProfilingRequest(
             name=metadata["name"],
@@ -202,12 +204,12 @@ class RequestReconciler:
         )
 
     async def _selected(
-        self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: Draft, result: ProfilingResult
+        self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: StatusDraft, result: ProfilingResult
     ) -> Result:
         name = result.selected.dgd["metadata"]["name"]
         try:
             await self.deploying.provide(obj, name, result.selected.config_maps)
-        except (Invalid, Forbidden, NameTaken) as error:
+        except (Invalid, Forbidden, NameInUse) as error:
             self.reporter.warning(obj, "ConfigMapCreationFailed", str(error))
             return await self._write(
                 obj, draft.put(profilingPhase=None).fail(SPEC_GENERATED, "GenerationFailed", str(error))
@@ -227,18 +229,18 @@ class RequestReconciler:
             draft.enter(RequestPhase.READY, f"{message}; spec.autoApply is false: apply it when it suits")
         return await self._write(obj, draft)
 
-    async def _deploying(self, obj: KubeObject, draft: Draft) -> Result:
+    async def _deploying(self, obj: KubeObject, draft: StatusDraft) -> Result:
         if not spec_of(obj).auto_apply:
             return await self._write(obj, draft.enter(RequestPhase.READY, "spec.autoApply is false"))
         wait = await self.deploying.advance(obj, draft)
         result = await self._write(obj, draft)
         return Result(wait) if wait is not None and result.requeue_after is None else result
 
-    async def _deployed(self, obj: KubeObject, draft: Draft) -> Result:
+    async def _deployed(self, obj: KubeObject, draft: StatusDraft) -> Result:
         self.deploying.follow(obj, draft)
         return await self._write(obj, draft)
 
-    async def _write(self, obj: KubeObject, draft: Draft, *, urgent: bool = True) -> Result:
+    async def _write(self, obj: KubeObject, draft: StatusDraft, *, urgent: bool = True) -> Result:
         status = draft.done()
         wait = await self.statuses.write(
             DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,

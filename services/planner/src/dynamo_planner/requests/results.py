@@ -9,7 +9,7 @@ from dynamo_shared.api.model import to_dict
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import Figures, ParetoConfig, ProfilingResults
 
-from dynamo_planner.profiling.results import Candidate, ProfilingResult
+from dynamo_planner.profiling.results import DeploymentCandidate, ProfilingResult
 
 #: Graphs of the Pareto front that a status holds: an object of Kubernetes has its limits.
 MAX_POINTS = 32
@@ -32,7 +32,7 @@ def results_status(result: ProfilingResult) -> KubeObject:
     )
 
 
-def _that_fit(result: ProfilingResult) -> Iterator[Candidate]:
+def _that_fit(result: ProfilingResult) -> Iterator[DeploymentCandidate]:
     room = MAX_BYTES - _size(result.selected)
     for point in result.pareto[:MAX_POINTS]:
         room -= _size(point)
@@ -41,11 +41,11 @@ def _that_fit(result: ProfilingResult) -> Iterator[Candidate]:
         yield point
 
 
-def _size(candidate: Candidate) -> int:
+def _size(candidate: DeploymentCandidate) -> int:
     return len(json.dumps(candidate.dgd).encode())
 
 
-def figures_of(candidate: Candidate) -> Figures:
+def figures_of(candidate: DeploymentCandidate) -> Figures:
     """What a candidate is expected to do, to three decimals."""
     return Figures(
         backend=candidate.backend,

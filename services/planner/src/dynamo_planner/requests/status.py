@@ -28,7 +28,7 @@ _SUMS = {
 }
 
 
-class Draft:
+class StatusDraft:
     """The next status of a request, made from the present one step by step."""
 
     def __init__(self, obj: KubeObject, now: datetime) -> None:
@@ -47,7 +47,7 @@ class Draft:
         """The condition of a type, as it is drafted."""
         return find(list(self._conditions.values()), type_)
 
-    def say(self, type_: str, status: bool | None, reason: str, message: str) -> Draft:
+    def say(self, type_: str, status: bool | None, reason: str, message: str) -> StatusDraft:
         """Sets a condition."""
         self._conditions[type_] = condition(
             self._before,
@@ -60,7 +60,7 @@ class Draft:
         )
         return self
 
-    def put(self, **fields: Any) -> Draft:
+    def put(self, **fields: Any) -> StatusDraft:
         """Sets fields of the status, by their names there; None takes one out."""
         for name, value in fields.items():
             if value is None:
@@ -69,27 +69,27 @@ class Draft:
                 self.status[name] = value
         return self
 
-    def enter(self, phase: RequestPhase, message: str, reason: str = "") -> Draft:
+    def enter(self, phase: RequestPhase, message: str, reason: str = "") -> StatusDraft:
         """Enters a phase, and sums up; `reason` where the phase's own word does not do."""
         self.status["phase"] = phase.value
         succeeded, usual = _SUMS[phase]
         return self.say(SUCCEEDED, succeeded, reason or usual, message)
 
-    def observe(self) -> Draft:
+    def observe(self) -> StatusDraft:
         """The status is about the spec as it is now."""
         return self.put(observedGeneration=self._generation)
 
-    def at(self, phase: ProfilingPhase, message: str) -> Draft:
+    def at(self, phase: ProfilingPhase, message: str) -> StatusDraft:
         """Profiling is at a step."""
         reason = "Completed" if phase is ProfilingPhase.DONE else phase.value
         self.put(profilingPhase=phase.value)
         return self.say(PROFILING, False, reason, message).enter(RequestPhase.PROFILING, message)
 
-    def fail(self, type_: str, reason: str, message: str) -> Draft:
+    def fail(self, type_: str, reason: str, message: str) -> StatusDraft:
         """Nothing will come of the request as it is; `type_` is the condition that says why."""
         return self.say(type_, False, reason, message).enter(RequestPhase.FAILED, message)
 
-    def fail_profiling(self, message: str, reason: str = "") -> Draft:
+    def fail_profiling(self, message: str, reason: str = "") -> StatusDraft:
         """Profiling failed at the step that it was at, which stays in the status: both conditions name it, or `reason`."""
         named = reason or f"{self.status.get('profilingPhase') or ProfilingPhase.INITIALIZING.value}Failed"
         return self.say(PROFILING, False, named, message).enter(RequestPhase.FAILED, message, named)

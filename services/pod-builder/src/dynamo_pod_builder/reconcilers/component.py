@@ -44,7 +44,7 @@ from dynamo_pod_builder.surroundings import PullSecretLists, component_account
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ComponentInputs:
     """One component deployment, and what decides how it is rendered."""
 
     component: KubeObject
@@ -56,7 +56,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ComponentPlan:
     """What a component should become; with a failure there is nothing to write."""
 
     children: Sequence[KubeObject] = ()
@@ -72,7 +72,7 @@ class ComponentOutcome:
     again: float | None = None
 
 
-def planned(observed: Observed) -> Plan:
+def planned(observed: ComponentInputs) -> ComponentPlan:
     """The objects that a component should become, with the checkpoint that is to be taken of it. Pure."""
     try:
         parsed = parse_component(scaling.with_replicas(observed.component, observed.replicas))
@@ -80,12 +80,12 @@ def planned(observed: Observed) -> Plan:
         around = replace(observed.around, restore=starts.restores.get(parsed.metadata.name))
         # A graph has those of its components created.
         missing = () if parsed.metadata.owner_references else starts.missing.values()
-        return Plan(
+        return ComponentPlan(
             render.component_children(parsed, observed.config, around),
             [checkpoint_of(parsed, identity, observed.config, around) for identity in missing],
         )
     except REFUSALS as error:
-        return Plan(failure=failure_of(error))
+        return ComponentPlan(failure=failure_of(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +123,10 @@ class ComponentReconciler:
         known = (graph is not None and objects.controls(graph, component)) or children_of(self.cache, component)
         return bool(known) or await self.applier.exists(component)
 
-    async def _observe(self, component: KubeObject) -> Observed:
+    async def _observe(self, component: KubeObject) -> ComponentInputs:
         namespace = objects.namespace(component)
         secrets = await self.pull_secrets.of(namespace)
-        return Observed(
+        return ComponentInputs(
             component,
             self.config(),
             render.ObservedComponent(
@@ -139,7 +139,7 @@ class ComponentReconciler:
             scaling.replicas_of(self.cache, component),
         )
 
-    async def _carry_out(self, component: KubeObject, plan: Plan) -> ComponentOutcome:
+    async def _carry_out(self, component: KubeObject, plan: ComponentPlan) -> ComponentOutcome:
         if plan.failure is not None:
             return ComponentOutcome(plan.failure, retry_after(plan.failure))
         again: float | None = None

@@ -13,8 +13,8 @@ from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, 
 
 from dynamo_pod_builder.render.checkpoint.target import Restore
 from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
-from dynamo_pod_builder.render.discovery import Discovery, discovery_of
-from dynamo_pod_builder.render.placement import ALONE, Placement
+from dynamo_pod_builder.render.discovery import PodDiscovery, discovery_of
+from dynamo_pod_builder.render.placement import ALONE, PodPlacement
 from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS, PullSecrets
 from dynamo_pod_builder.render.sharing import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
 from dynamo_pod_builder.render.v1alpha1 import NOTHING, OfComponent, of_component
@@ -43,7 +43,7 @@ class PodContext:
     template: KubeObject
     template_labels: Mapping[str, str]
     template_annotations: Mapping[str, str]
-    discovery: Discovery
+    discovery: PodDiscovery
     worker_hash: str
     service_account: str
     pull_secrets: PullSecrets = NO_PULL_SECRETS
@@ -51,14 +51,14 @@ class PodContext:
     #: Whether its pods lack the label of their model, and are not replaced for that alone.
     unlabelled_model: bool = False
     alpha: OfComponent = NOTHING
-    placement: Placement = ALONE
+    placement: PodPlacement = ALONE
 
     @property
     def nodes(self) -> int:
         """Nodes that a replica spans."""
         return self.spec.multinode.node_count if self.spec.multinode is not None else 1
 
-    def placed(self, placement: Placement) -> PodContext:
+    def placed(self, placement: PodPlacement) -> PodContext:
         """The same component at one place of its replica."""
         return replace(self, placement=placement)
 

@@ -15,7 +15,7 @@ PER_CONTAINER = "container"
 
 
 @dataclass(frozen=True, slots=True)
-class Discovery:
+class PodDiscovery:
     """Backend in force, and whether each container of a pod registers for itself."""
 
     backend: str
@@ -34,9 +34,9 @@ class Discovery:
         return {labels.DISCOVERY_BACKEND: KUBERNETES, labels.DISCOVERY_ENABLED: "true"}
 
 
-def discovery_of(annotations: Mapping[str, str], config: RenderConfig) -> Discovery:
+def discovery_of(annotations: Mapping[str, str], config: RenderConfig) -> PodDiscovery:
     """Discovery by the annotations of a graph or a pod template, by the installation where they do not say."""
-    return Discovery(
+    return PodDiscovery(
         annotations.get(DISCOVERY_BACKEND) or config.discovery_backend,
         annotations.get(KUBE_DISCOVERY_MODE) == PER_CONTAINER,
     )

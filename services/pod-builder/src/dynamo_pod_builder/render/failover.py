@@ -8,7 +8,7 @@ from __future__ import annotations
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 
-from dynamo_pod_builder.render.backends.base import Backend
+from dynamo_pod_builder.render.backends.base import EngineBackend
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.env import var, with_vars, without_vars
 from dynamo_pod_builder.render.gpu_memory import LOCK_FILE, SOCKETS_WITHIN_POD
@@ -23,7 +23,7 @@ _OF_ONE_ENGINE = (
 )
 
 
-def stand_by(pod: KubeObject, context: PodContext, backend: Backend) -> None:
+def stand_by(pod: KubeObject, context: PodContext, backend: EngineBackend) -> None:
     """Put several engines in place of the main container, in place. They share its GPUs and the memory on them."""
     if not fails_over_within_pod(context.spec):
         return

@@ -13,7 +13,7 @@ from dynamo_shared.api.registry import env, labels
 from dynamo_pod_builder.render import claims, names
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.env import from_field, var, with_vars, without_vars
-from dynamo_pod_builder.render.placement import Role
+from dynamo_pod_builder.render.placement import PodRole
 from dynamo_pod_builder.render.sharing import fails_over_between_pods, memory_has_pods, memory_service
 
 #: Where the containers of a pod find the sockets of the service, and the lock of engines that fail over.
@@ -40,7 +40,7 @@ def share(pod: KubeObject, context: PodContext) -> None:
         return
     if not memory_has_pods(context.spec):
         _within_pod(pod, context)
-    elif context.placement.role is Role.MEMORY:
+    elif context.placement.role is PodRole.MEMORY:
         _serve(pod, context)
     else:
         _use(pod, context)

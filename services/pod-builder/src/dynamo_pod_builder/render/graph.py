@@ -20,7 +20,7 @@ from dynamo_pod_builder.render.discovery import discovery_of
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
 from dynamo_pod_builder.render.features import check_component, check_picker, check_sharing
 from dynamo_pod_builder.render.gateway import gateway_children
-from dynamo_pod_builder.render.legacy_config import Place, apply_legacy_config, with_routing
+from dynamo_pod_builder.render.legacy_config import ConfiguredComponent, apply_legacy_config, with_routing
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.render.rbac import PICKER_RULES, PLANNER_RULES, discovery_access, shared_access
@@ -149,7 +149,7 @@ def _component_spec(
     namespace, name = graph.metadata.namespace or DEFAULT_NAMESPACE, graph.metadata.name
     service = names.service(names.component_deployment(name, component.name))
     space = dynamo_namespace(namespace, name, shared=bool(spec.get("globalDynamoNamespace")))
-    place = Place(space, f"http://{service}.{namespace}.svc:{ports.HTTP.number}")
+    place = ConfiguredComponent(space, f"http://{service}.{namespace}.svc:{ports.HTTP.number}")
     return apply_legacy_config(spec, place)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from dynamo_pod_builder.render import names, placement
 from dynamo_pod_builder.render.backends import backend_of
 from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.placement import ALONE, Placement
+from dynamo_pod_builder.render.placement import ALONE, PodPlacement
 from dynamo_pod_builder.render.sharing import fails_over_between_pods, memory_has_pods, pods_a_rank
 
 LEADER, WORKER, MEMORY = "ldr", "wkr", "gms"
@@ -18,7 +18,7 @@ class Clique:
     """Pods of a component that are alike: where they stand, how many there are, and which cliques start before them."""
 
     name: str
-    placement: Placement
+    placement: PodPlacement
     replicas: int
     min_available: int = 1
     after: tuple[str, ...] = ()

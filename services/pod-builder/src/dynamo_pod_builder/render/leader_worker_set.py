@@ -11,7 +11,7 @@ from dynamo_shared.api.resources import LEADER_WORKER_SETS
 from dynamo_pod_builder.render import placement
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.metadata import object_annotations, object_labels, object_metadata, pod_labels
-from dynamo_pod_builder.render.placement import Placement
+from dynamo_pod_builder.render.placement import PodPlacement
 from dynamo_pod_builder.render.pod import pod_spec
 
 
@@ -40,7 +40,7 @@ def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner:
 
 
 def _template(
-    context: PodContext, own_labels: Mapping[str, str], annotations: dict[str, str], place: Placement
+    context: PodContext, own_labels: Mapping[str, str], annotations: dict[str, str], place: PodPlacement
 ) -> KubeObject:
     label_set = {**pod_labels(context, own_labels), labels.ROLE: place.role.value}
     # A LeaderWorkerSet selects its pods by labels of its own.

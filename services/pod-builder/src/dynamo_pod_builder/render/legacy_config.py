@@ -34,7 +34,7 @@ _NAMESPACE, _COMPONENT, _ENDPOINTS, _ROUTING = "namespace", "component", "endpoi
 _SHAPE = frozenset({_NAMESPACE, _COMPONENT, _ENDPOINTS, _ROUTING})
 
 
-class Place(NamedTuple):
+class ConfiguredComponent(NamedTuple):
     """What a component is, as its configuration says it."""
 
     namespace: str
@@ -43,7 +43,7 @@ class Place(NamedTuple):
     """URL under which its Service is called."""
 
 
-def apply_legacy_config(spec: KubeObject, place: Place) -> KubeObject:
+def apply_legacy_config(spec: KubeObject, place: ConfiguredComponent) -> KubeObject:
     """A DCD spec with what its DYN_DEPLOYMENT_CONFIG says; the very spec where it has none."""
     template = spec.get("podTemplate") or {}
     main = main_container(template)
@@ -113,7 +113,7 @@ def _with_main(spec: KubeObject, main: KubeObject, container: KubeObject) -> Kub
     return {**spec, "podTemplate": {**template, "spec": {**template["spec"], "containers": containers}}}
 
 
-def _with_place(spec: KubeObject, config: KubeObject, place: Place) -> KubeObject:
+def _with_place(spec: KubeObject, config: KubeObject, place: ConfiguredComponent) -> KubeObject:
     """A configuration of the second shape with what its component is; the very one where it is of the older shape."""
     if not _SHAPE & config.keys():
         return config

@@ -8,7 +8,7 @@ from enum import StrEnum
 from dynamo_shared.api.registry import env
 
 
-class Role(StrEnum):
+class PodRole(StrEnum):
     """What a pod is in its replica."""
 
     MAIN = "main"
@@ -36,10 +36,10 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class PodPlacement:
     """One pod's place: alone, or the leader or a worker of a group."""
 
-    role: Role = Role.MAIN
+    role: PodRole = PodRole.MAIN
     nodes: int = 1
     group: Group | None = None
     #: Rank whose GPU memory the pod shares with other pods; None where pods keep theirs to themselves.
@@ -48,30 +48,30 @@ class Placement:
     @property
     def rank(self) -> str:
         """Rank of the pod in its group, as its command line writes it."""
-        return self.group.worker_rank if self.group is not None and self.role is Role.WORKER else "0"
+        return self.group.worker_rank if self.group is not None and self.role is PodRole.WORKER else "0"
 
     @property
     def rank_needs_shell(self) -> bool:
         """Whether the rank is for a shell to compute."""
-        return self.group is not None and self.role is Role.WORKER and self.group.rank_needs_shell
+        return self.group is not None and self.role is PodRole.WORKER and self.group.rank_needs_shell
 
 
-ALONE = Placement()
+ALONE = PodPlacement()
 
 
-def leader(group: Group, nodes: int) -> Placement:
+def leader(group: Group, nodes: int) -> PodPlacement:
     """The first pod of a group."""
-    return Placement(Role.LEADER, nodes, group)
+    return PodPlacement(PodRole.LEADER, nodes, group)
 
 
-def worker(group: Group, nodes: int) -> Placement:
+def worker(group: Group, nodes: int) -> PodPlacement:
     """Any other pod of a group."""
-    return Placement(Role.WORKER, nodes, group)
+    return PodPlacement(PodRole.WORKER, nodes, group)
 
 
-def memory(nodes: int, rank: int) -> Placement:
+def memory(nodes: int, rank: int) -> PodPlacement:
     """The pod that holds the GPU memory of a rank."""
-    return Placement(Role.MEMORY, nodes, memory_rank=rank)
+    return PodPlacement(PodRole.MEMORY, nodes, memory_rank=rank)
 
 
 def leader_worker_set(nodes: int) -> Group:

@@ -18,7 +18,7 @@ from dynamo_pod_builder.render.ingress import ways_in
 from dynamo_pod_builder.render.kai import queue_of, wait_in
 from dynamo_pod_builder.render.layout import Clique
 from dynamo_pod_builder.render.metadata import object_metadata, pod_labels, restore_annotations
-from dynamo_pod_builder.render.placement import Role
+from dynamo_pod_builder.render.placement import PodRole
 from dynamo_pod_builder.render.pod import pod_spec
 from dynamo_pod_builder.render.service import clique_service, model_service, needs_service
 from dynamo_pod_builder.render.sharing import fails_over_between_pods, memory_has_pods, memory_service
@@ -112,7 +112,7 @@ def _pod_clique_set(
 
 def _clique(context: PodContext, clique: Clique) -> KubeObject:
     label_set = {**pod_labels(context, {}), labels.SELECTOR: context.name}
-    if clique.placement.role is Role.MEMORY:
+    if clique.placement.role is PodRole.MEMORY:
         # It serves no requests, so discovery must not list it.
         label_set = {name: value for name, value in label_set.items() if name not in context.discovery.labels}
     elif fails_over_between_pods(context.spec):

@@ -18,7 +18,7 @@ from typing import Any
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import DISABLE_IMAGE_PULL_SECRET_DISCOVERY
 from dynamo_shared.api.untrusted import json_text
-from dynamo_shared.api.untrusted.limits import Limits
+from dynamo_shared.api.untrusted.limits import ReadLimits
 
 DOCKER_HUB = "docker.io"
 #: Other names of Docker Hub: what `docker login` writes into its file, and where the images really are.
@@ -30,7 +30,7 @@ TYPES: Mapping[str, str] = {
 }
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
 #: A docker configuration has some hundred bytes for each registry; a Secret may have 1 MiB.
-_CONFIGURATION = Limits(1 << 20, 20_000, 16)
+_CONFIGURATION = ReadLimits(1 << 20, 20_000, 16)
 #: Registries of a namespace that count, since each may be a pattern to which each image is held. A host's name with a port
 #: has 259 characters at most.
 MOST_HOSTS, LONGEST_HOST = 1000, 259

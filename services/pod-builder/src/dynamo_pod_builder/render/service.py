@@ -13,7 +13,7 @@ from dynamo_shared.api.v1beta1 import ComponentType
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.metadata import MANAGED_BY, object_annotations, object_labels, object_metadata
-from dynamo_pod_builder.render.placement import Role
+from dynamo_pod_builder.render.placement import PodRole
 
 
 def needs_service(context: PodContext) -> bool:
@@ -28,7 +28,7 @@ def component_service(context: PodContext, own_labels: Mapping[str, str], owner:
     """Service of a component. The worker hash is not selected: all generations of a rolling update serve it."""
     label_set = {**object_labels(context, own_labels), **context.discovery.labels}
     # Of the pods of a LeaderWorkerSet only the leaders serve.
-    selected = {labels.ROLE: Role.LEADER.value} if context.nodes > 1 else {}
+    selected = {labels.ROLE: PodRole.LEADER.value} if context.nodes > 1 else {}
     return _service(context, label_set, object_annotations(context), owner, selected)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dynamo_shared.api import quantity
 from dynamo_shared.api.objects import KubeObject
 
-from dynamo_pod_builder.render.backends import Backend
+from dynamo_pod_builder.render.backends import EngineBackend
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
 
@@ -29,7 +29,7 @@ def claim(name: str) -> KubeObject:
     return {"name": name, "persistentVolumeClaim": {"claimName": name}}
 
 
-def cache_mount(context: PodContext, backend: Backend) -> KubeObject | None:
+def cache_mount(context: PodContext, backend: EngineBackend) -> KubeObject | None:
     """Mount of the compilation cache, where the component asks for one."""
     cache = context.spec.compilation_cache
     if cache is None:

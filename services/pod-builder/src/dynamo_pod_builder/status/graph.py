@@ -11,7 +11,7 @@ from dynamo_shared.api.conditions import Condition, condition
 
 from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.pods import Trouble
-from dynamo_pod_builder.status.workload import Readiness, readiness, replicas_of, why_not
+from dynamo_pod_builder.status.workload import WorkloadReadiness, readiness, replicas_of, why_not
 
 INITIALIZING, PENDING, SUCCESSFUL, FAILED = "initializing", "pending", "successful", "failed"
 READY = "Ready"
@@ -114,10 +114,10 @@ def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
     return SUCCESSFUL, ALL_READY, "All resources are ready"
 
 
-def _state(part: Generation) -> Readiness:
+def _state(part: Generation) -> WorkloadReadiness:
     state = why_not(readiness(part.workload), part.troubles)
     if state.ready and not part.observed:
-        return Readiness(False, "its change is not yet acted on")
+        return WorkloadReadiness(False, "its change is not yet acted on")
     return state
 
 

@@ -25,7 +25,7 @@ WORKLOADS: tuple[Resource, ...] = (DEPLOYMENTS, LEADER_WORKER_SETS)
 
 
 @dataclass(frozen=True, slots=True)
-class Readiness:
+class WorkloadReadiness:
     """Whether a workload serves as desired, and what is missing where it does not."""
 
     ready: bool
@@ -86,10 +86,10 @@ def replicas_of(workload: KubeObject | None) -> KubeObject | None:
     }
 
 
-def readiness(workload: KubeObject | None) -> Readiness:
+def readiness(workload: KubeObject | None) -> WorkloadReadiness:
     """Ready means: every desired replica of the newest template serves and no other is left."""
     if workload is None:
-        return Readiness(False, "nothing runs its pods yet")
+        return WorkloadReadiness(False, "nothing runs its pods yet")
     match _kind(workload):
         case DEPLOYMENTS.kind:
             return _deployment(workload)
@@ -99,7 +99,7 @@ def readiness(workload: KubeObject | None) -> Readiness:
             return _of_grove(workload, "pods" if kind == POD_CLIQUES.kind else "groups")
 
 
-def why_not(state: Readiness, causes: Sequence[Trouble]) -> Readiness:
+def why_not(state: WorkloadReadiness, causes: Sequence[Trouble]) -> WorkloadReadiness:
     """The same readiness with what is known of the pods: their trouble in the message, and as the reason.
 
     Refused pods are reported first: users should not wait for what cannot come. Slowness is reported last.
@@ -107,19 +107,19 @@ def why_not(state: Readiness, causes: Sequence[Trouble]) -> Readiness:
     if state.ready or not causes:
         return state
     reason = state.reason if state.reason and state.reason != TOO_LATE else causes[0].reason
-    return Readiness(False, f"{state.message}; {summary(causes)}", reason)
+    return WorkloadReadiness(False, f"{state.message}; {summary(causes)}", reason)
 
 
-def _deployment(deployment: KubeObject) -> Readiness:
+def _deployment(deployment: KubeObject) -> WorkloadReadiness:
     spec, status = deployment.get("spec", {}), deployment.get("status", {})
     if spec.get("paused"):
-        return Readiness(False, "the Deployment is paused")
+        return WorkloadReadiness(False, "the Deployment is paused")
     if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 1):
-        return Readiness(False, "the Deployment's change is not yet observed")
+        return WorkloadReadiness(False, "the Deployment's change is not yet observed")
     desired = spec.get("replicas", 1)
     updated, available, total = (status.get(name, 0) for name in ("updatedReplicas", "availableReplicas", "replicas"))
     if updated >= desired and available >= desired and total == desired and (desired == 0 or _is(status, "Available")):
-        return Readiness(True, f"{desired} of {desired} replicas available")
+        return WorkloadReadiness(True, f"{desired} of {desired} replicas available")
     # The Deployment controller's own words say more than numbers: quota, deadline, refused pods.
     refused, late = (
         find(status.get("conditions", ()), "ReplicaFailure"),
@@ -135,30 +135,30 @@ def _deployment(deployment: KubeObject) -> Readiness:
         reason = next((word for part, word in _REFUSALS.items() if part in message), refused["reason"])
         trouble.insert(0, f"{refused['reason']}: {message}")
     counts = f"{available} of {desired} replicas available, {updated} updated, {total} in all"
-    return Readiness(False, "; ".join([counts, *trouble]), reason)
+    return WorkloadReadiness(False, "; ".join([counts, *trouble]), reason)
 
 
-def _leader_worker_set(workload: KubeObject) -> Readiness:
+def _leader_worker_set(workload: KubeObject) -> WorkloadReadiness:
     """A LeaderWorkerSet counts groups, and does not say which generation of its spec the counts are of."""
     status, desired = workload.get("status", {}), workload.get("spec", {}).get("replicas", 1)
     updated, ready, total = (status.get(name, 0) for name in ("updatedReplicas", "readyReplicas", "replicas"))
     if updated >= desired and ready >= desired and total == desired and (desired == 0 or _is(status, "Available")):
-        return Readiness(True, f"{desired} of {desired} groups ready")
-    return Readiness(False, f"{ready} of {desired} groups ready, {updated} updated, {total} in all")
+        return WorkloadReadiness(True, f"{desired} of {desired} groups ready")
+    return WorkloadReadiness(False, f"{ready} of {desired} groups ready, {updated} updated, {total} in all")
 
 
-def _of_grove(workload: KubeObject, unit: str) -> Readiness:
+def _of_grove(workload: KubeObject, unit: str) -> WorkloadReadiness:
     """A clique or a scaling group (reference behaviour, section 1.5): all counts are as desired, of this spec."""
     status, metadata = workload.get("status", {}), workload["metadata"]
     if status.get("observedGeneration") is None or status["observedGeneration"] < metadata.get("generation", 1):
-        return Readiness(False, f"Grove has not yet observed the present {_kind(workload)}")
+        return WorkloadReadiness(False, f"Grove has not yet observed the present {_kind(workload)}")
     desired = workload.get("spec", {}).get("replicas", 1)
     serving, updated, total = (
         status.get(count, 0) for count in (_SERVING[_kind(workload)], "updatedReplicas", "replicas")
     )
     if desired == 0 or serving == updated == total == desired:
-        return Readiness(True, f"{desired} of {desired} {unit} ready")
-    return Readiness(False, f"{serving} of {desired} {unit} ready, {updated} updated, {total} in all")
+        return WorkloadReadiness(True, f"{desired} of {desired} {unit} ready")
+    return WorkloadReadiness(False, f"{serving} of {desired} {unit} ready, {updated} updated, {total} in all")
 
 
 def _kind(workload: KubeObject) -> str:

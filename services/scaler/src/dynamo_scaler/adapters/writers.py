@@ -50,7 +50,7 @@ def _managers(obj: KubeObject, *path: str) -> list[str]:
 
 
 @dataclass(slots=True)
-class Turns:
+class WriterConflicts:
     """Notices that two writers of one adapter undo each other's work: one, another, and the first again."""
 
     clock: Callable[[], float]

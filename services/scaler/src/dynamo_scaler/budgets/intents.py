@@ -19,7 +19,7 @@ from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.bus.specifications.base import Count
 
-from dynamo_scaler.budgets.pools import Pool, PoolKey
+from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -45,7 +45,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
         """Whether its life time is not over; one of a clock that is far ahead never lives."""
         return abs(now - self.at) < lifetime
 
-    def is_open(self, pool: Pool) -> bool:
+    def is_open(self, pool: DesiredPool) -> bool:
         """Whether it is still to be done: no one else changed the component, and it is not done yet."""
         return pool.current not in {self.replicas} and pool.current == self.current
 
@@ -54,7 +54,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
 class OpenIntent:
     """An intent with its pool as it is now."""
 
-    pool: Pool
+    pool: DesiredPool
     intent: Intent
 
     @property

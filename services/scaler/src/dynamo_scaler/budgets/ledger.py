@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from dynamo_shared.api.gpu_budget import Fit
+from dynamo_shared.api.gpu_budget import BudgetFit
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.runtime.settings.scaler import Budget
 
-from dynamo_scaler.budgets.pools import Pool, PoolKey
+from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 
 
 def includes(graph: ObjectKey, namespaces: Iterable[str], deployments: Iterable[str]) -> bool:
@@ -31,7 +31,7 @@ class Account:
     """A budget, and the pools that count in it."""
 
     budget: Budget
-    pools: Mapping[PoolKey, Pool]
+    pools: Mapping[PoolKey, DesiredPool]
 
     @property
     def before(self) -> int:
@@ -42,7 +42,7 @@ class Account:
         """GPUs of all desired replicas, were some pools of these sizes."""
         return sum(changes.get(key, pool.current) * pool.gpus for key, pool in self.pools.items())
 
-    def fit(self, changes: Mapping[PoolKey, int], allowance: int = 0) -> Fit:
+    def fit(self, changes: Mapping[PoolKey, int], allowance: int = 0) -> BudgetFit:
         """How changes would leave the budget.
 
         What is out of bounds already (the budget is new, or a user scales without a command) may always come nearer to them,
@@ -50,13 +50,13 @@ class Account:
         """
         before, after = self.before, self.after(changes)
         if 0 <= self.budget.max_gpus < after and after > before:
-            return Fit.ABOVE_CEILING
+            return BudgetFit.ABOVE_CEILING
         if self.budget.min_gpus >= 0 and after < self.budget.min_gpus - allowance and after < before:
-            return Fit.BELOW_FLOOR
-        return Fit.WITHIN
+            return BudgetFit.BELOW_FLOOR
+        return BudgetFit.WITHIN
 
 
-def accounts(budgets: Iterable[Budget], pools: Iterable[Pool]) -> list[Account]:
+def accounts(budgets: Iterable[Budget], pools: Iterable[DesiredPool]) -> list[Account]:
     """Each budget with the pools that count in it."""
     every = {pool.key: pool for pool in pools}
     return [

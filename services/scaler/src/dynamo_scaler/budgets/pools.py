@@ -28,7 +28,7 @@ class PoolKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class DesiredPool:
     """The replicas of one component, as desired now."""
 
     key: PoolKey
@@ -46,17 +46,17 @@ class Pool:
         return self.current * self.gpus
 
 
-def pools_of(graph: KubeObject, adapters: Iterable[KubeObject]) -> list[Pool]:
+def pools_of(graph: KubeObject, adapters: Iterable[KubeObject]) -> list[DesiredPool]:
     """The pools of a graph (v1beta1); where an adapter owns a component's replicas, its number counts."""
     owners = adapted.owning(graph, adapters)
     key = key_of(graph)
     return [_pool(PoolKey(*key, each["name"]), each, owners) for each in graph["spec"].get("components") or ()]
 
 
-def _pool(key: PoolKey, component: KubeObject, owners: Mapping[str, KubeObject]) -> Pool:
+def _pool(key: PoolKey, component: KubeObject, owners: Mapping[str, KubeObject]) -> DesiredPool:
     owner = owners.get(component["name"])
     own = component.get("replicas")
-    return Pool(
+    return DesiredPool(
         key,
         type=component.get("type") or "",
         current=int(owner["spec"]["replicas"]) if owner else 1 if own is None else own,

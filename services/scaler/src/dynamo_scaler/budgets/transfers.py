@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from dynamo_shared.api.gpu_budget import Fit, band_tolerance
+from dynamo_shared.api.gpu_budget import BudgetFit, band_tolerance
 from dynamo_shared.bus.specifications.scaling_decisions import BudgetFigures
 
 from dynamo_scaler.budgets.ledger import Account
@@ -41,13 +41,13 @@ class Settlement:
     changes: Mapping[PoolKey, int]
     partners: Sequence[PoolKey] = ()
     breached: Account | None = None
-    fit: Fit = Fit.WITHIN
+    fit: BudgetFit = BudgetFit.WITHIN
     figures: Sequence[BudgetFigures] = field(default=())
 
     @property
     def allowed(self) -> bool:
         """Whether the changes may be made."""
-        return self.fit is Fit.WITHIN
+        return self.fit is BudgetFit.WITHIN
 
 
 def settle(every: Sequence[Account], changes: Mapping[PoolKey, int], partners: Sequence[Partner] = ()) -> Settlement:
@@ -82,10 +82,10 @@ def _touched(every: Sequence[Account], changes: Mapping[PoolKey, int]) -> list[A
     return [account for account in every if account.pools.keys() & changes.keys()]
 
 
-def _breach(every: Sequence[Account], changes: Mapping[PoolKey, int]) -> tuple[Account, Fit] | None:
+def _breach(every: Sequence[Account], changes: Mapping[PoolKey, int]) -> tuple[Account, BudgetFit] | None:
     for account in _touched(every, changes):
         fit = account.fit(changes, _allowance(account, changes))
-        if fit is not Fit.WITHIN and not account.budget.advisory:
+        if fit is not BudgetFit.WITHIN and not account.budget.advisory:
             return account, fit
     return None
 
@@ -102,7 +102,7 @@ def _allowance(account: Account, changes: Mapping[PoolKey, int]) -> int:
 
 
 def _combinations(
-    account: Account, fit: Fit, changes: Mapping[PoolKey, int], partners: Sequence[Partner]
+    account: Account, fit: BudgetFit, changes: Mapping[PoolKey, int], partners: Sequence[Partner]
 ) -> Iterator[Sequence[Partner]]:
     """Each suitable partner alone, oldest first; then the oldest two together, three, and so on."""
     suitable = sorted(
@@ -111,7 +111,7 @@ def _combinations(
             for each in partners
             if (pool := account.pools.get(each.key)) is not None
             and each.key not in changes
-            and (each.replicas < pool.current if fit is Fit.ABOVE_CEILING else each.replicas > pool.current)
+            and (each.replicas < pool.current if fit is BudgetFit.ABOVE_CEILING else each.replicas > pool.current)
         ),
         key=lambda each: (each.at, each.key),
     )

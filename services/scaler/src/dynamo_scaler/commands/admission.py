@@ -13,9 +13,9 @@ from dynamo_shared.bus.commands import CommandRefusedError
 
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.budgets.ledger import is_managed
-from dynamo_scaler.budgets.pools import Pool, PoolKey
+from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 from dynamo_scaler.commands.cluster_view import ClusterView
-from dynamo_scaler.commands.records import Record
+from dynamo_scaler.commands.records import ScalingRecord
 from dynamo_scaler.commands.request import ScaleRequest
 from dynamo_scaler.commands.targets import resolve
 from dynamo_scaler.commands.writer import Writer
@@ -32,15 +32,15 @@ class Admitted:
     """A request, read against the graph as it is."""
 
     graph: KubeObject
-    pools: Mapping[PoolKey, Pool]
+    pools: Mapping[PoolKey, DesiredPool]
     #: Replicas asked for, by pool, of what has not been done yet.
     desired: Mapping[PoolKey, int]
     #: What this very command did before: it was delivered again.
-    done: Mapping[PoolKey, Record]
+    done: Mapping[PoolKey, ScalingRecord]
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class CommandAdmission:
     """Reads commands."""
 
     view: ClusterView
@@ -51,7 +51,7 @@ class Admission:
         graph = await self._graph(request)
         pools = {pool.key: pool for pool in self.view.pools(graph)}
         desired = resolve(request.targets, list(pools.values()))
-        done: dict[PoolKey, Record] = {}
+        done: dict[PoolKey, ScalingRecord] = {}
         for key in desired:
             record = self.view.record(pools[key])
             if record is not None and record.did(request.command):
@@ -91,7 +91,7 @@ class Admission:
             raise CommandRefusedError(NOT_FOUND, f"there is no DynamoGraphDeployment {key}, or it is being deleted")
         return graph
 
-    def _refuse_older(self, request: ScaleRequest, key: PoolKey, *later: Record | intents.Intent | None) -> None:
+    def _refuse_older(self, request: ScaleRequest, key: PoolKey, *later: ScalingRecord | intents.Intent | None) -> None:
         """Retried commands may arrive after newer ones of the same sender, whose clock orders them."""
         for each in later:
             if each is None or not request.requester or each.requester != request.requester:

@@ -23,12 +23,12 @@ from dynamo_scaler.adapters import pods
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.budgets.intents import Intent, OpenIntent
 from dynamo_scaler.budgets.ledger import Account, accounts, includes, is_managed
-from dynamo_scaler.budgets.pools import Pool, PoolKey, pools_of
+from dynamo_scaler.budgets.pools import DesiredPool, PoolKey, pools_of
 from dynamo_scaler.commands import records
 from dynamo_scaler.commands.decision import DecisionInputs
 from dynamo_scaler.reconcilers.adapters import BY_GRAPH
 from dynamo_scaler.safety import holds
-from dynamo_scaler.safety.history import History
+from dynamo_scaler.safety.history import RequestHistory
 from dynamo_scaler.safety.holds import Shapes
 from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
 from dynamo_scaler.safety.verdict import Situation
@@ -46,9 +46,9 @@ class ClusterView:
     #: Whether another platform manages a namespace.
     is_elsewhere: Callable[[str], bool] = lambda _: False
     shapes: Shapes = field(default_factory=Shapes)
-    history: History = field(default_factory=History)
+    history: RequestHistory = field(default_factory=RequestHistory)
     #: Of graphs that have not changed since, and nor have their adapters: a budget may count a thousand.
-    _pools: dict[ObjectKey, list[Pool]] = field(default_factory=dict)
+    _pools: dict[ObjectKey, list[DesiredPool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cache.on_change(self._changed)
@@ -78,7 +78,7 @@ class ClusterView:
         graphs = self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENTS, _INTENTS, _INTENTS)
         return [each for each in graphs if "deletionTimestamp" not in each["metadata"]]
 
-    def pools(self, graph: KubeObject) -> list[Pool]:
+    def pools(self, graph: KubeObject) -> list[DesiredPool]:
         """The pools of a graph that is in the cache."""
         key = key_of(graph)
         known = self._pools.get(key)
@@ -125,7 +125,7 @@ class ClusterView:
 
         return DecisionInputs(pools, every, others, lambda pool: situations[pool.key], now)
 
-    def open_intents(self, pools: Mapping[PoolKey, Pool], now: float) -> list[OpenIntent]:
+    def open_intents(self, pools: Mapping[PoolKey, DesiredPool], now: float) -> list[OpenIntent]:
         """Fresh intents of these pools that are still to be done."""
         open_intents = []
         for graph in self.with_intents():
@@ -141,7 +141,7 @@ class ClusterView:
                     open_intents.append(OpenIntent(pool, intent))
         return open_intents
 
-    def is_open(self, intent: Intent, pool: Pool) -> bool:
+    def is_open(self, intent: Intent, pool: DesiredPool) -> bool:
         """Whether an intent of a pool is still to be done.
 
         Its own command may have scaled the pool last, and stopped before it updated the intent.
@@ -152,19 +152,19 @@ class ClusterView:
         own = record is not None and record.command == intent.command and record.replicas == pool.current
         return own and pool.current != intent.replicas
 
-    def record(self, pool: Pool) -> records.Record | None:
+    def record(self, pool: DesiredPool) -> records.ScalingRecord | None:
         """What a command did last to a pool."""
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, pool.key.graph_key)
         return records.latest((graph, self.adapter(pool)), pool.key.component)
 
-    def adapter(self, pool: Pool) -> KubeObject | None:
+    def adapter(self, pool: DesiredPool) -> KubeObject | None:
         """The adapter that owns a pool's replicas."""
         if not pool.adapter:
             return None
         key = ObjectKey(pool.key.namespace, pool.adapter)
         return self.cache.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key)
 
-    def autoscaler(self, pool: Pool) -> str:
+    def autoscaler(self, pool: DesiredPool) -> str:
         """The autoscaler of a pool: `HorizontalPodAutoscaler web`; empty without one."""
         for resource in (SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS) if pool.adapter else ():
             for each in self.cache.list(resource, pool.key.namespace):
@@ -174,7 +174,7 @@ class ClusterView:
                     return f"{resource.kind} {each['metadata']['name']}"
         return ""
 
-    def situation(self, pool: Pool, now: float) -> Situation:
+    def situation(self, pool: DesiredPool, now: float) -> Situation:
         """What speaks for or against scaling a pool. InvalidPolicyError where its graph's policy is wrong."""
         del now
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, pool.key.graph_key)
@@ -188,7 +188,7 @@ class ClusterView:
             asked=self.history.of(pool.key),
         )
 
-    def _competing(self, pool: Pool, graph: KubeObject) -> list[KubeObject]:
+    def _competing(self, pool: DesiredPool, graph: KubeObject) -> list[KubeObject]:
         """Pods that a pool's new ones would wait with: its own, and of one with GPUs all of the graph that have some."""
         rivals = [each for each in self.pools(graph) if each.key == pool.key or (pool.gpus and each.gpus)]
         return [pod for each in rivals for pod in pods.of_component(self.cache, *each.key)]

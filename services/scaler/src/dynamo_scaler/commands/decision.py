@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from dynamo_shared.api.gpu_budget import Fit
+from dynamo_shared.api.gpu_budget import BudgetFit
 from dynamo_shared.bus.specifications.scaling_decisions import BudgetFigures
 
 from dynamo_scaler.budgets.intents import Intent, OpenIntent
 from dynamo_scaler.budgets.ledger import Account
-from dynamo_scaler.budgets.pools import Pool, PoolKey
+from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 from dynamo_scaler.budgets.transfers import Partner, Settlement, settle
 from dynamo_scaler.safety.verdict import PoolVerdict, Situation, judge
 
@@ -36,18 +36,18 @@ class ScaleOutcome(StrEnum):
 class DecisionInputs:
     """The inputs of a decision."""
 
-    pools: Mapping[PoolKey, Pool]
+    pools: Mapping[PoolKey, DesiredPool]
     #: Budgets that count a pool of the request, with all that they count.
     accounts: Sequence[Account]
     #: Fresh open intents of pools that these budgets count, without those of the request itself. There may be hundreds, and most
     #: decisions breach no budget: they are read where one does.
     intents: Callable[[], Sequence[OpenIntent]]
-    situation: Callable[[Pool], Situation]
+    situation: Callable[[DesiredPool], Situation]
     now: float
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class CommandDecision:
     """What is done, what is not, and why."""
 
     outcome: ScaleOutcome
@@ -70,7 +70,7 @@ class Decision:
         return sorted(every, key=lambda each: each.allowed > each.pool.current)
 
 
-def decide(desired: Mapping[PoolKey, int], inputs: DecisionInputs) -> Decision:
+def decide(desired: Mapping[PoolKey, int], inputs: DecisionInputs) -> CommandDecision:
     """What becomes of a request for so many replicas by pool."""
     verdicts = [
         judge(inputs.pools[key], n, inputs.situation(inputs.pools[key]), inputs.now) for key, n in desired.items()
@@ -83,8 +83,8 @@ def decide(desired: Mapping[PoolKey, int], inputs: DecisionInputs) -> Decision:
         settlement = settle(inputs.accounts, changes, partners)
     waiting = [each for each in verdicts if each.held]
 
-    def nothing_done(outcome: ScaleOutcome, reason: str, message: str) -> Decision:
-        return Decision(outcome, reason, message, verdicts, figures=settlement.figures)
+    def nothing_done(outcome: ScaleOutcome, reason: str, message: str) -> CommandDecision:
+        return CommandDecision(outcome, reason, message, verdicts, figures=settlement.figures)
 
     if not settlement.allowed:
         in_full = {each.pool.key: each.desired for each in verdicts if each.desired != each.pool.current}
@@ -108,12 +108,12 @@ def _applied(
     verdicts: Sequence[PoolVerdict],
     offered: Sequence[tuple[OpenIntent, PoolVerdict]],
     settlement: Settlement,
-) -> Decision:
+) -> CommandDecision:
     paired = {each.key: (each.intent, verdict) for each, verdict in offered if each.key in settlement.partners}
     partners = [verdict for _, verdict in paired.values()]
     done = [_change(each) for each in verdicts if each.changes] + [_change(each, whole=True) for each in partners]
     rest = [_why(each) for each in verdicts if each.held or (each.reason and not each.changes)]
-    return Decision(
+    return CommandDecision(
         ScaleOutcome.APPLY,
         PAIRED if paired else APPLIED,
         "; ".join([*done, *rest, *_advice(inputs, settlement.changes)]),
@@ -139,7 +139,7 @@ def _breach(settlement: Settlement) -> tuple[str, str]:
     account = settlement.breached
     assert account is not None
     budget, after = account.budget, account.after(settlement.changes)
-    above = settlement.fit is Fit.ABOVE_CEILING
+    above = settlement.fit is BudgetFit.ABOVE_CEILING
     bound = f"ceiling of {budget.max_gpus}" if above else f"floor of {budget.min_gpus}"
     sought = "gives enough of them back" if above else "asks for enough of them"
     return (
@@ -153,7 +153,7 @@ def _advice(inputs: DecisionInputs, changes: Mapping[PoolKey, int]) -> list[str]
     return [
         f"budget {each.budget.name} (advisory): {each.after(changes)} GPUs are out of its bounds"
         for each in inputs.accounts
-        if each.budget.advisory and each.fit(changes) is not Fit.WITHIN
+        if each.budget.advisory and each.fit(changes) is not BudgetFit.WITHIN
     ]
 
 

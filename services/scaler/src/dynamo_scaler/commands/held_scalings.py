@@ -20,7 +20,7 @@ from dynamo_scaler.budgets import intents
 from dynamo_scaler.budgets.intents import Intent
 from dynamo_scaler.budgets.pools import PoolKey
 from dynamo_scaler.commands.admission import AUTOSCALED, SUPERSEDED
-from dynamo_scaler.commands.decision import Decision, ScaleOutcome
+from dynamo_scaler.commands.decision import CommandDecision, ScaleOutcome
 from dynamo_scaler.commands.reporting import REFUSED, DecisionReport
 from dynamo_scaler.commands.request import ScaleRequest
 from dynamo_scaler.commands.scaling import Scaling, report_of
@@ -137,7 +137,7 @@ class HeldScalings:
             for key, intent in held.items():
                 await self._forget(graph, key.component, intent, DecisionReport(error.reason, str(error)))
 
-    async def _end(self, graph: KubeObject, request: ScaleRequest, decision: Decision) -> None:
+    async def _end(self, graph: KubeObject, request: ScaleRequest, decision: CommandDecision) -> None:
         """It is done by now, or a budget refuses it: reports and remembers that, as for any command."""
         await self.scaling.remember(self.scaling.after(request, decision))
         if decision.outcome is ScaleOutcome.REFUSE:

@@ -9,7 +9,7 @@ from dynamo_shared.api.resources import ObjectKey
 
 from dynamo_scaler.budgets.intents import Intent
 from dynamo_scaler.budgets.pools import PoolKey
-from dynamo_scaler.commands.decision import CEILING, FLOOR, Decision, ScaleOutcome
+from dynamo_scaler.commands.decision import CEILING, FLOOR, CommandDecision, ScaleOutcome
 from dynamo_scaler.commands.request import ScaleRequest
 from dynamo_scaler.safety.verdict import PoolVerdict
 
@@ -23,7 +23,7 @@ _LONGEST = 400
 
 
 def intents_after(
-    request: ScaleRequest, decision: Decision, known: Mapping[PoolKey, Intent], now: float, lifetime: float
+    request: ScaleRequest, decision: CommandDecision, known: Mapping[PoolKey, Intent], now: float, lifetime: float
 ) -> IntentChanges:
     """What is to be remembered of a decision's components, `known` being what is remembered of them.
 
@@ -49,7 +49,7 @@ def intents_after(
     return changes
 
 
-def promised(decision: Decision, first: frozenset[PoolKey]) -> IntentChanges:
+def promised(decision: CommandDecision, first: frozenset[PoolKey]) -> IntentChanges:
     """Partners whose turn comes after the first write, as held: were we to die in between, they are done all the same."""
     changes: IntentChanges = {}
     for verdict in decision.partners:
@@ -59,7 +59,7 @@ def promised(decision: Decision, first: frozenset[PoolKey]) -> IntentChanges:
     return changes
 
 
-def rest_of(remembered: IntentChanges, decision: Decision) -> IntentChanges:
+def rest_of(remembered: IntentChanges, decision: CommandDecision) -> IntentChanges:
     """What is left to do of components that a first part is done of, as it stands before that: it may be all that is done."""
     changes: IntentChanges = {}
     for verdict in decision.verdicts:
@@ -72,7 +72,7 @@ def rest_of(remembered: IntentChanges, decision: Decision) -> IntentChanges:
     return changes
 
 
-def _intent(request: ScaleRequest, decision: Decision, verdict: PoolVerdict, now: float) -> Intent | None:
+def _intent(request: ScaleRequest, decision: CommandDecision, verdict: PoolVerdict, now: float) -> Intent | None:
     applied = decision.outcome is ScaleOutcome.APPLY
     current = verdict.allowed if applied else verdict.pool.current
     refused = decision.outcome is ScaleOutcome.REFUSE

@@ -19,7 +19,7 @@ from dynamo_shared.bus.specifications.base import Count
 _EARLIER = 7
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class ScalingRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The last scaling of one component."""
 
     #: Unix time.
@@ -37,24 +37,24 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
         return command == self.command or command in self.earlier
 
 
-def read(obj: KubeObject | None) -> dict[str, Record]:
+def read(obj: KubeObject | None) -> dict[str, ScalingRecord]:
     """Records of an object by component; none where the annotation is not valid."""
     text = (obj or {"metadata": {}})["metadata"].get("annotations", {}).get(LAST_SCALED)
     if not text:
         return {}
     try:
-        return json_text.decode_as(text, dict[str, Record], SETTINGS)
+        return json_text.decode_as(text, dict[str, ScalingRecord], SETTINGS)
     except json_text.InvalidJson:
         return {}
 
 
-def latest(objects: Iterable[KubeObject | None], component: str) -> Record | None:
+def latest(objects: Iterable[KubeObject | None], component: str) -> ScalingRecord | None:
     """The last scaling of a component, which a graph or its adapter remembers: who owned the replicas then."""
     candidates = [record for obj in objects if (record := read(obj).get(component)) is not None]
     return max(candidates, key=lambda record: record.at, default=None)
 
 
-def following(previous: Record | None, record: Record) -> Record:
+def following(previous: ScalingRecord | None, record: ScalingRecord) -> ScalingRecord:
     """A record that remembers the commands before it."""
     if previous is None:
         return record
@@ -62,6 +62,6 @@ def following(previous: Record | None, record: Record) -> Record:
     return msgspec.structs.replace(record, earlier=earlier[:_EARLIER])
 
 
-def written(records: Mapping[str, Record]) -> str:
+def written(records: Mapping[str, ScalingRecord]) -> str:
     """The annotation's text."""
     return msgspec.json.encode(dict(sorted(records.items()))).decode()

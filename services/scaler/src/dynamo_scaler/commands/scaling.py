@@ -19,11 +19,11 @@ from dynamo_shared.kube.errors import Forbidden, Invalid
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.budgets.intents import Intent
 from dynamo_scaler.budgets.pools import PoolKey
-from dynamo_scaler.commands.admission import Admission, Admitted
+from dynamo_scaler.commands.admission import Admitted, CommandAdmission
 from dynamo_scaler.commands.cluster_view import ClusterView
-from dynamo_scaler.commands.decision import APPLIED, CEILING, FLOOR, Decision, ScaleOutcome, decide
+from dynamo_scaler.commands.decision import APPLIED, CEILING, FLOOR, CommandDecision, ScaleOutcome, decide
 from dynamo_scaler.commands.intent_changes import IntentChanges, intents_after, promised, rest_of
-from dynamo_scaler.commands.records import Record
+from dynamo_scaler.commands.records import ScalingRecord
 from dynamo_scaler.commands.reporting import ADVISED, HELD, REFUSED, SCALED, DecisionReport, DecisionReporter
 from dynamo_scaler.commands.request import ScaleRequest
 from dynamo_scaler.commands.writer import StaleError, Write, Writer, in_order
@@ -43,7 +43,7 @@ class Scaling:
     view: ClusterView
     writer: Writer
     reporter: DecisionReporter
-    admission: Admission
+    admission: CommandAdmission
     now: Callable[[], float]
     #: Called when something is held: it has to be checked again.
     on_held: Callable[[], None] = lambda: None
@@ -103,14 +103,14 @@ class Scaling:
             return Answered(WAITS, self._with_lifetime(request, decision))
         return Answered(decision.reason, decision.message)
 
-    def decide(self, desired: Mapping[PoolKey, int]) -> Decision:
+    def decide(self, desired: Mapping[PoolKey, int]) -> CommandDecision:
         """What becomes of so many replicas by pool, as things are. CommandRefusedError where a policy is wrong."""
         try:
             return decide(desired, self.view.inputs(desired, self.now()))
         except InvalidPolicyError as error:
             raise CommandRefusedError(INVALID_POLICY, str(error)) from error
 
-    async def apply(self, request: ScaleRequest, decision: Decision) -> None:
+    async def apply(self, request: ScaleRequest, decision: CommandDecision) -> None:
         """Write a decision and report it. StaleError where it has to be decided again."""
         remembered = self.after(request, decision)
         units = in_order([self._write(request, decision, each) for each in decision.changes])
@@ -142,7 +142,7 @@ class Scaling:
         for key, intents_of_graph in remembered.items():
             await self.writer.graph(key, [], intents_of_graph)
 
-    def _report_applied(self, request: ScaleRequest, decision: Decision) -> None:
+    def _report_applied(self, request: ScaleRequest, decision: CommandDecision) -> None:
         graph = self.view.graph(request.graph)
         if graph is not None:
             self.reporter.report(SCALED, graph, request, report_of(decision))
@@ -155,12 +155,12 @@ class Scaling:
         if any(each.held for each in decision.verdicts):
             self.on_held()
 
-    def _write(self, request: ScaleRequest, decision: Decision, verdict: PoolVerdict) -> Write:
+    def _write(self, request: ScaleRequest, decision: CommandDecision, verdict: PoolVerdict) -> Write:
         intent = decision.intents.get(verdict.pool.key)
         return Write(
             verdict.pool,
             verdict.allowed,
-            Record(
+            ScalingRecord(
                 at=self.now(),
                 before=verdict.pool.current,
                 replicas=verdict.allowed,
@@ -182,7 +182,7 @@ class Scaling:
         self.reporter.report(SCALED, admitted.graph, request, DecisionReport(APPLIED, message, said))
         return Answered(APPLIED, message)
 
-    def after(self, request: ScaleRequest, decision: Decision) -> IntentChanges:
+    def after(self, request: ScaleRequest, decision: CommandDecision) -> IntentChanges:
         """What is to be remembered after a decision."""
         known: dict[PoolKey, Intent] = {}
         for each in decision.verdicts:
@@ -195,7 +195,7 @@ class Scaling:
     def _is_trial(self, request: ScaleRequest) -> bool:
         return request.dry_run or self.view.settings.advisory
 
-    def _with_lifetime(self, request: ScaleRequest, decision: Decision) -> str:
+    def _with_lifetime(self, request: ScaleRequest, decision: CommandDecision) -> str:
         """The message, with how long what was not done is remembered."""
         lifetime = self.view.settings.intent_lifetime
         until = timestamp(datetime.fromtimestamp(self.now() + lifetime, UTC))
@@ -216,7 +216,7 @@ class _RefusedDecision(CommandRefusedError):
         self.report = report
 
 
-def report_of(decision: Decision) -> DecisionReport:
+def report_of(decision: CommandDecision) -> DecisionReport:
     """A decision as it is reported."""
     every = (*decision.verdicts, *decision.partners)
     return DecisionReport(decision.reason, decision.message, every, decision.figures)

@@ -15,7 +15,7 @@ from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.leases import Ownership
 from dynamo_shared.runtime import ServiceContext
 
-from dynamo_scaler.commands.admission import Admission
+from dynamo_scaler.commands.admission import CommandAdmission
 from dynamo_scaler.commands.answers import Answers
 from dynamo_scaler.commands.cluster_view import ClusterView
 from dynamo_scaler.commands.held_scalings import HeldScalings
@@ -54,7 +54,7 @@ class ScaleCommands:
             self._view,
             writer,
             DecisionReporter(recorder, publisher, metrics),
-            Admission(self._view, writer),
+            CommandAdmission(self._view, writer),
             now,
             on_held=self._wake,
         )

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dynamo_shared.bus.commands import CommandRefusedError
 from dynamo_shared.bus.specifications import ScaleTarget
 
-from dynamo_scaler.budgets.pools import Pool, PoolKey
+from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 from dynamo_scaler.commands.request import INVALID
 
 UNKNOWN, AMBIGUOUS = "UnknownComponent", "AmbiguousTarget"
 
 
-def resolve(targets: Sequence[ScaleTarget], pools: Sequence[Pool]) -> dict[PoolKey, int]:
+def resolve(targets: Sequence[ScaleTarget], pools: Sequence[DesiredPool]) -> dict[PoolKey, int]:
     """Replicas asked for, by pool of the graph. CommandRefusedError for targets that do not mean one component each.
 
     A component is named (case does not count, as names differ by more), or is the only one of its sub-component type, which is
@@ -33,7 +33,7 @@ def resolve(targets: Sequence[ScaleTarget], pools: Sequence[Pool]) -> dict[PoolK
     return desired
 
 
-def _find(place: str, target: ScaleTarget, pools: Sequence[Pool]) -> Pool:
+def _find(place: str, target: ScaleTarget, pools: Sequence[DesiredPool]) -> DesiredPool:
     name, kind = target.component, target.sub_component_type.lower()
     if not name and not kind:
         raise CommandRefusedError(INVALID, f"{place}: needs component or subComponentType")

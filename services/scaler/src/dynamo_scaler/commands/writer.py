@@ -20,9 +20,9 @@ from dynamo_shared.kube.errors import Conflict, Invalid, NotFound
 
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.budgets.intents import Intent
-from dynamo_scaler.budgets.pools import Pool
+from dynamo_scaler.budgets.pools import DesiredPool
 from dynamo_scaler.commands import records
-from dynamo_scaler.commands.records import Record
+from dynamo_scaler.commands.records import ScalingRecord
 
 Intents = Mapping[str, Intent | None]
 """Intents to remember by component; None: remove it. Other components stay as they are."""
@@ -36,9 +36,9 @@ class StaleError(Exception):
 class Write:
     """One pool's new replicas, and what is written down about them."""
 
-    pool: Pool
+    pool: DesiredPool
     replicas: int
-    record: Record
+    record: ScalingRecord
 
 
 @dataclass(frozen=True, slots=True)

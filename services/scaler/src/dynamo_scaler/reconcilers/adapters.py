@@ -25,7 +25,7 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_scaler.adapters import mirror, pods
 from dynamo_scaler.adapters.status import AdapterObservation, ConditionState, adapter_status, conflict_ends_in
-from dynamo_scaler.adapters.writers import UNKNOWN_WRITER, Turns, of_adapter, of_component
+from dynamo_scaler.adapters.writers import UNKNOWN_WRITER, WriterConflicts, of_adapter, of_component
 from dynamo_scaler.autoscaling.autoscalers import Autoscalers
 from dynamo_scaler.events import AdapterReporter
 from dynamo_scaler.metrics import AdapterMetrics
@@ -54,7 +54,7 @@ class AdapterReconciler:
     reporter: AdapterReporter
     metrics: AdapterMetrics
     autoscalers: Autoscalers
-    turns: Turns
+    turns: WriterConflicts
     now: Callable[[], datetime]
     #: By uid of an adapter, what its status does not report yet: that it scaled, and a conflict.
     _unreported: dict[str, tuple[bool, ConditionState | None]] = field(default_factory=dict)

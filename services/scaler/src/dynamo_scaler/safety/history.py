@@ -18,7 +18,7 @@ from dynamo_scaler.budgets.pools import PoolKey
 _REQUESTS = 1000
 
 
-class Asked(NamedTuple):
+class ReplicaRequest(NamedTuple):
     """So many replicas were asked for at a Unix time."""
 
     at: float
@@ -26,19 +26,19 @@ class Asked(NamedTuple):
 
 
 @dataclass(slots=True)
-class History:
+class RequestHistory:
     """Requests by component. As many entries as there are components that were asked about."""
 
-    _asked: dict[PoolKey, deque[Asked]] = field(default_factory=dict)
+    _asked: dict[PoolKey, deque[ReplicaRequest]] = field(default_factory=dict)
 
     def note(self, key: PoolKey, replicas: int, current: int, now: float) -> None:
         """A request came in."""
         entries = self._asked.get(key)
         if entries is None:
-            entries = self._asked[key] = deque([Asked(now, current)], maxlen=_REQUESTS)
-        entries.append(Asked(now, replicas))
+            entries = self._asked[key] = deque([ReplicaRequest(now, current)], maxlen=_REQUESTS)
+        entries.append(ReplicaRequest(now, replicas))
 
-    def of(self, key: PoolKey) -> tuple[Asked, ...]:
+    def of(self, key: PoolKey) -> tuple[ReplicaRequest, ...]:
         """Requests of a component, oldest first."""
         return tuple(self._asked.get(key, ()))
 
@@ -48,7 +48,7 @@ class History:
             del self._asked[key]
 
 
-def stabilized(desired: int, current: int, asked: tuple[Asked, ...], limits: ScalingLimits, now: float) -> int:
+def stabilized(desired: int, current: int, asked: tuple[ReplicaRequest, ...], limits: ScalingLimits, now: float) -> int:
     """`desired`, or what within the window was asked for and changes less in its direction; never beyond `current`."""
     if desired > current:
         recent = (each.replicas for each in asked if each.at > now - limits.up.stabilization)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from dynamo_shared.runtime.settings.scaler import ScalingLimits
 
-from dynamo_scaler.budgets.pools import Pool
-from dynamo_scaler.safety.history import Asked, stabilized
+from dynamo_scaler.budgets.pools import DesiredPool
+from dynamo_scaler.safety.history import ReplicaRequest, stabilized
 from dynamo_scaler.safety.holds import Hold
 
 BELOW_MINIMUM, ABOVE_MAXIMUM = "BelowMinimum", "AboveMaximum"
@@ -25,14 +25,14 @@ class Situation:
     growth: Hold | None = None
     #: When a command scaled it last, Unix time; 0: never.
     scaled_at: float = 0.0
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[ReplicaRequest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PoolVerdict:
     """How far a pool may go. `desired` is the request within the pool's bounds."""
 
-    pool: Pool
+    pool: DesiredPool
     requested: int
     desired: int
     allowed: int
@@ -50,7 +50,7 @@ class PoolVerdict:
         return self.allowed != self.pool.current
 
 
-def judge(pool: Pool, requested: int, situation: Situation, now: float) -> PoolVerdict:
+def judge(pool: DesiredPool, requested: int, situation: Situation, now: float) -> PoolVerdict:
     """How far towards `requested` a pool may go at a Unix time."""
     limits, current = situation.limits, pool.current
     desired, bound = _bounded(current, requested, limits)

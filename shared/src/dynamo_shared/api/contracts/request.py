@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.api.contracts.profiler import ProfilerConfig
-from dynamo_shared.api.v1alpha1.request import ProfilingConfig as _ProfilingConfig
+from dynamo_shared.api.v1alpha1.request import ProfilingConfigSpec as _ProfilingConfig
 
 
 class ProfilingConfig(_ProfilingConfig):

@@ -16,7 +16,7 @@ from typing import Any
 
 from dynamo_shared.api.conversion.pieces import Pieces, well_formed
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
-from dynamo_shared.api.untrusted.limits import Limits, check_count
+from dynamo_shared.api.untrusted.limits import ReadLimits, check_count
 
 FORMAT = 1
 #: What the API server allows all annotations of an object together, names and values, in bytes.
@@ -24,7 +24,7 @@ MAX_BYTES = 256 * 1024
 #: Larger than any object that etcd stores, so that a small value cannot become a huge one.
 MAX_UNPACKED_BYTES = 2 * 1024 * 1024
 #: Many times what the fields of 25 components hold.
-_LIMITS = Limits(MAX_UNPACKED_BYTES, 250_000, 256)
+_LIMITS = ReadLimits(MAX_UNPACKED_BYTES, 250_000, 256)
 _PACKED = "zlib:"
 _ABSENT: Any = object()
 

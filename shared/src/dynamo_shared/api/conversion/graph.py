@@ -14,7 +14,7 @@ ALPHA, BETA = "v1alpha1", "v1beta1"
 
 
 @dataclass(slots=True)
-class Parts:
+class GraphParts:
     """A graph taken apart: the frame has an empty `services` or `components` where its components were."""
 
     frame: dict[str, Any]
@@ -89,27 +89,27 @@ def _spec(spec: dict[str, Any], env: str, env_there: str, topology: str, topolog
     return result
 
 
-def _of_services(body: dict[str, Any]) -> Parts:
+def _of_services(body: dict[str, Any]) -> GraphParts:
     spec = body.get("spec")
     services = spec.get("services") if isinstance(spec, dict) else None
     if not isinstance(spec, dict) or not isinstance(services, dict):
-        return Parts(body, {})
-    return Parts({**body, "spec": {**spec, "services": {}}}, services)
+        return GraphParts(body, {})
+    return GraphParts({**body, "spec": {**spec, "services": {}}}, services)
 
 
-def _of_components(body: dict[str, Any]) -> Parts:
+def _of_components(body: dict[str, Any]) -> GraphParts:
     """Components by name. A list that no API server takes, without names or with one twice, stays in the frame."""
     spec = body.get("spec")
     components = spec.get("components") if isinstance(spec, dict) else None
     if not isinstance(spec, dict) or not isinstance(components, list):
-        return Parts(body, {})
+        return GraphParts(body, {})
     named: dict[str, Any] = {}
     for each in components:
         name = each.get("name") if isinstance(each, dict) else None
         if not isinstance(name, str) or name in named:
-            return Parts(body, {})
+            return GraphParts(body, {})
         named[name] = {field: value for field, value in each.items() if field != "name"}
-    return Parts({**body, "spec": {**spec, "components": []}}, named)
+    return GraphParts({**body, "spec": {**spec, "components": []}}, named)
 
 
 def _together(made: dict[str, Any], kept: Kept, target: str) -> dict[str, Any]:

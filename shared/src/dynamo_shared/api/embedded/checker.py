@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from dynamo_shared.api.crds.build import DEFINITIONS, schema_of
 from dynamo_shared.api.embedded.compile import Types
-from dynamo_shared.api.embedded.findings import Budget, Check, field_errors
+from dynamo_shared.api.embedded.findings import Check, FindingsLimit, field_errors
 from dynamo_shared.api.embedded.places import embedded_types, walker
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.resources import Resource
@@ -70,7 +70,7 @@ class Checker:
         if check is None:
             return []
         try:
-            return field_errors(check(obj, Budget()) or ())
+            return field_errors(check(obj, FindingsLimit()) or ())
         except RecursionError:
             # Only a type that holds itself lets anybody nest this deeply.
             return [FieldError("", "nested too deeply to be checked")]

@@ -12,7 +12,7 @@ from typing import Any
 
 from dynamo_shared.api.embedded import scalars
 from dynamo_shared.api.embedded.composites import Fields, list_of, map_of, object_of
-from dynamo_shared.api.embedded.findings import Budget, Check, Problems
+from dynamo_shared.api.embedded.findings import Check, FindingsLimit, Problems
 from dynamo_shared.api.embedded.rules import field_rule, object_rules, repeatable, required_fields
 
 Schema = Mapping[str, Any]
@@ -47,7 +47,7 @@ class Types:
         key = (name, optional)
         if key not in self._checks:
 
-            def later(value: Any, budget: Budget) -> Problems:
+            def later(value: Any, budget: FindingsLimit) -> Problems:
                 return self._checks[key](value, budget)
 
             # A type that holds itself finds this in place of what is still being made.
@@ -146,7 +146,7 @@ def _below(field: str, paths: frozenset[str]) -> frozenset[str]:
 def _both(check: Check, rule: Check) -> Check:
     """The rule is asked about values of the right type only."""
 
-    def both(value: Any, budget: Budget) -> Problems:
+    def both(value: Any, budget: FindingsLimit) -> Problems:
         return check(value, budget) or rule(value, budget)
 
     return both

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynamo_shared.api.embedded.findings import Budget, Check, Problem, Problems, under
+from dynamo_shared.api.embedded.findings import Check, EmbeddedProblem, FindingsLimit, Problems, under
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.rules import Violations
 
@@ -35,10 +35,10 @@ def object_of(fields: Fields) -> Check:
     plain, checked, unknown_allowed = fields.plain, fields.checked, fields.open
     others = _between_fields(fields)
 
-    def check(value: Any, budget: Budget) -> Problems:
+    def check(value: Any, budget: FindingsLimit) -> Problems:
         if not isinstance(value, dict):
             return budget.problem(f"must be an object, not {shown(value)}")
-        collected: list[Problem] = []
+        collected: list[EmbeddedProblem] = []
         for name, item in value.items():
             if type(item) is plain.get(name) or (item is None and name in checked):
                 continue
@@ -57,11 +57,11 @@ def object_of(fields: Fields) -> Check:
     return check
 
 
-def _between_fields(fields: Fields) -> Callable[[dict[str, Any], Budget, list[Problem]], None]:
+def _between_fields(fields: Fields) -> Callable[[dict[str, Any], FindingsLimit, list[EmbeddedProblem]], None]:
     required, rules = fields.required, fields.rules
     emptiable = frozenset(fields.emptiable) | {name for name, kind in fields.plain.items() if kind is str}
 
-    def check(value: dict[str, Any], budget: Budget, collected: list[Problem]) -> None:
+    def check(value: dict[str, Any], budget: FindingsLimit, collected: list[EmbeddedProblem]) -> None:
         for name in required:
             item = value.get(name)
             if item is None:
@@ -86,10 +86,10 @@ def _unknown(name: Any, known: dict[str, Check]) -> str:
 def map_of(inner: Check) -> Check:
     """An object with any keys."""
 
-    def check(value: Any, budget: Budget) -> Problems:
+    def check(value: Any, budget: FindingsLimit) -> Problems:
         if not isinstance(value, dict):
             return budget.problem(f"must be an object, not {shown(value)}")
-        collected: list[Problem] = []
+        collected: list[EmbeddedProblem] = []
         for name, item in value.items():
             if item is not None and (problems := inner(item, budget)):
                 collected += under(name, problems)
@@ -106,10 +106,10 @@ def list_of(inner: Check, keys: tuple[tuple[str, Any], ...] = (), empty: Any = N
     `empty` stands for an item that is null; None where such an item is fine.
     """
 
-    def check(value: Any, budget: Budget) -> Problems:
+    def check(value: Any, budget: FindingsLimit) -> Problems:
         if not isinstance(value, list):
             return budget.problem(f"must be a list, not {shown(value)}")
-        collected: list[Problem] = []
+        collected: list[EmbeddedProblem] = []
         for index, each in enumerate(value):
             item = empty if each is None else each
             if item is not None and (problems := inner(item, budget)):
@@ -123,8 +123,8 @@ def list_of(inner: Check, keys: tuple[tuple[str, Any], ...] = (), empty: Any = N
     return check
 
 
-def _duplicates(items: list[Any], keys: tuple[tuple[str, Any], ...], budget: Budget) -> list[Problem]:
-    collected: list[Problem] = []
+def _duplicates(items: list[Any], keys: tuple[tuple[str, Any], ...], budget: FindingsLimit) -> list[EmbeddedProblem]:
+    collected: list[EmbeddedProblem] = []
     first: dict[tuple[Any, ...], int] = {}
     for index, item in enumerate(items):
         if not isinstance(item, dict):

@@ -16,7 +16,7 @@ from dynamo_shared.api.rules import Location
 LIMIT = 100
 
 
-class Problem:
+class EmbeddedProblem:
     """One wrong place: what is wrong, and the steps to it, the innermost first."""
 
     __slots__ = ("message", "steps")
@@ -26,11 +26,11 @@ class Problem:
         self.steps: list[int | str] = list(reversed(location))
 
 
-Problems = list[Problem] | None
+Problems = list[EmbeddedProblem] | None
 """None, or an empty list, where all is well."""
 
 
-class Budget:
+class FindingsLimit:
     """How many problems of one object are still reported."""
 
     __slots__ = ("left",)
@@ -38,23 +38,23 @@ class Budget:
     def __init__(self, limit: int = LIMIT) -> None:
         self.left = limit
 
-    def problem(self, message: str, *location: int | str) -> list[Problem]:
+    def problem(self, message: str, *location: int | str) -> list[EmbeddedProblem]:
         """One problem of the place that is being checked, or at a location below it."""
         self.left -= 1
-        return [Problem(message, location)]
+        return [EmbeddedProblem(message, location)]
 
 
-Check = Callable[[Any, Budget], Problems]
+Check = Callable[[Any, FindingsLimit], Problems]
 """Finds what is wrong with a JSON value that is not null. Never raises for one, but for RecursionError."""
 
 
-def under(step: int | str, problems: list[Problem]) -> list[Problem]:
+def under(step: int | str, problems: list[EmbeddedProblem]) -> list[EmbeddedProblem]:
     """The problems of a child, with paths from its parent."""
     for problem in problems:
         problem.steps.append(step)
     return problems
 
 
-def field_errors(problems: Iterable[Problem]) -> list[FieldError]:
+def field_errors(problems: Iterable[EmbeddedProblem]) -> list[FieldError]:
     """Problems of a whole object, in the words that its author reads."""
     return [FieldError(path_of(tuple(reversed(problem.steps))), problem.message) for problem in problems]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dynamo_shared.api.embedded.compile import Types
-from dynamo_shared.api.embedded.findings import Budget, Check, Problem, Problems, under
+from dynamo_shared.api.embedded.findings import Check, EmbeddedProblem, FindingsLimit, Problems, under
 from dynamo_shared.api.model import EMBEDDED
 
 Schema = Mapping[str, Any]
@@ -48,17 +48,17 @@ def _all(checks: list[Check]) -> Check | None:
     if len(checks) < 2:
         return checks[0] if checks else None
 
-    def check(value: Any, budget: Budget) -> Problems:
+    def check(value: Any, budget: FindingsLimit) -> Problems:
         return [problem for each in checks for problem in each(value, budget) or ()]
 
     return check
 
 
 def _fields(fields: dict[str, Check]) -> Check:
-    def check(value: Any, budget: Budget) -> Problems:
+    def check(value: Any, budget: FindingsLimit) -> Problems:
         if not isinstance(value, dict):
             return None
-        collected: list[Problem] = []
+        collected: list[EmbeddedProblem] = []
         for name, inner in fields.items():
             item = value.get(name)
             if item is not None and budget.left > 0 and (problems := inner(item, budget)):
@@ -69,8 +69,8 @@ def _fields(fields: dict[str, Check]) -> Check:
 
 
 def _each(inner: Check) -> Check:
-    def check(value: Any, budget: Budget) -> Problems:
-        collected: list[Problem] = []
+    def check(value: Any, budget: FindingsLimit) -> Problems:
+        collected: list[EmbeddedProblem] = []
         for index, item in enumerate(value if isinstance(value, list) else ()):
             if item is not None and budget.left > 0 and (problems := inner(item, budget)):
                 collected += under(index, problems)
@@ -80,8 +80,8 @@ def _each(inner: Check) -> Check:
 
 
 def _values(inner: Check) -> Check:
-    def check(value: Any, budget: Budget) -> Problems:
-        collected: list[Problem] = []
+    def check(value: Any, budget: FindingsLimit) -> Problems:
+        collected: list[EmbeddedProblem] = []
         for name, item in value.items() if isinstance(value, dict) else ():
             if item is not None and budget.left > 0 and (problems := inner(item, budget)):
                 collected += under(name, problems)

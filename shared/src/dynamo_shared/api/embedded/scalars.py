@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from dynamo_shared.api import quantity
-from dynamo_shared.api.embedded.findings import Budget, Check, Problems
+from dynamo_shared.api.embedded.findings import Check, FindingsLimit, Problems
 from dynamo_shared.api.field_errors import did_you_mean, shown
 
 _BITS = {"int32": 31, "int64": 63}
@@ -22,22 +22,22 @@ _QUANTITIES = "8Gi, 500m, 2, 1e9"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
-def anything(_value: Any, _budget: Budget) -> Problems:
+def anything(_value: Any, _budget: FindingsLimit) -> Problems:
     """For what the document says nothing of, or nothing that is understood here: it is left to the API server."""
     return None
 
 
-def string(value: Any, budget: Budget) -> Problems:
+def string(value: Any, budget: FindingsLimit) -> Problems:
     """Any text."""
     return None if isinstance(value, str) else budget.problem(f"must be a string, not {shown(value)}")
 
 
-def boolean(value: Any, budget: Budget) -> Problems:
+def boolean(value: Any, budget: FindingsLimit) -> Problems:
     """A truth value, and no word that means them elsewhere."""
     return None if isinstance(value, bool) else budget.problem(f"must be true or false, not {shown(value)}")
 
 
-def number(value: Any, budget: Budget) -> Problems:
+def number(value: Any, budget: FindingsLimit) -> Problems:
     """Any finite number."""
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return None
@@ -48,7 +48,7 @@ def integer(size: str) -> Check:
     """A whole number of a format (`int32`, `int64`). `2.0` is one: what comes as YAML has lost its point on arrival."""
     least, most = (-(2 ** _BITS[size]), 2 ** _BITS[size] - 1) if size in _BITS else (-math.inf, math.inf)
 
-    def check(value: Any, budget: Budget) -> Problems:
+    def check(value: Any, budget: FindingsLimit) -> Problems:
         if type(value) is not int and not (isinstance(value, float) and value.is_integer()):
             return budget.problem(f"must be an integer, not {shown(value)}")
         if least <= value <= most:
@@ -61,7 +61,7 @@ def integer(size: str) -> Check:
 _int32 = integer("int32")
 
 
-def int_or_string(value: Any, budget: Budget) -> Problems:
+def int_or_string(value: Any, budget: FindingsLimit) -> Problems:
     """A number or a name: of a port, or a percentage."""
     if isinstance(value, str):
         return None
@@ -76,7 +76,7 @@ def parsed(value: Any) -> Decimal:
     return quantity.parse(value.strip(" ") if isinstance(value, str) else value)
 
 
-def amount(value: Any, budget: Budget) -> Problems:
+def amount(value: Any, budget: FindingsLimit) -> Problems:
     """A quantity."""
     try:
         parsed(value)
@@ -87,7 +87,7 @@ def amount(value: Any, budget: Budget) -> Problems:
     return None
 
 
-def time(value: Any, budget: Budget) -> Problems:
+def time(value: Any, budget: FindingsLimit) -> Problems:
     """A point in time, as RFC 3339 writes it."""
     if isinstance(value, str) and _TIME.fullmatch(value):
         try:
@@ -100,7 +100,7 @@ def time(value: Any, budget: Budget) -> Problems:
     return budget.problem(f"{shown(value)} is not a valid time; write it like 2026-01-31T12:00:00Z")
 
 
-def base64_bytes(value: Any, budget: Budget) -> Problems:
+def base64_bytes(value: Any, budget: FindingsLimit) -> Problems:
     """Bytes in base64."""
     if not isinstance(value, str):
         return string(value, budget)
@@ -116,7 +116,7 @@ def choice(allowed: Iterable[str]) -> Check:
     words = list(allowed)
     known = frozenset(words) | {""}
 
-    def check(value: Any, budget: Budget) -> Problems:
+    def check(value: Any, budget: FindingsLimit) -> Problems:
         if not isinstance(value, str):
             return string(value, budget)
         if value in known:

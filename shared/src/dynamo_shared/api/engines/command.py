@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from dynamo_shared.api.engines.engine import Engine
+from dynamo_shared.api.engines.engine import EngineLayout
 
 
 class Role(StrEnum):
@@ -26,7 +26,7 @@ class EngineSpec:
     """An engine to run."""
 
     role: Role
-    engine: Engine
+    engine: EngineLayout
     model: str
     """name that requests call it by"""
     path: str

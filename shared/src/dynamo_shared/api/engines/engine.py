@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
+class EngineLayout:
     """How one engine is spread over GPUs, and how much it takes at once."""
 
     tp: int = 1

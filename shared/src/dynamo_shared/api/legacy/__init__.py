@@ -11,9 +11,9 @@ from dynamo_shared.api.legacy.nim_request import (
     DynamoNimRequestStatus,
 )
 from dynamo_shared.api.legacy.service import (
-    Autoscaling,
     ClaimToMount,
     ExternalService,
+    LegacyAutoscaling,
     LegacyServiceSpec,
     LegacyStatus,
     ServiceOverride,
@@ -21,7 +21,6 @@ from dynamo_shared.api.legacy.service import (
 from dynamo_shared.api.legacy.successor import Successor, command_of_artifact, graph_of_deployment, graph_of_services
 
 __all__ = [
-    "Autoscaling",
     "BuildPhase",
     "ClaimToMount",
     "DynamoDeployment",
@@ -33,6 +32,7 @@ __all__ = [
     "DynamoNimRequestSpec",
     "DynamoNimRequestStatus",
     "ExternalService",
+    "LegacyAutoscaling",
     "LegacyServiceSpec",
     "LegacyStatus",
     "ServiceOverride",

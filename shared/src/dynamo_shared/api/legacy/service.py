@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from dynamo_shared.api.meta import AutoscalerBehavior, Condition, EnvVar, ExtraPodSpec, MetricSpec, Probe
+from dynamo_shared.api.meta import AutoscalerBehavior, EnvVar, ExtraPodSpec, MetricSpec, Probe, StatusCondition
 from dynamo_shared.api.model import ApiModel, Bool, Int, Int32, Quantity, StringMap
-from dynamo_shared.api.v1alpha1.exposure import Ingress
-from dynamo_shared.api.v1alpha1.pods import ExtraPodMetadata, Resources
+from dynamo_shared.api.v1alpha1.exposure import IngressSpec
+from dynamo_shared.api.v1alpha1.pods import ExtraPodMetadata, ServiceResources
 
 
 class ClaimToMount(ApiModel):
@@ -27,7 +27,7 @@ class ClaimToMount(ApiModel):
     """Access mode of a claim to make."""
 
 
-class Autoscaling(ApiModel):
+class LegacyAutoscaling(ApiModel):
     """Rules of an autoscaler."""
 
     enabled: Bool | None = None
@@ -58,15 +58,15 @@ class LegacyServiceSpec(ApiModel):
     """Annotations of the pods."""
     labels: StringMap | None = None
     """Labels of the Deployment and its pods."""
-    resources: Resources | None = None
+    resources: ServiceResources | None = None
     """Resources of the container."""
-    autoscaling: Autoscaling | None = None
+    autoscaling: LegacyAutoscaling | None = None
     """Rules of an autoscaler."""
     env_from_secret: str | None = None
     """Secret whose keys become environment variables."""
     pvc: ClaimToMount | None = None
     """Volume of the service."""
-    ingress: Ingress | None = None
+    ingress: IngressSpec | None = None
     """How the service is reached from outside the cluster."""
     extra_pod_metadata: ExtraPodMetadata | None = None
     """Further labels and annotations of the pods."""
@@ -92,5 +92,5 @@ class ServiceOverride(LegacyServiceSpec):
 class LegacyStatus(ApiModel):
     """State of an object."""
 
-    conditions: list[Condition] | None = None
+    conditions: list[StatusCondition] | None = None
     """Aspects of the state: readiness, progress, failure."""

@@ -18,7 +18,7 @@ class Stability(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogEntry:
     """One public name: `values` gives its format or possible values, `where` the kind of object that carries it."""
 
     name: str
@@ -38,7 +38,7 @@ class Catalog:
     introduction: str
     name_title: str
     values_title: str
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[CatalogEntry] = field(default_factory=list)
 
     def add(
         self,
@@ -54,7 +54,7 @@ class Catalog:
         """File a name; ValueError where it stands already: two meanings for one name is what a registry prevents."""
         if any(entry.name == name and entry.where == where for entry in self.entries):
             raise ValueError(f"{self.title}: {name} is registered twice")
-        self.entries.append(Entry(name, purpose, set_by, read_by, values, where, stability))
+        self.entries.append(CatalogEntry(name, purpose, set_by, read_by, values, where, stability))
         return name
 
     def names(self) -> frozenset[str]:

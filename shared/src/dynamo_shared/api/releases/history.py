@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dynamo_shared.api.releases.snapshot import Snapshot
-from dynamo_shared.api.semver import Version, parse
+from dynamo_shared.api.semver import SemanticVersion, parse
 
 FOLDER = Path("shared") / "src" / "dynamo_shared" / "api" / "releases"
 #: Below these keys stands one field, or one name, a line: a change then shows as one line.
@@ -58,7 +58,7 @@ def _text(value: Any, depth: int, *, flat: bool) -> str:
     return "{\n" + ",\n".join(lines) + f"\n{end}}}"
 
 
-def _version(name: str) -> Version:
+def _version(name: str) -> SemanticVersion:
     version = parse(name)
     if version is None:
         raise ValueError(f"{name}.json is not named by a release")

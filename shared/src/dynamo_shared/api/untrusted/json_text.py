@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from dynamo_shared.api.errors import InvalidManifest
-from dynamo_shared.api.untrusted.limits import MANIFEST, Limits, check_bounds
+from dynamo_shared.api.untrusted.limits import MANIFEST, ReadLimits, check_bounds
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ class InvalidJson(ValueError):
     """A text is not JSON, or more of it than is read. The message never repeats the text."""
 
 
-def decode(text: str | bytes, limits: Limits = MANIFEST) -> Any:
+def decode(text: str | bytes, limits: ReadLimits = MANIFEST) -> Any:
     """The value of a text. InvalidJson where it is not JSON, or more than `limits` allow."""
     if len(text) > limits.characters:
         raise InvalidJson(f"longer than {limits.characters} characters")
@@ -34,7 +34,7 @@ def decode(text: str | bytes, limits: Limits = MANIFEST) -> Any:
     return value
 
 
-def decode_object(text: str | bytes, limits: Limits = MANIFEST) -> dict[str, Any]:
+def decode_object(text: str | bytes, limits: ReadLimits = MANIFEST) -> dict[str, Any]:
     """The object of a text. InvalidJson where it is not a JSON object."""
     value = decode(text, limits)
     if not isinstance(value, dict):
@@ -42,7 +42,7 @@ def decode_object(text: str | bytes, limits: Limits = MANIFEST) -> dict[str, Any
     return value
 
 
-def decode_as(text: str | bytes, type_: type[T], limits: Limits = MANIFEST) -> T:
+def decode_as(text: str | bytes, type_: type[T], limits: ReadLimits = MANIFEST) -> T:
     """The value of a text as a msgspec type. InvalidJson where it is not such a value, or more than `limits` allow."""
     value = decode(text, limits)
     try:

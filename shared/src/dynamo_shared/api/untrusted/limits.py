@@ -14,7 +14,7 @@ _LARGEST_INTEGER = 2**63
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """What a reader takes on: characters of the text, values in it (each as often as it is referred to), levels."""
 
     characters: int
@@ -23,12 +23,12 @@ class Limits:
 
 
 #: Manifests are a few kilobytes, and etcd stores 1.5 MiB of one object at most.
-MANIFEST = Limits(1024 * 1024, 250_000, 64)
+MANIFEST = ReadLimits(1024 * 1024, 250_000, 64)
 #: An annotation, or one key of a ConfigMap, that configures one graph: 25 components with 100 values each fit twice.
-SETTINGS = Limits(128 * 1024, 5_000, 32)
+SETTINGS = ReadLimits(128 * 1024, 5_000, 32)
 
 
-def check_bounds(value: Any, limits: Limits = MANIFEST) -> None:
+def check_bounds(value: Any, limits: ReadLimits = MANIFEST) -> None:
     """InvalidManifest for a value that no manifest is: too large, too deep (one that holds itself), or not of JSON."""
     for each in _leaves(value, limits):
         if not is_of_json(each):
@@ -36,13 +36,13 @@ def check_bounds(value: Any, limits: Limits = MANIFEST) -> None:
             raise refusal(f"JSON has no such value: {words}")
 
 
-def check_count(value: Any, limits: Limits) -> None:
+def check_count(value: Any, limits: ReadLimits) -> None:
     """InvalidManifest for a value of JSON that is too large or too deep."""
     for _ in _leaves(value, limits):
         pass
 
 
-def _leaves(value: Any, limits: Limits) -> Iterator[Any]:
+def _leaves(value: Any, limits: ReadLimits) -> Iterator[Any]:
     """All that holds nothing else, while it is within the limits."""
     left = limits.values
     pending = [(value, 1)]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from dynamo_shared.api.errors import InvalidManifest
-from dynamo_shared.api.untrusted.limits import MANIFEST, Limits, is_of_json, refusal
+from dynamo_shared.api.untrusted.limits import MANIFEST, ReadLimits, is_of_json, refusal
 
 # Merge keys (`<<`) copy, so they multiply faster than anything else.
 _MAX_MERGED = 16
@@ -76,7 +76,7 @@ def _plain(value: str) -> tuple[str, Any]:
     return tag, value if tag in (_STRING, _MERGE) else _CONSTRUCTORS[tag](_scalars, yaml.ScalarNode(tag, value))
 
 
-def documents(text: str, limits: Limits = MANIFEST) -> list[Any]:
+def documents(text: str, limits: ReadLimits = MANIFEST) -> list[Any]:
     """Values of a text's documents; empty ones are left out.
 
     InvalidManifest where it is not YAML, or holds more than `limits` allow, all documents together.
@@ -135,7 +135,7 @@ class _Complete(NamedTuple):
 class _Reader:
     """Builds values from events, without recursion."""
 
-    def __init__(self, events: Iterator[yaml.Event], limits: Limits) -> None:
+    def __init__(self, events: Iterator[yaml.Event], limits: ReadLimits) -> None:
         self._events = events
         self._limits = limits
         self._work = 0

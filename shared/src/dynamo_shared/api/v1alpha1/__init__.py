@@ -27,14 +27,14 @@ from dynamo_shared.api.v1alpha1.enums import (
     StorageType,
 )
 from dynamo_shared.api.v1alpha1.experimental import CheckpointIdentity, ComponentCheckpoint, Failover, GpuMemoryService
-from dynamo_shared.api.v1alpha1.exposure import Autoscaling, Ingress, IngressTls, ScalingAdapter
+from dynamo_shared.api.v1alpha1.exposure import IngressSpec, IngressTls, ScalingAdapter, ServiceAutoscaling
 from dynamo_shared.api.v1alpha1.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec, GraphTopologyConstraint
 from dynamo_shared.api.v1alpha1.parse import identity_of, parse_checkpoint
 from dynamo_shared.api.v1alpha1.pods import (
     ExtraPodMetadata,
     FrontendSidecar,
     ResourceAmounts,
-    Resources,
+    ServiceResources,
     SharedMemory,
     VolumeClaim,
     VolumeMount,
@@ -47,7 +47,7 @@ from dynamo_shared.api.v1alpha1.request import (
     DynamoGraphDeploymentRequestSpec,
     DynamoGraphDeploymentRequestStatus,
     JobResources,
-    ProfilingConfig,
+    ProfilingConfigSpec,
 )
 from dynamo_shared.api.v1alpha1.scaling_adapter import (
     DynamoGraphDeploymentScalingAdapter,
@@ -59,7 +59,6 @@ from dynamo_shared.api.v1alpha1.status import ComponentStatus, GraphStatus, Roll
 from dynamo_shared.api.v1alpha1.worker_metadata import DynamoWorkerMetadata, DynamoWorkerMetadataSpec
 
 __all__ = [
-    "Autoscaling",
     "CheckpointIdentity",
     "CheckpointJob",
     "CheckpointPhase",
@@ -92,7 +91,7 @@ __all__ = [
     "GpuMemoryService",
     "GraphStatus",
     "GraphTopologyConstraint",
-    "Ingress",
+    "IngressSpec",
     "IngressTls",
     "JobResources",
     "ModelEndpoint",
@@ -100,17 +99,18 @@ __all__ = [
     "ModelSource",
     "ModelType",
     "Multinode",
-    "ProfilingConfig",
+    "ProfilingConfigSpec",
     "RequestBackend",
     "RequestState",
     "ResourceAmounts",
-    "Resources",
     "RollingUpdateStatus",
     "ScalingAdapter",
     "ScalingAdapterSpec",
     "ScalingAdapterStatus",
+    "ServiceAutoscaling",
     "ServiceReference",
     "ServiceReplicas",
+    "ServiceResources",
     "ServiceSpec",
     "SharedMemory",
     "SharingMode",

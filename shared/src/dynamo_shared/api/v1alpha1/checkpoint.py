@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from dynamo_shared.api.meta import Condition, ObjectMeta, WholePodTemplate
+from dynamo_shared.api.meta import ObjectMeta, StatusCondition, WholePodTemplate
 from dynamo_shared.api.model import ApiModel, Int32, Int64, Timestamp
 from dynamo_shared.api.rules import Violations, rule, validations
 from dynamo_shared.api.v1alpha1.enums import CheckpointPhase, StorageType
@@ -69,7 +69,7 @@ class DynamoCheckpointStatus(ApiModel):
     """When the checkpoint was complete."""
     message: str | None = None
     """More about the phase, for people."""
-    conditions: list[Condition] | None = None
+    conditions: list[StatusCondition] | None = None
     """Aspects of the state."""
 
 

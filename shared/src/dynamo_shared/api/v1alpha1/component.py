@@ -7,8 +7,14 @@ from pydantic import ConfigDict, Field
 from dynamo_shared.api.meta import EnvVar, ExtraPodSpec, Probe
 from dynamo_shared.api.model import ApiModel, Bool, Int32, StringMap
 from dynamo_shared.api.v1alpha1.experimental import ComponentCheckpoint, Failover, GpuMemoryService
-from dynamo_shared.api.v1alpha1.exposure import Autoscaling, Ingress, ScalingAdapter
-from dynamo_shared.api.v1alpha1.pods import ExtraPodMetadata, FrontendSidecar, Resources, SharedMemory, VolumeMount
+from dynamo_shared.api.v1alpha1.exposure import IngressSpec, ScalingAdapter, ServiceAutoscaling
+from dynamo_shared.api.v1alpha1.pods import (
+    ExtraPodMetadata,
+    FrontendSidecar,
+    ServiceResources,
+    SharedMemory,
+    VolumeMount,
+)
 from dynamo_shared.api.v1beta1 import ComponentTopologyConstraint, ConfigMapKey
 from dynamo_shared.api.v1beta1.epp import InlinePickerConfig
 
@@ -54,7 +60,7 @@ class ServiceSpec(ApiModel):
     """Desired replicas; 1 where nothing else says so. A multi-node replica is a group of pods."""
     multinode: Multinode | None = None
     """Spreads each replica over several nodes."""
-    resources: Resources | None = None
+    resources: ServiceResources | None = None
     """Resources of the engine's container."""
     envs: list[EnvVar] | None = None
     """Environment variables of the engine's container."""
@@ -78,7 +84,7 @@ class ServiceSpec(ApiModel):
     """Annotations of the service's objects; those of the pods are in extraPodMetadata."""
     labels: StringMap | None = None
     """Labels of the service's objects; those of the pods are in extraPodMetadata."""
-    ingress: Ingress | None = None
+    ingress: IngressSpec | None = None
     """How the service is reached from outside the cluster."""
     model_ref: ModelReference | None = None
     """Model that the service serves; makes it reachable for DynamoModels."""
@@ -86,7 +92,7 @@ class ServiceSpec(ApiModel):
     """Configuration of the endpoint picker; required with componentType epp."""
     scaling_adapter: ScalingAdapter | None = None
     """Whether an autoscaler or the planner owns the replicas, through an adapter."""
-    autoscaling: Autoscaling | None = None
+    autoscaling: ServiceAutoscaling | None = None
     """An autoscaler that writes to the service's adapter; ignored where it has none."""
     dynamo_namespace: str | None = None
     """Requested Dynamo namespace; ignored, as it follows from namespace and graph."""

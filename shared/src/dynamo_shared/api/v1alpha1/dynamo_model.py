@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dynamo_shared.api.meta import Condition, ObjectMeta
+from dynamo_shared.api.meta import ObjectMeta, StatusCondition
 from dynamo_shared.api.model import ApiModel, Bool, Int
 from dynamo_shared.api.v1alpha1.enums import ModelType
 
@@ -49,7 +49,7 @@ class DynamoModelStatus(ApiModel):
     """Workers that serve the model: of an adapter, those that have it loaded."""
     total_endpoints: Int
     """Workers that serve the base model and are ready, counted."""
-    conditions: list[Condition] | None = None
+    conditions: list[StatusCondition] | None = None
     """Aspects of the state: EndpointsReady, ServicesFound."""
 
 

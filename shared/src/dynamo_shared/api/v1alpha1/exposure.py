@@ -13,7 +13,7 @@ class IngressTls(ApiModel):
     """Secret with certificate and key."""
 
 
-class Ingress(ApiModel):
+class IngressSpec(ApiModel):
     """How a service is reached from outside the cluster."""
 
     enabled: Bool | None = None
@@ -38,7 +38,7 @@ class Ingress(ApiModel):
     """Istio Gateway of the VirtualService."""
 
 
-class Autoscaling(ApiModel):
+class ServiceAutoscaling(ApiModel):
     """A HorizontalPodAutoscaler, next to the adapter of a service that has one; of others it is ignored."""
 
     enabled: Bool | None = None

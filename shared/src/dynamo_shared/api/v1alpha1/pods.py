@@ -27,7 +27,7 @@ class ResourceAmounts(ApiModel):
     """Amounts of other resources by name, such as rdma/ib."""
 
 
-class Resources(ApiModel):
+class ServiceResources(ApiModel):
     """Resources of the engine's container."""
 
     limits: ResourceAmounts | None = None

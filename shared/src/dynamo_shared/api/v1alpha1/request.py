@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from dynamo_shared.api.meta import Condition, NamedResourceClaim, ObjectMeta, Toleration
+from dynamo_shared.api.meta import NamedResourceClaim, ObjectMeta, StatusCondition, Toleration
 from dynamo_shared.api.model import ApiModel, Bool, Int64, Quantity, StringMap
 from dynamo_shared.api.v1alpha1.enums import RequestBackend, RequestState
 from dynamo_shared.api.v1beta1 import GraphState
@@ -39,7 +39,7 @@ class JobResources(ApiModel):
     """Claims of dynamic resource allocation that the container uses."""
 
 
-class ProfilingConfig(ApiModel):
+class ProfilingConfigSpec(ApiModel):
     """How to profile."""
 
     profiler_image: str
@@ -80,7 +80,7 @@ class DynamoGraphDeploymentRequestSpec(ApiModel):
     """Model to serve: its name on Hugging Face, or its path."""
     backend: RequestBackend
     """Inference engine: vllm, sglang, trtllm, or auto for the best one."""
-    profiling_config: ProfilingConfig
+    profiling_config: ProfilingConfigSpec
     """How to profile."""
     auto_apply: Bool = False
     """Deploys the graph once it is generated; otherwise it waits in status.generatedDeployment."""
@@ -119,7 +119,7 @@ class DynamoGraphDeploymentRequestStatus(ApiModel):
     """Inference engine of the result."""
     observed_generation: Int64 | None = None
     """metadata.generation that this status is about."""
-    conditions: list[Condition] | None = None
+    conditions: list[StatusCondition] | None = None
     """Aspects of the state."""
     profiling_results: str | None = None
     """Where the results of profiling are, such as configmap/name."""

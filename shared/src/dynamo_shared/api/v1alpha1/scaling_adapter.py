@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from dynamo_shared.api.meta import Condition, ObjectMeta
+from dynamo_shared.api.meta import ObjectMeta, StatusCondition
 from dynamo_shared.api.model import ApiModel, Int32, Timestamp
 
 
@@ -37,7 +37,7 @@ class ScalingAdapterStatus(ApiModel):
     """Label selector of the service's pods, in the form of a query."""
     last_scale_time: Timestamp | None = None
     """When the adapter changed the graph last."""
-    conditions: list[Condition] | None = None
+    conditions: list[StatusCondition] | None = None
     """Synced: the graph has the adapter's number. Conflict: another writer sets it, too. Autoscaling: where it is asked for."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ConfigDict
 
 from dynamo_shared.api import v1beta1
-from dynamo_shared.api.meta import Condition
+from dynamo_shared.api.meta import StatusCondition
 from dynamo_shared.api.model import ApiModel, Int64, StringMap, Timestamp
 
 
@@ -39,7 +39,7 @@ class GraphStatus(ApiModel):
     """initializing, pending, successful or failed."""
     observed_generation: Int64 | None = None
     """metadata.generation that this status is about."""
-    conditions: list[Condition] | None = None
+    conditions: list[StatusCondition] | None = None
     """Aspects of the state; Ready sums them up."""
     services: dict[str, ServiceReplicas] | None = None
     """Replicas by service."""
@@ -56,7 +56,7 @@ class ComponentStatus(ApiModel):
 
     observed_generation: Int64 | None = None
     """metadata.generation that this status is about."""
-    conditions: list[Condition]
+    conditions: list[StatusCondition]
     """Aspects of the state; Available says whether the component serves."""
     service: ServiceReplicas | None = None
     """Replicas of the component."""

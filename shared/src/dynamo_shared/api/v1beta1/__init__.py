@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.meta import Condition, ConditionStatus, EnvVar, ObjectMeta, OwnerReference, PodTemplate
+from dynamo_shared.api.meta import ConditionStatus, EnvVar, ObjectMeta, OwnerReference, PodTemplate, StatusCondition
 from dynamo_shared.api.model import to_dict
 from dynamo_shared.api.v1beta1.component import (
-    CompilationCache,
+    CompilationCacheConfig,
     Component,
     ComponentSpec,
     ComponentTopologyConstraint,
@@ -48,17 +48,17 @@ from dynamo_shared.api.v1beta1.request import (
     DynamoGraphDeploymentRequestSpec,
     DynamoGraphDeploymentRequestStatus,
     Features,
-    Hardware,
+    HardwareSpec,
     Mocker,
-    ModelCache,
+    ModelCacheSpec,
     OptimizationType,
     Overrides,
     ParetoConfig,
     ProfilingPhase,
     ProfilingResults,
     RequestPhase,
-    Sla,
-    Workload,
+    SlaSpec,
+    WorkloadSpec,
 )
 from dynamo_shared.api.v1beta1.scaling_adapter import (
     ComponentReference,
@@ -81,7 +81,7 @@ __all__ = [
     "CheckpointIdentity",
     "CheckpointMode",
     "CheckpointStatus",
-    "CompilationCache",
+    "CompilationCacheConfig",
     "Component",
     "ComponentCheckpoint",
     "ComponentKind",
@@ -91,7 +91,6 @@ __all__ = [
     "ComponentStatus",
     "ComponentTopologyConstraint",
     "ComponentType",
-    "Condition",
     "ConditionStatus",
     "ConfigMapKey",
     "DeploymentInfo",
@@ -113,9 +112,9 @@ __all__ = [
     "GraphState",
     "GraphStatus",
     "GraphTopologyConstraint",
-    "Hardware",
+    "HardwareSpec",
     "Mocker",
-    "ModelCache",
+    "ModelCacheSpec",
     "ModelReference",
     "Multinode",
     "ObjectMeta",
@@ -138,8 +137,9 @@ __all__ = [
     "ScalingAdapterSpec",
     "ScalingAdapterStatus",
     "SharingMode",
-    "Sla",
-    "Workload",
+    "SlaSpec",
+    "StatusCondition",
+    "WorkloadSpec",
     "parse_component",
     "parse_graph",
     "to_dict",

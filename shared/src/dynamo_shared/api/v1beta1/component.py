@@ -33,7 +33,7 @@ class ModelReference(ApiModel):
     """Revision of the model."""
 
 
-class CompilationCache(ApiModel):
+class CompilationCacheConfig(ApiModel):
     """Volume that keeps compiled kernels from one start to the next."""
 
     pvc_name: str = Field(min_length=1)
@@ -77,7 +77,7 @@ class ComponentSpec(ApiModel):
     """Model that the component serves; makes it reachable for DynamoModels."""
     shared_memory_size: Quantity | None = None
     """Size of /dev/shm; 8Gi by default, 0 for none."""
-    compilation_cache: CompilationCache | None = None
+    compilation_cache: CompilationCacheConfig | None = None
     """Volume that keeps compiled kernels."""
     scaling_adapter: ScalingAdapter | None = None
     """Write {} to let an autoscaler or the planner own the replicas."""

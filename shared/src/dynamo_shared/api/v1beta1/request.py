@@ -47,7 +47,7 @@ class ProfilingPhase(StrEnum):
     DONE = "Done"
 
 
-class ModelCache(ApiModel):
+class ModelCacheSpec(ApiModel):
     """Volume that holds the model already."""
 
     pvc_name: str | None = None
@@ -58,7 +58,7 @@ class ModelCache(ApiModel):
     """Path at which pods mount the volume."""
 
 
-class Hardware(ApiModel):
+class HardwareSpec(ApiModel):
     """GPUs to plan for; what is left out is read from the cluster's nodes."""
 
     gpu_sku: str | None = None
@@ -75,7 +75,7 @@ class Hardware(ApiModel):
     """Whether nodes reach each other by RDMA."""
 
 
-class Workload(ApiModel):
+class WorkloadSpec(ApiModel):
     """Traffic to plan for."""
 
     isl: Int32 = 4000
@@ -88,7 +88,7 @@ class Workload(ApiModel):
     """Requests a second."""
 
 
-class Sla(ApiModel):
+class SlaSpec(ApiModel):
     """How fast answers must be."""
 
     ttft: Number | None = None
@@ -135,13 +135,13 @@ class DynamoGraphDeploymentRequestSpec(ApiModel):
     """Inference engine: vllm, sglang, trtllm, or auto for the best one."""
     image: str | None = None
     """Image of the profiling job; the platform's by default."""
-    model_cache: ModelCache | None = None
+    model_cache: ModelCacheSpec | None = None
     """Volume that holds the model already."""
-    hardware: Hardware | None = None
+    hardware: HardwareSpec | None = None
     """GPUs to plan for."""
-    workload: Workload | None = None
+    workload: WorkloadSpec | None = None
     """Traffic to plan for."""
-    sla: Sla | None = None
+    sla: SlaSpec | None = None
     """How fast answers must be."""
     overrides: Overrides | None = None
     """Changes to the profiling job and to the graph."""
@@ -224,7 +224,7 @@ class GpuNodes(ApiModel):
 class HardwareStatus(ApiModel):
     """Hardware that is planned for, and what was observed on the cluster."""
 
-    planned: Hardware | None = None
+    planned: HardwareSpec | None = None
     """What is planned for: spec.hardware, completed by what was observed."""
     observed: list[GpuNodes] | None = Field(None, alias="found")
     """Kinds of GPUs on the cluster, the one planned for first."""

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from dynamo_shared.api.meta import Condition
+from dynamo_shared.api.meta import StatusCondition
 from dynamo_shared.api.model import ApiModel, Bool, Int32, Int64, Timestamp, is_empty
 from dynamo_shared.api.v1beta1.enums import ComponentKind, GraphState, RollingUpdatePhase
 
 Conditions = Annotated[
-    list[Condition],
+    list[StatusCondition],
     Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
 ]
 

@@ -8,7 +8,7 @@ from typing import Any
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.validation.reading import integer, mapping, nodes, text
 from dynamo_shared.api.validation.rule_set import ALPHA
-from dynamo_shared.api.validation.view import CHECKED_COMPONENTS, Component, Feature, Graph, Place, Words
+from dynamo_shared.api.validation.view import CHECKED_COMPONENTS, ComponentView, Feature, FieldValue, GraphView, Words
 
 WORDS = Words(
     component="service",
@@ -25,14 +25,14 @@ WORDS = Words(
 _GPU = "nvidia.com/gpu"
 
 
-def graph(obj: dict[str, Any]) -> Graph:
+def graph(obj: dict[str, Any]) -> GraphView:
     """View of a graph."""
     metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
     services = spec.get("services")
     backend = text(spec.get("backendFramework"))
     # What is of a wrong type is the schema's to report.
     readable = isinstance(services, dict) or (services is None and isinstance(obj.get("spec", {}), dict | None))
-    return Graph(
+    return GraphView(
         version=ALPHA,
         words=WORDS,
         name=text(metadata.get("name")),
@@ -53,20 +53,20 @@ def graph(obj: dict[str, Any]) -> Graph:
     )
 
 
-def component(obj: dict[str, Any]) -> Component:
+def component(obj: dict[str, Any]) -> ComponentView:
     """View of a component deployment."""
     metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
     name = text(spec.get("serviceName")) or text(metadata.get("name"))
     return _component(spec, ("spec",), name, ("spec", "serviceName"), text(spec.get("backendFramework")))
 
 
-def _component(spec: dict[str, Any], at: Location, name: str, name_at: Location, backend: str) -> Component:
+def _component(spec: dict[str, Any], at: Location, name: str, name_at: Location, backend: str) -> ComponentView:
     extra_spec, extra_metadata = mapping(spec.get("extraPodSpec")), mapping(spec.get("extraPodMetadata"))
     main = mapping(extra_spec.get("mainContainer"))
     kind, role = text(spec.get("componentType")), spec.get("subComponentType")
     if kind == "worker" and role in ("prefill", "decode"):
         kind = role
-    return Component(
+    return ComponentView(
         words=WORDS,
         at=at,
         name=name,
@@ -83,10 +83,10 @@ def _component(spec: dict[str, Any], at: Location, name: str, name_at: Location,
         gpus=_gpus(mapping(spec.get("resources")), (*at, "resources"))
         or _gpus_of_main(mapping(main.get("resources")), (*at, "extraPodSpec", "mainContainer", "resources")),
         annotations=(
-            Place(mapping(spec.get("annotations")), (*at, "annotations")),
-            Place(mapping(extra_metadata.get("annotations")), (*at, "extraPodMetadata", "annotations")),
+            FieldValue(mapping(spec.get("annotations")), (*at, "annotations")),
+            FieldValue(mapping(extra_metadata.get("annotations")), (*at, "extraPodMetadata", "annotations")),
         ),
-        image=Place(main.get("image"), (*at, "extraPodSpec", "mainContainer", "image")),
+        image=FieldValue(main.get("image"), (*at, "extraPodSpec", "mainContainer", "image")),
         spec=spec,
     )
 
@@ -99,20 +99,20 @@ def _feature(value: Any, at: Location) -> Feature | None:
     return Feature(at, mode == WORDS.inter_pod, text(mode) or WORDS.intra_pod, 1 if shadows is None else shadows)
 
 
-def _gpus(resources: dict[str, Any], at: Location) -> Place | None:
+def _gpus(resources: dict[str, Any], at: Location) -> FieldValue | None:
     for kind in ("limits", "requests"):
         amounts = mapping(resources.get(kind))
         if amounts.get("gpu") not in (None, ""):
-            return Place(amounts["gpu"], (*at, kind, "gpu"))
+            return FieldValue(amounts["gpu"], (*at, kind, "gpu"))
         custom = mapping(amounts.get("custom"))
         if custom.get(_GPU) not in (None, ""):
-            return Place(custom[_GPU], (*at, kind, "custom", _GPU))
+            return FieldValue(custom[_GPU], (*at, kind, "custom", _GPU))
     return None
 
 
-def _gpus_of_main(resources: dict[str, Any], at: Location) -> Place | None:
+def _gpus_of_main(resources: dict[str, Any], at: Location) -> FieldValue | None:
     for kind in ("limits", "requests"):
         amounts = mapping(resources.get(kind))
         if amounts.get(_GPU) not in (None, ""):
-            return Place(amounts[_GPU], (*at, kind, _GPU))
+            return FieldValue(amounts[_GPU], (*at, kind, _GPU))
     return None

@@ -26,7 +26,7 @@ from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import annotation, mapping
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet
-from dynamo_shared.api.validation.view import Component, Graph
+from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 ANNOTATIONS = RuleSet("Annotations", (GRAPH,), "always")
 ANNOTATIONS_OF_COMPONENTS = RuleSet("Annotations", (GRAPH, COMPONENT), "always")
@@ -35,7 +35,7 @@ _NO_VERSION = "{value} is not a semantic version such as 1.2.0; leave it out, an
 
 
 @ANNOTATIONS.rule(_NO_VERSION)
-def origin_version_is_a_version(graph: Graph, _facts: Facts) -> Violations:
+def origin_version_is_a_version(graph: GraphView, _facts: Facts) -> Violations:
     """The version that first reconciled a graph is a semantic version: defaults depend on it."""
     value = annotation(graph.annotations, OPERATOR_ORIGIN_VERSION)
     if value is not None and semver.parse(value) is None:
@@ -47,14 +47,14 @@ _NO_MODE = "{value} is not allowed; one of 'pod', 'container'"
 
 
 @ANNOTATIONS.rule(_NO_EXECUTOR, _NO_MODE)
-def graph_annotations_have_known_values(graph: Graph, _facts: Facts) -> Violations:
+def graph_annotations_have_known_values(graph: GraphView, _facts: Facts) -> Violations:
     """The annotations for how vLLM spreads over nodes, and for what discovery registers, are enums, on graph and pods."""
     yield from _known_values(graph.annotations, ("metadata", "annotations"))
     yield from _known_values(mapping(graph.spec.get("annotations")), ("spec", "annotations"))
 
 
 @ANNOTATIONS_OF_COMPONENTS.rule(_NO_EXECUTOR, _NO_MODE)
-def component_annotations_have_known_values(component: Component, _facts: Facts) -> Violations:
+def component_annotations_have_known_values(component: ComponentView, _facts: Facts) -> Violations:
     """The same holds for the annotations of a component and of its pods."""
     for values, at in component.annotations:
         if values:
@@ -65,7 +65,7 @@ _TWO_PLANNERS = "component {name} is a planner of its own, and this asks the pla
 
 
 @ANNOTATIONS.rule(_TWO_PLANNERS)
-def a_graph_has_one_planner(graph: Graph, _facts: Facts) -> Violations:
+def a_graph_has_one_planner(graph: GraphView, _facts: Facts) -> Violations:
     """Two planners would revert each other's decisions: either the planner service plans, or a component of the graph."""
     if annotation(graph.annotations, PLANNER_CONFIG):
         for component in graph.components:
@@ -77,13 +77,13 @@ _NO_MARGIN = "{value} is neither a number of pods nor a percentage; write 1 or 2
 
 
 @ANNOTATIONS.rule(_NO_MARGIN, added=True)
-def graph_margins_are_numbers(graph: Graph, _facts: Facts) -> Violations:
+def graph_margins_are_numbers(graph: GraphView, _facts: Facts) -> Violations:
     """Surge and unavailability of a rolling update, for all components, are numbers of pods or percentages."""
     yield from _margins(mapping(graph.spec.get("annotations")), ("spec", "annotations"))
 
 
 @ANNOTATIONS_OF_COMPONENTS.rule(_NO_MARGIN, added=True)
-def component_margins_are_numbers(component: Component, _facts: Facts) -> Violations:
+def component_margins_are_numbers(component: ComponentView, _facts: Facts) -> Violations:
     """Surge and unavailability of one component, in the annotations of its pods, are numbers of pods or percentages."""
     values, at = component.annotations[-1]
     if values:
@@ -97,7 +97,7 @@ _NO_AUTOSCALING = "{problem}"  # in the words of the contract
 
 
 @ANNOTATIONS.rule(_NO_RULES, _NOT_ADAPTED, _NO_COMPONENT, _NO_AUTOSCALING, added=True)
-def autoscalers_can_be_made(graph: Graph, _facts: Facts) -> Violations:
+def autoscalers_can_be_made(graph: GraphView, _facts: Facts) -> Violations:
     """Autoscalers in the annotation follow its contract, and their components have an adapter."""
     value = annotation(graph.annotations, AUTOSCALING)
     if value is None:
@@ -126,7 +126,7 @@ _NO_LIMIT = "{problem}"  # in the words of the contract
 
 
 @ANNOTATIONS.rule(_NO_POLICY, _NO_LIMITED, _NO_LIMIT, added=True)
-def scaling_policy_is_understood(graph: Graph, _facts: Facts) -> Violations:
+def scaling_policy_is_understood(graph: GraphView, _facts: Facts) -> Violations:
     """Limits of scale commands in the annotation follow its contract: with a mistake, nothing would scale."""
     value = annotation(graph.annotations, SCALING_POLICY)
     if value is None:

@@ -7,7 +7,7 @@ from typing import Any
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.validation.reading import integer, items, mapping, nodes, text
 from dynamo_shared.api.validation.rule_set import BETA
-from dynamo_shared.api.validation.view import CHECKED_COMPONENTS, Component, Feature, Graph, Place, Words
+from dynamo_shared.api.validation.view import CHECKED_COMPONENTS, ComponentView, Feature, FieldValue, GraphView, Words
 
 WORDS = Words(
     component="component",
@@ -25,7 +25,7 @@ _GPU = "nvidia.com/gpu"
 _MAIN = "main"
 
 
-def graph(obj: dict[str, Any]) -> Graph:
+def graph(obj: dict[str, Any]) -> GraphView:
     """View of a graph."""
     metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
     components = spec.get("components")
@@ -34,7 +34,7 @@ def graph(obj: dict[str, Any]) -> Graph:
     readable = isinstance(components, list) or (components is None and isinstance(obj.get("spec", {}), dict | None))
     some = enumerate(items(components)[:CHECKED_COMPONENTS])
     objects = [(index, each) for index, each in some if isinstance(each, dict)]
-    return Graph(
+    return GraphView(
         version=BETA,
         words=WORDS,
         name=text(metadata.get("name")),
@@ -52,18 +52,18 @@ def graph(obj: dict[str, Any]) -> Graph:
     )
 
 
-def component(obj: dict[str, Any]) -> Component:
+def component(obj: dict[str, Any]) -> ComponentView:
     """View of a component deployment."""
     metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
     name = text(spec.get("name")) or text(metadata.get("name"))
     return _component(spec, ("spec",), name, text(spec.get("backendFramework")))
 
 
-def _component(spec: dict[str, Any], at: Location, name: str, backend: str) -> Component:
+def _component(spec: dict[str, Any], at: Location, name: str, backend: str) -> ComponentView:
     experimental, template = mapping(spec.get("experimental")), mapping(spec.get("podTemplate"))
     containers_at = (*at, "podTemplate", "spec", "containers")
     main, main_at = _main(mapping(template.get("spec")).get("containers"), containers_at)
-    return Component(
+    return ComponentView(
         words=WORDS,
         at=at,
         name=name,
@@ -79,12 +79,12 @@ def _component(spec: dict[str, Any], at: Location, name: str, backend: str) -> C
         adapted=isinstance(spec.get("scalingAdapter"), dict),
         gpus=_gpus(mapping(main.get("resources")), (*main_at, "resources")),
         annotations=(
-            Place(
+            FieldValue(
                 mapping(mapping(template.get("metadata")).get("annotations")),
                 (*at, "podTemplate", "metadata", "annotations"),
             ),
         ),
-        image=Place(main.get("image"), (*main_at, "image") if main else main_at),
+        image=FieldValue(main.get("image"), (*main_at, "image") if main else main_at),
         spec=spec,
     )
 
@@ -105,9 +105,9 @@ def _feature(value: Any, at: Location) -> Feature | None:
     return Feature(at, mode == WORDS.inter_pod, text(mode) or WORDS.intra_pod, 1 if shadows is None else shadows)
 
 
-def _gpus(resources: dict[str, Any], at: Location) -> Place | None:
+def _gpus(resources: dict[str, Any], at: Location) -> FieldValue | None:
     for kind in ("limits", "requests"):
         amounts = mapping(resources.get(kind))
         if amounts.get(_GPU) not in (None, ""):
-            return Place(amounts[_GPU], (*at, kind, _GPU))
+            return FieldValue(amounts[_GPU], (*at, kind, _GPU))
     return None

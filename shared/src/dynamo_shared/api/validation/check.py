@@ -29,7 +29,7 @@ from dynamo_shared.api.validation.request import (
 )
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, CHECKPOINT, COMPONENT, GRAPH, MODEL, REQUEST, RuleSet
 from dynamo_shared.api.validation.topology import TOPOLOGY, TOPOLOGY_AT_CREATION, TOPOLOGY_WITHOUT_EFFECT
-from dynamo_shared.api.validation.view import Graph
+from dynamo_shared.api.validation.view import GraphView
 
 #: Rules about a graph, then those about each of its components, in the order in which they report.
 _OF_GRAPHS = (GRAPHS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY)
@@ -94,7 +94,7 @@ def _graph(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts:
     return _errors_of_graph(graph, before, facts), _warnings_of_graph(graph, before, facts)
 
 
-def _errors_of_graph(graph: Graph, old: Graph | None, facts: Facts) -> Iterator[FieldError]:
+def _errors_of_graph(graph: GraphView, old: GraphView | None, facts: Facts) -> Iterator[FieldError]:
     version = graph.version
     for rule_set in _OF_GRAPHS:
         yield from rule_set.broken(version, graph, facts)
@@ -107,7 +107,7 @@ def _errors_of_graph(graph: Graph, old: Graph | None, facts: Facts) -> Iterator[
         yield from CHANGES.broken(version, graph, old, facts)
 
 
-def _warnings_of_graph(graph: Graph, old: Graph | None, facts: Facts) -> Iterator[FieldError]:
+def _warnings_of_graph(graph: GraphView, old: GraphView | None, facts: Facts) -> Iterator[FieldError]:
     version = graph.version
     yield from TOPOLOGY_WITHOUT_EFFECT.broken(version, graph, facts)
     for component in graph.components:

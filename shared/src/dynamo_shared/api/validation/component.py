@@ -8,7 +8,7 @@ from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import items, mapping, text
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, listed
-from dynamo_shared.api.validation.view import Component
+from dynamo_shared.api.validation.view import ComponentView
 
 COMPONENTS = RuleSet("Components", (GRAPH, COMPONENT), "always")
 
@@ -20,7 +20,7 @@ _NO_HOST = "required, since the ingress is enabled: it is the first label of the
 
 
 @COMPONENTS.rule(_NO_HOST, versions=(ALPHA,))
-def ingress_has_a_host(component: Component, _facts: Facts) -> Violations:
+def ingress_has_a_host(component: ComponentView, _facts: Facts) -> Violations:
     """An enabled ingress has a host."""
     ingress = mapping(component.spec.get("ingress"))
     if ingress.get("enabled") is True and ingress.get("host") in (None, ""):
@@ -36,7 +36,7 @@ _NO_CACHE_PLACE = (
 
 
 @COMPONENTS.rule(_NO_MOUNT_POINT, _NO_CACHE_PLACE, versions=(ALPHA,))
-def volumes_are_mounted_somewhere(component: Component, _facts: Facts) -> Violations:
+def volumes_are_mounted_somewhere(component: ComponentView, _facts: Facts) -> Violations:
     """A mount has a path; only the compilation cache of vLLM has a default path."""
     for index, mount in enumerate(items(component.spec.get("volumeMounts"))):
         if not isinstance(mount, dict) or mount.get("mountPoint") not in (None, ""):
@@ -49,7 +49,7 @@ def volumes_are_mounted_somewhere(component: Component, _facts: Facts) -> Violat
 
 
 @COMPONENTS.rule(_NO_CACHE_PLACE, versions=(BETA,), added=True)
-def compilation_cache_has_a_place(component: Component, _facts: Facts) -> Violations:
+def compilation_cache_has_a_place(component: ComponentView, _facts: Facts) -> Violations:
     """Only vLLM has a default path for its compilation cache; other engines need one."""
     cache = component.spec.get("compilationCache")
     if isinstance(cache, dict) and cache.get("mountPath") in (None, ""):
@@ -58,7 +58,7 @@ def compilation_cache_has_a_place(component: Component, _facts: Facts) -> Violat
             yield component.field("compilationCache", "mountPath"), _NO_CACHE_PLACE.format(engine=engine)
 
 
-def _without_cache_place(component: Component) -> str | None:
+def _without_cache_place(component: ComponentView) -> str | None:
     """What is known to have no place for its cache; None where there may be one. An engine may be named nowhere."""
     if not component.is_worker:
         words = component.words
@@ -72,7 +72,7 @@ _SIDECAR_TAKEN = (
 
 
 @COMPONENTS.rule(_SIDECAR_TAKEN, versions=(ALPHA,))
-def frontend_sidecar_has_its_name_alone(component: Component, _facts: Facts) -> Violations:
+def frontend_sidecar_has_its_name_alone(component: ComponentView, _facts: Facts) -> Violations:
     """No container has the name of the container that frontendSidecar becomes."""
     if not isinstance(component.spec.get("frontendSidecar"), dict):
         return
@@ -88,7 +88,7 @@ _NO_SIDECAR = (
 
 
 @COMPONENTS.rule(_NO_SIDECAR, versions=(BETA,), added=True)
-def frontend_sidecar_is_a_container(component: Component, _facts: Facts) -> Violations:
+def frontend_sidecar_is_a_container(component: ComponentView, _facts: Facts) -> Violations:
     """The frontend sidecar is a container of the pod template, other than the engine's."""
     sidecar = component.spec.get("frontendSidecar")
     if not isinstance(sidecar, str) or not sidecar:
@@ -106,7 +106,7 @@ _AMOUNTS = ("cpu", "memory", "gpu")
 
 
 @COMPONENTS.rule(_NO_QUANTITY, versions=(ALPHA,), added=True)
-def amounts_are_quantities(component: Component, _facts: Facts) -> Violations:
+def amounts_are_quantities(component: ComponentView, _facts: Facts) -> Violations:
     """Resources that are written as strings are Kubernetes quantities."""
     resources = component.spec.get("resources")
     for kind in ("limits", "requests") if isinstance(resources, dict) else ():
@@ -137,7 +137,7 @@ _UNKNOWN_TYPE = "{type} is not a type that the platform knows, and pods run exac
 
 
 @WORTH_KNOWING.rule(_UNKNOWN_TYPE, versions=(ALPHA,), added=True)
-def other_types_run_as_written(component: Component, _facts: Facts) -> Violations:
+def other_types_run_as_written(component: ComponentView, _facts: Facts) -> Violations:
     """v1alpha1 allows any componentType; an unknown type gets no ports, probes and variables."""
     if component.type and component.type not in _TYPES:
         hint = did_you_mean(component.type, _TYPES)
@@ -149,7 +149,7 @@ _NO_IMAGE = "the container main has no image yet, and pods cannot be made withou
 
 
 @WORTH_KNOWING.rule(_NO_IMAGE, added=True)
-def engine_has_an_image(component: Component, _facts: Facts) -> Violations:
+def engine_has_an_image(component: ComponentView, _facts: Facts) -> Violations:
     """A component needs an image before it can run, and has no default."""
     if component.image.value in (None, ""):
         yield component.image.at, _NO_IMAGE

@@ -7,7 +7,7 @@ from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, path
-from dynamo_shared.api.validation.view import Component
+from dynamo_shared.api.validation.view import ComponentView
 
 ENGINES = RuleSet("Shared GPU memory, failover, checkpoints", (GRAPH, COMPONENT), "always")
 
@@ -15,7 +15,7 @@ _ONLY_WORKERS = "only for {type} worker, prefill or decode; {type} is {observed}
 
 
 @ENGINES.rule(_ONLY_WORKERS)
-def only_workers_share_gpu_memory(component: Component, _facts: Facts) -> Violations:
+def only_workers_share_gpu_memory(component: ComponentView, _facts: Facts) -> Violations:
     """A GPU memory service holds the weights of an engine, so only workers have one."""
     if component.gms is not None and not component.is_worker:
         observed = shown(component.type) if component.type else "not set"
@@ -27,7 +27,7 @@ _NO_GPU_COUNT = "{value} is not a number of GPUs; {field} needs a whole one, 1 a
 
 
 @ENGINES.rule(_NO_GPU, _NO_GPU_COUNT)
-def shared_gpu_memory_needs_gpus(component: Component, _facts: Facts) -> Violations:
+def shared_gpu_memory_needs_gpus(component: ComponentView, _facts: Facts) -> Violations:
     """Engines that share GPU memory, or fail over between pods, have a whole number of GPUs."""
     feature = component.gms
     if feature is None and component.failover is not None and component.failover.inter_pod:
@@ -57,7 +57,7 @@ _OTHER_MODE = "{mode} differs from {other} of gpuMemoryService; they must be the
 
 
 @ENGINES.rule(_NO_SERVICE, _OTHER_MODE)
-def failover_goes_with_shared_gpu_memory(component: Component, _facts: Facts) -> Violations:
+def failover_goes_with_shared_gpu_memory(component: ComponentView, _facts: Facts) -> Violations:
     """Failover engines have no weights of their own: they need a GPU memory service of the same mode."""
     failover, gms = component.failover, component.gms
     if failover is None:
@@ -73,7 +73,7 @@ _MANY_SHADOWS = "{shadows} is too many: intraPod keeps exactly 1 engine waiting,
 
 
 @ENGINES.rule(_MANY_SHADOWS, versions=(ALPHA,))
-def failover_in_a_pod_has_one_shadow(component: Component, _facts: Facts) -> Violations:
+def failover_in_a_pod_has_one_shadow(component: ComponentView, _facts: Facts) -> Violations:
     """Within a pod, exactly one engine waits. In v1beta1 the schema allows no other number."""
     failover = component.failover
     if failover is not None and not failover.inter_pod and failover.shadows > 1:
@@ -84,7 +84,7 @@ _NO_FAILOVER_TYPE = "not for {type} {observed}, which runs no engine: leave fail
 
 
 @ENGINES.rule(_NO_FAILOVER_TYPE)
-def only_engines_fail_over_between_pods(component: Component, _facts: Facts) -> Violations:
+def only_engines_fail_over_between_pods(component: ComponentView, _facts: Facts) -> Violations:
     """Frontends, planners and endpoint pickers have no engine, so they cannot fail over."""
     failover = component.failover
     if failover is not None and failover.inter_pod and component.type in ("epp", "frontend", "planner"):
@@ -95,7 +95,7 @@ _NO_SNAPSHOT = "not together with gpuMemoryService, whose memory is in no checkp
 
 
 @ENGINES.rule(_NO_SNAPSHOT)
-def shared_gpu_memory_is_in_no_checkpoint(component: Component, facts: Facts) -> Violations:
+def shared_gpu_memory_is_in_no_checkpoint(component: ComponentView, facts: Facts) -> Violations:
     """An engine has a checkpoint or a GPU memory service, unless the platform is configured to allow both."""
     if component.checkpoint is not None and component.gms is not None and not facts.gms_snapshot:
         yield component.checkpoint, _NO_SNAPSHOT

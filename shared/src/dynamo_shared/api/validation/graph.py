@@ -9,7 +9,7 @@ from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import items, mapping, text
 from dynamo_shared.api.validation.rule_set import ALPHA, GRAPH, RuleSet, listed, path
-from dynamo_shared.api.validation.view import Graph
+from dynamo_shared.api.validation.view import GraphView
 
 GRAPHS = RuleSet("Graphs", (GRAPH,), "always")
 
@@ -17,7 +17,7 @@ _NO_COMPONENT = "at least one {component} is needed"
 
 
 @GRAPHS.rule(_NO_COMPONENT)
-def has_a_component(graph: Graph, _facts: Facts) -> Violations:
+def has_a_component(graph: GraphView, _facts: Facts) -> Violations:
     """A graph has at least one component."""
     if graph.names == ():
         yield graph.at, _NO_COMPONENT.format(component=graph.words.component)
@@ -27,7 +27,7 @@ _SECOND_PICKER = "a graph has at most one service of componentType epp; {first} 
 
 
 @GRAPHS.rule(_SECOND_PICKER, versions=(ALPHA,), added=True)
-def has_at_most_one_picker(graph: Graph, _facts: Facts) -> Violations:
+def has_at_most_one_picker(graph: GraphView, _facts: Facts) -> Violations:
     """A graph has one pool of workers, so it has one endpoint picker. In v1beta1 the schema requires this."""
     pickers = [component for component in graph.components if component.type == "epp"]
     for component in pickers[1:]:
@@ -41,7 +41,7 @@ _INCOMPLETE_CLAIM = (
 
 
 @GRAPHS.rule(_EMPTY_CLAIM_NAME, _INCOMPLETE_CLAIM, versions=(ALPHA,))
-def claims_are_complete(graph: Graph, _facts: Facts) -> Violations:
+def claims_are_complete(graph: GraphView, _facts: Facts) -> Violations:
     """Claims have names. A claim that the platform creates has a size, a storage class and an access mode."""
     for index, claim in enumerate(items(graph.spec.get("pvcs"))):
         if not isinstance(claim, dict):
@@ -72,7 +72,7 @@ _ORDER_LACKS = "lacks {missing}: name every {component} once, or leave order out
 
 
 @GRAPHS.rule(_ORDER_OF_PARALLEL, _NAMED_TWICE, _UNKNOWN_IN_ORDER, _ORDER_LACKS)
-def restart_order_names_every_component_once(graph: Graph, _facts: Facts) -> Violations:
+def restart_order_names_every_component_once(graph: GraphView, _facts: Facts) -> Violations:
     """The order of a sequential restart names each component once, and nothing else."""
     strategy = mapping(mapping(graph.spec.get("restart")).get("strategy"))
     order = items(strategy.get("order"))
@@ -104,7 +104,7 @@ _NEEDS_CONTAINER_DISCOVERY = (
 
 
 @GRAPHS.rule(_NEEDS_CONTAINER_DISCOVERY)
-def failover_in_a_pod_needs_discovery_of_containers(graph: Graph, _facts: Facts) -> Violations:
+def failover_in_a_pod_needs_discovery_of_containers(graph: GraphView, _facts: Facts) -> Violations:
     """If engines fail over within a pod, the graph's annotation must select discovery by container."""
     mode = graph.annotations.get(KUBE_DISCOVERY_MODE)
     if mode == "container":
@@ -123,7 +123,7 @@ _ONLY_VLLM = "must be vllm, not {backend}: {field} is {mode}, which only vLLM ca
 
 
 @GRAPHS.rule(_GROVE_IS_OFF, _GROVE_IS_OPTED_OUT, _ONLY_VLLM)
-def gpu_memory_between_pods_needs_grove_and_vllm(graph: Graph, facts: Facts) -> Violations:
+def gpu_memory_between_pods_needs_grove_and_vllm(graph: GraphView, facts: Facts) -> Violations:
     """Pods share GPU memory only if the backend is vLLM and Grove runs them."""
     sharing = [each.gms for each in graph.components if each.gms is not None and each.gms.inter_pod]
     if graph.of_grove(facts.grove) is False:

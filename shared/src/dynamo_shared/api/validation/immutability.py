@@ -11,7 +11,7 @@ from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import mapping, text
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, listed
 from dynamo_shared.api.validation.topology import AT as TOPOLOGY_AT
-from dynamo_shared.api.validation.view import Component, Graph
+from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 CHANGES = RuleSet("Changes of graphs", (GRAPH,), "when updated")
 CHANGES_ALONE = RuleSet("Changes of component deployments", (COMPONENT,), "when updated")
@@ -23,26 +23,26 @@ _BACKEND_ADVICE = "the engine is fixed once pods run; serve the other engine nex
 
 
 @CHANGES.rule(_OTHER_BACKEND)
-def backend_of_a_graph_stays(graph: Graph, old: Graph, _facts: Facts) -> Violations:
+def backend_of_a_graph_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
     """The inference engine of a graph cannot be changed, neither set nor unset."""
     yield from _same_backend(graph.spec, old.spec, GRAPH)
 
 
 @CHANGES_ALONE.rule(_OTHER_BACKEND)
-def backend_of_a_component_stays(component: Component, old: Component, _facts: Facts) -> Violations:
+def backend_of_a_component_stays(component: ComponentView, old: ComponentView, _facts: Facts) -> Violations:
     """The inference engine of a component deployment cannot be changed, neither set nor unset."""
     yield from _same_backend(component.spec, old.spec, COMPONENT)
 
 
 @ADVICE.rule(_BACKEND_ADVICE)
-def how_to_change_the_backend_of_a_graph(graph: Graph, old: Graph, _facts: Facts) -> Violations:
+def how_to_change_the_backend_of_a_graph(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
     """Appears together with the refusal of another backend."""
     if any(True for _ in _same_backend(graph.spec, old.spec, GRAPH)):
         yield ("spec", "backendFramework"), _BACKEND_ADVICE
 
 
 @ADVICE_ALONE.rule(_BACKEND_ADVICE)
-def how_to_change_the_backend_of_a_component(component: Component, old: Component, _facts: Facts) -> Violations:
+def how_to_change_the_backend_of_a_component(component: ComponentView, old: ComponentView, _facts: Facts) -> Violations:
     """Appears together with the refusal of another backend."""
     if any(True for _ in _same_backend(component.spec, old.spec, COMPONENT)):
         yield ("spec", "backendFramework"), _BACKEND_ADVICE
@@ -59,7 +59,7 @@ _OTHER_SET = "{components} cannot be added or removed ({difference}): create a D
 
 
 @CHANGES.rule(_OTHER_SET)
-def set_of_components_stays(graph: Graph, old: Graph, _facts: Facts) -> Violations:
+def set_of_components_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
     """The names of a graph's components cannot change; everything else in them can."""
     if graph.names is None or old.names is None or set(graph.names) == set(old.names):
         return
@@ -77,7 +77,7 @@ _OTHER_NODES = (
 
 
 @CHANGES.rule(_OTHER_NODES)
-def node_topology_stays(graph: Graph, old: Graph, _facts: Facts) -> Violations:
+def node_topology_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
     """A component stays on a single node, or on several; their number may change."""
     for component, before in _pairs(graph, old):
         if (component.nodes > 1) != (before.nodes > 1):
@@ -91,7 +91,7 @@ _OTHER_SHADOWS = "cannot be changed from {before} to {now} between pods: recreat
 
 
 @CHANGES.rule(_MODE_TOGGLED, _OTHER_SHADOWS)
-def sharing_between_pods_stays(graph: Graph, old: Graph, _facts: Facts) -> Violations:
+def sharing_between_pods_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
     """GPU memory and failover between pods cannot be switched on or off, and the number of their engines cannot change."""
     mode = shown(graph.words.inter_pod)
     for component, before in _pairs(graph, old):
@@ -110,7 +110,7 @@ _CONSTRAINT_CHANGED = "cannot be added, removed or changed later: recreate the D
 
 
 @CHANGES.rule(_CONSTRAINT_CHANGED)
-def topology_constraints_stay(graph: Graph, old: Graph, _facts: Facts) -> Violations:
+def topology_constraints_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
     """Constraints of a graph and of its components cannot be changed."""
     if _constraint(graph.spec, graph) != _constraint(old.spec, old):
         yield TOPOLOGY_AT, _CONSTRAINT_CHANGED
@@ -119,7 +119,7 @@ def topology_constraints_stay(graph: Graph, old: Graph, _facts: Facts) -> Violat
             yield component.field("topologyConstraint"), _CONSTRAINT_CHANGED
 
 
-def _constraint(spec: dict[str, Any], graph: Graph) -> tuple[str, str] | None:
+def _constraint(spec: dict[str, Any], graph: GraphView) -> tuple[str, str] | None:
     constraint = spec.get("topologyConstraint")
     if constraint is None:
         return None
@@ -134,7 +134,7 @@ _ADAPTED = (
 
 
 @CHANGES.rule(_ADAPTED)
-def replicas_of_an_adapter_are_its_own(graph: Graph, old: Graph, facts: Facts) -> Violations:
+def replicas_of_an_adapter_are_its_own(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
     """Replicas that an adapter owns equal the adapter's, or are omitted; only the platform and planners may differ."""
     if facts.may_set_adapted_replicas:
         return
@@ -155,7 +155,7 @@ _RESTART_NOW = "cannot be changed while a rolling update is {phase}: wait until 
 
 
 @CHANGES.rule(_RESTART_NOW)
-def no_restart_during_a_rolling_update(graph: Graph, old: Graph, _facts: Facts) -> Violations:
+def no_restart_during_a_rolling_update(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
     """The id of a restart cannot change while a rolling update is pending or in progress: it replaces the pods anyway."""
     phase = mapping(old.status.get("rollingUpdate")).get("phase")
     if phase not in ("Pending", "InProgress"):
@@ -165,7 +165,7 @@ def no_restart_during_a_rolling_update(graph: Graph, old: Graph, _facts: Facts) 
         yield ("spec", "restart", "id"), _RESTART_NOW.format(phase=phase)
 
 
-def _pairs(graph: Graph, old: Graph) -> Iterator[tuple[Component, Component]]:
+def _pairs(graph: GraphView, old: GraphView) -> Iterator[tuple[ComponentView, ComponentView]]:
     """Components that were there before, with what they were."""
     before = {component.name: component for component in old.components if component.name}
     for component in graph.components:

@@ -11,7 +11,7 @@ from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import mapping
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, path
-from dynamo_shared.api.validation.view import Component, Graph
+from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 #: Names of Services (RFC 1035) and values of labels end here. Characters.
 MAX_LABEL = 63
@@ -34,7 +34,7 @@ _SAME_NAME = "differs from {other} in case only, and their objects would have th
 
 
 @NAMES.rule(_NO_NAME, _SAME_NAME, versions=(ALPHA,), added=True)
-def services_have_names_of_components(graph: Graph, _facts: Facts) -> Violations:
+def services_have_names_of_components(graph: GraphView, _facts: Facts) -> Violations:
     """Keys of services become names of components in v1beta1: they have the same form, and are unique without regard to case."""
     known: dict[str, str] = {}
     for name in graph.names or ():
@@ -51,7 +51,7 @@ _LONG_SERVICE = (
 
 
 @NAMES.rule(_LONG_SERVICE, added=True)
-def objects_of_components_have_names(graph: Graph, facts: Facts) -> Violations:
+def objects_of_components_have_names(graph: GraphView, facts: Facts) -> Violations:
     """Deployment and Service of a component are named after graph and component; workers get a suffix of 8 characters."""
     if not graph.name:
         return
@@ -74,14 +74,14 @@ _LONG_NAMESPACE = (
 
 
 @NAMES.rule(_DIGIT_FIRST, _LONG_NAMESPACE, added=True)
-def graph_gives_names(graph: Graph, _facts: Facts) -> Violations:
+def graph_gives_names(graph: GraphView, _facts: Facts) -> Violations:
     """The names of a graph's Services begin with its name, and its Dynamo namespace, a label value, ends with it."""
     own = any(each.spec.get("globalDynamoNamespace") is not True for each in graph.components)
     yield from _of_deployment(graph.name, graph.namespace, own=own)
 
 
 @NAMES_ALONE.rule(_DIGIT_FIRST, _LONG_NAMESPACE, added=True)
-def component_deployment_gives_names(component: Component, metadata: object, _facts: Facts) -> Violations:
+def component_deployment_gives_names(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
     """The same holds for the name of a component deployment without a graph."""
     known = mapping(metadata)
     name, namespace = known.get("name"), known.get("namespace")
@@ -96,7 +96,7 @@ _LONG_ALONE = "makes a Service with a name of {length} characters, where Kuberne
 
 
 @NAMES_ALONE.rule(_LONG_ALONE, added=True)
-def component_deployment_names_its_service(_component: Component, metadata: object, _facts: Facts) -> Violations:
+def component_deployment_names_its_service(_component: ComponentView, metadata: object, _facts: Facts) -> Violations:
     """The Service of a component deployment has its name."""
     name = mapping(metadata).get("name")
     if isinstance(name, str) and len(name) > MAX_LABEL:
@@ -104,7 +104,7 @@ def component_deployment_names_its_service(_component: Component, metadata: obje
 
 
 @NAMES_ALONE.rule(_NO_NAME, versions=(ALPHA,), added=True)
-def service_name_is_a_name_of_a_component(component: Component, _metadata: object, _facts: Facts) -> Violations:
+def service_name_is_a_name_of_a_component(component: ComponentView, _metadata: object, _facts: Facts) -> Violations:
     """The serviceName of a component deployment becomes the name of a component in v1beta1."""
     name = component.spec.get("serviceName")
     if isinstance(name, str) and name and not _COMPONENT_NAME.fullmatch(name):
@@ -124,7 +124,7 @@ _LONG_FOR_GROVE = "makes names of {length} characters together ({parts}), where 
 
 
 @NAMES.rule(_LONG_FOR_GROVE)
-def grove_has_room_for_names(graph: Graph, facts: Facts) -> Violations:
+def grove_has_room_for_names(graph: GraphView, facts: Facts) -> Violations:
     """With Grove, the names of the set, of a scaling group and of a clique have at most 45 characters together.
 
     The name of the set is shortened for it, to at least eight characters.
@@ -143,7 +143,7 @@ def grove_has_room_for_names(graph: Graph, facts: Facts) -> Violations:
             yield component.name_at, _LONG_FOR_GROVE.format(length=length, parts=words, excess=excess)
 
 
-def _grove_names(component: Component) -> Sequence[str]:
+def _grove_names(component: ComponentView) -> Sequence[str]:
     """Names of a component's scaling group, where it has one, and of its longest clique."""
     name = component.name.lower()
     if component.gms is not None and component.gms.inter_pod:

@@ -7,7 +7,7 @@ from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import mapping
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet
-from dynamo_shared.api.validation.view import Component, Graph
+from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 PICKERS = RuleSet("Endpoint pickers", (GRAPH, COMPONENT), "always")
 PICKERS_OF_GRAPHS = RuleSet("Endpoint pickers", (GRAPH,), "always")
@@ -21,7 +21,7 @@ _NO_POOLS = (
 
 
 @PICKERS_OF_GRAPHS.rule(_NO_POOLS)
-def picker_needs_inference_pools(graph: Graph, facts: Facts) -> Violations:
+def picker_needs_inference_pools(graph: GraphView, facts: Facts) -> Violations:
     """A gateway calls an endpoint picker for an InferencePool: the cluster must serve this API."""
     if facts.inference_pools is False:
         for component in graph.components:
@@ -34,7 +34,7 @@ _SEVERAL_REPLICAS = "must be 1 for an endpoint picker, not {replicas}"
 
 
 @PICKERS.rule(_SEVERAL_NODES, _SEVERAL_REPLICAS)
-def picker_is_one_process(component: Component, _facts: Facts) -> Violations:
+def picker_is_one_process(component: ComponentView, _facts: Facts) -> Violations:
     """An endpoint picker has one replica on one node."""
     if component.type != _EPP:
         return
@@ -51,7 +51,7 @@ _NO_CONFIG_MAP = "required: the name of a ConfigMap in the same namespace"
 
 
 @PICKERS.rule(_NO_CONFIG, _NO_CONFIG_MAP)
-def picker_has_a_configuration(component: Component, _facts: Facts) -> Violations:
+def picker_has_a_configuration(component: ComponentView, _facts: Facts) -> Violations:
     """An endpoint picker has a configuration, without a default. A configuration in a ConfigMap has the ConfigMap's name."""
     config = component.spec.get("eppConfig")
     if component.type != _EPP:
@@ -64,7 +64,7 @@ def picker_has_a_configuration(component: Component, _facts: Facts) -> Violation
 
 
 @PICKERS.rule(_NO_SOURCE, _TWO_SOURCES, versions=(ALPHA,))
-def picker_has_one_configuration(component: Component, _facts: Facts) -> Violations:
+def picker_has_one_configuration(component: ComponentView, _facts: Facts) -> Violations:
     """The configuration is in a ConfigMap or inline. In v1beta1 the schema requires this."""
     config = component.spec.get("eppConfig")
     if component.type != _EPP or not isinstance(config, dict):
@@ -78,7 +78,7 @@ _NOT_A_PICKER = "only for componentType epp; componentType is {type}: leave one 
 
 
 @PICKERS.rule(_NOT_A_PICKER, versions=(ALPHA,), added=True)
-def others_have_no_picker_configuration(component: Component, _facts: Facts) -> Violations:
+def others_have_no_picker_configuration(component: ComponentView, _facts: Facts) -> Violations:
     """Only an endpoint picker has this configuration. In v1beta1 the schema requires this."""
     if component.type != _EPP and component.spec.get("eppConfig") is not None:
         observed = shown(component.spec["componentType"]) if component.spec.get("componentType") else "not set"

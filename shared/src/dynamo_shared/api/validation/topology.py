@@ -10,7 +10,7 @@ from dynamo_shared.api.rules import Location, Violations
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import mapping, text
 from dynamo_shared.api.validation.rule_set import GRAPH, RuleSet, listed
-from dynamo_shared.api.validation.view import Component, Graph
+from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 AT: Location = ("spec", "topologyConstraint")
 
@@ -24,7 +24,7 @@ _NO_DOMAIN = "required, since spec.topologyConstraint has no packDomain: set pac
 
 
 @TOPOLOGY.rule(_NO_CONSTRAINT_OF_GRAPH, _NO_DOMAIN)
-def every_component_has_a_domain(graph: Graph, _facts: Facts) -> Violations:
+def every_component_has_a_domain(graph: GraphView, _facts: Facts) -> Violations:
     """A graph with any topology constraint names its ClusterTopology, and each component has a pack domain."""
     constraint = graph.spec.get("topologyConstraint")
     own = [each.name for each in graph.components if each.spec.get("topologyConstraint") is not None]
@@ -44,7 +44,7 @@ _WIDER = "{domain} is wider than {whole} of spec.topologyConstraint; one of {dom
 
 
 @TOPOLOGY_AT_CREATION.rule(_NO_TOPOLOGY, _UNKNOWN_DOMAIN, _WIDER)
-def domains_exist_and_nest(graph: Graph, facts: Facts) -> Violations:
+def domains_exist_and_nest(graph: GraphView, facts: Facts) -> Violations:
     """The ClusterTopology exists and has the domains; a component's domain is the graph's or a narrower one.
 
     Checked at creation only, and only if Grove runs the graph: constraints cannot change later, topologies can.
@@ -69,7 +69,7 @@ def domains_exist_and_nest(graph: Graph, facts: Facts) -> Violations:
             yield at, _WIDER.format(domain=shown(domain), whole=shown(whole), domains=allowed)
 
 
-def _domain(component: Component) -> tuple[Any, Location]:
+def _domain(component: ComponentView) -> tuple[Any, Location]:
     constraint = mapping(component.spec.get("topologyConstraint"))
     return constraint.get("packDomain"), component.field("topologyConstraint", "packDomain")
 
@@ -85,7 +85,7 @@ _NO_EFFECT = "has no effect: only Grove packs pods by topology, and it does not 
 
 
 @TOPOLOGY_WITHOUT_EFFECT.rule(_NO_EFFECT, added=True)
-def constraints_without_grove_do_nothing(graph: Graph, facts: Facts) -> Violations:
+def constraints_without_grove_do_nothing(graph: GraphView, facts: Facts) -> Violations:
     """Constraints are stored, but have an effect only if Grove runs the graph."""
     if graph.of_grove(facts.grove) is False and graph.spec.get("topologyConstraint") is not None:
         yield AT, _NO_EFFECT

@@ -42,7 +42,7 @@ class Feature(NamedTuple):
     shadows: int = 1
 
 
-class Place(NamedTuple):
+class FieldValue(NamedTuple):
     """A value and where it stands."""
 
     value: Any
@@ -50,7 +50,7 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Component:
+class ComponentView:
     """A component: an item of spec.components, a service of spec.services, or the spec of a component deployment."""
 
     words: Words
@@ -74,11 +74,11 @@ class Component:
     #: Whether an adapter owns the replicas.
     adapted: bool
     #: Number of GPUs of the engine as written, and where; None where it asks for none.
-    gpus: Place | None
+    gpus: FieldValue | None
     #: Annotations that a version has for the pods, or for all objects of a component.
-    annotations: tuple[Place, ...]
+    annotations: tuple[FieldValue, ...]
     #: Image of the engine's container.
-    image: Place
+    image: FieldValue
     spec: dict[str, Any]
 
     @property
@@ -96,7 +96,7 @@ CHECKED_COMPONENTS = 100
 
 
 @dataclass(slots=True)
-class Graph:
+class GraphView:
     """A DynamoGraphDeployment."""
 
     version: str
@@ -108,7 +108,7 @@ class Graph:
     #: Place of the components.
     at: Location
     #: Those of the first CHECKED_COMPONENTS that can be read, in document order.
-    components: tuple[Component, ...]
+    components: tuple[ComponentView, ...]
     #: Names of all components; None where the list or map cannot be read.
     names: tuple[str, ...] | None
     spec: dict[str, Any]

@@ -14,14 +14,14 @@ from dynamo_shared.bus.memory.store import MemoryStream, matches_any
 from dynamo_shared.bus.protocol import (
     ACK_TIMEOUT,
     Ack,
+    BusHealth,
     CaughtUp,
     ConsumerSpec,
-    Health,
     Item,
     Message,
-    Restarted,
     Start,
     StreamState,
+    SubscriptionRestarted,
 )
 from dynamo_shared.bus.sizes import check_size
 from dynamo_shared.bus.streams import StreamSpec
@@ -39,7 +39,7 @@ class MemoryBus:
         self._clock = clock or (lambda: asyncio.get_running_loop().time())
         self._streams: dict[str, MemoryStream] = {}
         self._consumers: dict[tuple[str, str], MemoryConsumer] = {}
-        self._listeners: list[Callable[[Health], None]] = []
+        self._listeners: list[Callable[[BusHealth], None]] = []
         self._connected = asyncio.Event()
         self._connected.set()
         self._changed = asyncio.Event()
@@ -47,16 +47,16 @@ class MemoryBus:
         self.epoch = 0
 
     @property
-    def health(self) -> Health:
+    def health(self) -> BusHealth:
         """Connected unless `disconnect` was called."""
-        return Health.CONNECTED if self._connected.is_set() else Health.DEGRADED
+        return BusHealth.CONNECTED if self._connected.is_set() else BusHealth.DEGRADED
 
     @property
     def trouble(self) -> str:
         """Why it cannot be reached."""
         return "" if self._connected.is_set() else "disconnected"
 
-    def on_health(self, listener: Callable[[Health], None]) -> Callable[[], None]:
+    def on_health(self, listener: Callable[[BusHealth], None]) -> Callable[[], None]:
         """Calls back at each change of health, until the function that this returns is called."""
         self._listeners.append(listener)
         return partial(self._listeners.remove, listener)
@@ -70,14 +70,14 @@ class MemoryBus:
     def disconnect(self) -> None:
         """From now on nothing gets through."""
         self._connected.clear()
-        self._notify(Health.DEGRADED)
+        self._notify(BusHealth.DEGRADED)
 
     def reconnect(self) -> None:
         """Things get through again; subscriptions are recreated, as after a real reconnection."""
         self.epoch += 1
         self._connected.set()
         self.notify()
-        self._notify(Health.CONNECTED)
+        self._notify(BusHealth.CONNECTED)
 
     def lose_data(self) -> None:
         """Forgets all streams and consumers, as a server does that was restarted without its disk."""
@@ -250,7 +250,7 @@ class MemoryBus:
         store.publish(subject, json.dumps(advisory).encode(), {}, msg_id="", expected=None, ttl=0.0)
         self.notify()
 
-    def _notify(self, health: Health) -> None:
+    def _notify(self, health: BusHealth) -> None:
         for listener in list(self._listeners):
             listener(health)
 
@@ -271,7 +271,7 @@ class MemorySubscription:
         self._position = 0
         self._catch_up_at = 0
         self._only_last = False
-        self._signs: deque[CaughtUp | Restarted] = deque()
+        self._signs: deque[CaughtUp | SubscriptionRestarted] = deque()
         self._caught_up = False
         self._closed = False
 
@@ -282,7 +282,7 @@ class MemorySubscription:
         # Like a real connection, it gives others a turn.
         await asyncio.sleep(0)
         while not (self._closed or self._bus.closed):
-            if self._bus.health is Health.DEGRADED:
+            if self._bus.health is BusHealth.DEGRADED:
                 await self._bus.wait_connected()
                 continue
             if self._epoch != self._bus.epoch:
@@ -322,7 +322,7 @@ class MemorySubscription:
         self._catch_up_at, self._caught_up = state.last_sequence, False
         self._signs.clear()
         if again:
-            self._signs.append(Restarted(complete))
+            self._signs.append(SubscriptionRestarted(complete))
 
     def _next(self, store: MemoryStream) -> Message | None:
         for message in store.after(self._position):
@@ -354,7 +354,7 @@ class MemoryConsumption:
     async def __anext__(self) -> MemoryDelivery:
         await asyncio.sleep(0)
         while not (self._closed or self._bus.closed):
-            if self._bus.health is Health.DEGRADED:
+            if self._bus.health is BusHealth.DEGRADED:
                 await self._bus.wait_connected()
                 continue
             consumer = await self._bus.consumer(self._spec)

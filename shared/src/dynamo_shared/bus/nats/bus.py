@@ -13,7 +13,7 @@ from dynamo_shared.bus.nats.consumer import NatsConsumer
 from dynamo_shared.bus.nats.keeper import Keeper
 from dynamo_shared.bus.nats.options import NatsOptions
 from dynamo_shared.bus.nats.subscription import NatsSubscription
-from dynamo_shared.bus.protocol import ACK_TIMEOUT, Ack, ConsumerSpec, Health, Message, Start, StreamState
+from dynamo_shared.bus.protocol import ACK_TIMEOUT, Ack, BusHealth, ConsumerSpec, Message, Start, StreamState
 from dynamo_shared.bus.streams import StreamSpec
 
 MSG_ID = "Nats-Msg-Id"
@@ -48,7 +48,7 @@ class NatsBus:
         return bus
 
     @property
-    def health(self) -> Health:
+    def health(self) -> BusHealth:
         """Whether the server can be reached now."""
         return self._keeper.health
 
@@ -57,7 +57,7 @@ class NatsBus:
         """Why the server cannot be reached; empty while it can."""
         return self._keeper.trouble
 
-    def on_health(self, listener: Callable[[Health], None]) -> Callable[[], None]:
+    def on_health(self, listener: Callable[[BusHealth], None]) -> Callable[[], None]:
         """Calls back at each change of health, until the function that this returns is called."""
         return self._keeper.on_health(listener)
 

@@ -11,7 +11,7 @@ from dynamo_shared.aio import Backoff
 from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
 from dynamo_shared.bus.nats import management
 from dynamo_shared.bus.nats.keeper import Keeper
-from dynamo_shared.bus.nats.pull import NANOSECONDS, Metadata, PullEndedError, Puller, metadata_of
+from dynamo_shared.bus.nats.pull import NANOSECONDS, DeliveryMetadata, PullEndedError, Puller, metadata_of
 from dynamo_shared.bus.nats.session import TRANSLATED, translate
 from dynamo_shared.bus.nats.subscription import FIRST_PAUSE, LAST_PAUSE, Declare
 from dynamo_shared.bus.protocol import ACK_TIMEOUT, ConsumerSpec, Message
@@ -25,7 +25,7 @@ class NatsDelivery:
     An answer is a message to the delivery's reply subject, so it may take another session than the delivery came by.
     """
 
-    def __init__(self, keeper: Keeper, raw: Msg, metadata: Metadata) -> None:
+    def __init__(self, keeper: Keeper, raw: Msg, metadata: DeliveryMetadata) -> None:
         self._keeper = keeper
         self._reply = raw.reply
         self._message = Message(raw.subject, raw.data, raw.headers or {}, metadata.stream_sequence)

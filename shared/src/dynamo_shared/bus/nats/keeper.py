@@ -13,8 +13,8 @@ from dynamo_shared.aio import Backoff, LogReporter, ended, supervised
 from dynamo_shared.bus import metrics
 from dynamo_shared.bus.errors import BusClosedError, BusUnavailableError
 from dynamo_shared.bus.nats.options import NatsOptions
-from dynamo_shared.bus.nats.session import Session
-from dynamo_shared.bus.protocol import Health
+from dynamo_shared.bus.nats.session import NatsSession
+from dynamo_shared.bus.protocol import BusHealth
 
 FIRST_PAUSE = 0.05
 """Seconds before the second attempt: a server that restarts is back within a fraction of a second."""
@@ -30,10 +30,10 @@ class Keeper:
     def __init__(self, options: NatsOptions, *, counted: bool = True) -> None:
         self._options = options
         self._counted = counted
-        self._session: Session | None = None
+        self._session: NatsSession | None = None
         self._connected = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._listeners: list[Callable[[Health], None]] = []
+        self._listeners: list[Callable[[BusHealth], None]] = []
         self._closed = False
         self.trouble = "not connected yet"
 
@@ -42,21 +42,21 @@ class Keeper:
         self._task = asyncio.create_task(supervised("nats-keeper", self._keep, LogReporter()), name="nats-keeper")
 
     @property
-    def health(self) -> Health:
+    def health(self) -> BusHealth:
         """Connected or not."""
-        return Health.CONNECTED if self._connected.is_set() else Health.DEGRADED
+        return BusHealth.CONNECTED if self._connected.is_set() else BusHealth.DEGRADED
 
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""
         return self._closed
 
-    def on_health(self, listener: Callable[[Health], None]) -> Callable[[], None]:
+    def on_health(self, listener: Callable[[BusHealth], None]) -> Callable[[], None]:
         """Calls back at each change, until the function that this returns is called."""
         self._listeners.append(listener)
         return partial(self._listeners.remove, listener)
 
-    def session(self) -> Session:
+    def session(self) -> NatsSession:
         """The current session; BusUnavailableError without one."""
         if self._closed:
             raise BusClosedError("the bus is closed")
@@ -64,7 +64,7 @@ class Keeper:
             raise BusUnavailableError(f"NATS is away: {self.trouble or 'the connection was lost'}")
         return self._session
 
-    async def wait_session(self) -> Session:
+    async def wait_session(self) -> NatsSession:
         """The current session, waiting for one."""
         while True:
             if self._closed:
@@ -94,7 +94,7 @@ class Keeper:
         attempt, backoff, first = 0, Backoff(FIRST_PAUSE, LAST_PAUSE), True
         while True:
             try:
-                session = await Session.open(self._options, servers[attempt % len(servers)])
+                session = await NatsSession.open(self._options, servers[attempt % len(servers)])
             except BusUnavailableError as error:
                 if str(error) != self.trouble:
                     log.warning("NATS cannot be reached", error=str(error))
@@ -110,20 +110,20 @@ class Keeper:
             self._session, self.trouble = session, ""
             self._connected.set()
             self._count(1)
-            self._notify(Health.CONNECTED)
+            self._notify(BusHealth.CONNECTED)
             log.info("connected to NATS", server=servers[attempt % len(servers)])
             await session.ended.wait()
             self._connected.clear()
             self._count(0)
             self.trouble = "the connection was lost"
             log.warning("connection to NATS lost")
-            self._notify(Health.DEGRADED)
+            self._notify(BusHealth.DEGRADED)
             await session.close()
 
     def _count(self, connected: int) -> None:
         if self._counted:
             metrics.CONNECTED.set(connected)
 
-    def _notify(self, health: Health) -> None:
+    def _notify(self, health: BusHealth) -> None:
         for listener in list(self._listeners):
             listener(health)

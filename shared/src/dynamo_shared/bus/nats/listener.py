@@ -20,8 +20,8 @@ from dynamo_shared.aio import ended
 from dynamo_shared.bus.errors import BusClosedError, BusUnavailableError
 from dynamo_shared.bus.nats.keeper import Keeper
 from dynamo_shared.bus.nats.options import NatsOptions
-from dynamo_shared.bus.nats.session import Session
-from dynamo_shared.bus.protocol import Health
+from dynamo_shared.bus.nats.session import NatsSession
+from dynamo_shared.bus.protocol import BusHealth
 
 PENDING_MESSAGES = 8192
 PENDING_BYTES = 16 << 20
@@ -78,7 +78,7 @@ class NatsListener:
         await self._keeper.close()
 
     @property
-    def health(self) -> Health:
+    def health(self) -> BusHealth:
         """Whether the server can be reached now."""
         return self._keeper.health
 
@@ -119,7 +119,7 @@ class NatsListener:
                     await self._subscribe(session, lasting)
             await session.ended.wait()
 
-    async def _subscribe(self, session: Session, lasting: LastingSubscription) -> None:
+    async def _subscribe(self, session: NatsSession, lasting: LastingSubscription) -> None:
         if lasting._subscription is not None and lasting._subscription._conn is session.client:
             return
         try:

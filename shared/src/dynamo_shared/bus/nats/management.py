@@ -9,7 +9,7 @@ from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 
 from dynamo_shared.bus.errors import BusError, StreamNotFoundError
-from dynamo_shared.bus.nats.session import TRANSLATED, Session, translate
+from dynamo_shared.bus.nats.session import TRANSLATED, NatsSession, translate
 from dynamo_shared.bus.protocol import ConsumerSpec, Message, Start, StreamState
 from dynamo_shared.bus.streams import StreamSpec
 
@@ -65,7 +65,7 @@ def differences(desired: api.StreamConfig, observed: api.StreamConfig) -> list[s
     return names
 
 
-async def declare(session: Session, spec: StreamSpec, replicas: int) -> None:
+async def declare(session: NatsSession, spec: StreamSpec, replicas: int) -> None:
     """Creates or updates the stream. One that cannot be changed that far is used as it is, with a warning."""
     desired = stream_config(spec, replicas)
     try:
@@ -97,7 +97,7 @@ async def declare(session: Session, spec: StreamSpec, replicas: int) -> None:
         raise translate(error) from error
 
 
-async def state(session: Session, spec: StreamSpec) -> StreamState:
+async def state(session: NatsSession, spec: StreamSpec) -> StreamState:
     """What the stream holds; its incarnation is the time at which it was made."""
     try:
         info = await session.call(session.js.stream_info, spec.name)
@@ -108,7 +108,7 @@ async def state(session: Session, spec: StreamSpec) -> StreamState:
     return StreamState(str(info.created), info.state.messages, info.state.first_seq, info.state.last_seq)
 
 
-async def last_message(session: Session, spec: StreamSpec, subject: str) -> Message | None:
+async def last_message(session: NatsSession, spec: StreamSpec, subject: str) -> Message | None:
     """Last message of a subject, from the stream's leader."""
     try:
         raw = await session.call(session.js.get_msg, spec.name, subject=subject, direct=False)
@@ -120,7 +120,7 @@ async def last_message(session: Session, spec: StreamSpec, subject: str) -> Mess
     return _message(raw)
 
 
-async def read(session: Session, spec: StreamSpec, sequence: int) -> Message | None:
+async def read(session: NatsSession, spec: StreamSpec, sequence: int) -> Message | None:
     """Message of a sequence number."""
     try:
         raw = await session.call(session.js.get_msg, spec.name, seq=sequence, direct=False)
@@ -132,7 +132,7 @@ async def read(session: Session, spec: StreamSpec, sequence: int) -> Message | N
     return _message(raw)
 
 
-async def remove(session: Session, spec: StreamSpec, sequence: int) -> None:
+async def remove(session: NatsSession, spec: StreamSpec, sequence: int) -> None:
     """Takes a message out."""
     try:
         await session.call(session.js.delete_msg, spec.name, sequence)
@@ -147,7 +147,7 @@ async def remove(session: Session, spec: StreamSpec, sequence: int) -> None:
 
 
 async def make_reader(
-    session: Session, spec: StreamSpec, filters: list[str], start: Start, *, after: int, headers_only: bool
+    session: NatsSession, spec: StreamSpec, filters: list[str], start: Start, *, after: int, headers_only: bool
 ) -> tuple[str, int]:
     """A consumer for one reader, forgotten when it is not used. Returns its name and how many messages wait for it.
 
@@ -170,7 +170,7 @@ async def make_reader(
     return await _make(session, spec, config)
 
 
-async def make_durable(session: Session, spec: ConsumerSpec) -> str:
+async def make_durable(session: NatsSession, spec: ConsumerSpec) -> str:
     """The durable consumer, made or brought in line. Returns its name."""
     config = api.ConsumerConfig(
         name=spec.name,
@@ -186,7 +186,7 @@ async def make_durable(session: Session, spec: ConsumerSpec) -> str:
     return name
 
 
-async def _make(session: Session, spec: StreamSpec, config: api.ConsumerConfig) -> tuple[str, int]:
+async def _make(session: NatsSession, spec: StreamSpec, config: api.ConsumerConfig) -> tuple[str, int]:
     try:
         info = await session.call(session.js.add_consumer, spec.name, config)
     except NotFoundError as error:

@@ -17,7 +17,7 @@ import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as NatsSubscription
 
-from dynamo_shared.bus.nats.session import TRANSLATED, Session, translate
+from dynamo_shared.bus.nats.session import TRANSLATED, NatsSession, translate
 
 EXPIRES = 30.0
 """Seconds that a pull request stays open on the server."""
@@ -40,7 +40,7 @@ class PullEndedError(Exception):
     """The consumer or the connection is gone: recreate it."""
 
 
-class Metadata(NamedTuple):
+class DeliveryMetadata(NamedTuple):
     """What the reply subject of a delivery says."""
 
     deliveries: int
@@ -49,20 +49,20 @@ class Metadata(NamedTuple):
     pending: int
 
 
-def metadata_of(reply: str) -> Metadata:
+def metadata_of(reply: str) -> DeliveryMetadata:
     """Reads `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<time>.<pending>`.
 
     Servers with a domain put two tokens in after `$JS.ACK`, and may put one at the end.
     """
     tokens = reply.split(".")
     first = 4 if len(tokens) == 9 else 6
-    return Metadata(int(tokens[first]), int(tokens[first + 1]), int(tokens[first + 2]), int(tokens[first + 4]))
+    return DeliveryMetadata(int(tokens[first]), int(tokens[first + 1]), int(tokens[first + 2]), int(tokens[first + 4]))
 
 
 class Puller:
     """Messages of one consumer on one session, until either ends."""
 
-    def __init__(self, session: Session, stream: str, consumer: str, capacity: int) -> None:
+    def __init__(self, session: NatsSession, stream: str, consumer: str, capacity: int) -> None:
         self._session = session
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
         self._capacity = capacity

@@ -102,7 +102,7 @@ class _Client(Client):
             await super()._close(status, do_cbs)
 
 
-class Session:
+class NatsSession:
     """A live connection. `ended` is set when it is over, for whatever reason."""
 
     def __init__(self, client: Client) -> None:
@@ -119,12 +119,12 @@ class Session:
         self._on_denial: dict[Callable[[], None], None] = {}
 
     @classmethod
-    async def open(cls, options: NatsOptions, server: str) -> Session:
+    async def open(cls, options: NatsOptions, server: str) -> NatsSession:
         """Connects to one server; BusUnavailableError where that does not work."""
         tls = options.ssl_context(server)
         client = _Client(tls=tls is not None)
         trouble: list[Exception] = []
-        holder: list[Session] = []
+        holder: list[NatsSession] = []
 
         async def on_error(error: Exception) -> None:
             trouble.append(error)

@@ -14,8 +14,8 @@ from dynamo_shared.bus import metrics
 from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
 from dynamo_shared.bus.nats import management
 from dynamo_shared.bus.nats.keeper import Keeper
-from dynamo_shared.bus.nats.pull import Metadata, PullEndedError, Puller, metadata_of
-from dynamo_shared.bus.protocol import CaughtUp, Item, Message, Restarted, Start
+from dynamo_shared.bus.nats.pull import DeliveryMetadata, PullEndedError, Puller, metadata_of
+from dynamo_shared.bus.protocol import CaughtUp, Item, Message, Start, SubscriptionRestarted
 from dynamo_shared.bus.streams import StreamSpec
 
 CAPACITY = 512
@@ -52,7 +52,7 @@ class NatsSubscription:
         self._start = start
         self._headers_only = headers_only
         self._puller: Puller | None = None
-        self._signs: deque[CaughtUp | Restarted] = deque()
+        self._signs: deque[CaughtUp | SubscriptionRestarted] = deque()
         self._incarnation = ""
         self._position = 0
         self._consumer_sequence = 0
@@ -118,7 +118,7 @@ class NatsSubscription:
         self._signs.clear()
         if again:
             metrics.RESTARTED.labels(self._stream.name).inc()
-            self._signs.append(Restarted(complete))
+            self._signs.append(SubscriptionRestarted(complete))
         if not pending:
             self._caught_up = True
             self._signs.append(CaughtUp())
@@ -136,7 +136,7 @@ class NatsSubscription:
                 await asyncio.sleep(0)
         return self._accept(raw, metadata_of(raw.reply))
 
-    def _accept(self, raw: Msg, metadata: Metadata) -> Message:
+    def _accept(self, raw: Msg, metadata: DeliveryMetadata) -> Message:
         if metadata.consumer_sequence != self._consumer_sequence + 1:
             raise PullEndedError("a message is missing")
         self._consumer_sequence = metadata.consumer_sequence

@@ -21,7 +21,7 @@ from dynamo_shared.bus.specifications import (
     scaling,
     workers,
 )
-from dynamo_shared.bus.specifications.base import ASKED, CommandSpec, Count, EventSpec, Identity, Int64
+from dynamo_shared.bus.specifications.base import ASKED, CommandSpec, Count, EventIdentity, EventSpec, Int64
 from dynamo_shared.bus.specifications.checkpoint import CHECKPOINT, CheckpointData, checkpoint_data
 from dynamo_shared.bus.specifications.deployment import (
     GRAPH_DEPLOYMENT,
@@ -48,8 +48,8 @@ __all__ = [
     "ComponentCounts",
     "Count",
     "DeploymentData",
+    "EventIdentity",
     "EventSpec",
-    "Identity",
     "Int64",
     "ResyncData",
     "ScaleData",

@@ -17,7 +17,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Int64 = Annotated[str, msgspec.Meta(pattern=r"^-?[0-9]+$")]
 
 
-class Identity(StrEnum):
+class EventIdentity(StrEnum):
     """What makes an event another one than that of the same type and reason before it."""
 
     OBJECT = "uid"
@@ -44,7 +44,7 @@ class EventSpec:
     publisher: str
     """the one service that publishes it; `ASKED` for answers to commands"""
     data: type[msgspec.Struct]
-    identity: Identity
+    identity: EventIdentity
     description: str
     sample: msgspec.Struct | None = None
     """data of the golden message, where `samples.py` has none for the type"""

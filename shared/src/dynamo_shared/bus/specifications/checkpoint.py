@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dynamo_shared.bus.specifications.base import EventSpec, Identity, Int64
+from dynamo_shared.bus.specifications.base import EventIdentity, EventSpec, Int64
 
 CHECKPOINT = "dynamocheckpoint"
 
@@ -54,7 +54,7 @@ def _checkpoint(event: str, description: str) -> EventSpec:
         kind=CHECKPOINT,
         publisher="pod-builder",
         data=CheckpointData,
-        identity=Identity.VERSION,
+        identity=EventIdentity.VERSION,
         description=description,
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dynamo_shared.bus.specifications.base import Count, EventSpec, Identity, Int64
+from dynamo_shared.bus.specifications.base import Count, EventIdentity, EventSpec, Int64
 
 GRAPH_DEPLOYMENT = "dynamographdeployment"
 
@@ -65,7 +65,7 @@ def _counts(entry: Mapping[str, Any]) -> ComponentCounts:
     )
 
 
-def _deployment(event: str, identity: Identity, description: str) -> EventSpec:
+def _deployment(event: str, identity: EventIdentity, description: str) -> EventSpec:
     return EventSpec(
         family="deployment",
         event=event,
@@ -78,9 +78,9 @@ def _deployment(event: str, identity: Identity, description: str) -> EventSpec:
 
 
 EVENTS: tuple[EventSpec, ...] = (
-    _deployment("created", Identity.OBJECT, "The platform has observed a new graph deployment."),
-    _deployment("progressing", Identity.VERSION, "Its components are on their way to the desired state."),
-    _deployment("ready", Identity.VERSION, "All its components are ready."),
-    _deployment("failed", Identity.VERSION, "It cannot become ready as it is; reason and message say why."),
-    _deployment("deleted", Identity.OBJECT, "It is gone, and all that was made for it."),
+    _deployment("created", EventIdentity.OBJECT, "The platform has observed a new graph deployment."),
+    _deployment("progressing", EventIdentity.VERSION, "Its components are on their way to the desired state."),
+    _deployment("ready", EventIdentity.VERSION, "All its components are ready."),
+    _deployment("failed", EventIdentity.VERSION, "It cannot become ready as it is; reason and message say why."),
+    _deployment("deleted", EventIdentity.OBJECT, "It is gone, and all that was made for it."),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamo_shared.bus.specifications.base import Count, EventSpec, Identity, Int64
+from dynamo_shared.bus.specifications.base import Count, EventIdentity, EventSpec, Int64
 
 DYNAMO_MODEL = "dynamomodel"
 
@@ -39,7 +39,7 @@ class AdapterData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """why, where it failed"""
 
 
-def _model(event: str, description: str, identity: Identity = Identity.VERSION) -> EventSpec:
+def _model(event: str, description: str, identity: EventIdentity = EventIdentity.VERSION) -> EventSpec:
     sample = DynamoModelData(
         name="support-lora",
         namespace="prod",
@@ -80,7 +80,7 @@ def _adapter(event: str, description: str) -> EventSpec:
         kind=DYNAMO_MODEL,
         publisher="model-discovery",
         data=AdapterData,
-        identity=Identity.VERSION,
+        identity=EventIdentity.VERSION,
         description=description,
         sample=sample,
     )
@@ -89,7 +89,7 @@ def _adapter(event: str, description: str) -> EventSpec:
 EVENTS: tuple[EventSpec, ...] = (
     _model("ready", "All its workers serve it."),
     _model("notready", "No worker serves it, or some do not; reason and message say why."),
-    _model("deleted", "The DynamoModel is gone.", Identity.OBJECT),
+    _model("deleted", "The DynamoModel is gone.", EventIdentity.OBJECT),
     _adapter("loaded", "A worker has loaded the adapter."),
     _adapter("failed", "A worker could not load or unload the adapter; it is tried again."),
     _adapter("unloaded", "A worker has unloaded the adapter."),

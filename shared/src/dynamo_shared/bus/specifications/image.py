@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamo_shared.bus.specifications.base import Count, EventSpec, Identity, Int64
+from dynamo_shared.bus.specifications.base import Count, EventIdentity, EventSpec, Int64
 
 NIM_REQUEST = "dynamonimrequest"
 
@@ -48,7 +48,7 @@ def _image(event: str, description: str, *, phase: str, reason: str, message: st
         kind=NIM_REQUEST,
         publisher="image-builder",
         data=ImageData,
-        identity=Identity.VERSION,
+        identity=EventIdentity.VERSION,
         description=description,
         sample=sample,
     )

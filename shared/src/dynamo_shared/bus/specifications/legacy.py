@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamo_shared.bus.specifications.base import EventSpec, Identity, Int64
+from dynamo_shared.bus.specifications.base import EventIdentity, EventSpec, Int64
 
 
 class LegacyDeploymentData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
@@ -25,7 +25,7 @@ def _failed(kind: str) -> EventSpec:
         kind=kind,
         publisher="pod-builder",
         data=LegacyDeploymentData,
-        identity=Identity.VERSION,
+        identity=EventIdentity.VERSION,
         description="It cannot become a graph, or its image cannot be built; reason and message say why.",
         sample=LegacyDeploymentData(
             name="disagg",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamo_shared.bus.specifications.base import Count, EventSpec, Identity, Int64
+from dynamo_shared.bus.specifications.base import Count, EventIdentity, EventSpec, Int64
 from dynamo_shared.bus.specifications.deployment import GRAPH_DEPLOYMENT
 
 REQUEST = "dynamographdeploymentrequest"
@@ -96,7 +96,7 @@ def _request(event: str, description: str) -> EventSpec:
         kind=REQUEST,
         publisher="planner",
         data=RequestData,
-        identity=Identity.VERSION,
+        identity=EventIdentity.VERSION,
         description=description,
         sample=_REQUEST,
     )
@@ -109,7 +109,7 @@ def _plan(event: str, description: str) -> EventSpec:
         kind=GRAPH_DEPLOYMENT,
         publisher="planner",
         data=PlanData,
-        identity=Identity.CAUSE,
+        identity=EventIdentity.CAUSE,
         description=description,
         sample=_PLAN,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamo_shared.bus.specifications.base import ASKED, Count, EventSpec, Identity
+from dynamo_shared.bus.specifications.base import ASKED, Count, EventIdentity, EventSpec
 
 PLATFORM = "platform"
 COMMAND = "command"
@@ -34,7 +34,7 @@ EVENTS: tuple[EventSpec, ...] = (
         kind=PLATFORM,
         publisher="watcher",
         data=ResyncData,
-        identity=Identity.VERSION,
+        identity=EventIdentity.VERSION,
         description="STATE was lost and has been filled again.",
     ),
     EventSpec(
@@ -43,7 +43,7 @@ EVENTS: tuple[EventSpec, ...] = (
         kind=COMMAND,
         publisher=ASKED,
         data=CommandResult,
-        identity=Identity.CAUSE,
+        identity=EventIdentity.CAUSE,
         description="A command was carried out.",
     ),
     EventSpec(
@@ -52,7 +52,7 @@ EVENTS: tuple[EventSpec, ...] = (
         kind=COMMAND,
         publisher=ASKED,
         data=CommandResult,
-        identity=Identity.CAUSE,
+        identity=EventIdentity.CAUSE,
         description="A command was refused, or given up after its last delivery.",
     ),
 )

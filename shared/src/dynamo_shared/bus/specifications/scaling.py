@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from dynamo_shared.bus.specifications import scaling_decisions
-from dynamo_shared.bus.specifications.base import CommandSpec, Count, EventSpec, Identity, Int64
+from dynamo_shared.bus.specifications.base import CommandSpec, Count, EventIdentity, EventSpec, Int64
 
 
 class ScaleTarget(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
@@ -58,7 +58,7 @@ def _adapter(event: str, description: str, reason: str, message: str, *others: s
         kind=SCALING_ADAPTER,
         publisher="scaler",
         data=ScalingAdapterData,
-        identity=Identity.VERSION,
+        identity=EventIdentity.VERSION,
         description=description,
         sample=ScalingAdapterData(
             name="llama-3.1-decode",

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from dynamo_shared.bus.specifications.base import Count, EventSpec, Identity, Int64
+from dynamo_shared.bus.specifications.base import Count, EventIdentity, EventSpec, Int64
 from dynamo_shared.bus.specifications.deployment import GRAPH_DEPLOYMENT
 
 
@@ -107,7 +107,7 @@ def _decision(event: str, description: str) -> EventSpec:
         kind=GRAPH_DEPLOYMENT,
         publisher="scaler",
         data=ScalingDecision,
-        identity=Identity.CAUSE,
+        identity=EventIdentity.CAUSE,
         description=description,
         sample=_DECISION,
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamo_shared.bus.specifications.base import Count, EventSpec, Identity
+from dynamo_shared.bus.specifications.base import Count, EventIdentity, EventSpec
 
 WORKER = "worker"
 MODEL = "model"
@@ -151,7 +151,7 @@ _MODEL = ServedModelData(
 )
 
 
-def _worker(event: str, identity: Identity, description: str) -> EventSpec:
+def _worker(event: str, identity: EventIdentity, description: str) -> EventSpec:
     return EventSpec(
         family="worker",
         event=event,
@@ -171,16 +171,20 @@ def _model(event: str, sample: ServedModelData, description: str) -> EventSpec:
         kind=MODEL,
         publisher="model-discovery",
         data=ServedModelData,
-        identity=Identity.VERSION,
+        identity=EventIdentity.VERSION,
         description=description,
         sample=sample,
     )
 
 
 EVENTS: tuple[EventSpec, ...] = (
-    _worker("joined", Identity.OBJECT, "Dynamo's discovery has a worker that it did not have."),
-    _worker("changed", Identity.VERSION, "A worker reports something else about itself: another model, another role."),
-    _worker("left", Identity.OBJECT, "Dynamo's discovery does not have the worker any more; data is as it was last."),
+    _worker("joined", EventIdentity.OBJECT, "Dynamo's discovery has a worker that it did not have."),
+    _worker(
+        "changed", EventIdentity.VERSION, "A worker reports something else about itself: another model, another role."
+    ),
+    _worker(
+        "left", EventIdentity.OBJECT, "Dynamo's discovery does not have the worker any more; data is as it was last."
+    ),
     _model("available", _MODEL, "All workers are there that it takes to answer requests for a model."),
     _model(
         "gone",

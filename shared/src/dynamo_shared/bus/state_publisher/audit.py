@@ -15,7 +15,7 @@ from contextlib import suppress
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.bus import state, subjects
 from dynamo_shared.bus.errors import BusUnavailableError
-from dynamo_shared.bus.protocol import Health, Message
+from dynamo_shared.bus.protocol import BusHealth, Message
 from dynamo_shared.bus.state_publisher.correction import Correction
 from dynamo_shared.bus.state_publisher.desired import Desired
 from dynamo_shared.bus.state_publisher.ledger import last_messages, resource_of
@@ -67,7 +67,7 @@ class Audit:
         object that STATE never had is stored in the empty one without complaint.
         """
         reconnected = asyncio.Event()
-        forget = self._stream.bus.on_health(lambda health: reconnected.set() if health is Health.CONNECTED else None)
+        forget = self._stream.bus.on_health(lambda health: reconnected.set() if health is BusHealth.CONNECTED else None)
         try:
             while True:
                 with suppress(TimeoutError):

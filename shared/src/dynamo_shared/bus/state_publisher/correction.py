@@ -14,9 +14,9 @@ from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus import metrics, state, streams, subjects
 from dynamo_shared.bus.errors import BusUnavailableError
 from dynamo_shared.bus.protocol import Message
-from dynamo_shared.bus.state import Change
+from dynamo_shared.bus.state import ChangeType
 from dynamo_shared.bus.state_publisher.desired import Desired
-from dynamo_shared.bus.state_publisher.ledger import Known, resource_of
+from dynamo_shared.bus.state_publisher.ledger import LastMessage, resource_of
 from dynamo_shared.bus.state_publisher.outbox import StateMessage, object_message, tombstone
 from dynamo_shared.bus.state_publisher.stream import StateStream
 from dynamo_shared.bus.versions import Version
@@ -114,12 +114,12 @@ class Correction:
         if last is None:
             self._ledger.drop(resource, subject)
             return
-        known = Known(last.sequence, state.version_in(last.headers), state.is_tombstone(last.headers))
+        known = LastMessage(last.sequence, state.version_in(last.headers), state.is_tombstone(last.headers))
         self._ledger.set(resource.id, subject, known)
 
     def _restore(self, resource: Resource, subject: str, obj: KubeObject | None) -> None:
         if obj is not None:
-            self._outbox.add(object_message(subject, resource, obj, Change.MODIFIED, self._clock()))
+            self._outbox.add(object_message(subject, resource, obj, ChangeType.MODIFIED, self._clock()))
         elif not self._desired.is_gone(resource, subject):
             known = self._ledger.get(resource, subject)
             version = known.version if known is not None and known.version.uid else _UNKNOWN
@@ -133,7 +133,7 @@ class Correction:
             if not state.is_tombstone(last.headers):
                 self._outbox.add(tombstone(subject, resource, sent.version, received))
             return
-        message = object_message(subject, resource, obj, Change.MODIFIED, received)
+        message = object_message(subject, resource, obj, ChangeType.MODIFIED, received)
         if last.payload != message.payload:
             self._outbox.add(message)
 

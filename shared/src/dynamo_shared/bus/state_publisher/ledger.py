@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus import state, streams, subjects
-from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Restarted, Start
+from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Start, SubscriptionRestarted
 from dynamo_shared.bus.versions import Version
 
 REMEMBERED_TOMBSTONES = 10_000
@@ -16,7 +16,7 @@ REMEMBERED_TOMBSTONES = 10_000
 
 
 @dataclass(slots=True)
-class Known:
+class LastMessage:
     """Last message of a subject."""
 
     sequence: int
@@ -30,14 +30,14 @@ class Ledger:
     """Last messages by resource and subject."""
 
     def __init__(self) -> None:
-        self._tables: dict[str, dict[str, Known]] = {}
+        self._tables: dict[str, dict[str, LastMessage]] = {}
         self._tombstones: OrderedDict[str, str] = OrderedDict()
 
-    def get(self, resource: Resource, subject: str) -> Known | None:
+    def get(self, resource: Resource, subject: str) -> LastMessage | None:
         """The last message of a subject, None where STATE is not known to have one."""
         return self._tables.get(resource.id, {}).get(subject)
 
-    def set(self, resource_id: str, subject: str, known: Known) -> None:
+    def set(self, resource_id: str, subject: str, known: LastMessage) -> None:
         """STATE has this message."""
         self._tables.setdefault(resource_id, {})[subject] = known
         if not known.deleted:
@@ -48,7 +48,7 @@ class Ledger:
             oldest, owner = self._tombstones.popitem(last=False)
             self._tables[owner].pop(oldest, None)
 
-    def drop(self, resource: Resource, subject: str) -> Known | None:
+    def drop(self, resource: Resource, subject: str) -> LastMessage | None:
         """STATE has no message of this subject."""
         self._tombstones.pop(subject, None)
         return self._tables.get(resource.id, {}).pop(subject, None)
@@ -84,7 +84,7 @@ class Ledger:
 
     async def load(self, bus: Bus, cluster: str, resources: Iterable[Resource]) -> None:
         """Reads what STATE has of some resources."""
-        read: dict[str, tuple[str, Known]] = {}
+        read: dict[str, tuple[str, LastMessage]] = {}
         async for message in last_messages(bus, cluster, resources, headers_only=False):
             if message is None:
                 read.clear()
@@ -92,7 +92,7 @@ class Ledger:
                 version, deleted = state.version_in(message.headers), state.is_tombstone(message.headers)
                 read[message.subject] = (
                     resource_id,
-                    Known(message.sequence, version, deleted, hash(message.payload)),
+                    LastMessage(message.sequence, version, deleted, hash(message.payload)),
                 )
         for subject, (resource_id, known) in read.items():
             self.set(resource_id, subject, known)
@@ -116,7 +116,7 @@ async def last_messages(
         async for item in subscription:
             if isinstance(item, Message):
                 yield item
-            elif isinstance(item, Restarted):
+            elif isinstance(item, SubscriptionRestarted):
                 yield None
             elif isinstance(item, CaughtUp):
                 return

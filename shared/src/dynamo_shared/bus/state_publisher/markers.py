@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.bus import cloudevents, metrics, state, subjects
-from dynamo_shared.bus.state import Change
+from dynamo_shared.bus.state import ChangeType
 from dynamo_shared.bus.state_publisher.desired import Desired
 from dynamo_shared.bus.state_publisher.stream import StateStream
 
@@ -48,7 +48,7 @@ class Markers:
             self._stream.acknowledged(ack)
 
         await self._stream.retried(publish)
-        metrics.STATE_PUBLISHED.labels(resource.id, Change.SYNCED.value).inc()
+        metrics.STATE_PUBLISHED.labels(resource.id, ChangeType.SYNCED.value).inc()
 
     async def verify(self, subject: str, sequence: int) -> None:
         """Publishes a marker again whose place another message took.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.bus import state, tracing
-from dynamo_shared.bus.state import Change
+from dynamo_shared.bus.state import ChangeType
 from dynamo_shared.bus.versions import Version, version_of
 
 
@@ -24,7 +24,7 @@ class StateMessage:
     subject: str
     resource: Resource
     version: Version
-    change: Change
+    change: ChangeType
     received: float
     headers: dict[str, str]
     obj: KubeObject | None = None
@@ -36,7 +36,9 @@ class StateMessage:
         return state.pack(state.encode_object(self.obj))[0] if self.obj is not None else b""
 
 
-def object_message(subject: str, resource: Resource, obj: KubeObject, change: Change, received: float) -> StateMessage:
+def object_message(
+    subject: str, resource: Resource, obj: KubeObject, change: ChangeType, received: float
+) -> StateMessage:
     """Says that an object is there."""
     headers = state.object_headers(obj, change)
     return StateMessage(subject, resource, version_of(obj), change, received, headers, obj)
@@ -44,7 +46,7 @@ def object_message(subject: str, resource: Resource, obj: KubeObject, change: Ch
 
 def tombstone(subject: str, resource: Resource, version: Version, received: float) -> StateMessage:
     """Says that an object is gone."""
-    return StateMessage(subject, resource, version, Change.DELETED, received, state.tombstone_headers(version))
+    return StateMessage(subject, resource, version, ChangeType.DELETED, received, state.tombstone_headers(version))
 
 
 @dataclass(slots=True)

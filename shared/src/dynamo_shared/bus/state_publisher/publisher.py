@@ -12,7 +12,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.bus import streams, subjects
 from dynamo_shared.bus.protocol import Bus
-from dynamo_shared.bus.state import Change
+from dynamo_shared.bus.state import ChangeType
 from dynamo_shared.bus.state_publisher.audit import INTERVAL, Audit
 from dynamo_shared.bus.state_publisher.correction import Correction, Truth
 from dynamo_shared.bus.state_publisher.desired import Desired
@@ -93,7 +93,12 @@ class StatePublisher:
         return self._ledger.count(resource)
 
     def put(
-        self, resource: Resource, obj: KubeObject, change: Change = Change.MODIFIED, *, received: float | None = None
+        self,
+        resource: Resource,
+        obj: KubeObject,
+        change: ChangeType = ChangeType.MODIFIED,
+        *,
+        received: float | None = None,
     ) -> bool:
         """Queues an object unless STATE has it already; replaces an older version of it that is still waiting.
 

@@ -15,7 +15,7 @@ from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableErr
 from dynamo_shared.bus.protocol import Ack
 from dynamo_shared.bus.state_publisher.correction import Correction
 from dynamo_shared.bus.state_publisher.desired import Desired
-from dynamo_shared.bus.state_publisher.ledger import Known
+from dynamo_shared.bus.state_publisher.ledger import LastMessage
 from dynamo_shared.bus.state_publisher.outbox import StateMessage
 from dynamo_shared.bus.state_publisher.refusals import Refusals
 from dynamo_shared.bus.state_publisher.stream import StateStream
@@ -107,7 +107,7 @@ class Sender:
         ack = future.result()
         self._backoff.reset()
         self._stream.acknowledged(ack)
-        known = Known(ack.sequence, message.version, deleted=message.obj is None)
+        known = LastMessage(ack.sequence, message.version, deleted=message.obj is None)
         self._ledger.set(message.resource.id, message.subject, known)
         self._refusals.remove(message.subject)
         metrics.STATE_PUBLISHED.labels(message.resource.id, message.change.value).inc()

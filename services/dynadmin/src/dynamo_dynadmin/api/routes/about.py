@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from aiohttp import web
 
 from dynamo_dynadmin.api.cluster import Cluster
-from dynamo_dynadmin.api.routes.section import PREFIX, Section
+from dynamo_dynadmin.api.routes.section import PREFIX, RouteSection
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import Route
 
 
 def about(cluster: Cluster, document: Callable[[], bytes]) -> Iterator[Route]:
     """The document, namespaces, capabilities, and the caller."""
-    route = Section("about", PREFIX)
+    route = RouteSection("about", PREFIX)
 
     async def openapi(call: Call) -> web.StreamResponse:
         return call.answer(document())

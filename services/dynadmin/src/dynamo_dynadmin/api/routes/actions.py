@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from dynamo_dynadmin.api.acting import Acting
+from dynamo_dynadmin.api.acting import Actions
 from dynamo_dynadmin.api.chat import Chat
-from dynamo_dynadmin.api.decisions import DEFAULT_LIMIT, MOST, Decisions
+from dynamo_dynadmin.api.decisions import DEFAULT_LIMIT, MOST, DecisionReader
 from dynamo_dynadmin.api.kinds import ADAPTERS, DEPLOYMENTS, REQUESTS
 from dynamo_dynadmin.api.replaying import Replaying
-from dynamo_dynadmin.api.routes.section import DRY_RUN, IN_NAMESPACE, OBJECT, Section, streamed
-from dynamo_dynadmin.http.routes import JSON, Answer, Route, flag, number
+from dynamo_dynadmin.api.routes.section import DRY_RUN, IN_NAMESPACE, OBJECT, RouteSection, streamed
+from dynamo_dynadmin.http.routes import JSON, ResponseSpec, Route, flag, number
 
 _CHANGES = ("invalid", "not-found", "stale", "conflict", "managed-elsewhere", "owned-replicas")
 _GRAPH, _REQUEST, _ADAPTER = (
-    Section(kind.collection, f"{IN_NAMESPACE}/{kind.collection}/{{name}}") for kind in (DEPLOYMENTS, REQUESTS, ADAPTERS)
+    RouteSection(kind.collection, f"{IN_NAMESPACE}/{kind.collection}/{{name}}")
+    for kind in (DEPLOYMENTS, REQUESTS, ADAPTERS)
 )
 
 
-def actions(acting: Acting) -> Iterator[Route]:
+def actions(acting: Actions) -> Iterator[Route]:
     """What changes a part of an object, and the points of a request."""
     graph, adapter = (partial(each, query=(DRY_RUN,)) for each in (_GRAPH, _ADAPTER))
     scale, restart, scale_adapter = ({JSON: name} for name in ("ScaleBody", "RestartBody", "AdapterScaleBody"))
@@ -44,8 +45,8 @@ def actions(acting: Acting) -> Iterator[Route]:
         "Deploy one of the points.",
         acting.promote,
         {
-            201: Answer("Created.", OBJECT, ("ETag", "Location")),
-            200: Answer("Dry run, or the request's graph was changed.", OBJECT, ("ETag",)),
+            201: ResponseSpec("Created.", OBJECT, ("ETag", "Location")),
+            200: ResponseSpec("Dry run, or the request's graph was changed.", OBJECT, ("ETag",)),
         },
         *("invalid", "not-found", "conflict", "already-exists", "key-reused", "stale"),
         query=(DRY_RUN,),
@@ -54,7 +55,7 @@ def actions(acting: Acting) -> Iterator[Route]:
     )
 
 
-def conversation(chat: Chat, decisions: Decisions, replaying: Replaying) -> Iterator[Route]:
+def conversation(chat: Chat, decisions: DecisionReader, replaying: Replaying) -> Iterator[Route]:
     """Chats with the model of a graph, and what was decided about its replicas."""
     yield _GRAPH(
         "GET /chat",

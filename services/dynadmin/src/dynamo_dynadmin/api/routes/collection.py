@@ -9,17 +9,17 @@ from typing import TypeAlias
 from aiohttp import web
 
 from dynamo_dynadmin.api.details import Details
-from dynamo_dynadmin.api.events import Events
+from dynamo_dynadmin.api.events import EventReader
 from dynamo_dynadmin.api.kinds import Kind
 from dynamo_dynadmin.api.logs import Logs
-from dynamo_dynadmin.api.reading import DEFAULT_LIMIT, MOST, Reading
+from dynamo_dynadmin.api.reading import DEFAULT_LIMIT, MOST, CollectionReader
 from dynamo_dynadmin.api.routes.section import (
     DRY_RUN,
     IN_NAMESPACE,
     OBJECT,
     OBJECT_OR_YAML,
     SELECTOR,
-    Section,
+    RouteSection,
     streamed,
 )
 from dynamo_dynadmin.api.writing import Writing
@@ -29,9 +29,9 @@ from dynamo_dynadmin.http.routes import (
     JSON_PATCH,
     MERGE_PATCH,
     SSE,
-    Answer,
     Handler,
     Parameter,
+    ResponseSpec,
     Route,
     choice,
     flag,
@@ -56,11 +56,11 @@ def _of(kind: Kind, handle: _OfKind) -> Handler:
 
 
 def collection(
-    kind: Kind, *, reading: Reading, writing: Writing, details: Details, events: Events, logs: Logs
+    kind: Kind, *, reading: CollectionReader, writing: Writing, details: Details, events: EventReader, logs: Logs
 ) -> Iterator[Route]:
     """Every route of a kind, but for those that it alone has."""
     of = partial(_of, kind)
-    route, name = Section(kind.collection, f"{IN_NAMESPACE}/{kind.collection}"), kind.operation
+    route, name = RouteSection(kind.collection, f"{IN_NAMESPACE}/{kind.collection}"), kind.operation
     yield route(
         "GET ",
         f"list{name}s",
@@ -82,8 +82,8 @@ def collection(
         f"One {kind.word}, or a stream of it.",
         of(writing.read),
         {
-            200: Answer("The object.", {**OBJECT, SSE: ""}, ("ETag",)),
-            304: Answer("It is as If-None-Match says.", {}, ("ETag",)),
+            200: ResponseSpec("The object.", {**OBJECT, SSE: ""}, ("ETag",)),
+            304: ResponseSpec("It is as If-None-Match says.", {}, ("ETag",)),
         },
         "not-found",
         query=(_WATCH, SELECTOR),
@@ -97,7 +97,7 @@ def collection(
         f"get{name}Manifest",
         "What a user would apply.",
         of(details.manifest),
-        {200: Answer("The manifest.", OBJECT_OR_YAML)},
+        {200: ResponseSpec("The manifest.", OBJECT_OR_YAML)},
         "not-found",
         query=(choice("format", "JSON or YAML.", "json", "yaml", default="json"),),
     )
@@ -138,9 +138,9 @@ def collection(
         )
 
 
-def _writes(kind: Kind, route: Section, writing: Writing) -> Iterator[Route]:
+def _writes(kind: Kind, route: RouteSection, writing: Writing) -> Iterator[Route]:
     of, name = partial(_of, kind), kind.operation
-    changed = {200: Answer("The object as it is stored, or would be.", OBJECT, ("ETag",))}
+    changed = {200: ResponseSpec("The object as it is stored, or would be.", OBJECT, ("ETag",))}
     changes = partial(route, query=(DRY_RUN,), conditional=True)
     yield route(
         "POST ",
@@ -148,8 +148,8 @@ def _writes(kind: Kind, route: Section, writing: Writing) -> Iterator[Route]:
         f"Create a {kind.word}.",
         of(writing.create),
         {
-            201: Answer("Created.", OBJECT, ("ETag", "Location")),
-            200: Answer("Dry run, or created by this request before.", OBJECT, ("ETag", "Location")),
+            201: ResponseSpec("Created.", OBJECT, ("ETag", "Location")),
+            200: ResponseSpec("Dry run, or created by this request before.", OBJECT, ("ETag", "Location")),
         },
         *("invalid", "not-found", "already-exists", "key-reused"),
         query=(DRY_RUN,),
@@ -179,7 +179,7 @@ def _writes(kind: Kind, route: Section, writing: Writing) -> Iterator[Route]:
         f"delete{name}",
         "Delete it.",
         of(writing.delete),
-        {204: Answer("Deleted, or being deleted.")},
+        {204: ResponseSpec("Deleted, or being deleted.")},
         *_CHANGES,
         query=(DRY_RUN, _PROPAGATION),
     )

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dynamo_dynadmin.api.deploying import Deploying
+from dynamo_dynadmin.api.deploying import IntentDeployer
 from dynamo_dynadmin.api.estimating import Estimating
-from dynamo_dynadmin.api.routes.section import IN_NAMESPACE, Section, streamed
-from dynamo_dynadmin.http.routes import JSON, YAML, Answer, Route, choice
+from dynamo_dynadmin.api.routes.section import IN_NAMESPACE, RouteSection, streamed
+from dynamo_dynadmin.http.routes import JSON, YAML, ResponseSpec, Route, choice
 
 _INTENT = {JSON: "DeployIntent", YAML: "DeployIntent"}
 
 
-def deploy(deploying: Deploying, estimating: Estimating) -> Iterator[Route]:
+def deploy(deploying: IntentDeployer, estimating: Estimating) -> Iterator[Route]:
     """What an intent becomes, and what is expected of it."""
-    route = Section("deploy", IN_NAMESPACE)
+    route = RouteSection("deploy", IN_NAMESPACE)
     dry_run = "`client`: only translate. `server`: let the API server check it, too."
     yield route(
         "POST /deploy",
@@ -22,8 +22,8 @@ def deploy(deploying: Deploying, estimating: Estimating) -> Iterator[Route]:
         "What a user wants deployed becomes a graph deployment or a deployment request.",
         deploying.deploy,
         {
-            201: Answer("Created.", {JSON: "Deployed"}, ("ETag", "Location")),
-            200: Answer("Dry run, or created by this request before.", {JSON: "Deployed"}),
+            201: ResponseSpec("Created.", {JSON: "Deployed"}, ("ETag", "Location")),
+            200: ResponseSpec("Dry run, or created by this request before.", {JSON: "Deployed"}),
         },
         *("invalid", "not-found", "already-exists", "key-reused"),
         query=(choice("dryRun", dry_run, "client", "server"),),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_dynadmin.http.routes import JSON, SSE, YAML, Answer, Handler, Parameter, Route, flag
+from dynamo_dynadmin.http.routes import JSON, SSE, YAML, Handler, Parameter, ResponseSpec, Route, flag
 
 PREFIX = "/api/v1"
 IN_NAMESPACE = f"{PREFIX}/namespaces/{{namespace}}"
@@ -18,7 +18,7 @@ OBJECT_OR_YAML = {**OBJECT, YAML: "KubernetesObject"}
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class RouteSection:
     """Routes of one tag, below one path."""
 
     tag: str
@@ -30,14 +30,14 @@ class Section:
         operation: str,
         summary: str,
         handle: Handler,
-        answers: str | Mapping[int, Answer],
+        answers: str | Mapping[int, ResponseSpec],
         *problems: str,
         **more: Any,
     ) -> Route:
         """The route of a method and a path (`GET /name`); `answers` may be the name of the schema of the only answer."""
         method, _, path = target.partition(" ")
         if isinstance(answers, str):
-            answers = {200: Answer(summary if method == "GET" else "Done.", {JSON: answers})}
+            answers = {200: ResponseSpec(summary if method == "GET" else "Done.", {JSON: answers})}
         return Route(
             method=method,
             path=self.path + path,
@@ -51,6 +51,6 @@ class Section:
         )
 
 
-def streamed(description: str, content: Mapping[str, str]) -> Mapping[int, Answer]:
+def streamed(description: str, content: Mapping[str, str]) -> Mapping[int, ResponseSpec]:
     """The answer of a route that streams the same as server-sent events, too."""
-    return {200: Answer(description, {**content, SSE: ""})}
+    return {200: ResponseSpec(description, {**content, SSE: ""})}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dynamo_dynadmin.api.routes.section import PREFIX, Section
+from dynamo_dynadmin.api.routes.section import PREFIX, RouteSection
 from dynamo_dynadmin.api.sessions import SessionPages
-from dynamo_dynadmin.http.routes import JSON, Answer, Parameter, Route
+from dynamo_dynadmin.http.routes import JSON, Parameter, ResponseSpec, Route
 
 _FROM_ISSUER = ("code", "state", "iss", "error", "error_description")
 
 
 def session(pages: SessionPages) -> Iterator[Route]:
     """With a token, or at the issuer."""
-    route = Section("session", f"{PREFIX}/session")
+    route = RouteSection("session", f"{PREFIX}/session")
     summary = "How a browser session can be begun."
     yield route("GET /ways", "listSessionWays", summary, pages.ways, "SessionWays", public=True)
     yield route(
@@ -21,7 +21,7 @@ def session(pages: SessionPages) -> Iterator[Route]:
         "logIn",
         "Sends the browser to the issuer, to log in (authorization code flow with PKCE).",
         pages.login,
-        {303: Answer("To the issuer.", {}, ("Location", "Set-Cookie"))},
+        {303: ResponseSpec("To the issuer.", {}, ("Location", "Set-Cookie"))},
         "not-found",
         query=(Parameter("returnTo", "Path of the page to come back to."),),
         public=True,
@@ -31,7 +31,7 @@ def session(pages: SessionPages) -> Iterator[Route]:
         "finishLogIn",
         "Where the issuer sends the browser back: begins the session.",
         pages.callback,
-        {303: Answer("To the page.", {}, ("Location", "Set-Cookie"))},
+        {303: ResponseSpec("To the page.", {}, ("Location", "Set-Cookie"))},
         *("not-found", "unidentified", "invalid"),
         query=tuple(Parameter(name, "As the issuer says it.") for name in _FROM_ISSUER),
         public=True,
@@ -42,12 +42,12 @@ def session(pages: SessionPages) -> Iterator[Route]:
         "beginSession",
         "Begin a browser session with a token; it becomes a cookie that scripts cannot read.",
         pages.begin,
-        {201: Answer("The session.", {JSON: "SessionAnswer"}, ("Set-Cookie",))},
+        {201: ResponseSpec("The session.", {JSON: "SessionAnswer"}, ("Set-Cookie",))},
         "invalid",
         body={JSON: "TokenBody"},
         public=True,
     )
     summary = "The session of this browser, with its CSRF token."
     yield route("GET ", "getSession", summary, pages.show, "SessionAnswer", "not-found")
-    ended = {204: Answer("Ended.", {}, ("Set-Cookie",))}
+    ended = {204: ResponseSpec("Ended.", {}, ("Set-Cookie",))}
     yield route("DELETE ", "endSession", "End the session of this browser.", pages.end, ended)

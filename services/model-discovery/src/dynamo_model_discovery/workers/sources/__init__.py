@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dynamo_model_discovery.workers.sources.base import Source
+from dynamo_model_discovery.workers.sources.base import RecordSource
 
-__all__ = ["Source"]
+__all__ = ["RecordSource"]

@@ -13,7 +13,7 @@ from dynamo_model_discovery.workers.records import Record, UnreadableError, pars
 log = structlog.get_logger("dynamo.model-discovery.workers")
 
 
-class Source(Protocol):
+class RecordSource(Protocol):
     """One place of records. `run` must run."""
 
     @property

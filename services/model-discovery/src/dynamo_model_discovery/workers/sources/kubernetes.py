@@ -10,7 +10,7 @@ from dynamo_shared.bus import Bus, ObjectCache, StateReader
 
 from dynamo_model_discovery.workers import metadata
 from dynamo_model_discovery.workers.assembly import KUBERNETES, SourcedRecord
-from dynamo_model_discovery.workers.places import Place, by_address
+from dynamo_model_discovery.workers.places import WorkerLocation, by_address
 
 READS: tuple[Resource, ...] = (DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES, PODS)
 #: Of a pod's status; the rest of it and its spec would be most of what is held.
@@ -28,7 +28,7 @@ class KubernetesSource:
         self._cache.keep_only(PODS, _pod)
         self._reader = StateReader(bus, cluster, READS, self._cache)
         self._by_object: dict[ObjectKey, metadata.MetadataRecords] = {}
-        self._places: Mapping[str, Place] | None = None
+        self._places: Mapping[str, WorkerLocation] | None = None
         self._cache.on_change(self._take)
         self._reader.on_resync(lambda _: changed())
 
@@ -48,7 +48,7 @@ class KubernetesSource:
         return sum(parsed.unreadable for parsed in self._by_object.values())
 
     @property
-    def places(self) -> Mapping[str, Place]:
+    def places(self) -> Mapping[str, WorkerLocation]:
         """Pods by address."""
         if self._places is None:
             self._places = by_address(self._cache.list(PODS))
@@ -68,7 +68,7 @@ class KubernetesSource:
         """Read until cancelled."""
         await self._reader.run()
 
-    def _ready(self) -> Iterable[tuple[metadata.MetadataRecords, Place]]:
+    def _ready(self) -> Iterable[tuple[metadata.MetadataRecords, WorkerLocation]]:
         ready = metadata.ready_pods(self._cache.list(ENDPOINT_SLICES))
         for key, parsed in self._by_object.items():
             obj = self._cache.get(DYNAMO_WORKER_METADATAS, key)

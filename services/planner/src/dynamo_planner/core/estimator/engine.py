@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import isfinite
 
 from dynamo_planner.core.estimator.model import LEAST_SAMPLES, LatencyModel
-from dynamo_planner.core.estimator.monotone import Estimate
+from dynamo_planner.core.estimator.monotone import LatencyEstimate
 from dynamo_planner.core.observing import ForwardPass, Pool
 from dynamo_planner.core.profile import Profile
 
@@ -47,22 +47,22 @@ class EngineEstimator:
         )
         self.max_kv_tokens = profile.max_kv_tokens
 
-    def prefill_ms(self, tokens: float, chunk: int | None = None) -> Estimate:
+    def prefill_ms(self, tokens: float, chunk: int | None = None) -> LatencyEstimate:
         """Time for so many prompt tokens, in pieces of at most `chunk`; ValueError before anything is known."""
         tokens = max(0.0, tokens)
         if chunk is None or tokens <= chunk:
             return self.prefill.at(tokens)
         whole, rest = divmod(tokens, chunk)
         piece = self.prefill.at(float(chunk))
-        last = self.prefill.at(rest) if rest else Estimate(0.0)
-        return Estimate(whole * piece.value + last.value, piece.extrapolated or last.extrapolated)
+        last = self.prefill.at(rest) if rest else LatencyEstimate(0.0)
+        return LatencyEstimate(whole * piece.value + last.value, piece.extrapolated or last.extrapolated)
 
-    def decode_ms(self, batch: float, context: float) -> Estimate:
+    def decode_ms(self, batch: float, context: float) -> LatencyEstimate:
         """Time of a token for each of `batch` sequences of mean length `context`; ValueError before anything is known."""
         batch = max(1.0, batch)
         return self.decode.at(batch, batch * context)
 
-    def mixed_ms(self, prefill_tokens: float, batch: float, context: float) -> Estimate:
+    def mixed_ms(self, prefill_tokens: float, batch: float, context: float) -> LatencyEstimate:
         """An iteration that computes prompts and tokens; they share one reading of the weights."""
         if prefill_tokens <= 0:
             return self.decode_ms(batch, context)
@@ -70,7 +70,9 @@ class EngineEstimator:
         if batch <= 0:
             return prompts
         tokens = self.decode_ms(batch, context)
-        return Estimate(prompts.value + tokens.value - self.shared_ms(), prompts.extrapolated or tokens.extrapolated)
+        return LatencyEstimate(
+            prompts.value + tokens.value - self.shared_ms(), prompts.extrapolated or tokens.extrapolated
+        )
 
     def shared_ms(self) -> float:
         """The part of an iteration that prompts and tokens have in common."""

@@ -8,7 +8,7 @@ from math import exp, log
 
 import numpy as np
 
-from dynamo_planner.core.estimator.monotone import Estimate, Surface, fit
+from dynamo_planner.core.estimator.monotone import LatencyEstimate, Surface, fit
 from dynamo_planner.core.estimator.online import Cell, SampleStore
 
 LEAST_SAMPLES = 5
@@ -71,7 +71,7 @@ class LatencyModel:
             raise ValueError("nothing is known yet: no profile, and too few samples")
         return self._surface
 
-    def at(self, *axes: float) -> Estimate:
+    def at(self, *axes: float) -> LatencyEstimate:
         """The latency of work; ValueError before it is ready."""
         return self.surface.at(*axes)
 

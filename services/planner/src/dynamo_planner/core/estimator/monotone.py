@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dynamo_planner.core.estimator.ramps import Array, Mix, Problem, knots_of, ramps
+from dynamo_planner.core.estimator.ramps import Array, Mix, RampProblem, knots_of, ramps
 from dynamo_planner.core.estimator.stacking import chosen
 
 SHARE_OF_LOWEST = 0.1
@@ -22,7 +22,7 @@ SHARE_OF_LOWEST = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class LatencyEstimate:
     """An estimated latency."""
 
     value: float
@@ -66,13 +66,13 @@ class Surface:
     outliers: int = 0
     """points that it does not follow, since they spoil their neighbours"""
 
-    def at(self, *xs: float) -> Estimate:
+    def at(self, *xs: float) -> LatencyEstimate:
         """The latency at a place, and whether it was measured around there."""
         value, outside = self.base, False
         for axis, x in zip(self.axes, xs, strict=True):
             value += axis.at(x)
             outside = outside or x < axis.low or x > axis.knots[-1]
-        return Estimate(value, outside)
+        return LatencyEstimate(value, outside)
 
 
 def fit(
@@ -94,7 +94,9 @@ def fit(
     lowest = SHARE_OF_LOWEST * float(latency.min()) if floor is None else min(floor, float(latency.min()))
     places = [knots_of(column, most) for column, most in zip(columns, knots, strict=True)]
     matrix = np.hstack([np.ones((latency.size, 1)), *(ramps(c, k) for c, k in zip(columns, places, strict=True))])
-    problem = Problem(matrix, latency, lowest, places, np.ones_like(latency) if weights is None else np.sqrt(weights))
+    problem = RampProblem(
+        matrix, latency, lowest, places, np.ones_like(latency) if weights is None else np.sqrt(weights)
+    )
     if mix is None:
         mix, error, kept = chosen(problem, columns)
     else:

@@ -23,7 +23,7 @@ PLANE = (inf,)
 
 
 @dataclass(frozen=True)
-class Problem:
+class RampProblem:
     """Points as rows of ramps, and how to fit them."""
 
     matrix: Array

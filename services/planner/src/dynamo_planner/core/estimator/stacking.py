@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
-from dynamo_planner.core.estimator.ramps import PLANE, SMOOTHNESS, Array, Kept, Mix, Problem, Strength
+from dynamo_planner.core.estimator.ramps import PLANE, SMOOTHNESS, Array, Kept, Mix, RampProblem, Strength
 
 FOLDS = 8
 FEW = 6
@@ -31,7 +31,7 @@ SPOILS, SPOILS_AT_END = 0.8, 0.6
 fit to the others has to guess."""
 
 
-def chosen(problem: Problem, columns: Sequence[Array]) -> tuple[Mix, float, Kept]:
+def chosen(problem: RampProblem, columns: Sequence[Array]) -> tuple[Mix, float, Kept]:
     """The mix, its mean relative error at points left out (NaN where there are too few), and the points to follow."""
     kept = np.ones(problem.latency.size, dtype=np.bool_)
     if problem.latency.size < FEW:
@@ -46,7 +46,7 @@ def chosen(problem: Problem, columns: Sequence[Array]) -> tuple[Mix, float, Kept
     return mix, float(errors[kept].mean()), kept
 
 
-def _stacked(problem: Problem, folds: npt.NDArray[np.int_], kept: Kept) -> tuple[Mix, Array]:
+def _stacked(problem: RampProblem, folds: npt.NDArray[np.int_], kept: Kept) -> tuple[Mix, Array]:
     """Weights of fits by their predictions of points left out, and the relative errors of these."""
     fits = _fits(len(problem.places))
     predicted = np.column_stack([_left_out(problem, folds, kept, ((fit, 1.0),)) for fit in fits])
@@ -66,7 +66,7 @@ def _fits(axes: int) -> list[Strength]:
     return [PLANE, *alike, *last]
 
 
-def _left_out(problem: Problem, folds: npt.NDArray[np.int_], kept: Kept, mix: Mix) -> Array:
+def _left_out(problem: RampProblem, folds: npt.NDArray[np.int_], kept: Kept, mix: Mix) -> Array:
     predicted = np.empty_like(problem.latency)
     for fold in range(FOLDS):
         out = folds == fold
@@ -76,7 +76,7 @@ def _left_out(problem: Problem, folds: npt.NDArray[np.int_], kept: Kept, mix: Mi
 
 
 def _without_outlier(
-    problem: Problem, folds: npt.NDArray[np.int_], kept: Kept, errors: Array, columns: Sequence[Array]
+    problem: RampProblem, folds: npt.NDArray[np.int_], kept: Kept, errors: Array, columns: Sequence[Array]
 ) -> tuple[Mix, Array, Kept] | None:
     """Mix, errors and points without the one that the others are predicted best without; None where none is an outlier."""
     best, least = None, 1.0

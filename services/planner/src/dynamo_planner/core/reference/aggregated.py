@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynamo_planner.core.observing import EngineCapabilities, ForwardPass
 from dynamo_planner.core.reference.averages import MovingAverage
-from dynamo_planner.core.reference.prefill import Capacity, chunked
+from dynamo_planner.core.reference.prefill import EngineCapacity, chunked
 from dynamo_planner.core.reference.regression import IterationModel
 
 UNKNOWN_CACHE_BATCH = 1024
@@ -46,7 +46,7 @@ class AggregatedEngine:
 
     def capacity(
         self, isl: float, osl: float, *, share: float, ttft_target: float, itl_target: float, able: EngineCapabilities
-    ) -> Capacity | None:
+    ) -> EngineCapacity | None:
         """The largest batch that keeps both targets (seconds), a single sequence where none does.
 
         In balance, an engine that decodes `bs` sequences of `osl` tokens begins `bs / osl` prompts an iteration.
@@ -54,7 +54,7 @@ class AggregatedEngine:
         """
         if able.max_num_batched_tokens is None:
             return None
-        best: Capacity | None = None
+        best: EngineCapacity | None = None
         for batch in range(1, self._largest(isl, osl, share, able, able.max_num_batched_tokens) + 1):
             kv = batch * (isl + osl / 2)
             wall = self.model.wall(min(batch * isl * share / osl, able.max_num_batched_tokens), kv)
@@ -62,7 +62,7 @@ class AggregatedEngine:
             ttft = self.ttft(queued, kv, batched_tokens=able.max_num_batched_tokens, share=share)
             kept = wall <= itl_target and ttft <= ttft_target
             if best is None or kept:
-                best = Capacity(requests_per_second=batch / (osl * wall), ttft=ttft, itl=wall, batch=batch)
+                best = EngineCapacity(requests_per_second=batch / (osl * wall), ttft=ttft, itl=wall, batch=batch)
             if not kept:
                 break
         return best

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynamo_planner.core.observing import ForwardPass
 from dynamo_planner.core.reference.averages import MovingAverage
-from dynamo_planner.core.reference.prefill import Capacity
+from dynamo_planner.core.reference.prefill import EngineCapacity
 from dynamo_planner.core.reference.regression import IterationModel
 
 UNKNOWN_CACHE_BATCH = 256
@@ -46,7 +46,7 @@ class DecodeEngine:
 
     def capacity(
         self, context: float, osl: float, *, target: float, most_kv: int | None, most_seqs: int | None
-    ) -> Capacity:
+    ) -> EngineCapacity:
         """The largest batch of sequences of `context` tokens with an iteration within `target` seconds; one that misses it
         where even a single sequence does. A request takes `osl` iterations (Little's law).
         """
@@ -58,7 +58,7 @@ class DecodeEngine:
             else:
                 high = middle - 1
         wall = self.model.wall(low, low * context)
-        return Capacity(requests_per_second=low / (osl * wall), itl=wall, batch=low)
+        return EngineCapacity(requests_per_second=low / (osl * wall), itl=wall, batch=low)
 
     def _largest(self, context: float, most_kv: int | None, most_seqs: int | None) -> int:
         measured = max((sample.features[1] for sample in self.model.samples), default=0.0)

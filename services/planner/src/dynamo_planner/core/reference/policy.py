@@ -15,7 +15,7 @@ from dynamo_planner.core.reference.engines import Engines
 from dynamo_planner.core.reference.limits import Limits
 from dynamo_planner.core.reference.load import LoadPlan, LoadScaler
 from dynamo_planner.core.reference.reasons import LoadReason, ThroughputReason
-from dynamo_planner.core.reference.throughput import Plan, Throughput
+from dynamo_planner.core.reference.throughput import ReplicaPlan, Throughput
 from dynamo_planner.core.reference.ticks import Schedule
 from dynamo_planner.core.warmup import Interval
 
@@ -66,11 +66,11 @@ class ReferencePolicy:
             explanation=self._explain(observation, plan, load),
         )
 
-    def _predict(self, tick: Tick, observation: Observation) -> tuple[Plan, Decision | None]:
+    def _predict(self, tick: Tick, observation: Observation) -> tuple[ReplicaPlan, Decision | None]:
         if not self._config.throughput_scaling:
-            return Plan(reason=ThroughputReason.DISABLED), None
+            return ReplicaPlan(reason=ThroughputReason.DISABLED), None
         if not tick.run_throughput:
-            return Plan(reason=ThroughputReason.UNSET), None
+            return ReplicaPlan(reason=ThroughputReason.UNSET), None
         plan = self._throughput.plan(observation.traffic, observation.capabilities)
         if plan.replicas is None:
             return plan, None
@@ -82,7 +82,7 @@ class ReferencePolicy:
         self._floors = {pool: max(count, self._limits.least(pool)) for pool, count in desired.items()}
         bound = ThroughputReason.SET_LOWER_BOUND
         return (
-            Plan(
+            ReplicaPlan(
                 reason=bound,
                 replicas=desired,
                 pool_reasons=dict.fromkeys(desired, bound),
@@ -99,7 +99,7 @@ class ReferencePolicy:
             return LoadPlan(reason=LoadReason.UNSET)
         return self._load.plan(observation, kv_hit_rate=self._hit_rate, floors=self._floors)
 
-    def _explain(self, observation: Observation, plan: Plan, load: LoadPlan) -> Explanation:
+    def _explain(self, observation: Observation, plan: ReplicaPlan, load: LoadPlan) -> Explanation:
         inputs: dict[str, Any] = {
             "workers": {pool.value: asdict(counts) for pool, counts in observation.workers.items()},
             "forward_passes": len(observation.forward_passes),

@@ -11,7 +11,7 @@ from dynamo_planner.core.reference.averages import MovingAverage
 from dynamo_planner.core.reference.regression import IterationModel
 
 
-class Capacity(NamedTuple):
+class EngineCapacity(NamedTuple):
     """What one engine is able to serve."""
 
     requests_per_second: float
@@ -56,13 +56,13 @@ class PrefillEngine:
         work = (queued_tokens + self.average_isl) * share
         return chunked(work, batched_tokens, self.model.wall)
 
-    def capacity(self, isl: float, *, batched_tokens: int | None, share: float) -> Capacity:
+    def capacity(self, isl: float, *, batched_tokens: int | None, share: float) -> EngineCapacity:
         """One prompt of `isl` tokens after the other; reported as it is, also where it misses any target."""
         work = isl * share
         whole = work if batched_tokens is None or work <= batched_tokens else float(batched_tokens)
         pieces = ceil(work / whole) if whole > 0 else 1
         seconds = (pieces - 1) * self.model.wall(whole) + self.model.wall(work - (pieces - 1) * whole)
-        return Capacity(requests_per_second=1 / seconds, ttft=seconds)
+        return EngineCapacity(requests_per_second=1 / seconds, ttft=seconds)
 
 
 def chunked(work: float, batched_tokens: int, wall: Callable[[float], float]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynamo_planner.core.reference.samples import Sample, SampleStore
+from dynamo_planner.core.reference.samples import BucketedSamples, EngineSample
 
 SHORTEST = 1e-6
 """Seconds; no iteration takes less, whatever a line predicts at small loads."""
@@ -23,20 +23,20 @@ class IterationModel:
     def __init__(
         self, *, axes: int, limit: int, buckets: int, least: int, clipped: frozenset[int] = frozenset()
     ) -> None:
-        self._store = SampleStore(axes=axes, limit=limit, buckets=buckets)
+        self._store = BucketedSamples(axes=axes, limit=limit, buckets=buckets)
         self._least = least
         self._clipped = clipped
         self._line: tuple[tuple[float, ...], float] | None = None
         self._stale = False
 
     @property
-    def samples(self) -> tuple[Sample, ...]:
+    def samples(self) -> tuple[EngineSample, ...]:
         """What it was learnt from."""
         return self._store.samples
 
     def learn(self, features: tuple[float, ...], wall: float) -> None:
         """Learn an iteration; `wall` in seconds, above 0."""
-        self._store.add(Sample(features, wall))
+        self._store.add(EngineSample(features, wall))
         self._stale = True
 
     @property

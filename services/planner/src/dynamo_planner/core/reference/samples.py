@@ -6,14 +6,14 @@ from collections import Counter
 from typing import NamedTuple
 
 
-class Sample(NamedTuple):
+class EngineSample(NamedTuple):
     """One iteration: what it had to do, and how long it took (seconds)."""
 
     features: tuple[float, ...]
     wall: float
 
 
-class SampleStore:
+class BucketedSamples:
     """At most `limit` samples. The range of each feature is cut into equal parts, which together make `buckets`;
     when there is one sample too many, the oldest of the fullest bucket goes, so that rare loads are not forgotten.
     """
@@ -21,14 +21,14 @@ class SampleStore:
     def __init__(self, *, axes: int, limit: int, buckets: int) -> None:
         self._limit = limit
         self._parts = max(1, round(buckets ** (1 / axes)))
-        self._samples: list[Sample] = []
+        self._samples: list[EngineSample] = []
 
     @property
-    def samples(self) -> tuple[Sample, ...]:
+    def samples(self) -> tuple[EngineSample, ...]:
         """All that are kept, oldest first."""
         return tuple(self._samples)
 
-    def add(self, sample: Sample) -> None:
+    def add(self, sample: EngineSample) -> None:
         """Keep a sample, and drop one where that is one too many."""
         self._samples.append(sample)
         if len(self._samples) > self._limit:

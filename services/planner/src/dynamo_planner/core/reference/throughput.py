@@ -13,7 +13,7 @@ from dynamo_planner.core.predictors import make_predictor
 from dynamo_planner.core.reference.averages import prefill_share
 from dynamo_planner.core.reference.engines import Engines
 from dynamo_planner.core.reference.limits import planned_pools
-from dynamo_planner.core.reference.prefill import Capacity
+from dynamo_planner.core.reference.prefill import EngineCapacity
 from dynamo_planner.core.reference.reasons import ThroughputReason
 from dynamo_planner.core.warmup import Interval
 
@@ -21,7 +21,7 @@ Able = Mapping[Pool, EngineCapabilities]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ReplicaPlan:
     """Replicas that the predicted load needs, before any limit; None where that cannot be said."""
 
     reason: ThroughputReason
@@ -32,7 +32,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class PredictedLoad:
     """What the next interval is predicted to bring."""
 
     rate: float
@@ -65,17 +65,17 @@ class Throughput:
         for predictor in (self._requests, self._isl, self._osl):
             predictor.end_warmup()
 
-    def plan(self, traffic: Traffic | None, able: Able) -> Plan:
+    def plan(self, traffic: Traffic | None, able: Able) -> ReplicaPlan:
         """What the traffic of the interval that ended says of the next one."""
         if traffic is None or not _sensible(traffic):
-            return Plan(
+            return ReplicaPlan(
                 reason=ThroughputReason.NO_TRAFFIC_DATA,
                 message="the traffic of the interval is not known, replicas hold",
             )
         self._learn(traffic.requests, traffic.isl, traffic.osl)
         if traffic.kv_hit_rate is not None:
             self._hits.observe(traffic.kv_hit_rate)
-        load = Load(
+        load = PredictedLoad(
             rate=max(0.0, self._requests.predict()) / traffic.duration,
             isl=self._isl.predict(),
             osl=self._osl.predict(),
@@ -85,7 +85,7 @@ class Throughput:
         fallbacks = {each.fallback for each in (self._requests, self._isl, self._osl, self._hits) if each.fallback}
         if fallbacks:
             note = f"{'; '.join(sorted(fallbacks))}; the last value was taken"
-            return Plan(
+            return ReplicaPlan(
                 reason=plan.reason,
                 replicas=plan.replicas,
                 pool_reasons=plan.pool_reasons,
@@ -101,17 +101,17 @@ class Throughput:
             self._isl.observe(isl)
             self._osl.observe(osl)
 
-    def _plan(self, load: Load, able: Able) -> Plan:
+    def _plan(self, load: PredictedLoad, able: Able) -> ReplicaPlan:
         pools = planned_pools(self._config.mode)
         if load.isl <= 0 or load.osl <= 0:
             if load.rate == 0:
-                return Plan(
+                return ReplicaPlan(
                     reason=ThroughputReason.SCALE,
                     replicas=dict.fromkeys(pools, 0),
                     predictions=load.figures(),
                     message="no request has come yet",
                 )
-            return Plan(
+            return ReplicaPlan(
                 reason=ThroughputReason.PREDICT_FAILED,
                 predictions=load.figures(),
                 message=f"predicted lengths of {load.isl:g} and {load.osl:g} tokens make no sense",
@@ -121,7 +121,7 @@ class Throughput:
         missing = [pool for pool, capacity in capacities.items() if capacity is None]
         if missing:
             names = " and ".join(missing)
-            return Plan(
+            return ReplicaPlan(
                 reason=ThroughputReason.MODEL_NOT_READY,
                 pool_reasons={
                     pool: ThroughputReason.MODEL_NOT_READY if pool in missing else ThroughputReason.PARTNER_NOT_READY
@@ -130,14 +130,14 @@ class Throughput:
                 predictions=predictions,
                 message=f"too little is known of the {names} engines: no profile, or too few measured iterations",
             )
-        return Plan(
+        return ReplicaPlan(
             reason=ThroughputReason.SCALE,
             replicas={pool: self._replicas(load, capacity) for pool, capacity in capacities.items() if capacity},
             pool_reasons=dict.fromkeys(pools, ThroughputReason.SCALE),
             predictions=predictions,
         )
 
-    def _replicas(self, load: Load, capacity: Capacity) -> int:
+    def _replicas(self, load: PredictedLoad, capacity: EngineCapacity) -> int:
         needed = ceil(load.rate / capacity.requests_per_second)
         target = self._config.ttft_ms / 1000
         if self._config.mode is Mode.AGG or capacity.ttft <= target:
@@ -145,7 +145,7 @@ class Throughput:
         # An engine that is too slow alone does not become faster by company; the rule is that of the release followed.
         return max(needed, ceil(capacity.ttft / target))
 
-    def _capacity(self, pool: Pool, load: Load, able: EngineCapabilities) -> Capacity | None:
+    def _capacity(self, pool: Pool, load: PredictedLoad, able: EngineCapabilities) -> EngineCapacity | None:
         config, engines, share = self._config, self._engines, prefill_share(load.kv_hit_rate)
         if config.mode is Mode.AGG:
             if not engines.aggregated.ready:
@@ -177,7 +177,7 @@ def _sensible(traffic: Traffic) -> bool:
     return traffic.duration > 0 and all(isfinite(value) for value in (traffic.requests, traffic.isl, traffic.osl))
 
 
-def _figures(capacities: Mapping[Pool, Capacity | None]) -> dict[str, float]:
+def _figures(capacities: Mapping[Pool, EngineCapacity | None]) -> dict[str, float]:
     figures: dict[str, float] = {}
     for pool, capacity in capacities.items():
         if capacity is not None:

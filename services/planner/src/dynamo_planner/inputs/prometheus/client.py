@@ -36,7 +36,7 @@ class PrometheusError(Exception):
         self.why = why
 
 
-class Sample(NamedTuple):
+class SeriesValue(NamedTuple):
     """One series' value at the moment of the query."""
 
     labels: Mapping[str, str]
@@ -66,14 +66,14 @@ class _Data:
 
 
 @dataclass(slots=True)
-class _Answer:
+class _QueryAnswer:
     status: str
     data: _Data | None = None
     errorType: str = ""  # noqa: N815 - the API's name
     error: str = ""
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(_QueryAnswer).decode
 
 
 class PrometheusClient:
@@ -103,7 +103,7 @@ class PrometheusClient:
         """Its address, without secrets."""
         return self._options.url
 
-    async def query(self, promql: str, *, at: float | None = None) -> list[Sample]:
+    async def query(self, promql: str, *, at: float | None = None) -> list[SeriesValue]:
         """The values of an instant query; empty where there is no series. PrometheusError where it cannot be asked.
 
         `at`: seconds since 1970, by Prometheus's clock; None is now.
@@ -193,12 +193,12 @@ def _series(body: bytes, kind: str, url: str) -> list[_Series]:
     return answer.data.result
 
 
-def _sample(series: _Series, url: str) -> Sample:
+def _sample(series: _Series, url: str) -> SeriesValue:
     if series.value is None:
         raise PrometheusError(f"{url} sends a series without a value")
     at, value = series.value
     try:
-        return Sample(series.metric, at, float(value))
+        return SeriesValue(series.metric, at, float(value))
     except ValueError as error:
         raise PrometheusError(f"{url} sends a value that is not a number", Missing.NOT_A_NUMBER) from error
 
@@ -211,7 +211,7 @@ def _reason(body: bytes) -> str:
         return ""
 
 
-def _kind_of(answer: _Answer) -> str:
+def _kind_of(answer: _QueryAnswer) -> str:
     """The API's own names of errors only: a condition repeats nothing that any server could answer."""
     return f": {answer.errorType}" if answer.errorType in _KINDS_OF_ERRORS else ""
 

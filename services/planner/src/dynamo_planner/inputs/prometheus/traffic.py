@@ -14,8 +14,8 @@ from typing import Protocol, TypeVar
 from dynamo_shared.api.contracts.planner import MetricsSource
 
 from dynamo_planner.core.observing import Missing, Traffic
-from dynamo_planner.inputs.outcome import Unavailable
-from dynamo_planner.inputs.prometheus.client import PrometheusError, Sample, Track
+from dynamo_planner.inputs.outcome import InputUnavailable
+from dynamo_planner.inputs.prometheus.client import PrometheusError, SeriesValue, Track
 from dynamo_planner.inputs.prometheus.coverage import covered
 from dynamo_planner.inputs.prometheus.queries import LENGTHS, MODEL, NAMESPACE, TIMES, Queries
 
@@ -27,17 +27,17 @@ LEAST_WINDOW = 20.0
 """Seconds: four scrapes of the chart's PodMonitors. In a shorter time most scrape configs have one sample, which is too few."""
 
 
-Labelled = TypeVar("Labelled", Sample, Track)
+Labelled = TypeVar("Labelled", SeriesValue, Track)
 
 
-class Asked(Protocol):
+class PrometheusQueries(Protocol):
     """A Prometheus that can be asked: `PrometheusClient`."""
 
     @property
     def url(self) -> str:
         """Its address, without secrets."""
 
-    async def query(self, promql: str, *, at: float | None = None) -> list[Sample]:
+    async def query(self, promql: str, *, at: float | None = None) -> list[SeriesValue]:
         """The values of an instant query; PrometheusError where it cannot be asked."""
 
     async def scrapes(self, selector: str, *, at: float) -> list[Track]:
@@ -49,7 +49,7 @@ class TrafficReader:
 
     def __init__(
         self,
-        client: Asked,
+        client: PrometheusQueries,
         *,
         source: MetricsSource,
         namespace: str,
@@ -65,7 +65,7 @@ class TrafficReader:
         self._stale_after, self._least_window = stale_after, least_window
         self._lengths: dict[str, float] = {}
 
-    async def read(self, window: float) -> Traffic | Unavailable:
+    async def read(self, window: float) -> Traffic | InputUnavailable:
         """The traffic of the last `window` seconds, or why it is not known. A window that is too short for scraping is
         widened; `Traffic.duration` says to what.
         """
@@ -76,14 +76,16 @@ class TrafficReader:
                     return await self._traffic(queries, counter, counts)
             return await self._nothing(queries)
         except PrometheusError as error:
-            return Unavailable(why=error.why, message=str(error))
+            return InputUnavailable(why=error.why, message=str(error))
 
-    async def _traffic(self, queries: Queries, counter: str, counts: Sequence[Sample]) -> Traffic | Unavailable:
+    async def _traffic(
+        self, queries: Queries, counter: str, counts: Sequence[SeriesValue]
+    ) -> Traffic | InputUnavailable:
         # All else is asked for the same moment: what ended meanwhile would not fit.
         at = counts[0].at
         requests = sum(each.value for each in counts)
         if not isfinite(requests):
-            return Unavailable(
+            return InputUnavailable(
                 why=Missing.NOT_A_NUMBER, message=f"{counter} grew by {requests} within {queries.window:g} s"
             )
         tracks = self._of_model(await self._client.scrapes(queries.scraped(counter), at=at))
@@ -99,7 +101,7 @@ class TrafficReader:
                 self._lengths[signal] = mean
         lacking = [signal for signal in LENGTHS if signal not in self._lengths]
         if requests > 0 and lacking:
-            return Unavailable(
+            return InputUnavailable(
                 why=Missing.NOT_A_NUMBER if any(reported[signal] for signal in lacking) else Missing.NO_SERIES,
                 message=f"{requests:g} requests came and {' and '.join(lacking)} of none of them is known yet",
             )
@@ -114,54 +116,56 @@ class TrafficReader:
             itl=_milliseconds(means["itl"]),
         )
 
-    def _not_believed(self, queries: Queries, counter: str, tracks: Sequence[Track], at: float) -> Unavailable | None:
+    def _not_believed(
+        self, queries: Queries, counter: str, tracks: Sequence[Track], at: float
+    ) -> InputUnavailable | None:
         age = min((at - each.times[-1] for each in tracks if each.times), default=queries.window)
         if age > self._stale_after:
-            return Unavailable(
+            return InputUnavailable(
                 why=Missing.STALE,
                 message=f"{counter} of {queries.label_namespace} is not scraped any more since {age:.0f} s; is the pod of its "
                 f"{self._source.value} up, and a target of {self._client.url}?",
             )
         known_for = covered((each.times for each in tracks), at, queries.window)
         if known_for < LEAST_COVERED * queries.window:
-            return Unavailable(
+            return InputUnavailable(
                 why=Missing.TOO_YOUNG,
                 message=f"{counter} of {queries.label_namespace} is known for {known_for:.0f} s of {queries.window:g} s only",
             )
         return None
 
-    async def _nothing(self, queries: Queries) -> Unavailable:
+    async def _nothing(self, queries: Queries) -> InputUnavailable:
         """Why no series says how many requests came."""
         where = f"{self._client.url} has no {queries.counters[0]}"
         there = [each for name in queries.counters for each in await self._client.query(queries.there(name))]
         if self._of_model(there):
-            return Unavailable(
+            return InputUnavailable(
                 why=Missing.TOO_YOUNG,
                 message=f"{queries.counters[0]} of {queries.label_namespace} was scraped once within {queries.window:g} s, "
                 "twice are needed",
             )
         if there:
-            return Unavailable(
+            return InputUnavailable(
                 why=Missing.NO_SERIES,
                 message=f"{where} of model {self._model_name}; model_name must be as the frontend serves it",
             )
         unlabelled = [each for name in queries.counters for each in await self._client.query(queries.unlabelled(name))]
         if any(each.value > 0 for each in unlabelled):
-            return Unavailable(
+            return InputUnavailable(
                 why=Missing.NO_LABEL,
                 message=f"{where} with the label {NAMESPACE}; make the scrape config copy it from the pod label "
                 "nvidia.com/dynamo-namespace, as the chart's PodMonitors do",
             )
-        return Unavailable(
+        return InputUnavailable(
             why=Missing.NO_SERIES,
             message=f"{where} of {NAMESPACE} {queries.label_namespace}; no request has come yet, or it is not scraped",
         )
 
-    async def _all(self, asked: dict[str, str], at: float) -> dict[str, list[Sample]]:
+    async def _all(self, asked: dict[str, str], at: float) -> dict[str, list[SeriesValue]]:
         """All answers; the first error is raised when every query has ended."""
         queries = (self._client.query(promql, at=at) for promql in asked.values())
         answers = await asyncio.gather(*queries, return_exceptions=True)
-        reported: dict[str, list[Sample]] = {}
+        reported: dict[str, list[SeriesValue]] = {}
         for name, answer in zip(asked, answers, strict=True):
             if isinstance(answer, BaseException):
                 raise answer
@@ -177,7 +181,7 @@ class TrafficReader:
         ]
 
 
-def _mean(samples: Sequence[Sample]) -> float | None:
+def _mean(samples: Sequence[SeriesValue]) -> float | None:
     """The mean over series, as Dynamo's planner has it; a series that saw nothing is NaN and says nothing."""
     values = [each.value for each in samples if isfinite(each.value)]
     return sum(values) / len(values) if values else None

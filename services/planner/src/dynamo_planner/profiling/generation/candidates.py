@@ -8,21 +8,21 @@ from dynamo_planner.profiling.generation.counting import gpus_of
 from dynamo_planner.profiling.generation.graph import graph_of, nodes_of
 from dynamo_planner.profiling.generation.linting import lint
 from dynamo_planner.profiling.generation.overrides import keeps_containers, overridden
-from dynamo_planner.profiling.generation.parts import Parts
+from dynamo_planner.profiling.generation.parts import GenerationInputs
 from dynamo_planner.profiling.generation.planning import config_maps_of, endpoints_kept
 from dynamo_planner.profiling.generation.pull_secrets import share_pull_secrets
 from dynamo_planner.profiling.picking import Choice
 from dynamo_planner.profiling.points import Layout
-from dynamo_planner.profiling.results import Candidate, Remark
+from dynamo_planner.profiling.results import DeploymentCandidate, Remark
 
 
-def candidate_of(choice: Choice, parts: Parts) -> tuple[Candidate, tuple[Remark, ...]]:
+def candidate_of(choice: Choice, parts: GenerationInputs) -> tuple[DeploymentCandidate, tuple[Remark, ...]]:
     """A candidate of a point with its figures, and what to know of it. ProfilingFailed where it would be refused."""
     point = choice.point
     graph, maps, remarks = _made(point, parts)
     rate = point.requests_per_second
     tokens = None if rate is None else rate * parts.objective.osl
-    candidate = Candidate(
+    candidate = DeploymentCandidate(
         backend=point.backend,
         serving=point.serving,
         gpus=point.gpus if parts.mocked else gpus_of(graph),
@@ -42,10 +42,10 @@ def candidate_of(choice: Choice, parts: Parts) -> tuple[Candidate, tuple[Remark,
     return candidate, remarks
 
 
-def unmeasured(layout: Layout, parts: Parts) -> tuple[Candidate, tuple[Remark, ...]]:
+def unmeasured(layout: Layout, parts: GenerationInputs) -> tuple[DeploymentCandidate, tuple[Remark, ...]]:
     """A candidate that nothing is expected of: no figures, and no word on whether the times are kept."""
     graph, maps, remarks = _made(layout, parts)
-    candidate = Candidate(
+    candidate = DeploymentCandidate(
         backend=layout.backend,
         serving=layout.serving,
         gpus=layout.gpus if parts.mocked else gpus_of(graph),
@@ -56,7 +56,7 @@ def unmeasured(layout: Layout, parts: Parts) -> tuple[Candidate, tuple[Remark, .
     return candidate, remarks
 
 
-def _made(layout: Layout, parts: Parts) -> tuple[KubeObject, tuple[KubeObject, ...], tuple[Remark, ...]]:
+def _made(layout: Layout, parts: GenerationInputs) -> tuple[KubeObject, tuple[KubeObject, ...], tuple[Remark, ...]]:
     made = graph_of(layout, parts)
     override = parts.spec.overrides.dgd if parts.spec.overrides else None
     graph, remarks = overridden(made, override)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dynamo_planner.profiling.generation.parts import Parts
-from dynamo_planner.profiling.points import Engine
+from dynamo_planner.profiling.generation.parts import GenerationInputs
+from dynamo_planner.profiling.points import EngineLayout
 
 _USABLE = 0.9
 """Share of a GPU's memory that vLLM takes: its own default."""
@@ -15,7 +15,7 @@ _STEP = 256
 _MIB = 1024 * 1024
 
 
-def longest(engine: Engine, parts: Parts) -> int | None:
+def longest(engine: EngineLayout, parts: GenerationInputs) -> int | None:
     """Tokens that sequences must be limited to; None where the model's own limit fits, or where too little is known."""
     model, vram = parts.model, parts.objective.vram_mib
     if model is None or vram is None or None in (model.max_context, model.weights_bytes, model.cache_bytes):

@@ -11,8 +11,8 @@ from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 
 from dynamo_planner.profiling.generation.context import longest
 from dynamo_planner.profiling.generation.names import graph_name, planner_config_name, profile_data_name
-from dynamo_planner.profiling.generation.parts import Parts
-from dynamo_planner.profiling.points import Engine, Layout
+from dynamo_planner.profiling.generation.parts import GenerationInputs
+from dynamo_planner.profiling.points import EngineLayout, Layout
 
 GPU = "nvidia.com/gpu"
 GPU_PRODUCT = "nvidia.com/gpu.product"
@@ -22,7 +22,7 @@ COMPONENTS = {"prefill": ("prefill", "prefill"), "decode": ("decode", "decode"),
 _PROFILE_VOLUME, _PROFILE_FOLDER = "profile-data", "/workspace/profile-data"
 
 
-def graph_of(layout: Layout, parts: Parts) -> KubeObject:
+def graph_of(layout: Layout, parts: GenerationInputs) -> KubeObject:
     """The graph, before the request's overrides."""
     spans = [(COMPONENTS[role][0], nodes_of(engine, parts) > 1) for role, engine in layout.engines.items()]
     name = graph_name(parts.name, desired_name(parts), [(FRONTEND, False), *spans])
@@ -41,7 +41,7 @@ def graph_of(layout: Layout, parts: Parts) -> KubeObject:
     }
 
 
-def desired_name(parts: Parts) -> str | None:
+def desired_name(parts: GenerationInputs) -> str | None:
     """The name that `overrides.dgd` gives the graph."""
     overrides = parts.spec.overrides
     metadata = overrides.dgd.get("metadata") if overrides and overrides.dgd else None
@@ -49,7 +49,7 @@ def desired_name(parts: Parts) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
-def nodes_of(engine: Engine, parts: Parts) -> int:
+def nodes_of(engine: EngineLayout, parts: GenerationInputs) -> int:
     """Nodes that one replica spans: as few as hold its GPUs in equal shares."""
     per_node = parts.objective.gpus_per_node
     nodes = -(-engine.gpus // per_node)
@@ -58,12 +58,12 @@ def nodes_of(engine: Engine, parts: Parts) -> int:
     return nodes
 
 
-def _frontend(image: str, parts: Parts) -> KubeObject:
+def _frontend(image: str, parts: GenerationInputs) -> KubeObject:
     pod, _ = _pod(image, parts)
     return {"name": FRONTEND, "type": "frontend", "replicas": 1, "podTemplate": {"spec": pod}}
 
 
-def _worker(layout: Layout, role: str, graph: str, image: str, parts: Parts) -> KubeObject:
+def _worker(layout: Layout, role: str, graph: str, image: str, parts: GenerationInputs) -> KubeObject:
     engine = layout.engines[role]
     name, kind = COMPONENTS[role]
     nodes = nodes_of(engine, parts)
@@ -95,7 +95,9 @@ def _worker(layout: Layout, role: str, graph: str, image: str, parts: Parts) -> 
     return {**component, "podTemplate": {"spec": pod}}
 
 
-def _mocked(desired: EngineSpec, graph: str, pod: KubeObject, container: KubeObject, parts: Parts) -> Command:
+def _mocked(
+    desired: EngineSpec, graph: str, pod: KubeObject, container: KubeObject, parts: GenerationInputs
+) -> Command:
     if parts.curves is None:
         return mocker.command(desired, profile_folder=None, kv_tokens=parts.kv_tokens)
     config_map = profile_data_name(planner_config_name(graph))
@@ -106,7 +108,7 @@ def _mocked(desired: EngineSpec, graph: str, pod: KubeObject, container: KubeObj
     return mocker.command(desired, profile_folder=_PROFILE_FOLDER, kv_tokens=parts.kv_tokens)
 
 
-def _pod(image: str, parts: Parts) -> tuple[KubeObject, KubeObject]:
+def _pod(image: str, parts: GenerationInputs) -> tuple[KubeObject, KubeObject]:
     """A pod with its main container, and in both what all components of a graph have."""
     container: KubeObject = {"name": "main", "image": image}
     if parts.settings.model_secret:
@@ -119,7 +121,7 @@ def _pod(image: str, parts: Parts) -> tuple[KubeObject, KubeObject]:
     return pod, container
 
 
-def _of_job(parts: Parts, field: str) -> list[KubeObject]:
+def _of_job(parts: GenerationInputs, field: str) -> list[KubeObject]:
     """What the request gives the pod of its profiling job, where engines need it, too."""
     overrides = parts.spec.overrides
     template = overrides.profiling_job.get("template") if overrides and overrides.profiling_job else None

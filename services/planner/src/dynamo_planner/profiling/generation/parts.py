@@ -8,26 +8,26 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
 from dynamo_shared.runtime.settings.planner import Planner
 
-from dynamo_planner.profiling.models import Model
-from dynamo_planner.profiling.objective import Objective
+from dynamo_planner.profiling.models import ModelArchitecture
+from dynamo_planner.profiling.objective import ServingObjective
 
 Curves = dict[str, dict[str, list[float]]]
 """arrays by file of the profile"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class GenerationInputs:
     """All that a layout is not: the request, what it asks for, the platform's settings."""
 
     name: str
     """of the request"""
     namespace: str
     spec: DynamoGraphDeploymentRequestSpec
-    objective: Objective
+    objective: ServingObjective
     settings: Planner
     version: str
     """of Dynamo, where the request names no image"""
-    model: Model | None = None
+    model: ModelArchitecture | None = None
     """what is known of it"""
     product: str | None = None
     """label nvidia.com/gpu.product of the nodes that are planned for, where they are known"""

@@ -9,14 +9,14 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.labels import REQUEST_NAME, REQUEST_NAMESPACE
 
 from dynamo_planner.profiling.generation.names import planner_config_name, profile_data_name
-from dynamo_planner.profiling.generation.parts import Parts
+from dynamo_planner.profiling.generation.parts import GenerationInputs
 from dynamo_planner.profiling.objective import AGG
-from dynamo_planner.profiling.points import DECODE, PREFILL, WORKER, Engine, Layout
+from dynamo_planner.profiling.points import DECODE, PREFILL, WORKER, EngineLayout, Layout
 
 CONFIG_KEY = "planner_config.json"
 
 
-def config_maps_of(layout: Layout, graph: str, parts: Parts) -> tuple[KubeObject, ...]:
+def config_maps_of(layout: Layout, graph: str, parts: GenerationInputs) -> tuple[KubeObject, ...]:
     """The ConfigMaps that a graph's annotation, and volumes of simulated engines, refer to."""
     name = planner_config_name(graph)
     made = []
@@ -29,7 +29,7 @@ def config_maps_of(layout: Layout, graph: str, parts: Parts) -> tuple[KubeObject
     return tuple(made)
 
 
-def _config(asked: PlannerConfig, layout: Layout, parts: Parts) -> KubeObject:
+def _config(asked: PlannerConfig, layout: Layout, parts: GenerationInputs) -> KubeObject:
     """What was asked for, with what only now is known: engines, their GPUs, the model, the budget, the times."""
     given = asked.model_dump(mode="json", exclude_unset=True)
     objective = parts.objective
@@ -61,11 +61,11 @@ def endpoints_kept(layout: Layout) -> int:
     return min(layout.replicas.values())
 
 
-def _sizes(engine: Engine) -> KubeObject:
+def _sizes(engine: EngineLayout) -> KubeObject:
     return {"tp": engine.tp, "pp": engine.pp, "dp": engine.dp, "moe_tp": engine.moe_tp, "moe_ep": engine.moe_ep}
 
 
-def _config_map(name: str, data: dict[str, str], parts: Parts) -> KubeObject:
+def _config_map(name: str, data: dict[str, str], parts: GenerationInputs) -> KubeObject:
     labels = {REQUEST_NAME: parts.name, REQUEST_NAMESPACE: parts.namespace}
     return {
         "apiVersion": "v1",

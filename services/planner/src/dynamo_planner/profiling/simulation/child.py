@@ -17,7 +17,7 @@ import warnings
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Replays, Sweep
+from dynamo_planner.profiling.simulation.wire import Curves, JobResult, JobStatus, Replays, SimulationSweep
 
 #: Above the limit that the service measures by: this one is for memory taken between two of its measurements.
 _HARD_FACTOR = 1.5
@@ -50,15 +50,15 @@ def main(arguments: list[str]) -> None:
         try:
             match given.pop("job"):
                 case "sweep":
-                    answer = sweeping.sweep(Sweep(**given), report)
+                    answer = sweeping.sweep(SimulationSweep(**given), report)
                 case "replays":
                     answer = replays.replay(Replays(**given), report)
                 case _:
                     answer = curves.measure(Curves(**given), report)
         except MemoryError:
-            answer = Answer(outcome=Outcome.BROKEN, message=f"needs more memory than {memory_mib} MiB")
+            answer = JobResult(outcome=JobStatus.BROKEN, message=f"needs more memory than {memory_mib} MiB")
         except Exception as error:
-            answer = Answer(outcome=Outcome.BROKEN, message=f"{type(error).__name__}: {error}"[:1000])
+            answer = JobResult(outcome=JobStatus.BROKEN, message=f"{type(error).__name__}: {error}"[:1000])
         _send(out, replace(answer, seconds=round(time.monotonic() - started, 3)).as_message())
 
 

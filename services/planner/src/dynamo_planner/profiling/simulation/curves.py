@@ -17,7 +17,7 @@ from aiconfigurator.sdk.predict import predict_disagg_worker
 from aiconfigurator.sdk.task_v2 import Task
 
 from dynamo_planner.profiling.simulation.sweeping import admit, memory_of
-from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome
+from dynamo_planner.profiling.simulation.wire import Curves, JobResult, JobStatus
 
 Arrays = dict[str, list[float]]
 ReportProgress = Callable[[str, str], None]
@@ -36,7 +36,7 @@ _CORRECTION = {"prefill": 1.1, "decode": 1.08}
 _MEMORY = {"vllm": ("of_total", 0.90), "sglang": ("of_total", 0.88), "trtllm": ("of_free", 0.90)}
 
 
-def measure(job: Curves, report: ReportProgress) -> Answer:
+def measure(job: Curves, report: ReportProgress) -> JobResult:
     """Both curves as arrays by file; UNSUPPORTED where there are no figures for one of the engines."""
     try:
         admit(job.model)
@@ -46,10 +46,10 @@ def measure(job: Curves, report: ReportProgress) -> Answer:
             held = _kv_tokens(job, engines.version)
         decode = _decode(job, engines, held, report)
     except Exception as error:
-        outcome = Outcome.UNSUPPORTED if is_expected_cli_error(error) else Outcome.BROKEN
-        return Answer(outcome=outcome, message=f"{type(error).__name__}: {error}"[:1000])
-    return Answer(
-        outcome=Outcome.FEASIBLE, curves={PREFILL_FILE: prefill, DECODE_FILE: decode}, version=str(engines.version)
+        outcome = JobStatus.UNSUPPORTED if is_expected_cli_error(error) else JobStatus.BROKEN
+        return JobResult(outcome=outcome, message=f"{type(error).__name__}: {error}"[:1000])
+    return JobResult(
+        outcome=JobStatus.FEASIBLE, curves={PREFILL_FILE: prefill, DECODE_FILE: decode}, version=str(engines.version)
     )
 
 

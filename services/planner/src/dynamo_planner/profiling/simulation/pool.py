@@ -21,10 +21,10 @@ from typing import Any
 from dynamo_shared.aio import ended
 from dynamo_shared.runtime.settings.planner import Rapid
 
-from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Replays, Sweep, answer_from
+from dynamo_planner.profiling.simulation.wire import Curves, JobResult, JobStatus, Replays, SimulationSweep, answer_from
 
 ReportProgress = Callable[[str, str], None]
-Job = Sweep | Curves | Replays
+Job = SimulationSweep | Curves | Replays
 
 #: What a worker runs; arguments are its memory limit in MiB and its niceness.
 CHILD = (sys.executable, "-m", "dynamo_planner.profiling.simulation.child")
@@ -82,7 +82,7 @@ class _Worker:
             return 0
 
 
-class Pool:
+class WorkerPool:
     """Runs jobs, each in one worker, first come first served. Close it, or leave `async with`, and all workers end."""
 
     def __init__(self, settings: Rapid, child: Sequence[str] = CHILD) -> None:
@@ -97,7 +97,7 @@ class Pool:
         self.peak = 0
         """most that one worker has held, bytes"""
 
-    async def __aenter__(self) -> Pool:
+    async def __aenter__(self) -> WorkerPool:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -112,7 +112,7 @@ class Pool:
         """Memory of all workers, bytes."""
         return sum(worker.resident() for worker in self._all)
 
-    async def run(self, job: Job, report: ReportProgress) -> Answer:
+    async def run(self, job: Job, report: ReportProgress) -> JobResult:
         """What the job gives; `report` hears its progress. Cancelling ends its process.
 
         PoolBusy, Overgrown, WorkerDied, TimeoutError. A worker that died before it began, or of a neighbour's hunger,
@@ -190,7 +190,7 @@ class Pool:
             raise
         return worker
 
-    async def _work(self, worker: _Worker, job: Job, report: ReportProgress) -> Answer:
+    async def _work(self, worker: _Worker, job: Job, report: ReportProgress) -> JobResult:
         watch = asyncio.create_task(self._watch(worker))
         work = asyncio.create_task(_ask(worker, job, report))
         try:
@@ -259,7 +259,7 @@ async def _listen(worker: _Worker) -> None:
         worker.words.extend(line for line in chunk.decode(errors="replace").splitlines() if line.strip())
 
 
-async def _ask(worker: _Worker, job: Job, report: ReportProgress) -> Answer:
+async def _ask(worker: _Worker, job: Job, report: ReportProgress) -> JobResult:
     stdin = worker.process.stdin
     if stdin is None:
         raise WorkerDied("it cannot be spoken to")
@@ -276,7 +276,7 @@ async def _ask(worker: _Worker, job: Job, report: ReportProgress) -> Answer:
             try:
                 return answer_from(message["answer"])
             except (ValueError, TypeError, KeyError) as error:
-                return Answer(outcome=Outcome.BROKEN, message=f"no answer: {error}")
+                return JobResult(outcome=JobStatus.BROKEN, message=f"no answer: {error}")
 
 
 async def _next(worker: _Worker) -> dict[str, Any]:

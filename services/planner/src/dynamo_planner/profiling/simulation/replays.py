@@ -12,22 +12,22 @@ from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_planner.core.policies import make_policy
 from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
 from dynamo_planner.core.warmup import Interval
-from dynamo_planner.profiling.simulation.wire import Answer, Outcome, Replays
+from dynamo_planner.profiling.simulation.wire import JobResult, JobStatus, Replays
 from dynamo_planner.replay import traces
 from dynamo_planner.replay.graph import Graph
-from dynamo_planner.replay.outcome import Outcome as Replayed
-from dynamo_planner.replay.outcome import Sample
-from dynamo_planner.replay.replaying import Replay
+from dynamo_planner.replay.outcome import GraphSample
+from dynamo_planner.replay.outcome import ReplayOutcome as Replayed
+from dynamo_planner.replay.replaying import ReplayInput
 
 MOST_SAMPLES = 400
 """Moments of a row for a plot; more are not distinguished on a screen."""
 
 
-def replay(job: Replays, report: Callable[[str, str], None]) -> Answer:
+def replay(job: Replays, report: Callable[[str, str], None]) -> JobResult:
     """A row for each configuration, in their order; INFEASIBLE where no request came at all."""
     requests = traces.observed(job.steps)
     if not requests:
-        return Answer(outcome=Outcome.INFEASIBLE, message="no request came in this time")
+        return JobResult(outcome=JobStatus.INFEASIBLE, message="no request came in this time")
     profile = Profile(
         prefill=tuple(PrefillPoint(isl=isl, ttft=ttft) for isl, ttft in job.prefill),
         decode=tuple(DecodePoint(context=context, kv_tokens=kv, itl=itl) for context, kv, itl in job.decode),
@@ -39,11 +39,11 @@ def replay(job: Replays, report: Callable[[str, str], None]) -> Answer:
     for number, written in enumerate(job.configs, start=1):
         report("replay", f"configuration {number} of {len(job.configs)}, {len(requests)} requests")
         config = PlannerConfig.model_validate(written)
-        run = Replay(requests=requests, graph=_graph(config, job), profile=profile, until=seconds)
+        run = ReplayInput(requests=requests, graph=_graph(config, job), profile=profile, until=seconds)
         # As the service sees traffic, also where it plans as the reference does.
         policy = make_policy(config, policy=config.policy.value, profile=profile, warmup=warmup)
         rows.append(_row(run.planned(policy, config.policy.value)))
-    return Answer(outcome=Outcome.FEASIBLE, points=tuple(rows))
+    return JobResult(outcome=JobStatus.FEASIBLE, points=tuple(rows))
 
 
 def _graph(config: PlannerConfig, job: Replays) -> Graph:
@@ -71,7 +71,7 @@ def _row(run: Replayed) -> dict[str, Any]:
     }
 
 
-def changes(samples: Sequence[Sample]) -> list[Sample]:
+def changes(samples: Sequence[GraphSample]) -> list[GraphSample]:
     """The first and the last moment, and those with other replicas than the one before; evenly fewer where these are too many."""
     kept = [
         each
@@ -82,7 +82,7 @@ def changes(samples: Sequence[Sample]) -> list[Sample]:
     return kept if step <= 1 else [*kept[:-1:step], kept[-1]]
 
 
-def _moment(sample: Sample) -> dict[str, Any]:
+def _moment(sample: GraphSample) -> dict[str, Any]:
     ready = {pool.value: count for pool, count in sample.ready.items()}
     return {"at": sample.at, "ready": ready, "gpus": sample.gpus}
 

@@ -27,8 +27,8 @@ from aiconfigurator.sdk.task_v2 import Task
 from aiconfigurator.sdk.utils import HuggingFaceDownloadError
 
 from dynamo_planner.profiling.objective import AGG, NO_LIMIT_MS
-from dynamo_planner.profiling.points import DECODE, PREFILL, WORKER, Engine, Point
-from dynamo_planner.profiling.simulation.wire import Answer, Outcome, Sweep
+from dynamo_planner.profiling.points import DECODE, PREFILL, WORKER, EngineLayout, Point
+from dynamo_planner.profiling.simulation.wire import JobResult, JobStatus, SimulationSweep
 
 ReportProgress = Callable[[str, str], None]
 """Called with a job's progress: prefill or decode, and a sentence."""
@@ -73,19 +73,19 @@ def admit(model: str) -> None:
         common.DefaultHFModels.add(model)
 
 
-def sweep(job: Sweep, report: ReportProgress) -> Answer:
+def sweep(job: SimulationSweep, report: ReportProgress) -> JobResult:
     """All points that keep the times, or with `relaxed` those closest to them; else why there is no point."""
     if job.backend not in perf_database.get_supported_databases().get(job.system, {}):
-        return Answer(outcome=Outcome.UNSUPPORTED, message=f"no figures of {job.backend} on {job.system}")
+        return JobResult(outcome=JobStatus.UNSUPPORTED, message=f"no figures of {job.backend} on {job.system}")
     admit(job.model)
     # Engines across nodes only where none fits into one: its figures take the links within a node for granted.
     answer = _sweep(job, report, within_node=True)
-    if answer.outcome is Outcome.TOO_SMALL and job.total_gpus > job.gpus_per_node:
+    if answer.outcome is JobStatus.TOO_SMALL and job.total_gpus > job.gpus_per_node:
         answer = _sweep(job, report, within_node=False)
     return answer
 
 
-def _sweep(job: Sweep, report: ReportProgress, *, within_node: bool) -> Answer:
+def _sweep(job: SimulationSweep, report: ReportProgress, *, within_node: bool) -> JobResult:
     try:
         task = _task(job, within_node=within_node)
         task.predictor = _Reporting(f"{job.backend} {job.serving}", report)
@@ -98,11 +98,11 @@ def _sweep(job: Sweep, report: ReportProgress, *, within_node: bool) -> Answer:
     points = tuple(asdict(point) for row in rows if (point := _point(row, job)) is not None)
     version = str(task.primary_backend_version or "")
     if not points:
-        return Answer(outcome=Outcome.INFEASIBLE, message="no configuration keeps the times", version=version)
-    return Answer(outcome=Outcome.FEASIBLE, points=points, version=version)
+        return JobResult(outcome=JobStatus.INFEASIBLE, message="no configuration keeps the times", version=version)
+    return JobResult(outcome=JobStatus.FEASIBLE, points=points, version=version)
 
 
-def _frame(task: Task, job: Sweep) -> Any:
+def _frame(task: Task, job: SimulationSweep) -> Any:
     frame = task.run(autoscale=_alone(job))
     if not _alone(job) or frame is None or frame.empty:
         return frame
@@ -119,7 +119,7 @@ def _smaller(task: Task) -> list[Any]:
     try:
         return [task.run(autoscale=True)]
     except Exception as error:
-        if _failed(error).outcome in (Outcome.TOO_SMALL, Outcome.INFEASIBLE):
+        if _failed(error).outcome in (JobStatus.TOO_SMALL, JobStatus.INFEASIBLE):
             return []
         raise
 
@@ -138,12 +138,12 @@ def memory_of(database: Any, vram_mib: float | None) -> Iterator[None]:
         gpu["mem_capacity"] = before
 
 
-def _alone(job: Sweep) -> bool:
+def _alone(job: SimulationSweep) -> bool:
     """Whether engines of both roles are chosen without regard to each other; it finds the closest where none keeps a time."""
     return job.serving != AGG and (job.autoscale or job.relaxed)
 
 
-def _task(job: Sweep, *, within_node: bool) -> Task:
+def _task(job: SimulationSweep, *, within_node: bool) -> Task:
     ttft, itl = job.ttft_ms, job.itl_ms
     latency = job.latency_ms
     alone = _alone(job)
@@ -211,16 +211,16 @@ def _limit_engines(task: Task, gpus: int) -> None:
         setattr(task, attribute, [size for size in getattr(task, attribute) if size <= gpus] or [1])
 
 
-def _failed(error: BaseException) -> Answer:
+def _failed(error: BaseException) -> JobResult:
     """What an error of AI Configurator means; it wraps causes, so the innermost one of its own counts."""
     for cause in _chain(error):
         if isinstance(cause, InsufficientMemoryError | KVCacheCapacityError):
-            return Answer(outcome=Outcome.TOO_SMALL, message=str(cause))
+            return JobResult(outcome=JobStatus.TOO_SMALL, message=str(cause))
         if isinstance(cause, NoFeasibleConfigError):
-            return Answer(outcome=Outcome.INFEASIBLE, message=str(cause))
+            return JobResult(outcome=JobStatus.INFEASIBLE, message=str(cause))
     expected = is_expected_cli_error(error) or isinstance(error, HuggingFaceDownloadError)
-    outcome = Outcome.UNSUPPORTED if expected else Outcome.BROKEN
-    return Answer(outcome=outcome, message=f"{type(error).__name__}: {error}"[:1000])
+    outcome = JobStatus.UNSUPPORTED if expected else JobStatus.BROKEN
+    return JobResult(outcome=outcome, message=f"{type(error).__name__}: {error}"[:1000])
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -230,7 +230,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         cause = cause.__cause__
 
 
-def _point(row: Mapping[str, Any], job: Sweep) -> Point | None:
+def _point(row: Mapping[str, Any], job: SimulationSweep) -> Point | None:
     if job.serving == AGG:
         engines = {WORKER: _engine(row, "", rate=row["seq/s"])}
         replicas = {WORKER: 1}
@@ -260,13 +260,13 @@ def _point(row: Mapping[str, Any], job: Sweep) -> Point | None:
     return point if all(isfinite(figure) for figure in figures if figure is not None) else None
 
 
-def _engine(row: Mapping[str, Any], prefix: str, *, rate: float) -> Engine:
+def _engine(row: Mapping[str, Any], prefix: str, *, rate: float) -> EngineLayout:
     def size(name: str) -> int:
         value = row.get(prefix + name)
         return int(value) if value and isfinite(value) and value > 0 else 1
 
     tp, pp, dp = size("tp"), size("pp"), size("dp")
-    return Engine(
+    return EngineLayout(
         tp=tp,
         pp=pp,
         dp=dp,

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Outcome(StrEnum):
+class JobStatus(StrEnum):
     """What came of a job."""
 
     FEASIBLE = "found"
@@ -25,7 +25,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
+class SimulationSweep:
     """All engines of one backend, serving in one way; milliseconds and tokens."""
 
     model: str
@@ -107,10 +107,10 @@ class Replays:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class JobResult:
     """What a job gave: points (of replays a row for each configuration), or arrays of curves by file."""
 
-    outcome: Outcome
+    outcome: JobStatus
     message: str = ""
     points: tuple[dict[str, Any], ...] = ()
     curves: dict[str, dict[str, list[float]]] | None = None
@@ -123,7 +123,7 @@ class Answer:
         return {"answer": asdict(self)}
 
 
-def answer_from(data: dict[str, Any]) -> Answer:
+def answer_from(data: dict[str, Any]) -> JobResult:
     """An answer as it was sent; ValueError, TypeError or KeyError where it was not one of these."""
     given = dict(data)
-    return Answer(outcome=Outcome(given.pop("outcome")), points=tuple(given.pop("points", ())), **given)
+    return JobResult(outcome=JobStatus(given.pop("outcome")), points=tuple(given.pop("points", ())), **given)

@@ -20,7 +20,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, NotFound
 
 from dynamo_planner.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
-from dynamo_planner.requests.ownership import NameTaken, is_managed, write
+from dynamo_planner.requests.ownership import NameInUse, is_managed, write
 from dynamo_planner.requests.thorough import access, names
 from dynamo_planner.requests.thorough.job import profiling_job
 from dynamo_planner.requests.thorough.outcome import end_of, failure, step_of
@@ -43,7 +43,7 @@ def no_candidates_asked(_request: ProfilingRequest) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class MeasuringBudget:
     """What measuring may cost: seconds, and hours of GPUs (0: any)."""
 
     seconds: float
@@ -56,14 +56,14 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Thorough:
+class ThoroughProfiling:
     """Begins Jobs and follows them."""
 
     kube: KubeClient
     cache: ObjectCache
     read: Reader
     image: Callable[[ProfilingRequest], str]
-    budget: Budget
+    budget: MeasuringBudget
     cluster_role: str
     candidates: Candidates = no_candidates_asked
 
@@ -77,7 +77,7 @@ class Thorough:
         for child in access.objects(request.namespace, self.cluster_role):
             try:
                 await write(self.kube, child, is_managed)
-            except NameTaken as error:
+            except NameInUse as error:
                 raise ProfilingFailed("NameTaken", str(error)) from None
         gpus = (request.spec.hardware and request.spec.hardware.total_gpus) or 1
         job = profiling_job(obj, request, image=self.image(request), deadline=self.budget.deadline(gpus))
@@ -152,7 +152,7 @@ class Thorough:
             if _is_of(config_map, obj):
                 return
             if keys.REQUEST_UID not in objects.annotations(config_map):
-                raise ProfilingFailed("NameTaken", str(NameTaken(CONFIG_MAPS, key.name)))
+                raise ProfilingFailed("NameTaken", str(NameInUse(CONFIG_MAPS, key.name)))
             await self.kube.delete(CONFIG_MAPS, key, uid=config_map["metadata"]["uid"])
         except NotFound:
             pass

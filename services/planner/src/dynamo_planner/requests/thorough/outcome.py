@@ -17,7 +17,7 @@ from dynamo_planner.requests.thorough import names
 TAIL = 400
 
 
-class Ended(NamedTuple):
+class JobOutcome(NamedTuple):
     """Whether a Job has ended, and how."""
 
     succeeded: bool
@@ -25,13 +25,13 @@ class Ended(NamedTuple):
     message: str
 
 
-def end_of(job: KubeObject) -> Ended | None:
+def end_of(job: KubeObject) -> JobOutcome | None:
     """How a Job ended; None while it runs."""
     conditions = (job.get("status") or {}).get("conditions", [])
     for type_, succeeded in (("Complete", True), ("Failed", False)):
         entry = find(conditions, type_)
         if entry is not None and entry["status"] == "True":
-            return Ended(succeeded, entry.get("reason", ""), entry.get("message", ""))
+            return JobOutcome(succeeded, entry.get("reason", ""), entry.get("message", ""))
     return None
 
 
@@ -45,7 +45,7 @@ def step_of(output: KubeObject | None, pods: Iterable[KubeObject]) -> tuple[Prof
     return phase, next(filter(None, map(_waits, pods)), "the profiling pod is on its way")
 
 
-def failure(output: KubeObject | None, ended: Ended | None, pods: Iterable[KubeObject]) -> ProfilingFailed | None:
+def failure(output: KubeObject | None, ended: JobOutcome | None, pods: Iterable[KubeObject]) -> ProfilingFailed | None:
     """Why there is no result: the profiler's word before the Job's, and its last lines; None where there may yet be one."""
     data = (output or {}).get("data") or {}
     own = data.get(names.ERROR, "") if data.get(names.STATUS) == "failed" else ""

@@ -30,7 +30,7 @@ class Rollout:
 
 
 @dataclass(frozen=True, slots=True)
-class Restart:
+class RestartPlan:
     """What one reconcile of a graph does about its restart."""
 
     #: Ids that pod templates carry, by component.
@@ -57,7 +57,7 @@ class Plan:
     pod_clique_set: KubeObject | None = None
     starts: Starts = NO_STARTS
     rollout: Rollout | None = None
-    restart: Restart | None = None
+    restart: RestartPlan | None = None
     #: What runs the graph on another way than is desired, and goes once the desired way serves.
     outgoing: Sequence[KubeObject] = ()
     #: DynamoCheckpoints that components ask for and that do not exist.

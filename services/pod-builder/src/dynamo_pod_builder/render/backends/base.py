@@ -9,7 +9,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_pod_builder.render.context import PodContext
 
 
-class Backend:
+class EngineBackend:
     """An engine that changes nothing; the others override what they need. `context.placement` says where a pod stands."""
 
     #: Word in `backendFramework`.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dynamo_shared.api.objects import KubeObject
 
-from dynamo_pod_builder.render.backends.base import Backend
+from dynamo_pod_builder.render.backends.base import EngineBackend
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
 
 
-class Noop(Backend):
+class Noop(EngineBackend):
     """Leaves pods as they are."""
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:  # noqa: ARG002 - of the interface

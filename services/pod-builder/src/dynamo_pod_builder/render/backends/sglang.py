@@ -6,12 +6,12 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import ports
 
 from dynamo_pod_builder.render import commandline
-from dynamo_pod_builder.render.backends.base import Backend, without_probes
+from dynamo_pod_builder.render.backends.base import EngineBackend, without_probes
 from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.placement import Role
+from dynamo_pod_builder.render.placement import PodRole
 
 
-class Sglang(Backend):
+class Sglang(EngineBackend):
     """SGLang workers."""
 
     name = "sglang"
@@ -25,5 +25,5 @@ class Sglang(Backend):
         flags += ["--nnodes", str(placement.nodes), "--node-rank", placement.rank]
         line = commandline.read(context.component, container)
         container["command"], container["args"] = line.with_flags(flags, self.name, shell=placement.rank_needs_shell)
-        if placement.role is Role.WORKER:
+        if placement.role is PodRole.WORKER:
             without_probes(container)

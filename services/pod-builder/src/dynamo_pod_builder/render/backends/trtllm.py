@@ -9,12 +9,12 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 
 from dynamo_pod_builder.render import commandline
-from dynamo_pod_builder.render.backends.base import Backend
+from dynamo_pod_builder.render.backends.base import EngineBackend
 from dynamo_pod_builder.render.commandline import SHELL
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.env import var
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
-from dynamo_pod_builder.render.placement import Group, Role
+from dynamo_pod_builder.render.placement import Group, PodRole
 
 _KEYS = "/ssh-pk"
 _HOME = "$HOME/.ssh"
@@ -52,7 +52,7 @@ _SSHD_ANSWERS = {
 }
 
 
-class TrtLlm(Backend):
+class TrtLlm(EngineBackend):
     """TensorRT-LLM workers."""
 
     name = "trtllm"
@@ -74,7 +74,7 @@ class TrtLlm(Backend):
         container["volumeMounts"] = [*container.get("volumeMounts", ()), mount]
         # A name that mpirun cut at its first dot would mean nothing in the cluster's DNS.
         container["env"].append(var(env.OMPI_MCA_ORTE_KEEP_FQDN_HOSTNAMES, "1"))
-        if placement.role is Role.LEADER:
+        if placement.role is PodRole.LEADER:
             script = _leader(container, context, placement.group)
         else:
             script = _worker()

@@ -14,12 +14,12 @@ from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION, VLLM_DISTRIBUTED_EXECUTOR_BACKEND
 
 from dynamo_pod_builder.render import commandline, waiting
-from dynamo_pod_builder.render.backends.base import Backend, without_probes
+from dynamo_pod_builder.render.backends.base import EngineBackend, without_probes
 from dynamo_pod_builder.render.commandline import SHELL, CommandLine
 from dynamo_pod_builder.render.context import MAIN, PodContext
 from dynamo_pod_builder.render.env import from_field, var, with_vars
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
-from dynamo_pod_builder.render.placement import Group, Role
+from dynamo_pod_builder.render.placement import Group, PodRole
 from dynamo_pod_builder.render.sharing import fails_over_within_pod
 
 #: Graphs that were made by this version or later use vLLM's own processes, earlier ones Ray.
@@ -36,7 +36,7 @@ _LOAD_FORMAT = "--load-format"
 _SHADOW_MODE = var(env.DYN_VLLM_GMS_SHADOW_MODE, "true")
 
 
-class Mode(StrEnum):
+class MultinodeMode(StrEnum):
     """How an engine, or several, use the nodes of a group."""
 
     PROCESSES = "mp"
@@ -47,7 +47,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ParallelLayout:
     """The layout that the engine's flags ask for, on GPUs that a node has."""
 
     line: CommandLine
@@ -63,7 +63,7 @@ class Layout:
         return max(1, self.gpus // self.world)
 
 
-class Vllm(Backend):
+class Vllm(EngineBackend):
     """vLLM workers."""
 
     name = "vllm"
@@ -75,7 +75,7 @@ class Vllm(Backend):
         """Flags of a group and of shared GPU memory, and where the compilation cache is."""
         placement = context.placement
         if placement.memory_rank is not None:
-            if placement.role is not Role.MEMORY:
+            if placement.role is not PodRole.MEMORY:
                 _load_from_memory(container, context)
             container["env"] = with_vars(container["env"], _SHADOW_MODE)
         if placement.group is not None:
@@ -83,7 +83,7 @@ class Vllm(Backend):
             mode = mode_of(layout, context)
             _check_engines(context, mode)
             _distribute(container, context, layout, placement.group, mode)
-            if placement.role is Role.WORKER:
+            if placement.role is PodRole.WORKER:
                 without_probes(container)
             if multiprocessing(context):
                 container["env"].append(from_field(env.VLLM_NIXL_SIDE_CHANNEL_HOST, "status.podIP"))
@@ -107,7 +107,7 @@ class Vllm(Backend):
     def update_pod(self, pod: KubeObject, context: PodContext) -> None:
         """A worker's processes end when they do not find their leader, so the worker waits for it first."""
         placement = context.placement
-        if placement.group is None or placement.role is not Role.WORKER or not context.of_graph:
+        if placement.group is None or placement.role is not PodRole.WORKER or not context.of_graph:
             return
         main = next(each for each in pod["containers"] if each["name"] == MAIN)
         if multiprocessing(context) and not _elastic(main):
@@ -123,34 +123,34 @@ def multiprocessing(context: PodContext) -> bool:
     return semver.at_least(annotations.get(OPERATOR_ORIGIN_VERSION), MULTIPROCESSING_SINCE)
 
 
-def mode_of(layout: Layout, context: PodContext) -> Mode:
+def mode_of(layout: ParallelLayout, context: PodContext) -> MultinodeMode:
     """How a graph's flags ask for several nodes to be used."""
     if layout.world > layout.gpus:
-        return Mode.PROCESSES if multiprocessing(context) else Mode.RAY
+        return MultinodeMode.PROCESSES if multiprocessing(context) else MultinodeMode.RAY
     if _ELASTIC in layout.line.words:
-        return Mode.ELASTIC
+        return MultinodeMode.ELASTIC
     if layout.world * layout.engines > layout.gpus:
-        return Mode.DATA_PARALLEL
-    return Mode.SEPARATE
+        return MultinodeMode.DATA_PARALLEL
+    return MultinodeMode.SEPARATE
 
 
 def _elastic(container: KubeObject) -> bool:
     return any(_ELASTIC in each for each in (*(container.get("command") or ()), *(container.get("args") or ())))
 
 
-def _check_engines(context: PodContext, mode: Mode) -> None:
-    if fails_over_within_pod(context.spec) and mode in (Mode.RAY, Mode.ELASTIC):
+def _check_engines(context: PodContext, mode: MultinodeMode) -> None:
+    if fails_over_within_pod(context.spec) and mode in (MultinodeMode.RAY, MultinodeMode.ELASTIC):
         raise NotDeployable(
             context.component,
             "the engines of a pod would both start Ray, which uses one port of it",
             "experimental.failover",
             f"set the annotation {VLLM_DISTRIBUTED_EXECUTOR_BACKEND} to mp"
-            if mode is Mode.RAY
+            if mode is MultinodeMode.RAY
             else f"leave failover or {_ELASTIC} out",
         )
 
 
-def _layout(container: KubeObject, context: PodContext) -> Layout:
+def _layout(container: KubeObject, context: PodContext) -> ParallelLayout:
     line = commandline.read(context.component, container)
     count = gpus.count(container)
     if not count:
@@ -160,7 +160,7 @@ def _layout(container: KubeObject, context: PodContext) -> Layout:
             "names no GPU, and how an engine spreads over nodes follows from the GPUs of one",
             f"set {gpus.NVIDIA_GPU} to the number of GPUs that a node has for it",
         )
-    return Layout(line, count, line.number(*_TENSOR) * line.number(*_PIPELINE), line.number(*_DATA))
+    return ParallelLayout(line, count, line.number(*_TENSOR) * line.number(*_PIPELINE), line.number(*_DATA))
 
 
 def _load_from_memory(container: KubeObject, context: PodContext) -> None:
@@ -181,39 +181,41 @@ def _meet_elsewhere(engine: KubeObject, component: str, number: int) -> None:
         engine["command"], engine["args"] = coordinating
 
 
-def _distribute(container: KubeObject, context: PodContext, layout: Layout, group: Group, mode: Mode) -> None:
-    leads = context.placement.role is Role.LEADER
+def _distribute(
+    container: KubeObject, context: PodContext, layout: ParallelLayout, group: Group, mode: MultinodeMode
+) -> None:
+    leads = context.placement.role is PodRole.LEADER
     match mode:
-        case Mode.PROCESSES:
+        case MultinodeMode.PROCESSES:
             _processes(container, context, layout, group)
-        case Mode.DATA_PARALLEL:
+        case MultinodeMode.DATA_PARALLEL:
             _data_parallel(container, context, layout, group)
-        case Mode.RAY if leads:
+        case MultinodeMode.RAY if leads:
             script = layout.line.as_script([_EXECUTOR, "ray"], Vllm.name)
             container["command"], container["args"] = [*SHELL], [f"{_RAY_HEAD} && {script}"]
-        case Mode.ELASTIC if leads:
+        case MultinodeMode.ELASTIC if leads:
             script = f"{_RAY_HEAD} --block & {_ray_is_up()} && {layout.line.as_script()}"
             container["command"], container["args"] = [*SHELL], [script]
-        case Mode.RAY:
+        case MultinodeMode.RAY:
             container["command"], container["args"] = [*SHELL], [_ray_worker(group)]
-        case Mode.ELASTIC:
+        case MultinodeMode.ELASTIC:
             # A worker that joined before the engine runs would be counted as a node that it may use at once.
             script = f"{_leader_is_live(group)} && {_ray_worker(group)}"
             container["command"], container["args"] = [*SHELL], [script]
 
 
-def _processes(container: KubeObject, context: PodContext, layout: Layout, group: Group) -> None:
+def _processes(container: KubeObject, context: PodContext, layout: ParallelLayout, group: Group) -> None:
     placement = context.placement
     flags = [_EXECUTOR, "mp", "--nnodes", str(placement.nodes), "--master-addr", group.leader_host]
     flags += [_MASTER_PORT, str(ports.VLLM_MASTER.number), "--node-rank", placement.rank]
-    if placement.role is Role.WORKER:
+    if placement.role is PodRole.WORKER:
         flags.append("--headless")
     container["command"], container["args"] = layout.line.with_flags(flags, Vllm.name, shell=placement.rank_needs_shell)
 
 
-def _data_parallel(container: KubeObject, context: PodContext, layout: Layout, group: Group) -> None:
+def _data_parallel(container: KubeObject, context: PodContext, layout: ParallelLayout, group: Group) -> None:
     placement, local = context.placement, layout.engines_a_node
-    worker = placement.role is Role.WORKER
+    worker = placement.role is PodRole.WORKER
     first = f"$(( {local} * {group.shell_rank} ))" if worker else "0"
     flags = ["--data-parallel-hybrid-lb"]
     if layout.line.flag(*_DATA) is None:

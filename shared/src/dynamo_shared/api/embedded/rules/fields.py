@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api.embedded import scalars
-from dynamo_shared.api.embedded.findings import Budget, Check, Problems
+from dynamo_shared.api.embedded.findings import Check, FindingsLimit, Problems
 from dynamo_shared.api.embedded.rules import names
 from dynamo_shared.api.field_errors import shown
 
@@ -27,7 +27,7 @@ _WEIGHT = (1, 100)
 def between(least: int, most: int) -> Check:
     """A number within bounds."""
 
-    def check(value: Any, budget: Budget) -> Problems:
+    def check(value: Any, budget: FindingsLimit) -> Problems:
         if not isinstance(value, int | float) or least <= value <= most:
             return None
         if value < least:
@@ -40,17 +40,17 @@ def between(least: int, most: int) -> Check:
 _port_number = between(*PORT)
 
 
-def port(value: Any, budget: Budget) -> Problems:
+def port(value: Any, budget: FindingsLimit) -> Problems:
     """A port by its number or its name."""
     return (names.port_name if isinstance(value, str) else _port_number)(value, budget)
 
 
-def mount_path(value: Any, budget: Budget) -> Problems:
+def mount_path(value: Any, budget: FindingsLimit) -> Problems:
     """Where a volume is mounted."""
     return budget.problem(f"{shown(value)} must not contain ':'") if ":" in value else None
 
 
-def not_negative(value: Any, budget: Budget) -> Problems:
+def not_negative(value: Any, budget: FindingsLimit) -> Problems:
     """An amount of something."""
     return budget.problem("must not be negative") if scalars.parsed(value) < 0 else None
 

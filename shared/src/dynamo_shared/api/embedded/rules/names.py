@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from dynamo_shared.api.embedded.findings import Budget, Check, Problems
+from dynamo_shared.api.embedded.findings import Check, FindingsLimit, Problems
 from dynamo_shared.api.field_errors import shown
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -22,7 +22,7 @@ LABEL_WORDS = (
 
 
 def _form(pattern: re.Pattern[str], limit: int, what: str, words: str) -> Check:
-    def check(value: Any, budget: Budget) -> Problems:
+    def check(value: Any, budget: FindingsLimit) -> Problems:
         # An empty name is either refused as missing or as good as none.
         if not value or (len(value) <= limit and pattern.fullmatch(value)):
             return None

@@ -27,7 +27,7 @@ from dynamo_shared.api.v1beta1 import RestartPhase, RestartStrategyType
 
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
-from dynamo_pod_builder.reconcilers.graph.plan import Plan, Restart
+from dynamo_pod_builder.reconcilers.graph.plan import Plan, RestartPlan
 from dynamo_pod_builder.reconcilers.graph.steps.rollout import IN_PROGRESS
 from dynamo_pod_builder.status.workload import readiness
 
@@ -69,20 +69,20 @@ def parts_of(plan: Plan, observed: Observed) -> dict[str, Part]:
 
 def decide(
     desired: Mapping[str, Any] | None, previous: dict[str, Any] | None, parts: Mapping[str, Part], *, rolling: bool
-) -> Restart:
+) -> RestartPlan:
     """The next step of the restart `desired` (`spec.restart`); `previous` is `status.restart`, `parts` are by component.
 
     `rolling`: whether a rolling update of workers is under way.
     """
     ids = {name: part.id for name, part in parts.items() if part.id}
     if not desired:
-        return Restart(ids, previous if _ended(previous) else None)
+        return RestartPlan(ids, previous if _ended(previous) else None)
     id_ = desired["id"]
     ids |= {name: id_ for name, part in parts.items() if not part.exists}
     if previous is not None and previous.get("observedID") != id_:
         previous = None
     if _ended(previous):
-        return Restart(ids, previous)
+        return RestartPlan(ids, previous)
     if rolling:
         return _step(ids, previous, id_, RestartPhase.SUPERSEDED, ())
     strategy = desired.get("strategy") or {}
@@ -98,12 +98,12 @@ def decide(
 
 def _step(
     ids: Mapping[str, str], previous: Mapping[str, Any] | None, id_: str, phase: str, moving: Sequence[str]
-) -> Restart:
+) -> RestartPlan:
     status: dict[str, Any] = {"observedID": id_, "phase": str(phase)}
     if moving:
         status["inProgress"] = sorted(moving)
     entered = "" if previous is not None and previous.get("phase") == phase else str(phase)
-    return Restart(ids, status, entered)
+    return RestartPlan(ids, status, entered)
 
 
 def _order(given: Sequence[str], parts: Mapping[str, Part]) -> list[str]:

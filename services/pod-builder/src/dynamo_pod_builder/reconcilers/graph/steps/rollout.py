@@ -23,7 +23,7 @@ from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
 from dynamo_pod_builder.render.deployment import RECREATE
-from dynamo_pod_builder.rollout import Replicas, Step, margins, replace_all, step
+from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, step
 from dynamo_pod_builder.status.workload import ready_replicas, replicas_left
 
 IN_PROGRESS, COMPLETED = "InProgress", "Completed"
@@ -82,7 +82,7 @@ def _leftovers(desired: Sequence[KubeObject], observed: Observed) -> dict[str, l
     return leftovers
 
 
-def _next(child: KubeObject, old: Sequence[KubeObject], observed: Observed) -> Step:
+def _next(child: KubeObject, old: Sequence[KubeObject], observed: Observed) -> RolloutStep:
     desired = child["spec"].get("replicas", 1)
     name = objects.name(child)
     current = _replicas(name, observed.components.get(name), observed)
