@@ -20,16 +20,16 @@ class Held:
     def check(self, what: str) -> Iterator[list[str]]:
         """A check; strings that are appended to what it yields are printed with it."""
         self.checked += 1
-        number, begun, notes = self.checked, time.monotonic(), list[str]()
+        number, begun, object_annotations = self.checked, time.monotonic(), list[str]()
         try:
-            yield notes
+            yield object_annotations
         except Exception as error:  # any failure of a check is its result
             self.failed.append(what)
             traceback.print_exc()
             reason = " ".join(str(error).split())[:400] or type(error).__name__
             print(f"{number:2} NOT HELD {what}: {reason}", flush=True)
         else:
-            said = "".join(f"; {note}" for note in notes)
+            said = "".join(f"; {note}" for note in object_annotations)
             print(f"{number:2} held     {what} ({time.monotonic() - begun:.1f} s{said})", flush=True)
 
     def end(self) -> int:

@@ -23,12 +23,12 @@ def stamp(source: Path) -> str:
 
 def outdated(folder: Path = FOLDER) -> list[Path]:
     """The texts whose pictures are missing or drawn from another text."""
-    found = []
+    results = []
     for source in sorted(folder.glob("*.dot")):
-        picture = source.with_suffix(".svg")
-        if not picture.is_file() or not picture.read_text(encoding="utf-8").endswith(stamp(source)):
-            found.append(source)
-    return found
+        screenshot = source.with_suffix(".svg")
+        if not screenshot.is_file() or not screenshot.read_text(encoding="utf-8").endswith(stamp(source)):
+            results.append(source)
+    return results
 
 
 def draw(source: Path, program: str) -> None:

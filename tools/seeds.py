@@ -46,38 +46,38 @@ class Row:
     @property
     def tests(self) -> tuple[Test, ...]:
         """The tests that the row names."""
-        return tuple(Test(*found) for found in _TEST.findall(self.shown_by))
+        return tuple(Test(*each) for each in _TEST.findall(self.shown_by))
 
 
 def rows(text: str) -> list[Row]:
     """Rows of all tables of a page. ValueError for a line that has not three cells."""
-    found = []
+    results = []
     for line in text.splitlines():
         if not line.startswith("| ") or line.startswith("| what |"):
             continue
         cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
         if len(cells) != 3:
             raise ValueError(f"a row has three cells, this one has {len(cells)}: {line}")
-        found.append(Row(*cells))
-    return found
+        results.append(Row(*cells))
+    return results
 
 
 def problems(page: Iterable[Row], root: Path = ROOT) -> list[str]:
     """What is wrong with rows: unknown states, rows that hold without a test, tests that do not exist."""
-    found = []
+    results = []
     known: dict[str, frozenset[str]] = {}
     for row in page:
         if row.state not in STATES:
-            found.append(f"{row.what}: {row.state!r} is not one of {', '.join(STATES)}")
+            results.append(f"{row.what}: {row.state!r} is not one of {', '.join(STATES)}")
         if row.state == HOLDS and not row.tests:
-            found.append(f"{row.what}: names no test")
+            results.append(f"{row.what}: names no test")
         if row.state != HOLDS and len(row.shown_by) < 15:
-            found.append(f"{row.what}: says not why, and what to do instead")
+            results.append(f"{row.what}: says not why, and what to do instead")
         for test in row.tests:
             names = known.setdefault(test.file, _functions(root / test.file))
             if test.name not in names:
-                found.append(f"{row.what}: there is no {test}")
-    return found
+                results.append(f"{row.what}: there is no {test}")
+    return results
 
 
 def _functions(file: Path) -> frozenset[str]:

@@ -17,8 +17,8 @@ CASES = Path(__file__).with_name("cases")
 ADMIN = "admin"
 #: What the ClusterTopology of the full cluster has, from broad to narrow.
 TOPOLOGIES = {"rack-first": ("zone", "block", "rack")}
-#: What the platform knows of each cluster: Kubernetes alone; one with everything; the same, where it looks after a
-#: single namespace, and may not look at nodes.
+#: What the platform knows of each cluster: Kubernetes alone; one with everything; the same, where it manages a
+#: single namespace, and may not read nodes.
 FACTS: Mapping[Cluster, Facts] = {
     "bare": Facts(user=ADMIN, grove=False, inference_pools=False),
     "full": Facts(user=ADMIN, grove=True, inference_pools=True, topologies=TOPOLOGIES),
@@ -35,7 +35,7 @@ FACTS: Mapping[Cluster, Facts] = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One file. `before` is what an update finds, and `status` what the platform had told about it.
+    """One file. `before` is the stored object of an update, and `status` is what the platform reported about it.
 
     `message` is the refusal as a user of the API server reads it. Where the API server itself refuses, before it asks
     anybody, `offline` is what we say of the same manifest without it, in `dynamoctl render`.
@@ -73,5 +73,5 @@ def load() -> list[Case]:
 
 
 def _case(path: Path) -> Case:
-    (found,) = documents(path.read_text(encoding="utf-8"))
-    return Case(name=str(path.relative_to(CASES).with_suffix("")), **found)
+    (result,) = documents(path.read_text(encoding="utf-8"))
+    return Case(name=str(path.relative_to(CASES).with_suffix("")), **result)

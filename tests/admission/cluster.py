@@ -1,4 +1,4 @@
-"""The cluster that cases are sent to: what it serves beside our kinds, and requests as kubectl makes them."""
+"""The cluster that cases are sent to: what it serves next to our kinds, and requests as kubectl makes them."""
 
 from __future__ import annotations
 
@@ -82,15 +82,15 @@ async def equip(kube: KubeClient) -> None:
 async def withdraw(kube: KubeClient) -> None:
     """Take all webhook configurations away, which a replica leaves behind when it ends."""
     for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
-        for found in (await kube.list(resource)).items:
-            await kube.delete(resource, ObjectKey("", found["metadata"]["name"]))
+        for each in (await kube.list(resource)).items:
+            await kube.delete(resource, ObjectKey("", each["metadata"]["name"]))
 
 
-async def until(look: Callable[[], Awaitable[bool]], what: str, within: float = WITHIN) -> None:
-    """Return when `look` answers yes; AssertionError where it does not in so many seconds."""
+async def until(check: Callable[[], Awaitable[bool]], what: str, within: float = WITHIN) -> None:
+    """Return when `check` answers yes; AssertionError where it does not in so many seconds."""
     try:
         async with asyncio.timeout(within):
-            while not await look():
+            while not await check():
                 await asyncio.sleep(0.05)
     except TimeoutError:
         raise AssertionError(f"not within {within:g} s: {what}") from None

@@ -1,4 +1,4 @@
-"""A control plane for admission alone: webhooks that fail closed have no business beside other tests."""
+"""A control plane for admission alone: webhooks that fail closed have no business next to other tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLUSTER_ROLE_BINDINGS = Resource(
 
 @pytest.fixture(scope="session")
 async def control_plane() -> AsyncIterator[ControlPlane]:
-    """etcd and kube-apiserver with our CRDs; whoever is known to it may do everything."""
+    """etcd and kube-apiserver with our CRDs; every known user may do everything."""
     async with bare_control_plane() as plane:
         async with await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as client:
             await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
@@ -39,8 +39,8 @@ async def kube(control_plane: ControlPlane) -> AsyncIterator[KubeClient]:
 @pytest.fixture(scope="session")
 async def server(control_plane: ControlPlane) -> AsyncIterator[ApiServer]:
     """The API server, for any user."""
-    async with api_server(control_plane.kubeconfig) as found:
-        yield found
+    async with api_server(control_plane.kubeconfig) as result:
+        yield result
 
 
 def _everybody() -> dict[str, object]:

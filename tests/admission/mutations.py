@@ -1,4 +1,4 @@
-"""Valid manifests of every kind and version, and what a tired hand, a broken tool or somebody malicious makes of them."""
+"""Valid manifests of every kind and version, and changes of them, as typing errors, broken tools or attackers cause."""
 
 from __future__ import annotations
 
@@ -58,24 +58,24 @@ _SCALARS: tuple[Any, ...] = (
 
 def seeds() -> list[KubeObject]:
     """Manifests to start from, in both versions where there are two; the same list in every run."""
-    found = [reviews.graph(), *_of_cases()]
+    results = [reviews.graph(), *_of_cases()]
     for path in sorted(EXAMPLES.rglob("*.yaml")):
-        found += documents(path.read_text(encoding="utf-8"))
+        results += documents(path.read_text(encoding="utf-8"))
     for path in sorted(RECORDED.glob("*/*/*.json"))[::10]:
-        found += json.loads(path.read_text(encoding="utf-8")).get("input", [])
-    ours = [each for each in found if str(each.get("apiVersion", "")).startswith("nvidia.com/")]
-    return [each for one in ours for each in _both_versions(one)]
+        results += json.loads(path.read_text(encoding="utf-8")).get("input", [])
+    own = [each for each in results if str(each.get("apiVersion", "")).startswith("nvidia.com/")]
+    return [each for one in own for each in _both_versions(one)]
 
 
 def _of_cases() -> Iterator[KubeObject]:
     """What stands before an update is valid; of kinds that are never updated, what is refused for a small thing."""
-    seen: set[tuple[str, str]] = set()
+    observed: set[tuple[str, str]] = set()
     for case in load():
         if case.before is not None:
-            seen.add((case.before["apiVersion"], case.before["kind"]))
+            observed.add((case.before["apiVersion"], case.before["kind"]))
             yield {**case.before, **({"status": case.status} if case.status else {})}
     for case in load():
-        if case.manifest and (case.manifest["apiVersion"], case.manifest["kind"]) not in seen:
+        if case.manifest and (case.manifest["apiVersion"], case.manifest["kind"]) not in observed:
             yield case.manifest
 
 
@@ -98,7 +98,7 @@ def mutated(seed: KubeObject, others: Sequence[KubeObject], random: Random) -> K
 
 def text_of(obj: Any) -> str:
     """JSON of a mutated object: nesting that no encoder gets through is written here."""
-    return _DEEP_WORD.sub(lambda found: _nested(int(found[1])), json.dumps(obj))
+    return _DEEP_WORD.sub(lambda each: _nested(int(each[1])), json.dumps(obj))
 
 
 def _nested(levels: int) -> str:
@@ -108,16 +108,16 @@ def _nested(levels: int) -> str:
 
 def _places(value: Any) -> list[Place]:
     """Every place below a value."""
-    found: list[Place] = []
+    results: list[Place] = []
     pending = [value]
     while pending:
         current = pending.pop()
         keys: Sequence[Any] = list(current) if isinstance(current, dict) else range(len(current))
         for key in keys:
-            found.append((current, key))
+            results.append((current, key))
             if isinstance(current[key], dict | list):
                 pending.append(current[key])
-    return found
+    return results
 
 
 def _place(obj: KubeObject, random: Random) -> Place:

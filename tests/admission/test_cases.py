@@ -47,35 +47,35 @@ class Clusters:
         self._stop = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
 
-    async def become(self, wanted: Cluster) -> None:
+    async def become(self, expected: Cluster) -> None:
         """Return when requests are judged as on this cluster."""
-        if wanted == self._present:
+        if expected == self._present:
             return
         await self.end()
-        if wanted != "bare":
+        if expected != "bare":
             await equip(self._kube)
         self._stop = asyncio.Event()
         ready = asyncio.Event()
-        self._serving = asyncio.create_task(self._serve(wanted, ready, self._stop))
+        self._serving = asyncio.create_task(self._serve(expected, ready, self._stop))
         waiting = asyncio.create_task(ready.wait())
         await asyncio.wait([self._serving, waiting], return_when=asyncio.FIRST_COMPLETED)
         if not ready.is_set():
             waiting.cancel()
             await self._serving
-        if wanted != "bare":
+        if expected != "bare":
             await until(lambda: _accepts(self._server, PROBE), "the service knows what the cluster serves")
-        self._present = wanted
+        self._present = expected
 
     async def end(self) -> None:
-        """Stop the service, and let the API server ask nobody."""
+        """Stop the service, and let the API server ask no one."""
         if self._serving is not None:
             self._stop.set()
             await self._serving
             await withdraw(self._kube)
         self._serving, self._present = None, None
 
-    async def _serve(self, wanted: Cluster, ready: asyncio.Event, stop: asyncio.Event) -> None:
-        extra: dict[str, Any] = RESTRICTED if wanted == "restricted" else {}
+    async def _serve(self, expected: Cluster, ready: asyncio.Event, stop: asyncio.Event) -> None:
+        extra: dict[str, Any] = RESTRICTED if expected == "restricted" else {}
         async with admission_platform(self._control_plane, **extra):
             ready.set()
             await stop.wait()
@@ -84,9 +84,9 @@ class Clusters:
 @pytest.fixture(scope="module")
 async def clusters(control_plane: ControlPlane, kube: KubeClient, server: ApiServer) -> AsyncIterator[Clusters]:
     """Webhooks, on the cluster that a case asks for."""
-    found = Clusters(control_plane, kube, server)
-    yield found
-    await found.end()
+    result = Clusters(control_plane, kube, server)
+    yield result
+    await result.end()
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in LOADED])
@@ -99,18 +99,18 @@ async def test_bad_manifest_is_refused_in_its_words(clusters: Clusters, case: Ca
         status, answer = await _send(case, server, standing)
         assert _words(answer) == case.message
         assert 400 <= status < 500
-        found, after = await server.ask("GET", f"{path}/{name}")
+        result, after = await server.ask("GET", f"{path}/{name}")
         if standing is None:
-            assert found == 404 or not name
+            assert result == 404 or not name
         else:
-            assert (found, after["spec"]) == (200, standing["spec"])
+            assert (result, after["spec"]) == (200, standing["spec"])
     finally:
         if name:
             await server.ask("DELETE", f"{path}/{name}")
 
 
 def test_there_are_cases_enough() -> None:
-    """And no two of them look at the same thing."""
+    """No two of them check the same thing."""
     assert len(LOADED) >= 150
     assert len({path.stem for path in CASES.rglob("*.yaml")}) > 100
     sent = [(case.manifest, case.before, case.status, case.scale, case.user, case.cluster) for case in LOADED]
@@ -118,7 +118,7 @@ def test_there_are_cases_enough() -> None:
 
 
 async def _stand(case: Case, server: ApiServer) -> KubeObject:
-    """What an update finds, with the status that the platform would have told."""
+    """The stored object of an update, with the status that the platform would have reported."""
     before = _in_namespace(case.before or {})
     path, name = _path(before), before["metadata"]["name"]
     status, made = await server.ask("POST", path, before)
@@ -142,7 +142,7 @@ async def _send(case: Case, server: ApiServer, standing: KubeObject | None) -> t
     manifest = _in_namespace(case.manifest)
     if standing is None:
         return await server.ask("POST", path, manifest, case.user)
-    # As kubectl does: the metadata that is, with the spec that is wanted.
+    # As kubectl does: the metadata that is, with the desired spec.
     metadata = {**standing["metadata"], **manifest["metadata"]}
     return await server.ask("PUT", f"{path}/{name}", {**manifest, "metadata": metadata}, case.user)
 
@@ -157,8 +157,8 @@ async def _accepts(server: ApiServer, manifest: KubeObject) -> bool:
 def _words(answer: KubeObject) -> str:
     """The refusal without what the API server puts before it."""
     message = str(answer.get("message", ""))
-    prefix, found, words = message.partition(" denied the request: ")
-    return words if found and prefix.startswith("admission webhook ") else message
+    prefix, separator, words = message.partition(" denied the request: ")
+    return words if separator and prefix.startswith("admission webhook ") else message
 
 
 def _path(manifest: KubeObject) -> str:

@@ -48,7 +48,7 @@ _UID = "5f1b4e9e-0000-4000-8000-{:012d}"
 
 @dataclass(slots=True)
 class Asker:
-    """Asks one replica as the API server would, and looks at the form of what it says."""
+    """Asks one replica as the API server would, and checks the form of its answer."""
 
     session: aiohttp.ClientSession
     url: str
@@ -66,7 +66,7 @@ class Asker:
             "operation": "CREATE" if old == "null" else "UPDATE",
             "name": "fuzz",
             "namespace": NAMESPACE,
-            "userInfo": {"username": "somebody"},
+            "userInfo": {"username": "user"},
             "object": "@new@",
             "oldObject": "@old@",
         }
@@ -144,7 +144,7 @@ async def test_mutations_get_answers_and_take_no_memory(replica: Admission, aske
         await _all(work[WARM_UP:], lambda item: _one(asker, server, *item))
         assert len(work) == MUTATIONS
     assert _rss_mib(replica.pid) - warm < SLACK, asker.said
-    # Most accidents are found, and some are harmless: both kinds were among them.
+    # Most accidents are refused, and some are harmless: both kinds were among them.
     assert asker.said["mutate denied"] > MUTATIONS / 5
     assert asker.said["mutate allowed"] > MUTATIONS / 50
     assert asker.said["convert Success"] > MUTATIONS / 5
@@ -223,12 +223,12 @@ async def _all(work: list[Any], do: Callable[[Any], Awaitable[None]]) -> None:
 def _resources(obj: KubeObject) -> tuple[Resource, list[Resource]]:
     """The resource of a manifest, and the same kind in its other versions."""
     (definition,) = (each for each in DEFINITIONS if each.kind == obj["kind"])
-    found = [version.resource for version in definition.versions]
-    (own,) = (each for each in found if each.api_version == obj["apiVersion"])
-    return own, [each for each in found if each is not own]
+    results = [version.resource for version in definition.versions]
+    (own,) = (each for each in results if each.api_version == obj["apiVersion"])
+    return own, [each for each in results if each is not own]
 
 
 def _rss_mib(pid: int) -> float:
-    found = re.search(r"^VmRSS:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    assert found is not None
-    return int(found[1]) / 1024
+    match = re.search(r"^VmRSS:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    assert match is not None
+    return int(match[1]) / 1024

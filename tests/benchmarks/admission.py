@@ -39,22 +39,22 @@ async def run(rate: float, seconds: float) -> str:
         await asyncio.sleep(SETTLE)
         figures = []
         for path in PATHS:
-            found = await _load(stage, port, path, rate, seconds)
-            milliseconds = found["latencies"]
+            result = await _load(stage, port, path, rate, seconds)
+            milliseconds = result["latencies"]
             figures.append(
                 f"{path}_p50_ms={percentile(milliseconds, 0.5):.1f} {path}_p99_ms={percentile(milliseconds, 0.99):.1f}"
             )
-            if found["refused"]:
-                sys.exit(f"{found['refused']} of {len(milliseconds)} requests to /{path} were not answered with yes")
-            if percentile(found["late"], 0.99) > LATE:
+            if result["refused"]:
+                sys.exit(f"{result['refused']} of {len(milliseconds)} requests to /{path} were not answered with yes")
+            if percentile(result["late"], 0.99) > LATE:
                 print(f"/{path}: the load generator itself was late; the machine is busy", file=sys.stderr)
         return f"{' '.join(figures)} peak_rss_mib={process.peak_rss_mib():.0f} rate={rate:g} seconds={seconds:g}"
 
 
 async def _bundle(process: Bench) -> bytes:
     """The authorities that the API server trusts, of what the service registered."""
-    for found in (await process.kube.list(VALIDATING_WEBHOOK_CONFIGURATIONS)).items:
-        for webhook in found["webhooks"]:
+    for each in (await process.kube.list(VALIDATING_WEBHOOK_CONFIGURATIONS)).items:
+        for webhook in each["webhooks"]:
             if webhook["clientConfig"].get("caBundle"):
                 return base64.b64decode(webhook["clientConfig"]["caBundle"])
     sys.exit("admission registered no webhooks")
@@ -71,8 +71,8 @@ async def _load(stage: Stage, port: int, path: str, rate: float, seconds: float)
     output, _ = await generator.communicate()
     if generator.returncode:
         sys.exit(f"the load generator ended with {generator.returncode}")
-    found: dict[str, Any] = json.loads(output)
-    return found
+    document: dict[str, Any] = json.loads(output)
+    return document
 
 
 if __name__ == "__main__":

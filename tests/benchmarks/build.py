@@ -65,14 +65,14 @@ async def ask(kube: KubeClient, name: str, tag: str) -> None:
 
 async def answered(kube: KubeClient, *names: str) -> list[KubeObject]:
     """The statuses of these requests, as soon as each has its answer."""
-    found: dict[str, KubeObject] = {}
+    results: dict[str, KubeObject] = {}
     async with asyncio.timeout(WITHIN):
         async for change in Reflector(kube, DYNAMO_NIM_REQUESTS, namespace=NAMESPACE).changes():
             if isinstance(change, ObjectChange) and change.obj.get("status", {}).get("phase") in ("Ready", "Failed"):
-                found[change.obj["metadata"]["name"]] = change.obj["status"]
-            if found.keys() >= set(names):
+                results[change.obj["metadata"]["name"]] = change.obj["status"]
+            if results.keys() >= set(names):
                 break
-    return [found[name] for name in names]
+    return [results[name] for name in names]
 
 
 async def timed(kube: KubeClient, tag: str, *names: str) -> tuple[float, list[KubeObject]]:

@@ -1,4 +1,4 @@
-"""The best plan in hindsight: all arrivals known, the same start-up times and limits, found by dynamic programming.
+"""The best plan in hindsight: all arrivals known, the same start-up times and limits, computed by dynamic programming.
 
 Each split of the GPUs is run through the whole trace once. What it keeps of the requests that arrive in a slot is what a plan
 keeps that has this split there. A plan is a split a slot: replicas that start are paid for while they start, and only the first
@@ -44,29 +44,29 @@ def plans(kept: Mapping[Split, Array], requests: int, startup: float, first: Spl
     table = np.array([kept[split] for split in splits])
     gpus = np.array([sum(split) for split in splits], dtype=float)
     new = np.array([[sum(max(0, b - a) for a, b in zip(old, to, strict=True)) for to in splits] for old in splits])
-    course = _Course(table, gpus, new, splits.index(first), startup)
-    found = {
+    progress = _Progress(table, gpus, new, splits.index(first), startup)
+    results = {
         (round(plan.attainment, 5), round(plan.gpu_hours, 4)): plan
         for price in np.geomspace(3.0, 0.0005, PRICES)
-        for plan in [course.plan(float(price), requests)]
+        for plan in [progress.plan(float(price), requests)]
     }
-    return sorted(found.values(), key=lambda plan: plan.gpu_hours)
+    return sorted(results.values(), key=lambda plan: plan.gpu_hours)
 
 
-def at_least(found: Sequence[Hindsight], attainment: float) -> Hindsight:
+def at_least(observed: Sequence[Hindsight], attainment: float) -> Hindsight:
     """The cheapest plan that keeps so much; the one that keeps most where none does."""
-    enough = [plan for plan in found if plan.attainment >= attainment]
-    return enough[0] if enough else max(found, key=lambda plan: plan.attainment)
+    enough = [plan for plan in observed if plan.attainment >= attainment]
+    return enough[0] if enough else max(observed, key=lambda plan: plan.attainment)
 
 
-def within(found: Sequence[Hindsight], gpu_hours: float) -> Hindsight:
+def within(observed: Sequence[Hindsight], gpu_hours: float) -> Hindsight:
     """The plan that keeps most for no more GPU-hours; the cheapest where all take more."""
-    fitting = [plan for plan in found if plan.gpu_hours <= gpu_hours]
-    return max(fitting, key=lambda plan: plan.attainment) if fitting else found[0]
+    fitting = [plan for plan in observed if plan.gpu_hours <= gpu_hours]
+    return max(fitting, key=lambda plan: plan.attainment) if fitting else observed[0]
 
 
 @dataclass(frozen=True)
-class _Course:
+class _Progress:
     """What splits keep by slot, what they cost, and what changes between them start."""
 
     table: Array

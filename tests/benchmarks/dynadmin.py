@@ -140,9 +140,9 @@ async def _streams(api: aiohttp.ClientSession, kube: KubeClient, count: int, rou
             await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(NAMESPACE, "graph-0000"), patch)
             written = time.perf_counter()
             async with asyncio.timeout(WITHIN):
-                found = await asyncio.gather(*(_until(queue, stamp) for queue in arrived))
-            times += [(each - written) * 1000 for each in found]
-            last.append((max(found) - written) * 1000)
+                result = await asyncio.gather(*(_until(queue, stamp) for queue in arrived))
+            times += [(each - written) * 1000 for each in result]
+            last.append((max(result) - written) * 1000)
     return (
         f"stream_p50_ms={percentile(times, 0.5):.0f} stream_p99_ms={percentile(times, 0.99):.0f} "
         f"stream_all_p50_ms={percentile(last, 0.5):.0f}"
@@ -151,8 +151,8 @@ async def _streams(api: aiohttp.ClientSession, kube: KubeClient, count: int, rou
 
 async def _until(queue: asyncio.Queue[tuple[str, float]], stamp: str) -> float:
     while True:
-        found, at = await queue.get()
-        if found == stamp:
+        result, at = await queue.get()
+        if result == stamp:
             return at
 
 
@@ -174,7 +174,7 @@ async def _deploys(api: aiohttp.ClientSession, rounds: int) -> str:
 
 async def _estimates(api: aiohttp.ClientSession) -> list[str]:
     """Cold, and with another objective warm; an estimate that is remembered is answered at once."""
-    found = []
+    results = []
     for name, objective in (("cold", {"ttftMs": 600, "itlMs": 50}), ("warm", {"ttftMs": 500, "itlMs": 40})):
         started, first = time.perf_counter(), 0.0
         headers = {"Accept": "text/event-stream"}
@@ -188,8 +188,10 @@ async def _estimates(api: aiohttp.ClientSession) -> list[str]:
                     first = first or time.perf_counter() - started
                 elif line == b"event: end\n":
                     break
-        found.append(f"estimate_{name}_first_s={first:.2f} estimate_{name}_last_s={time.perf_counter() - started:.1f}")
-    return found
+        results.append(
+            f"estimate_{name}_first_s={first:.2f} estimate_{name}_last_s={time.perf_counter() - started:.1f}"
+        )
+    return results
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ USED = {
     "Qwen/Qwen3-8B",
     "meta-llama/Meta-Llama-3.1-8B",
 }
-"""Models that were looked at while the kinds of fits were chosen."""
+"""Models that were examined while the kinds of fits were chosen."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Ours and the reference's, of one profile."""
+    """The result of this project and of the reference, for one profile."""
 
     prefill: Errors
     prefill_baseline: Errors
@@ -68,14 +68,14 @@ def compare(profile: Profile) -> Comparison:
     inside = np.array([line.min() < x < line.max() for line, x in zip(lines, kv, strict=True)])
     batch = np.array([point.batch for point in profile.decode])
     return Comparison(
-        _errors(_ours_prefill(profile), ttft, between),
+        _errors(_own_prefill(profile), ttft, between),
         _errors(_least_squares([lengths], ttft), ttft, between),
-        _errors(_ours_decode(profile), itl, inside),
+        _errors(_own_decode(profile), itl, inside),
         _errors(_least_squares([batch, kv], itl), itl, inside),
     )
 
 
-def _ours_prefill(profile: Profile) -> Callable[[int], float]:
+def _own_prefill(profile: Profile) -> Callable[[int], float]:
     def predicted(out: int) -> float:
         rest: tuple[PrefillPoint, ...] = profile.prefill[:out] + profile.prefill[out + 1 :]
         engine = EngineEstimator(Profile(prefill=rest, decode=profile.decode[:1]))
@@ -84,7 +84,7 @@ def _ours_prefill(profile: Profile) -> Callable[[int], float]:
     return predicted
 
 
-def _ours_decode(profile: Profile) -> Callable[[int], float]:
+def _own_decode(profile: Profile) -> Callable[[int], float]:
     def predicted(out: int) -> float:
         rest: tuple[DecodePoint, ...] = profile.decode[:out] + profile.decode[out + 1 :]
         point = profile.decode[out]
@@ -112,17 +112,17 @@ def _errors(predicted: Callable[[int], float], truth: npt.NDArray[np.float64], i
 
 def profiles(paths: Sequence[Path]) -> dict[str, Profile]:
     """Profiles by name: pairs of files in a folder, folders of the profiler, or single files."""
-    found: dict[str, list[Path]] = {}
+    results: dict[str, list[Path]] = {}
     for path in paths or [PROFILES]:
         pairs = sorted(path.glob("*-prefill.npz")) if path.is_dir() else []
         for prefill in pairs:
-            found[prefill.name.removesuffix("-prefill.npz")] = [
+            results[prefill.name.removesuffix("-prefill.npz")] = [
                 prefill,
                 prefill.with_name(prefill.name.replace("-prefill", "-decode")),
             ]
         if not pairs:
-            found.setdefault(path.parent.name if path.is_file() else path.name, []).append(path)
-    return {name: read_profile(files) for name, files in found.items()}
+            results.setdefault(path.parent.name if path.is_file() else path.name, []).append(path)
+    return {name: read_profile(files) for name, files in results.items()}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -136,22 +136,22 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     print("leave-one-out errors in percent: mean of interior points / of all points / worst")
     print(f"{'profile':<44} {'part':<8} {'points':>6}  {'estimator':>20}  {'least squares (reference)':>26}")
-    found: dict[str, list[Comparison]] = {}
+    collected: dict[str, list[Comparison]] = {}
     for model, name, profile in _all(chosen.paths, measured=chosen.measured):
         if isinstance(profile, str):
             print(f"{name:<44} none: {profile[:120]}")
             continue
-        found.setdefault(model, []).append(_print_profile(name, profile.complete()))
-    results = [each for models in found.values() for each in models]
+        collected.setdefault(model, []).append(_print_profile(name, profile.complete()))
+    results = [each for models in collected.values() for each in models]
     print()
-    for model, each in found.items():
+    for model, each in collected.items():
         print(f"{model + ('*' if model in USED else ''):<53} {len(each):>6}  {_means(each)}")
     print(f"{'all':<53} {len(results):>6}  {_means(results)}")
     return _goals(results)
 
 
 def _all(paths: Sequence[Path], *, measured: bool) -> Iterator[tuple[str, str, Profile | str]]:
-    """Model, name and profile of each, or why there is none."""
+    """Model, name and profile of each, or why it is missing."""
     if paths or PROFILES.is_dir():
         yield from ((name, name, profile) for name, profile in profiles(paths).items())
     if not paths and not measured:
@@ -162,12 +162,12 @@ def _all(paths: Sequence[Path], *, measured: bool) -> Iterator[tuple[str, str, P
 
 def _print_profile(name: str, profile: Profile) -> Comparison:
     result = compare(profile)
-    for part, points, ours, theirs in (
+    for part, points, own, theirs in (
         ("prefill", len(profile.prefill), result.prefill, result.prefill_baseline),
         ("decode", len(profile.decode), result.decode, result.decode_baseline),
     ):
-        behind = "" if ours.interior <= theirs.interior else "  behind"
-        print(f"{name:<44} {part:<8} {points:>6}  {_percent(ours):>20}  {_percent(theirs):>26}{behind}", flush=True)
+        behind = "" if own.interior <= theirs.interior else "  behind"
+        print(f"{name:<44} {part:<8} {points:>6}  {_percent(own):>20}  {_percent(theirs):>26}{behind}", flush=True)
     return result
 
 

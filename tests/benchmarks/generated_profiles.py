@@ -40,7 +40,7 @@ def folder() -> Path:
 
 
 def profiles() -> Iterator[tuple[str, str, Profile | str]]:
-    """Model, GPU and profile of each; in place of a profile, why there is none. Makes what is missing."""
+    """Model, GPU and profile of each; in place of a missing profile, the reason. Makes what is missing."""
     for model, gpus in MODELS.items():
         for gpu in GPUS:
             yield model, gpu, _profile(model, gpu, gpus)

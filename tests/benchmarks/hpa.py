@@ -18,7 +18,7 @@ from dynamo_planner.core.observing import Observation, Pool, Traffic
 
 EVERY = 15.0
 WINDOW = 30.0
-"""Seconds between two looks, and of the metric's average."""
+"""Seconds between two syncs, and of the metric's average."""
 TOLERANCE = 0.1
 STABILIZATION = 300.0
 """Seconds: the defaults of Kubernetes."""
@@ -32,7 +32,7 @@ class ConcurrencyHpa:
         self._desired: dict[Pool, deque[tuple[float, int]]] = {pool: deque() for pool in targets}
 
     def first_tick(self, now: float) -> Tick:
-        """One look from now."""
+        """One sync, now."""
         return Tick(at=now + EVERY, traffic_window=WINDOW)
 
     def on_tick(self, tick: Tick, observation: Observation) -> Effects:
@@ -50,7 +50,7 @@ class ConcurrencyHpa:
             past.append((observation.now, desired))
             while past[0][0] < observation.now - STABILIZATION:
                 past.popleft()
-            # At most four pods or twice as many in one look, as Kubernetes' default policies are.
+            # At most four pods or twice as many in one sync, as Kubernetes' default policies are.
             replicas[pool] = min(max(desired, min(asked, max(n for _, n in past))), max(2 * asked, asked + 4))
         while sum(replicas.values()) > self._most:
             largest = max(replicas, key=lambda pool: replicas[pool])

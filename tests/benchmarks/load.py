@@ -57,8 +57,8 @@ class Connection(asyncio.Protocol):
         """Collect an answer of the length that its head gives."""
         self._received += data
         if not self._expected:
-            head, found, _ = bytes(self._received).partition(b"\r\n\r\n")
-            if not found:
+            head, separator, _ = bytes(self._received).partition(b"\r\n\r\n")
+            if not separator:
                 return
             length = head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0]
             self._expected = len(head) + 4 + int(length)

@@ -1,4 +1,4 @@
-"""The simulator beside the real Dynamo mocker: the same profile, the same arrivals, one engine that does both.
+"""The simulator next to the real Dynamo mocker: the same profile, the same arrivals, one engine that does both.
 
 Usage: python -m tests.benchmarks.mocker [--load 12x60...] [--seconds S] [--slower F]
 
@@ -45,7 +45,7 @@ REQUEST_LIMIT = 300.0
 
 
 def profile_file(file: Path, profile: Profile) -> Path:
-    """What engines of the simulator take, in the mocker's own arrays: it looks the next point up, so they are fine."""
+    """What engines of the simulator take, in the mocker's own arrays: it takes the next point above, so the grid is fine."""
     truth = MeasuredEngine(profile)
     tokens = np.linspace(16, 16_384, 1024)
     kv, contexts = np.linspace(256, 128_000, 500), np.linspace(200, 2200, 101)
@@ -157,20 +157,20 @@ def main(arguments: Sequence[str]) -> int:
     profile = read_profile([PROFILES / f"{NAME}-prefill.npz", PROFILES / f"{NAME}-decode.npz"])
     loads = [traces.constant(rate=rate, seconds=chosen.seconds, isl=ISL, osl=osl, seed=3) for rate, osl in chosen.load]
     try:
-        found = asyncio.run(measured(loads, profile, chosen.slower))
+        result = asyncio.run(measured(loads, profile, chosen.slower))
     except RuntimeUnavailableError as error:
         print(error)
         return 2
     worst = 0.0
-    for (rate, osl), requests, real in zip(chosen.load, loads, found, strict=True):
+    for (rate, osl), requests, real in zip(chosen.load, loads, result, strict=True):
         jobs = simulated(requests, profile).jobs
-        ours = Served.of(requests, [(job.finished or 0.0) - job.request.at for job in jobs])
-        request, throughput = ours.request / real.request - 1, ours.throughput / real.throughput - 1
+        own = Served.of(requests, [(job.finished or 0.0) - job.request.at for job in jobs])
+        request, throughput = own.request / real.request - 1, own.throughput / real.throughput - 1
         worst = max(worst, abs(request), abs(throughput))
         print(
             f"{rate:g} requests/s, ISL {ISL}, OSL {osl}, {len(requests)} requests, mocker / simulator: "
-            f"{'time to first token' if osl == 1 else 'a request'} {real.request:.1f} / {ours.request:.1f} ms "
-            f"({100 * request:+.1f} %), {real.throughput:.0f} / {ours.throughput:.0f} tokens/s ({100 * throughput:+.1f} %)",
+            f"{'time to first token' if osl == 1 else 'a request'} {real.request:.1f} / {own.request:.1f} ms "
+            f"({100 * request:+.1f} %), {real.throughput:.0f} / {own.throughput:.0f} tokens/s ({100 * throughput:+.1f} %)",
             flush=True,
         )
     print(f"furthest apart {100 * worst:.1f} %; goal 3 %: {'met' if worst <= GOAL else 'missed'}")

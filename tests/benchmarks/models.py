@@ -40,11 +40,11 @@ async def run(count: int, delay: float, bad: int) -> str:
         async with bench(stage, "watcher", "model-discovery") as process:
             before = process.usage()
             started = time.perf_counter()
-            seen = asyncio.create_task(_until_status(stage.kube, count - bad))
+            observed = asyncio.create_task(_until_status(stage.kube, count - bad))
             await stage.kube.create(DYNAMO_MODELS, model(NAMESPACE))
             loaded = asyncio.create_task(_until_loaded(workers, count - bad))
             async with asyncio.timeout(WITHIN):
-                loaded_s, status_s = await loaded - started, await seen - started
+                loaded_s, status_s = await loaded - started, await observed - started
             used = process.usage().since(before)
             requests = sum(len(each.requests) for each in workers.workers.values())
             started = time.perf_counter()
@@ -72,8 +72,8 @@ async def _pods(kube: KubeClient, count: int) -> list[str]:
     await asyncio.gather(*(create(number) for number in range(count)))
     async with asyncio.timeout(WITHIN):
         while True:
-            found = (await kube.list(PODS, NAMESPACE)).items
-            hosts = [address for pod in found if (address := pod.get("status", {}).get("podIP"))]
+            pods = (await kube.list(PODS, NAMESPACE)).items
+            hosts = [address for pod in pods if (address := pod.get("status", {}).get("podIP"))]
             if len(hosts) == count:
                 return hosts
             await asyncio.sleep(0.5)

@@ -68,8 +68,8 @@ class Bench:
     def peak_rss_mib(self) -> float:
         """Most memory that the platform ever had resident."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
-        return int(found[1]) / 1024 if found else 0.0
+        match = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+        return int(match[1]) / 1024 if match else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Rapid profiling with AI Configurator and its figures: `make bench-rapid`.
 
-The profiler runs beside a health endpoint, as in the service; a process of its own asks that while two requests are
+The profiler runs next to a health endpoint, as in the service; a process of its own asks that while two requests are
 profiled at once. `--long` adds DeepSeek-V3 on 32 GPUs, which takes a minute or two.
 """
 

@@ -25,10 +25,10 @@ SETTLE = 10.0
 
 
 class Arrivals:
-    """When the last of a graph's Deployments was seen."""
+    """When the last of a graph's Deployments was observed."""
 
     def __init__(self) -> None:
-        self._found: dict[str, set[str]] = defaultdict(set)
+        self._observed: dict[str, set[str]] = defaultdict(set)
         self._complete: dict[str, asyncio.Future[float]] = {}
 
     def expect(self, name: str) -> asyncio.Future[float]:
@@ -36,15 +36,15 @@ class Arrivals:
         return self._complete.setdefault(name, asyncio.get_running_loop().create_future())
 
     async def watch(self, bench_: Bench) -> None:
-        """Follow the Deployments, for ever."""
+        """Follow the Deployments, without end."""
         async for change in Reflector(bench_.kube, DEPLOYMENTS, namespace=NAMESPACE).changes():
             if not isinstance(change, ObjectChange):
                 continue
             metadata = change.obj["metadata"]
-            found = self._found[metadata["labels"][labels.GRAPH_DEPLOYMENT_NAME]]
-            found.add(metadata["name"])
+            result = self._observed[metadata["labels"][labels.GRAPH_DEPLOYMENT_NAME]]
+            result.add(metadata["name"])
             complete = self._complete.get(metadata["labels"][labels.GRAPH_DEPLOYMENT_NAME])
-            if complete is not None and not complete.done() and len(found) >= len(COMPONENTS):
+            if complete is not None and not complete.done() and len(result) >= len(COMPONENTS):
                 complete.set_result(time.perf_counter())
 
 

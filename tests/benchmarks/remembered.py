@@ -30,12 +30,12 @@ def remembered(key: Sequence[object], compute: Callable[[], dict[str, Any]]) -> 
     if file.is_file():
         known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return known
-    found = compute()
+    result = compute()
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_suffix(f".{os.getpid()}")
-    part.write_text(json.dumps(found), encoding="utf-8")
+    part.write_text(json.dumps(result), encoding="utf-8")
     part.rename(file)
-    return found
+    return result
 
 
 def digest(requests: Sequence[TraceRequest]) -> str:

@@ -61,8 +61,8 @@ def conversion() -> Callable[[int], bytes]:
 
 
 def _numbered(review: dict[str, Any]) -> Callable[[int], bytes]:
-    before, found, after = msgspec.json.encode(review).partition(_UID.encode())
-    if not found:
+    before, separator, after = msgspec.json.encode(review).partition(_UID.encode())
+    if not separator:
         raise ValueError("the review has no uid")
     return lambda number: b"%s00000000-0000-0000-0000-%012d%s" % (before, number, after)
 

@@ -49,7 +49,7 @@ class Sample(NamedTuple):
 
 
 class Arrivals:
-    """When a number was seen in a Deployment, and in a graph."""
+    """When a number of replicas was observed in a Deployment, and in a graph."""
 
     def __init__(self) -> None:
         self.deployments: dict[Place, tuple[int, asyncio.Future[float]]] = {}
@@ -59,21 +59,21 @@ class Arrivals:
     def expect(self, place: Place, replicas: int) -> tuple[asyncio.Future[float], asyncio.Future[float]]:
         """Resolve to the times at which the Deployment and the graph have so many replicas."""
         loop = asyncio.get_running_loop()
-        found = loop.create_future(), loop.create_future()
-        self.deployments[place], self.graphs[place] = (replicas, found[0]), (replicas, found[1])
-        return found
+        result = loop.create_future(), loop.create_future()
+        self.deployments[place], self.graphs[place] = (replicas, result[0]), (replicas, result[1])
+        return result
 
     async def watch_deployments(self, bench_: Bench) -> None:
-        """Follow the Deployments, for ever."""
+        """Follow the Deployments, without end."""
         async for change in Reflector(bench_.kube, DEPLOYMENTS, namespace=NAMESPACE).changes():
             if isinstance(change, ObjectChange):
-                marks = change.obj["metadata"]["labels"]
-                place = (marks[labels.GRAPH_DEPLOYMENT_NAME], marks[labels.COMPONENT])
+                object_labels = change.obj["metadata"]["labels"]
+                place = (object_labels[labels.GRAPH_DEPLOYMENT_NAME], object_labels[labels.COMPONENT])
                 self.ready.setdefault(place, asyncio.Event()).set()
                 _arrived(self.deployments.get(place), change.obj["spec"].get("replicas"))
 
     async def watch_graphs(self, bench_: Bench) -> None:
-        """Follow the graphs, for ever."""
+        """Follow the graphs, without end."""
         async for change in Reflector(bench_.kube, DYNAMO_GRAPH_DEPLOYMENTS, namespace=NAMESPACE).changes():
             if isinstance(change, ObjectChange):
                 for component in change.obj["spec"]["components"]:
@@ -134,11 +134,11 @@ async def _measure(bench_: Bench, arrivals: Arrivals, count: int) -> str:
 async def _create(bench_: Bench, arrivals: Arrivals, places: Iterable[Place]) -> None:
     """Graphs whose workers have adapters."""
     for name in dict.fromkeys(name for name, _ in places):
-        wanted = graph(name, NAMESPACE)
-        for component in wanted["spec"]["components"]:
+        desired = graph(name, NAMESPACE)
+        for component in desired["spec"]["components"]:
             if component["name"] in WORKERS:
                 component["scalingAdapter"] = {}
-        await bench_.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, wanted)
+        await bench_.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, desired)
     async with asyncio.timeout(180):
         for place in places:
             await arrivals.ready.setdefault(place, asyncio.Event()).wait()

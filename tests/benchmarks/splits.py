@@ -32,9 +32,11 @@ def one_pool(replay: ReplayInput, pool: Pool, replicas: int) -> dict[str, str]:
     return {"kept": np.packbits(np.array(flags, dtype=np.bool_)).tobytes().hex()}
 
 
-def flags_of(found: Mapping[str, str], requests: int) -> Flags:
+def flags_of(observed: Mapping[str, str], requests: int) -> Flags:
     """The digits as flags."""
-    return np.unpackbits(np.frombuffer(bytes.fromhex(found["kept"]), dtype=np.uint8), count=requests).astype(np.bool_)
+    return np.unpackbits(np.frombuffer(bytes.fromhex(observed["kept"]), dtype=np.uint8), count=requests).astype(
+        np.bool_
+    )
 
 
 def kept(

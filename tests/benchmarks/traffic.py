@@ -2,7 +2,7 @@
 
 Recorded are the hour of conversations of Mooncake (kvcache-ai/Mooncake, FAST '25 release) and the hours of
 conversations and of code of Azure's LLM inference traces of 2023 (Azure/AzurePublicDataset). Where the files are
-at hand (shared/planning/traces beside the checkout, or the folder of `--traces`) the first half hour is replayed;
+at hand (shared/planning/traces next to the checkout, or the folder of `--traces`) the first half hour is replayed;
 otherwise it is rebuilt from the traces' statistics: requests a minute, and quantiles of the lengths. A seed says how
 copies of the trace, which make its load large enough for some GPUs, lie within seconds.
 """
@@ -105,7 +105,7 @@ KINDS = (*MADE, *RECORDED)
 
 
 def traffic(kind: str, seed: int) -> Traffic:
-    """Traffic of a kind; KeyError where there is none of that name."""
+    """Traffic of a kind; KeyError if the name is unknown."""
     match kind:
         case "sine":
             made = traces.sine(low=5, high=45, period=600, seconds=HALF_HOUR, isl=3000, osl=300, seed=seed)
@@ -139,7 +139,7 @@ def _day(peaks: Sequence[tuple[float, float, float, float]], seed: int) -> Traff
 
 def _recorded(trace: Recorded, seed: int) -> Traffic:
     file, random = Path(os.environ.get(TRACES_VARIABLE, TRACES)) / trace.file, Random(seed)
-    found, source = (_read(file), "recorded") if file.is_file() else (_rebuilt(trace, seed), "rebuilt from statistics")
+    result, source = (_read(file), "recorded") if file.is_file() else (_rebuilt(trace, seed), "rebuilt from statistics")
     requests = [
         TraceRequest(
             min(max(0.0, request.at + (random.uniform(-APART, APART) if copy else 0.0)), HALF_HOUR),
@@ -148,7 +148,7 @@ def _recorded(trace: Recorded, seed: int) -> Traffic:
             tuple(block + copy * COPY_BLOCKS for block in request.blocks),
         )
         for copy in range(trace.copies)
-        for request in found
+        for request in result
     ]
     requests.sort(key=lambda request: request.at)
     return Traffic(requests, HALF_HOUR, trace.ttft_ms, trace.itl_ms, f"{source}, {trace.copies} times")
@@ -159,7 +159,7 @@ def _read(file: Path) -> Sequence[TraceRequest]:
     """The first half hour of a trace."""
     lines = file.read_text(encoding="utf-8").splitlines()
     if file.suffix == ".jsonl":
-        found = [
+        results = [
             TraceRequest(
                 each["timestamp"] / 1000, each["input_length"], max(1, each["output_length"]), tuple(each["hash_ids"])
             )
@@ -168,11 +168,11 @@ def _read(file: Path) -> Sequence[TraceRequest]:
     else:
         rows = list(csv.DictReader(lines))
         at = [datetime.fromisoformat(row["TIMESTAMP"][:26]) for row in rows]
-        found = [
+        results = [
             TraceRequest((when - at[0]).total_seconds(), int(row["ContextTokens"]), max(1, int(row["GeneratedTokens"])))
             for when, row in zip(at, rows, strict=True)
         ]
-    return [request for request in found if request.at < HALF_HOUR]
+    return [request for request in results if request.at < HALF_HOUR]
 
 
 def _rebuilt(trace: Recorded, seed: int) -> Sequence[TraceRequest]:

@@ -29,9 +29,9 @@ PROGRAMS = (
 async def obtain(progress: Progress | None = None) -> dict[str, Path]:
     """The programs by name. Each takes minutes the first time; NotHereError without Go or a module proxy."""
     cache, shown = ProgramCache(), progress or SilentProgress()
-    source, found = GoBuildSource(cache, folder=GO), {}
+    source, result = GoBuildSource(cache, folder=GO), {}
     for program in PROGRAMS:
         step = f"waiting for another process that builds {program.name}"
         async with cache.lock(program, lambda step=step: shown.started(step)):  # type: ignore[misc]
-            found[program.name] = cache.get(program) or await source.find(program, shown)
-    return found
+            result[program.name] = cache.get(program) or await source.find(program, shown)
+    return result

@@ -109,7 +109,7 @@ async def _later(after: float, act: Awaitable[None]) -> None:
 
 async def _converged(up: Stage) -> list[str]:
     """What is still not as it should be after so long; empty as soon as all is."""
-    deadline, left = time.monotonic() + CONVERGED_WITHIN, ["nothing was looked at"]
+    deadline, left = time.monotonic() + CONVERGED_WITHIN, ["nothing was checked"]
     while time.monotonic() < deadline:
         left = await differences(up.admin)
         if not left:
@@ -121,9 +121,9 @@ async def _converged(up: Stage) -> list[str]:
 def _audited(log: Path, offset: int, claims: ClaimLog) -> list[str]:
     with log.open() as file:
         file.seek(offset)
-        found = audit.writes(file)
+        result = audit.writes(file)
     held, known = claims.times()
-    return [*audit.two_writers(found), *audit.late_writes(found, held, known)]
+    return [*audit.two_writers(result), *audit.late_writes(result, held, known)]
 
 
 class _Event(msgspec.Struct):
@@ -149,7 +149,7 @@ async def _lost(up: Stage, work: Work) -> list[str]:
 
 async def _events(up: Stage) -> set[tuple[str, str]]:
     client = await nats.connect(up.nats.url, **up.credentials["platform"])
-    found: set[tuple[str, str]] = set()
+    results: set[tuple[str, str]] = set()
     try:
         subscription = await client.jetstream().subscribe(
             f"dynamo.evt.v1.{CLUSTER}.{NAMESPACE}.dynamographdeployment.>", stream=EVENTS.name, ordered_consumer=True
@@ -158,10 +158,10 @@ async def _events(up: Stage) -> set[tuple[str, str]]:
             while True:
                 message = await subscription.next_msg(timeout=1)
                 event = msgspec.json.decode(message.data, type=_Event)
-                found.add((event.k8suid, message.subject.rpartition(".")[2]))
+                results.add((event.k8suid, message.subject.rpartition(".")[2]))
     finally:
         await client.close()
-    return found
+    return results
 
 
 async def main(rounds: int, seed: int, keep_logs: str) -> int:
@@ -198,10 +198,10 @@ async def _rounds(rounds: int, seed: int, up: Stage, folder: Path, log: Path) ->
     claims = ClaimLog(EtcdOptions(endpoints=(up.etcd.url,)))
     reading = asyncio.create_task(claims.run())
     chaos = Chaos(up, Work(up.admin, random.Random(seed)), faults.Copies(folder), claims, log)
-    found = []
+    results = []
     try:
         for number in range(rounds):
-            found.append(round_ := await one(number, chaos))
+            results.append(round_ := await one(number, chaos))
             good = "converged" if not round_.problems else "NOT CONVERGED"
             print(
                 f"round {number + 1}: {good} {round_.converged_after:.1f} s after the end of {round_.done} pieces of work, "
@@ -213,10 +213,10 @@ async def _rounds(rounds: int, seed: int, up: Stage, folder: Path, log: Path) ->
     finally:
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
-    converged = sum(not each.problems for each in found)
-    lost = sum(len(each.lost) for each in found)
-    print(f"chaos {converged}/{len(found)} converged, lost {lost}")
-    return 0 if converged == len(found) and not lost else 1
+    converged = sum(not each.problems for each in results)
+    lost = sum(len(each.lost) for each in results)
+    print(f"chaos {converged}/{len(results)} converged, lost {lost}")
+    return 0 if converged == len(results) and not lost else 1
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ class Held:
 
 def writes(lines: Iterable[str]) -> list[Write]:
     """The services' writes in a log, by time. A line that is not whole yet ends the reading."""
-    found = []
+    results = []
     for line in lines:
         try:
             entry = json.loads(line)
@@ -71,7 +71,7 @@ def writes(lines: Iterable[str]) -> list[Write]:
         ):
             continue
         _, service, replica = user.split(":")
-        found.append(
+        results.append(
             Write(
                 service,
                 replica,
@@ -82,13 +82,13 @@ def writes(lines: Iterable[str]) -> list[Write]:
                 _seconds(entry["stageTimestamp"]),
             )
         )
-    return sorted(found, key=lambda write: write.began)
+    return sorted(results, key=lambda write: write.began)
 
 
-def two_writers(found: Iterable[Write]) -> list[str]:
+def two_writers(observed: Iterable[Write]) -> list[str]:
     """Objects that two replicas of a service wrote in turn, back and forth."""
     by_object: dict[tuple[str, str, ObjectKey], list[Write]] = defaultdict(list)
-    for write in found:
+    for write in observed:
         by_object[write.object].append(write)
     problems = []
     for (service, resource, key), each in by_object.items():
@@ -102,13 +102,13 @@ def two_writers(found: Iterable[Write]) -> list[str]:
     return problems
 
 
-def late_writes(found: Iterable[Write], claims: dict[tuple[str, int], list[Held]], known: list[Held]) -> list[str]:
+def late_writes(observed: Iterable[Write], claims: dict[tuple[str, int], list[Held]], known: list[Held]) -> list[str]:
     """Writes of the pod-builder outside the time in which its replica held the key's claim.
 
     `known` are the times in which claims could be read at all.
     """
     problems = []
-    for write in found:
+    for write in observed:
         key = _task_of(write)
         if key is None or not any(each.since + TOLERANCE < write.began < each.until - TOLERANCE for each in known):
             continue
@@ -126,7 +126,7 @@ def late_writes(found: Iterable[Write], claims: dict[tuple[str, int], list[Held]
 
 
 def _task_of(write: Write) -> ObjectKey | None:
-    """The key on which the pod-builder works when it writes an object; None where the object alone does not tell."""
+    """The key on which the pod-builder works when it writes an object; None where the object alone does not show it."""
     if write.service != "pod-builder":
         return None
     if write.resource == "dynamographdeployments" or (write.resource, write.subresource) in {

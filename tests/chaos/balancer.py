@@ -32,7 +32,7 @@ class Balancer:
         self.backends = [each for each in services if each.name == "admission"]
 
     async def probe(self) -> None:
-        """Look who is ready, until cancelled."""
+        """Follow which servers are ready, until cancelled."""
         while True:
             answers = await asyncio.gather(*(self._is_ready(each) for each in self.backends))
             self._ready = [each for each, ready in zip(self.backends, answers, strict=True) if ready]

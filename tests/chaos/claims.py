@@ -52,15 +52,15 @@ class ClaimLog:
 
     def _take(self, values: dict[str, str]) -> None:
         now = time.time()
-        found: dict[tuple[str, int], str] = {}
+        results: dict[tuple[str, int], str] = {}
         for name, replica in values.items():
             service, _, partition = name.removeprefix(_PREFIX).partition("/")
-            found[(service, int(partition))] = replica
+            results[(service, int(partition))] = replica
         for key, (replica, since) in list(self._open.items()):
-            if found.get(key) != replica:
+            if results.get(key) != replica:
                 self._closed[key].append(Held(replica, since, now))
                 del self._open[key]
-        for key, replica in found.items():
+        for key, replica in results.items():
             self._open.setdefault(key, (replica, now))
         if self._known_since is None:
             self._known_since = now

@@ -80,7 +80,7 @@ async def _api_restarted(stage: Stage) -> None:
 
 
 async def _api_restored(stage: Stage, copies: Copies) -> None:
-    """The cluster is restored from a backup that is some seconds old; its controllers are started again, ours are not."""
+    """The cluster is restored from a backup that is some seconds old; its controllers restart, those of the platform do not."""
     plane = stage.plane
     controllers = [each for each in (plane.controller_manager, plane.scheduler, plane.kwok) if each is not None]
     await plane.api_server.kill()

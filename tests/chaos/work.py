@@ -30,9 +30,9 @@ _MARK = "WORK"
 
 @dataclass(slots=True)
 class Work:
-    """Does the work and keeps no book of it: what the specs say in the end is what must be there.
+    """Does the work and keeps no record of it: the final specs say which objects must exist.
 
-    `lived` and `deleted` are uids of graphs, for the events that must tell of them.
+    `lived` and `deleted` are uids of graphs, for the events that must report them.
     """
 
     api: Api
@@ -70,15 +70,15 @@ class Work:
             self.lived[answer.json()["metadata"]["uid"]] = f"graph-{self._number}"
         return answer
 
-    async def _delete(self, found: KubeObject) -> Answer:
-        uid, name = found["metadata"]["uid"], found["metadata"]["name"]
+    async def _delete(self, obj: KubeObject) -> Answer:
+        uid, name = obj["metadata"]["uid"], obj["metadata"]["name"]
         answer = await self.api.delete(DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACE, name)
         if answer.ok:
             self.deleted[uid] = name
         return answer
 
-    async def _change(self, found: KubeObject) -> Answer:
-        components = json.loads(json.dumps(found["spec"]["components"]))
+    async def _change(self, obj: KubeObject) -> Answer:
+        components = json.loads(json.dumps(obj["spec"]["components"]))
         chosen = self.dice.choice(components)
         if self.dice.random() < 0.5 and "scalingAdapter" not in chosen:
             chosen["replicas"] = self.dice.randint(0, 3)
@@ -86,10 +86,10 @@ class Work:
             env = [{"name": _MARK, "value": str(self.dice.randint(1, 10**9))}]
             chosen["podTemplate"] = {"spec": {"containers": [{"name": "main", "image": IMAGE, "env": env}]}}
         patch = {
-            "metadata": {"resourceVersion": found["metadata"]["resourceVersion"]},
+            "metadata": {"resourceVersion": obj["metadata"]["resourceVersion"]},
             "spec": {"components": components},
         }
-        return await self.api.patch(DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACE, found["metadata"]["name"], patch)
+        return await self.api.patch(DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACE, obj["metadata"]["name"], patch)
 
 
 async def differences(api: Api) -> list[str]:
@@ -99,34 +99,34 @@ async def differences(api: Api) -> list[str]:
         resource.kind: await api.list(resource, NAMESPACE)
         for resource in (DYNAMO_COMPONENT_DEPLOYMENTS, DEPLOYMENTS, SERVICES, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS)
     }
-    found: list[str] = []
+    results: list[str] = []
     names = {each["metadata"]["name"] for each in graphs}
     for kind, items in children.items():
         for item in items:
             owner = (item["metadata"].get("labels") or {}).get(labels.GRAPH_DEPLOYMENT_NAME)
             if owner and owner not in names:
-                found.append(f"{kind} {item['metadata']['name']} is left of graph {owner}")
+                results.append(f"{kind} {item['metadata']['name']} is left of graph {owner}")
     for each in graphs:
-        found += _of_graph(each, children)
-    return found
+        results += _of_graph(each, children)
+    return results
 
 
-def _of_graph(found: KubeObject, children: dict[str, list[KubeObject]]) -> list[str]:
-    name = found["metadata"]["name"]
-    if "deletionTimestamp" in found["metadata"]:
+def _of_graph(obj: KubeObject, children: dict[str, list[KubeObject]]) -> list[str]:
+    name = obj["metadata"]["name"]
+    if "deletionTimestamp" in obj["metadata"]:
         return [f"{name} is still being deleted"]
-    status = found.get("status") or {}
+    status = obj.get("status") or {}
     problems: list[str] = []
-    if status.get("observedGeneration") != found["metadata"]["generation"] or status.get("state") != "successful":
+    if status.get("observedGeneration") != obj["metadata"]["generation"] or status.get("state") != "successful":
         problems.append(
             f"{name} is {status.get('state')} of generation {status.get('observedGeneration')}, "
-            f"which is {found['metadata']['generation']}"
+            f"which is {obj['metadata']['generation']}"
         )
     adapters = {
         (item["spec"]["dgdRef"]["name"], item["spec"]["dgdRef"]["componentName"]): item["spec"].get("replicas")
         for item in children[DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind]
     }
-    for part in found["spec"]["components"]:
+    for part in obj["spec"]["components"]:
         own = [item for item in children[DEPLOYMENTS.kind] if _is_of(item, name, part["name"])]
         desired = adapters.get((name, part["name"]), part.get("replicas", 1))
         if len(own) != 1:
@@ -143,8 +143,8 @@ def _of_graph(found: KubeObject, children: dict[str, list[KubeObject]]) -> list[
 
 
 def _is_of(item: KubeObject, name: str, part: str) -> bool:
-    marks = item["metadata"].get("labels") or {}
-    return marks.get(labels.GRAPH_DEPLOYMENT_NAME) == name and marks.get(labels.COMPONENT) == part
+    object_labels = item["metadata"].get("labels") or {}
+    return object_labels.get(labels.GRAPH_DEPLOYMENT_NAME) == name and object_labels.get(labels.COMPONENT) == part
 
 
 def _mark(pod: KubeObject) -> str:

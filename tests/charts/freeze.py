@@ -22,8 +22,8 @@ LEFT_OUT = ("ci", "README.md", "dashboards")
 
 def frozen(chart: Path) -> list[Path]:
     """The frozen versions of a chart, the oldest first."""
-    found = FOLDER.glob(f"{chart.name}-*.tgz")
-    return sorted(found, key=lambda path: _numbers(path.name.removeprefix(f"{chart.name}-").removesuffix(".tgz")))
+    result = FOLDER.glob(f"{chart.name}-*.tgz")
+    return sorted(result, key=lambda path: _numbers(path.name.removeprefix(f"{chart.name}-").removesuffix(".tgz")))
 
 
 def version_of(chart: Path) -> str:

@@ -58,8 +58,8 @@ def of_kind(objects: tuple[dict[str, Any], ...], *kinds: str) -> list[dict[str, 
 
 def pods(objects: tuple[dict[str, Any], ...]) -> list[tuple[str, dict[str, Any]]]:
     """Name and pod spec of everything that runs pods."""
-    found = [
+    results = [
         (f"{each['kind']} {each['metadata']['name']}", each["spec"]["template"]["spec"])
         for each in of_kind(objects, "Deployment", "StatefulSet", "Job")
     ]
-    return found + [(f"Pod {each['metadata']['name']}", each["spec"]) for each in of_kind(objects, "Pod")]
+    return results + [(f"Pod {each['metadata']['name']}", each["spec"]) for each in of_kind(objects, "Pod")]

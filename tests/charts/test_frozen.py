@@ -50,12 +50,12 @@ def test_values_of_a_released_version_are_taken(path: Path, tmp_path: Path) -> N
 
 
 def _fixed(text: str) -> dict[str, Any]:
-    found = {}
+    results = {}
     for each in yaml.safe_load_all(text):
         if each and each["kind"] in FIXED:
             spec = {field: each["spec"].get(field) for field in FIXED[each["kind"]]}
-            found[f"{each['kind']} {each['metadata']['name']}"] = spec
-    return found
+            results[f"{each['kind']} {each['metadata']['name']}"] = spec
+    return results
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -49,9 +49,9 @@ async def run(line: str, plane: ControlPlane) -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "helm/dynamo-platform/README.md"])
 def test_pages_install_both_charts(page: str) -> None:
-    found = " ".join(commands(page))
-    assert "helm install dynamo-crds" in found
-    assert "helm install dynamo-platform" in found
+    result = " ".join(commands(page))
+    assert "helm install dynamo-crds" in result
+    assert "helm install dynamo-platform" in result
 
 
 async def test_install_upgrade_second_platform_and_uninstall(plane: ControlPlane) -> None:

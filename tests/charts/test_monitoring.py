@@ -15,14 +15,14 @@ KNOWN = set(re.findall(r"^\| `(\w+)`", (helm.ROOT / "docs/reference/metrics.md")
 
 def named(expression: str) -> set[str]:
     """Metrics in a query; a histogram's parts count as the histogram."""
-    found = re.findall(r"\bdynamo_\w+", expression)
-    return {re.sub(r"_(bucket|sum|count)$", "", each) for each in found}
+    matches = re.findall(r"\bdynamo_\w+", expression)
+    return {re.sub(r"_(bucket|sum|count)$", "", each) for each in matches}
 
 
 def alerts() -> list[dict[str, str]]:
     """The rules."""
-    found: list[dict[str, str]] = yaml.safe_load((FILES / "alerts.yaml").read_text())
-    return found
+    document: list[dict[str, str]] = yaml.safe_load((FILES / "alerts.yaml").read_text())
+    return document
 
 
 def test_alerts_watch_metrics_that_there_are() -> None:

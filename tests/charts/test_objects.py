@@ -75,6 +75,6 @@ async def resource_of(kube: KubeClient, obj: dict[str, Any]) -> Resource:
     if version not in _KNOWN:
         path = f"/apis/{version}" if "/" in version else f"/api/{version}"
         _KNOWN[version] = msgspec.json.decode(await kube.raw_get(path))["resources"]
-    (found,) = [each for each in _KNOWN[version] if each["kind"] == obj["kind"] and "/" not in each["name"]]
+    (result,) = [each for each in _KNOWN[version] if each["kind"] == obj["kind"] and "/" not in each["name"]]
     group, _, name = version.rpartition("/")
-    return Resource(group, name, found["name"], obj["kind"], namespaced=found["namespaced"])
+    return Resource(group, name, result["name"], obj["kind"], namespaced=result["namespaced"])

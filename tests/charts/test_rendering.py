@@ -53,9 +53,9 @@ def test_every_object_says_whose_it_is(values: Path) -> None:
     for each in helm.rendered(values):
         if each["metadata"]["name"] in ("dynamo-platform-extra", "written-as-text"):
             continue
-        found = each["metadata"]["labels"]
-        assert found["app.kubernetes.io/instance"] == helm.RELEASE
-        assert found["app.kubernetes.io/part-of"] == "dynamo-platform"
+        result = each["metadata"]["labels"]
+        assert result["app.kubernetes.io/instance"] == helm.RELEASE
+        assert result["app.kubernetes.io/part-of"] == "dynamo-platform"
 
 
 @each_file
@@ -103,9 +103,9 @@ def test_pods_mount_secrets_that_the_job_creates(values: Path, tmp_path: Path) -
     for each in specified:
         file = tmp_path / "credentials.yaml"
         file.write_text(each["data"]["credentials.yaml"])
-        wanted = load(file)
-        created |= {entry.secret for entry in wanted.certificates} | {entry.secret for entry in wanted.users}
-        created |= {wanted.nats_authorization, *wanted.keys}
+        desired = load(file)
+        created |= {entry.secret for entry in desired.certificates} | {entry.secret for entry in desired.users}
+        created |= {desired.nats_authorization, *desired.keys}
     own = {name for name in mounted if name.startswith("dynamo")}
     if values.stem not in ("given", "existing"):
         assert own <= created
@@ -199,32 +199,34 @@ def test_each_engine_of_a_failover_group_is_scraped() -> None:
     ) == {9090, 9091}
 
 
-def scrapes(marks: dict[str, str], pod: dict[str, Any]) -> set[int]:
+def scrapes(object_labels: dict[str, str], pod: dict[str, Any]) -> set[int]:
     """Ports of a pod that Prometheus scrapes, by the rules of the Prometheus operator for PodMonitors."""
     (monitor,) = [
         each["spec"]
         for each in helm.of_kind(helm.rendered(helm.PLATFORM / "ci" / "monitoring.yaml"), "PodMonitor")
         if each["metadata"]["name"] == "dynamo-platform-graphs"
     ]
-    if not monitor["selector"]["matchLabels"].items() <= marks.items():
+    if not monitor["selector"]["matchLabels"].items() <= object_labels.items():
         return set()
-    known = {f"__meta_kubernetes_pod_label_{re.sub(r'[^a-zA-Z0-9_]', '_', key)}": marks[key] for key in marks}
+    known = {
+        f"__meta_kubernetes_pod_label_{re.sub(r'[^a-zA-Z0-9_]', '_', key)}": object_labels[key] for key in object_labels
+    }
     declared = [port for container in pod["containers"] for port in container.get("ports", ())]
-    found = set()
+    results = set()
     for endpoint in monitor["podMetricsEndpoints"]:
         rules = endpoint["relabelings"]
         kept = [rule for rule in rules if rule.get("action") == "keep"]
         if not all(re.fullmatch(rule["regex"], known.get(rule["sourceLabels"][0], "")) for rule in kept):
             continue
         if "port" in endpoint:
-            found |= {port["containerPort"] for port in declared if port["name"] == endpoint["port"]}
+            results |= {port["containerPort"] for port in declared if port["name"] == endpoint["port"]}
         else:
             (address,) = [rule for rule in rules if rule.get("targetLabel") == "__address__"]
             for given in ("10.0.0.1", "10.0.0.1:8080"):
-                found.add(
+                results.add(
                     int(re.sub(address["regex"], address["replacement"].replace("${1}", r"\1"), given).split(":")[1])
                 )
-    return found
+    return results
 
 
 def _flat(rule: dict[str, Any]) -> frozenset[tuple[str, str, str, str]]:
@@ -324,12 +326,12 @@ def test_namespace_mode_has_roles_only() -> None:
 
 
 def test_definitions_are_kept_and_complete() -> None:
-    found = [each for each in yaml.safe_load_all(helm.template(chart=helm.CRDS, release="dynamo-crds")) if each]
-    assert len(found) == 10
-    assert {each["metadata"]["annotations"]["helm.sh/resource-policy"] for each in found} == {"keep"}
+    results = [each for each in yaml.safe_load_all(helm.template(chart=helm.CRDS, release="dynamo-crds")) if each]
+    assert len(results) == 10
+    assert {each["metadata"]["annotations"]["helm.sh/resource-policy"] for each in results} == {"keep"}
     services = {
         each["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["name"]
-        for each in found
+        for each in results
         if "conversion" in each["spec"]
     }
     assert services == {"dynamo-platform-admission"}

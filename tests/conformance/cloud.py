@@ -19,7 +19,7 @@ async def add_network_cards(kube: KubeClient) -> None:
 
 
 async def bind_claims(kube: KubeClient, namespace: str) -> None:
-    """A volume for each claim of a namespace: nobody here would provide one."""
+    """A volume for each claim of a namespace: no one here would provide one."""
     for claim in (await kube.list(PERSISTENT_VOLUME_CLAIMS, namespace)).items:
         spec, name = claim["spec"], claim["metadata"]["name"]
         volume = {

@@ -42,11 +42,11 @@ async def install(kube: KubeClient) -> None:
 
 async def _definitions(module: str) -> list[KubeObject]:
     folder = Path(await _download(module)) / MODULES[module]
-    found = [yaml.load(file.read_text(), LOADER) for file in sorted(folder.glob("*.yaml"))]
-    for definition in found:
+    results = [yaml.load(file.read_text(), LOADER) for file in sorted(folder.glob("*.yaml"))]
+    for definition in results:
         if definition["spec"]["names"]["kind"] == "LeaderWorkerSet":
             _without_rollout_enum(definition)
-    return found
+    return results
 
 
 def _without_rollout_enum(definition: KubeObject) -> None:

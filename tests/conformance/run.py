@@ -155,8 +155,8 @@ async def _settled(kube: KubeClient, namespace: str) -> tuple[dict[str, KubeObje
             graphs = (await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items
             versions = {key: obj["metadata"]["resourceVersion"] for key, obj in objects.items()}
             now = asyncio.get_running_loop().time()
-            seen = all(_observed(graph) for graph in graphs)
-            if versions != before or not seen:
+            observed = all(_observed(graph) for graph in graphs)
+            if versions != before or not observed:
                 before, quiet_since = versions, now
             elif now - quiet_since >= QUIET:
                 return objects, [each for graph in graphs for each in _failures(graph)]
@@ -174,13 +174,13 @@ def _failures(graph: KubeObject) -> Iterator[str]:
 
 
 async def _read(kube: KubeClient, namespace: str) -> dict[str, KubeObject]:
-    found: dict[str, KubeObject] = {}
+    results: dict[str, KubeObject] = {}
     for resource in COMPARED:
         for obj in (await kube.list(resource, namespace)).items:
             name = obj["metadata"]["name"]
             if (resource.plural, name) not in OWN:
-                found[f"{resource.group or 'core'}/{resource.version}/{resource.plural}/{name}"] = obj
-    return found
+                results[f"{resource.group or 'core'}/{resource.version}/{resource.plural}/{name}"] = obj
+    return results
 
 
 def compare(
@@ -191,7 +191,7 @@ def compare(
     got = rules.canonical(outcome.objects, outcome.namespace, rules.given(case) | made)
     want = case["expected"]
     listed = differences.load()
-    found: list[str] = []
+    results: list[str] = []
     equal = 0
     for key in sorted(want.keys() | got.keys()):
         if key in want and key in got:
@@ -205,10 +205,10 @@ def compare(
         equal += not wrong
         for path, expected, actual in wrong:
             if path:
-                found.append(f"{key}{path}: expected {json.dumps(expected)[:160]}, got {json.dumps(actual)[:160]}")
+                results.append(f"{key}{path}: expected {json.dumps(expected)[:160]}, got {json.dumps(actual)[:160]}")
             else:
-                found.append(f"{'missing' if key in want else 'unexpected'} {key}")
-    return len(want.keys() | got.keys()), equal, found
+                results.append(f"{'missing' if key in want else 'unexpected'} {key}")
+    return len(want.keys() | got.keys()), equal, results
 
 
 async def run(cases: dict[str, KubeObject], show: int) -> int:
@@ -227,11 +227,11 @@ async def run(cases: dict[str, KubeObject], show: int) -> int:
 
             outcomes = await asyncio.gather(*(one(i, case) for i, case in enumerate(cases.values())))
     for (slug, case), outcome in zip(cases.items(), outcomes, strict=True):
-        count, same, found = compare(rules, comparer, slug, case, outcome)
-        objects, equal, good = objects + count, equal + same, good + (not found)
-        if found:
-            print(f"{slug}: {len(found)} differences")
-            for line in [*outcome.refused, *outcome.failed, *found][:show]:
+        count, same, result = compare(rules, comparer, slug, case, outcome)
+        objects, equal, good = objects + count, equal + same, good + (not result)
+        if result:
+            print(f"{slug}: {len(result)} differences")
+            for line in [*outcome.refused, *outcome.failed, *result][:show]:
                 print("   ", line)
     print(f"objects {equal}/{objects} equal, cases {good}/{len(cases)} equal")
     return 0 if good == len(cases) else 1

@@ -1,6 +1,6 @@
 """Examples of the reference that the reference itself cannot run: every component gets its workload and becomes ready.
 
-With Deployments the pods are KWOK's. Grove's controller is no part of this: its objects get the status that it would give.
+With Deployments the pods are KWOK's. Grove's controller does not run here: the tests write the status that it would write.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ async def test_every_component_becomes_ready(path: Path, way: tuple[str, KubeCli
         try:
             await eventually(successful, f"all graphs of {path.stem} successful", WITHIN)
         except AssertionError as error:
-            told = [each["message"] for status in last for each in status.get("conditions", ())]
-            raise AssertionError(f"{error}: {told}") from None
+            reported = [each["message"] for status in last for each in status.get("conditions", ())]
+            raise AssertionError(f"{error}: {reported}") from None
         for graph in (await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items:
-            wanted = {component["name"] for component in graph["spec"]["components"]}
-            assert graph["status"]["components"].keys() == wanted
+            desired = {component["name"] for component in graph["spec"]["components"]}
+            assert graph["status"]["components"].keys() == desired
     finally:
         for graph in (await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items:
             await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, graph["metadata"]["name"]))

@@ -27,7 +27,7 @@ KWOK_CLUSTER = "registry.k8s.io/kwok/cluster:v0.8.0-k8s.v1.35.5"
 PATH = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "DYNAMO_STAND_IN": "yes"}
 #: As the official image's: arguments alone are nats-server's.
 NATS_ENTRYPOINT = '#!/bin/sh\nset -e\nif [ "${1#-}" != "$1" ]; then set -- nats-server "$@"; fi\nexec "$@"\n'
-#: A control plane for whoever reaches it, as that image's: its API on 8080 is plain HTTP and asks for no user.
+#: A control plane for every client that reaches it, as in that image: its API on 8080 is plain HTTP and asks for no user.
 CLUSTER = """#!/bin/sh
 set -e
 cd /cluster

@@ -1,6 +1,6 @@
 """`python -m tests.dynamo_runtime [MODEL_DIRECTORY]`: makes the environment, and a tiny model where one is asked for.
 
-With `--optional`, a machine that cannot have it is told so, and that is no failure: the tests that take it are skipped.
+With `--optional`, a machine that cannot run it gets a message, and the exit code is 0: the tests that need it are skipped.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ INSTALLS_WITHIN = 540.0
 
 _COMPLETE = ".complete"
 _COUNTED_EVERY = 1.0
-"""Seconds between two looks at how many packages are installed."""
+"""Seconds between two counts of the installed packages."""
 _QUOTED_LINES = 8
 
 
@@ -153,7 +153,7 @@ async def _run(what: str, *command: str, on_line: Callable[[str], None] = lambda
         tail = "\n".join(last)
         raise RuntimeUnavailableError(
             f"could not {what}: {' '.join(command[1:4])} ended with {process.returncode}:\n{tail}\n"
-            "The real Dynamo runtime comes from the package index that pip is told of: allow access to it (PIP_INDEX_URL), "
-            "or put the wheels of requirements/dynamo-runtime.txt into a folder that PIP_FIND_LINKS names. "
+            "The real Dynamo runtime comes from pip's package index: allow access to it (PIP_INDEX_URL), or put "
+            " the wheels of requirements/dynamo-runtime.txt into a folder that PIP_FIND_LINKS names. "
             "It is published for Linux on x86_64 and aarch64."
         )

@@ -28,7 +28,7 @@ _REGISTERED = re.compile(rb'"endpoints"\s*:\s*\{[^}]*"ready"')
 
 @dataclass(frozen=True)
 class Planes:
-    """How processes of one Dynamo deployment find and tell each other: arguments and environment variables."""
+    """How the processes of one Dynamo deployment discover each other: arguments and environment variables."""
 
     arguments: tuple[str, ...]
     environ: Mapping[str, str] = field(default_factory=dict)

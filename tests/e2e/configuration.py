@@ -1,4 +1,4 @@
-"""What the programs of a node are told. Pure: addresses and folders in, the texts of files out."""
+"""The configuration of a node's programs. Pure: addresses and folders in, the texts of files out."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def network(layout: Layout) -> str:
 
 
 def kubelet(layout: Layout, authority: Path) -> str:
-    """KubeletConfiguration: control groups of version 1 or 2 as they are found, no evictions."""
+    """KubeletConfiguration: control groups of version 1 or 2 as the machine has them, no evictions."""
     return _yaml(
         {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",

@@ -1,8 +1,8 @@
 """Namespaces of network, mounts, processes for a command: what it starts and mounts ends with it, however it ends.
 
 The kernel does the cleaning up: all processes of a process namespace end with its first one, and mounts, addresses and
-packet filters go with the last process of theirs. What the kernel does not know as ours, control groups and the folder of
-the node's files, is removed here, by the process that stays outside; should that be killed, by the next run.
+packet filters with their last process. Control groups and the folder of the node's files stay: the process that stays
+outside removes them, or the next run if that process was killed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FOLDER_PREFIX = "dynamo-node-"
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 #: containerd's, for the containers of a kubelet that makes no groups of its own; one in each hierarchy.
 CONTAINERS_GROUP = "k8s.io"
-#: Where containerd notes the containers that it has, below the node's folder; those that run at the end stay noted.
+#: Where containerd records its containers, below the node's folder; those that run at the end stay recorded.
 TASKS = f"run/io.containerd.runtime.v2.task/{CONTAINERS_GROUP}/*"
 ENDS_WITHIN = 60.0
 """Seconds from Ctrl-C to the end of the tests' own cleaning up; then everything is killed."""
@@ -58,7 +58,7 @@ def run(command: Sequence[str], failed: Callable[[Path], None]) -> int:
 
 
 def clear_leftovers(folders: Path) -> None:
-    """Remove what runs left that were killed together with whoever started them."""
+    """Remove the remains of runs that were killed together with the process that started them."""
     for folder in folders.glob(f"{FOLDER_PREFIX}*"):
         with contextlib.suppress(ValueError):
             if not Path("/proc", str(int(folder.name.removeprefix(FOLDER_PREFIX)))).exists():
@@ -92,16 +92,16 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
     """Its exit code; Ctrl-C and TERM are for the command, and only when it does not end is it ended."""
     deadline = float("inf")
 
-    def told(number: int, _: object) -> None:
+    def reported(number: int, _: object) -> None:
         nonlocal deadline
         if deadline == float("inf"):
             deadline = time.monotonic() + ENDS_WITHIN
             if number == signal.SIGTERM:
-                _tell_inside(process.pid)
+                _report_inside(process.pid)
         else:
             deadline = 0.0
 
-    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, reported) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         while time.monotonic() < deadline:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -113,7 +113,7 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
             signal.signal(number, handler)
 
 
-def _tell_inside(unshare: int) -> None:
+def _report_inside(unshare: int) -> None:
     """TERM to the first process inside, which `unshare` would keep to itself."""
     children = Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split()
     for child in children:
@@ -122,7 +122,7 @@ def _tell_inside(unshare: int) -> None:
 
 
 def _unshare() -> str:
-    found = shutil.which("unshare")
-    if found is None:
+    program = shutil.which("unshare")
+    if program is None:
         raise FileNotFoundError("unshare (util-linux) is not installed")
-    return found
+    return program

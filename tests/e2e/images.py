@@ -1,7 +1,7 @@
 """The images of the node: the pause program, and Debian's Python with the real Dynamo runtime and a tiny model.
 
 Built once into the cache. What decides about the content is hashed into the name: the locked requirements, the model's
-generator, and this recipe. Packages of Debian are those of the day; which ones is kept beside the image.
+generator, and this recipe. Packages of Debian are those of the day; which ones is kept next to the image.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _pause(program: Path, staging: Path, target: Path) -> None:
     root = staging / "pause"
     root.mkdir()
     shutil.copy(program, root / "pause")
-    # Nobody: it does nothing that takes rights.
+    # No one: it does nothing that takes rights.
     archive.write(Image(PAUSE_IMAGE, ("/pause",), user="65535:65535"), root, staging / "pause.tar")
     (staging / "pause.tar").replace(target)
 
@@ -117,8 +117,8 @@ def _runtime(image: Image, staging: Path, target: Path, progress: Progress) -> N
             INSTALLS_WITHIN,
         )
         inside = ["chroot", str(root), "/usr/bin/env", f"PYTHONPATH={PACKAGES_FOLDER}", "python3"]
-        # So that pods need not; by hash, since all times in the image are nothing's. Some packages bring templates that
-        # are no Python, which is no failure.
+        # Pods then need not compile. By hash, because files in the image have no times. Templates of some packages are
+        # not Python: that is not a failure.
         compiling = ["-m", "compileall", "-f", "-q", "-j0", "--invalidation-mode", "unchecked-hash"]
         _run([*inside, *compiling, PACKAGES_FOLDER, f"/usr/lib/python{PYTHON_VERSION}"], INSTALLS_WITHIN, check=False)
         script = Path(make_tiny_model.__file__)
@@ -131,10 +131,10 @@ def _runtime(image: Image, staging: Path, target: Path, progress: Progress) -> N
 
 
 def _mirror() -> list[str]:
-    """Where apt gets this suite from; nothing, and debootstrap's own default holds, where it is told of another."""
+    """Where apt gets this suite from. Empty if apt is configured for another suite: then debootstrap's default holds."""
     shown = _run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT)"], 20)
-    found = [line.split() for line in shown.splitlines()]
-    return [uri for uri, *rest in found if rest == [SUITE, "main"]][:1]
+    results = [line.split() for line in shown.splitlines()]
+    return [uri for uri, *rest in results if rest == [SUITE, "main"]][:1]
 
 
 @contextlib.contextmanager

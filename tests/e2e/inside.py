@@ -18,7 +18,7 @@ from .configuration import Layout, addresses
 
 #: Places that containerd, runc, the network plugins and the kubelet name themselves.
 OWN_PLACES = ("/run", "/var/log", "/var/lib/cni")
-#: What a kubelet sets for the whole machine; here it sets files that look so.
+#: What a kubelet sets for the whole machine; here it sets files of the same form.
 KERNEL_SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")
 
 
@@ -34,7 +34,7 @@ def main(folder: Path, command: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         # Not `child.send_signal`, which may collect the child that the loop below waits for.
         signal.signal(number, lambda which, _: os.kill(child.pid, which))
-    # The terminal tells the command itself.
+    # The terminal signals the command itself.
     signal.signal(signal.SIGINT, lambda *_: None)
     while True:
         pid, status = os.wait()

@@ -75,9 +75,9 @@ def install_packages() -> list[str]:
     for package in PACKAGES:
         version = installed_version(package.name)
         if not suitable(package, version):
-            wanted = f">= {package.at_least}" + (f", < {package.below}" if package.below else "")
+            desired = f">= {package.at_least}" + (f", < {package.below}" if package.below else "")
             raise UnsuitableMachineError(
-                f"{package.name} {version or '(none)'} is installed, {wanted} is needed, and apt-get has no other: {OTHERWISE}"
+                f"{package.name} {version or '(none)'} is installed, {desired} is needed, and apt-get has no other: {OTHERWISE}"
             )
     return missing
 

@@ -88,7 +88,7 @@ class Node:
 
     @property
     def lent(self) -> bool:
-        """Whether it is ready without having been started here: somebody keeps it, and wants it back as it was."""
+        """Whether it is ready without having been started here: another run keeps it, and needs it back unchanged."""
         return not self._started and self._mark.exists()
 
     @property
@@ -254,15 +254,15 @@ async def _ready(client: KubeClient) -> bool:
 
 
 async def _serve() -> None:
-    """Bring a node up, with the runtime's image, and wait to be told to end."""
+    """Bring a node up, with the runtime's image, and wait for the signal to end."""
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     programs = Programs(LineProgress())
-    found = await images.obtain(programs, programs.progress)
+    result = await images.obtain(programs, programs.progress)
     begun = time.monotonic()
-    async with Node(found.archives, programs) as node:
-        print(f"ready after {time.monotonic() - begun:.1f} s; its image is {found.runtime}; Ctrl-C ends it")
+    async with Node(result.archives, programs) as node:
+        print(f"ready after {time.monotonic() - begun:.1f} s; its image is {result.runtime}; Ctrl-C ends it")
         print("a shell on it, with kubectl:")
         # The first process of the namespaces is the only child of `unshare`.
         inner = f"$(pgrep -P $(pgrep -f '^[^ ]*unshare.*{node.layout.folder}'))"

@@ -1,4 +1,4 @@
-"""Everything that takes the network, before there is none: packages of Debian, programs, images. All of it is kept."""
+"""Everything that takes the network, while there is one: packages of Debian, programs, images. All of it is kept."""
 
 from __future__ import annotations
 

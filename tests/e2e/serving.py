@@ -1,4 +1,4 @@
-"""What users and operators do with a graph: ask its frontend, look at its workers, kill one."""
+"""What users and operators do with a graph: ask its frontend, list its workers, kill one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .node import Node
 
 ANSWERS_WITHIN = 20.0
 SYSTEM_PORT = 9090
-#: Counts what a worker answered; the workers' other endpoints (recovery of events) are no requests of users.
+#: Counts what a worker answered; calls of the workers' other endpoints (recovery of events) do not come from users.
 ANSWERED = ("dynamo_component_requests_total", {"dynamo_endpoint": "generate"})
 
 
@@ -33,8 +33,8 @@ class Served:
     async def pods(self, component: str) -> list[KubeObject]:
         """Pods of a component that are not on their way out, ready or not."""
         selector = f"{labels.GRAPH_DEPLOYMENT_NAME}={self._key.name},{labels.COMPONENT}={component}"
-        found = (await self._kube.list(PODS, self._key.namespace, label_selector=selector)).items
-        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        items = (await self._kube.list(PODS, self._key.namespace, label_selector=selector)).items
+        return [pod for pod in items if "deletionTimestamp" not in pod["metadata"]]
 
     async def ready_pods(self, component: str) -> list[KubeObject]:
         """Those that pass their readiness probe."""

@@ -1,6 +1,6 @@
 """The real Dynamo runtime in pods that the platform made, from the graph's creation to the last worker's leaving.
 
-One graph for all of them: each leaves it as whole as it found it.
+One graph for all of them: each leaves it as it was.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ async def test_model_discovery_publishes_workers_and_their_model(
         assert [card["name"] for card in event.data["models"]] == [MODEL_NAME]
         took = (event.time - ready_since(pods[event.data["pod"]])).total_seconds()
         assert took < platform.platform.etcd.lease_ttl
-        print(f"readiness to worker.joined: {max(took, 0):.0f} s (Kubernetes tells whole seconds)")
+        print(f"readiness to worker.joined: {max(took, 0):.0f} s (Kubernetes reports whole seconds)")
     (available,) = await _events(heard, "model.available", 0, 1)
     assert available.data["model"] == MODEL_NAME
     assert available.data["workers"] == {"prefill": 1, "decode": 1}
@@ -163,7 +163,7 @@ async def test_a_worker_that_cannot_start_keeps_its_graph_from_success_and_says_
         crashed = ready["reason"] in {"ContainerCrashed", "CrashLoopBackOff"}
         return crashed and "container main exited with code 1" in ready["message"]
 
-    await eventually(said, "the graph's condition tells of the process that ended", READY_WITHIN)
+    await eventually(said, "the graph's condition reports the process that ended", READY_WITHIN)
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
 
 
@@ -171,14 +171,14 @@ async def _events(heard: Heard, name: str, after: int, count: int, within: float
     """So many events of a kind, and no more than these."""
 
     async def enough() -> list[Event] | None:
-        found = heard.of(name, after, **data)
-        return found if len(found) >= count else None
+        result = heard.of(name, after, **data)
+        return result if len(result) >= count else None
 
-    found = await eventually(
+    result = await eventually(
         enough, f"{count} times {name} {data} among {[e.name for e in heard.events[after:]]}", within
     )
-    assert len(found) == count, found
-    return list(found)
+    assert len(result) == count, result
+    return list(result)
 
 
 async def _scale(kube: KubeClient, node: Node, graph: ObjectKey, replicas: int) -> None:
@@ -195,8 +195,8 @@ async def _ready_are(served: Served, count: int) -> bool:
 async def _all_answer(served: Served) -> set[str]:
     """The decode workers, once every one of them has had a part in answering."""
 
-    async def look() -> set[str] | None:
+    async def check() -> set[str] | None:
         there = {pod["metadata"]["name"] for pod in await served.pods(DECODE)}
         return there if there == await served.answering(DECODE, 24) else None
 
-    return set(await eventually(look, "all decode workers answer, and no other", 60))
+    return set(await eventually(check, "all decode workers answer, and no other", 60))

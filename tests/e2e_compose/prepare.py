@@ -1,4 +1,4 @@
-"""What takes the network, before there is none: podman, the platform's images, and stand-ins for those of its servers."""
+"""What takes the network, while there is one: podman, the platform's images, and stand-ins for those of its servers."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ class Project:
 
     async def container(self, service: str) -> dict[str, Any]:
         """What podman knows of the only container of a service."""
-        found = await self.podman("ps", "--all", "--quiet", f"--filter=label=com.docker.compose.service={service}")
-        (identifier,) = found.split()
+        result = await self.podman("ps", "--all", "--quiet", f"--filter=label=com.docker.compose.service={service}")
+        (identifier,) = result.split()
         return dict(json.loads(await self.podman("inspect", identifier))[0])
 
     async def _run(self, command: Sequence[str], within: float) -> str:
@@ -139,30 +139,30 @@ async def remove(project: Project, held: Held) -> None:
 
 
 def _restarted(project: Project, service: str, before: int) -> Callable[[], Awaitable[bool]]:
-    async def look() -> bool:
+    async def check() -> bool:
         state = (await project.container(service))["State"]
         return bool(state["Running"] and state["Pid"] != before)
 
-    return look
+    return check
 
 
 def _healthy(project: Project, service: str) -> Callable[[], Awaitable[bool]]:
-    async def look() -> bool:
+    async def check() -> bool:
         # podman leaves repeating it to systemd, which is not everywhere.
         await project.podman("healthcheck", "run", (await project.container(service))["Id"])
         return True
 
-    return look
+    return check
 
 
 def _successful(project: Project) -> Callable[[], Awaitable[bool]]:
-    async def look() -> bool:
+    async def check() -> bool:
         graph = json.loads(await project.kubectl("get", "dgd", EXAMPLE.stem, "--output=json"))
         status = graph.get("status", {})
         assert status.get("state") == "successful", status
         return bool(status["observedGeneration"] == graph["metadata"]["generation"])
 
-    return look
+    return check
 
 
 def options() -> argparse.Namespace:

@@ -26,7 +26,7 @@ async def _run(only: str, folder: Path) -> int:
     async with staged(folder) as stage:
         for check in chosen:
             held += await _held(check, stage)
-    print(f"pictures are in {FOLDER / 'pictures'}")
+    print(f"screenshots are in {FOLDER / 'screenshots'}")
     print(f"dynadmin {held}/{len(chosen)} held")
     return 0 if held == len(chosen) else 1
 
@@ -41,7 +41,7 @@ async def _held(check: checks.Check, stage: Stage) -> bool:
         print(f"FAILED  {title}: {str(error).splitlines()[0][:300] if str(error) else type(error).__name__}")
         (FOLDER / f"{check.__name__}.txt").write_text(traceback.format_exc())
         for number, person in enumerate(stage.people[before:]):
-            await stage.picture(person, f"failed-{check.__name__}-{number}")
+            await stage.screenshot(person, f"failed-{check.__name__}-{number}")
         return False
     finally:
         if check is not checks.nothing_leaves_the_origin:

@@ -20,25 +20,25 @@ EXPECTED = "Failed to load resource: the server responded with a status of"
 
 
 def chromium() -> str:
-    """The path of a Chromium. On Debian, as root, it is installed where it is missing. SystemExit where there is none."""
+    """The path of a Chromium. On Debian, as root, a missing one is installed. SystemExit if it cannot be installed."""
     for name in NAMES:
-        if found := shutil.which(name):
-            return found
+        if program := shutil.which(name):
+            return program
     if shutil.which("apt-get") and os.geteuid() == 0:
         for command in (
             ["apt-get", "update", "-q"],
             ["apt-get", "install", "-yq", "--no-install-recommends", NAMES[0]],
         ):
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=600)
-        if found := shutil.which(NAMES[0]):
-            return found
+        if program := shutil.which(NAMES[0]):
+            return program
     raise SystemExit("a Chromium is needed; on Debian and Ubuntu: apt install chromium")
 
 
 @asynccontextmanager
 async def opened() -> AsyncIterator[Browser]:
     """A browser without a window."""
-    # As root Chromium has no sandbox of its own; what it opens here is ours alone.
+    # As root Chromium has no sandbox of its own; it opens only pages of this project here.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=chromium(), args=arguments)
@@ -49,7 +49,7 @@ async def opened() -> AsyncIterator[Browser]:
 
 
 class Person:
-    """Somebody at a page of the browser; notes every request to another origin, and every error of the console."""
+    """A user at a page of the browser; records every request to another origin, and every error of the console."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.page = page
@@ -96,8 +96,8 @@ class Person:
             await self.page.evaluate(await asyncio.to_thread(AXE.read_text))
         # Colours on their way from one to another are neither.
         await self.page.evaluate("() => Promise.allSettled(document.getAnimations().map(each => each.finished))")
-        found: Any = await self.page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
+        result: Any = await self.page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
         return [
             f"{each['id']}: {each['nodes'][0]['html'][:160]} {each['nodes'][0].get('failureSummary', '')[:200]}"
-            for each in found["violations"]
+            for each in result["violations"]
         ]

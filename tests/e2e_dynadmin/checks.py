@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from .appearance import every_view_is_accessible, the_keyboard_is_enough, the_page_fits_a_phone
 from .deploying import (
     a_graph_by_hand_becomes_successful,
     a_point_of_a_request_is_deployed,
@@ -13,14 +14,13 @@ from .deploying import (
     every_field_of_an_objective_is_in_the_object,
     refusals_are_at_their_fields,
 )
-from .looking import every_view_is_accessible, the_keyboard_is_enough, the_page_fits_a_phone
 from .rights import users_see_and_do_what_their_rights_allow
 from .stage import Stage
 from .watching import (
     a_change_by_someone_else_is_a_conflict,
     a_killed_service_loses_and_doubles_nothing,
     decisions_are_replayed_with_another_price,
-    logs_say_why_there_are_none,
+    logs_say_why_they_are_missing,
     replicas_are_scaled_and_refused_with_the_reason,
 )
 
@@ -33,7 +33,7 @@ async def nothing_leaves_the_origin(stage: Stage) -> None:
     assert not foreign, foreign[:5]
     errors = [text for each in stage.people for text in each.errors]
     assert not errors, errors[:5]
-    assert stage.people, "nobody used the page"
+    assert stage.people, "no one used the page"
 
 
 ALL: tuple[Check, ...] = (
@@ -46,7 +46,7 @@ ALL: tuple[Check, ...] = (
     refusals_are_at_their_fields,
     a_change_by_someone_else_is_a_conflict,
     replicas_are_scaled_and_refused_with_the_reason,
-    logs_say_why_there_are_none,
+    logs_say_why_they_are_missing,
     decisions_are_replayed_with_another_price,
     a_killed_service_loses_and_doubles_nothing,
     users_see_and_do_what_their_rights_allow,

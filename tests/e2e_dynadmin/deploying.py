@@ -13,7 +13,7 @@ from .browser import Person
 from .stage import TEAM, WITHIN, Stage
 
 SMALL = "Qwen/Qwen3-0.6B"
-#: Patience of what the page shows, milliseconds.
+#: How long the page may take to show something, milliseconds.
 PATIENT = WITHIN * 1000
 #: A request is simulated first, on a busy machine. Milliseconds.
 PROFILED = 300_000
@@ -54,7 +54,7 @@ OF_A_GRAPH: dict[str, tuple[str | bool, str]] = {
     "/placement/priorityClass": ("system-cluster-critical", '"priorityClassName": "system-cluster-critical"'),
     "/placement/scheduler": ("other-scheduler", '"schedulerName": "other-scheduler"'),
     "/labels": ("team=blue", '"team": "blue"'),
-    "/annotations": ("note=seen", '"note": "seen"'),
+    "/annotations": ("note=kept", '"note": "kept"'),
 }
 OF_AN_OBJECTIVE: dict[str, tuple[str | bool, str]] = {
     "/backend": ("vllm", '"backend": "vllm"'),
@@ -78,7 +78,7 @@ OF_AN_OBJECTIVE: dict[str, tuple[str | bool, str]] = {
     "/images/pullSecrets": ("pull-here", '"imagePullSecrets": [{"name": "pull-here"}]'),
     "/placement/tolerations": ("- key: gpu\n  operator: Exists", '{"key": "gpu", "operator": "Exists"}'),
     "/labels": ("team=blue", '"team": "blue"'),
-    "/annotations": ("note=seen", '"note": "seen"'),
+    "/annotations": ("note=kept", '"note": "kept"'),
     "/engine/env": ("COLOUR=green", '{"name": "COLOUR", "value": "green"}'),
     "/mocker": (True, '"mocker": {"enabled": true}'),
 }
@@ -108,11 +108,11 @@ async def a_graph_by_hand_becomes_successful(stage: Stage) -> None:
     await expect(person.page.get_by_text("The API server and admission accept it")).to_be_visible(timeout=PATIENT)
     await expect(person.page.locator("dyn-deploy .tree").get_by_text("by-hand-worker").first).to_be_visible()
     await expect(person.page.locator(".deploy .right").get_by_text("fits", exact=True)).to_be_visible()
-    await stage.picture(person, "deploy-graph")
+    await stage.screenshot(person, "deploy-graph")
     await deployed(person)
     await expect(person.page.locator("h1 .badge")).to_have_text("successful", timeout=PATIENT)
     await expect(person.page.locator("dyn-tree").get_by_text("Pod", exact=True).first).to_be_visible(timeout=PATIENT)
-    await stage.picture(person, "detail-graph")
+    await stage.screenshot(person, "detail-graph")
     assert (await stage.graph("by-hand"))["spec"]["backendFramework"] == "vllm"
 
 
@@ -125,10 +125,10 @@ async def an_objective_becomes_successful(stage: Stage) -> None:
     await person.give("/objective/itlMs", "30")
     await person.give("/hardware/totalGpus", "2")
     await expect(person.page.locator("dyn-pareto tbody tr").first).to_be_visible(timeout=PROFILED)
-    await stage.picture(person, "deploy-objective")
+    await stage.screenshot(person, "deploy-objective")
     await deployed(person)
     await expect(person.page.locator("h1 .badge")).to_have_text("Deployed", timeout=PROFILED)
-    await stage.picture(person, "detail-request")
+    await stage.screenshot(person, "detail-request")
     await person.page.locator(".facts a").click()
     await expect(person.page.locator("h1 .badge")).to_have_text("successful", timeout=PATIENT)
 
@@ -141,7 +141,7 @@ async def a_point_of_a_request_is_deployed(stage: Stage) -> None:
     await rows.first.wait_for(timeout=PATIENT)
     number = min(1, await rows.count() - 1)
     await rows.nth(number).check()
-    await stage.picture(person, "points")
+    await stage.screenshot(person, "points")
     await person.page.get_by_role("button", name="Deploy this point").click()
     await person.page.get_by_role("dialog").get_by_role("button", name="Deploy", exact=True).click()
     await expect(person.page.locator("h1 .badge")).to_have_text("successful", timeout=PATIENT)
@@ -158,12 +158,12 @@ def _replicas(spec: dict[str, Any]) -> dict[str, int]:
 
 
 async def every_field_of_a_graph_is_in_the_object(stage: Stage) -> None:
-    """Every field of a graph that the form has is seen in the object."""
+    """Every field of a graph that the form has is set in the object."""
     await _every_field(stage, "A graph by hand", "all-of-graph", {"/backend": ("vllm", "dynamo.vllm"), **OF_A_GRAPH})
 
 
 async def every_field_of_an_objective_is_in_the_object(stage: Stage) -> None:
-    """Every field of an objective that the form has is seen in the object."""
+    """Every field of an objective that the form has is set in the object."""
     await _every_field(stage, "An objective", "all-of-objective", OF_AN_OBJECTIVE)
 
 
@@ -172,12 +172,12 @@ async def _every_field(stage: Stage, mode: str, name: str, fields: dict[str, tup
     await empty_form(person, mode, name)
     for pointer, (value, _) in fields.items():
         await person.give(pointer, value)
-    await stage.picture(person, name)
+    await stage.screenshot(person, name)
     await deployed(person)
     graph = mode != "An objective"
-    found = await (stage.graph(name) if graph else stage.graph(name, resource=DYNAMO_GRAPH_DEPLOYMENT_REQUESTS))
-    text = json.dumps({"metadata": {**found["metadata"], "managedFields": None}, "spec": found["spec"]})
-    missing = {pointer: wanted for pointer, (_, wanted) in fields.items() if wanted not in text}
+    result = await (stage.graph(name) if graph else stage.graph(name, resource=DYNAMO_GRAPH_DEPLOYMENT_REQUESTS))
+    text = json.dumps({"metadata": {**result["metadata"], "managedFields": None}, "spec": result["spec"]})
+    missing = {pointer: desired for pointer, (_, desired) in fields.items() if desired not in text}
     if missing.get("/serving/router"):
         assert '"name": "DYN_ROUTER_MODE"' in text
         del missing["/serving/router"]
@@ -196,7 +196,7 @@ async def an_edited_manifest_fills_in_the_form(stage: Stage) -> None:
     await manifest.fill(text)
     await expect(person.page.locator('[name="/serving/replicas/frontend"]')).to_have_value("2", timeout=PATIENT)
     await expect(person.page.locator("dyn-manifest").get_by_text("/spec/env")).to_be_visible(timeout=PATIENT)
-    await stage.picture(person, "deploy-kept")
+    await stage.screenshot(person, "deploy-kept")
     await deployed(person)
     spec = (await stage.graph("edited"))["spec"]
     assert spec["components"][0]["replicas"] == 2
@@ -222,7 +222,7 @@ async def refusals_are_at_their_fields(stage: Stage) -> None:
     # The API server refuses the quantity, or that there is a graph of this name.
     await expect(person.page.locator('[aria-invalid="true"]').first).to_be_visible(timeout=PATIENT)
     await expect(person.page.get_by_role("button", name="Deploy", exact=True)).to_be_disabled()
-    await stage.picture(person, "deploy-refused")
+    await stage.screenshot(person, "deploy-refused")
     await person.give("/hardware/cpu", "")
     taken = person.page.locator('[name="/name"]')
     await expect(taken).to_have_attribute("aria-invalid", "true", timeout=PATIENT)

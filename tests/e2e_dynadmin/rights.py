@@ -35,7 +35,7 @@ async def users_see_and_do_what_their_rights_allow(stage: Stage) -> None:
     await reader.page.get_by_role("button", name="A graph by hand").click()
     await expect(reader.page.get_by_text("You may not create graphs")).to_be_visible(timeout=PATIENT)
     await expect(reader.page.get_by_role("button", name="Deploy", exact=True)).to_be_disabled()
-    await stage.picture(reader, "reader")
+    await stage.screenshot(reader, "reader")
     # What the page holds of the user is in memory and in a cookie that scripts cannot read.
     kept = await reader.page.evaluate("() => JSON.stringify(localStorage) + document.cookie")
     assert stage.reader not in kept

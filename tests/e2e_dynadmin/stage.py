@@ -45,7 +45,7 @@ class Stage:
     kube: KubeClient
     url: str
     dynadmin: ManagedProcess
-    pictures: Path
+    screenshots: Path
     engineer: str
     """token: everything in team-a"""
     reader: str
@@ -55,7 +55,7 @@ class Stage:
     people: list[Person] = field(default_factory=list)
 
     async def person(self, token: str, **options: Any) -> Person:
-        """Somebody who has signed in, in a browser profile of their own."""
+        """A user who has signed in, in a browser profile of their own."""
         page = await (await self.browser.new_context(viewport={"width": 1280, "height": 900}, **options)).new_page()
         person = Person(page, self.url)
         self.people.append(person)
@@ -63,13 +63,13 @@ class Stage:
             await person.sign_in(token)
         return person
 
-    async def picture(self, person: Person, name: str) -> None:
-        """Keep how a view looks, all of it: the window grows for the picture, so that what sticks to it is in place."""
+    async def screenshot(self, person: Person, name: str) -> None:
+        """Write a screenshot of a whole view. The window grows for it, so that sticky elements are in place."""
         page = person.page
         size = page.viewport_size or {"width": 1280, "height": 900}
         height = await page.evaluate("() => { scrollTo(0, 0); return document.documentElement.scrollHeight }")
         await page.set_viewport_size({"width": size["width"], "height": max(size["height"], min(height, 4000))})
-        await page.screenshot(path=self.pictures / f"{name}.png")
+        await page.screenshot(path=self.screenshots / f"{name}.png")
         await page.set_viewport_size(size)
 
     async def decided(self, obj: Any, inputs: dict[str, float]) -> None:
@@ -107,8 +107,8 @@ class Stage:
 @asynccontextmanager
 async def staged(folder: Path) -> AsyncIterator[Stage]:
     """The stage, in a folder that is emptied by the caller."""
-    state, pictures = folder / "cluster", folder / "pictures"
-    pictures.mkdir(parents=True, exist_ok=True)
+    state, screenshots = folder / "cluster", folder / "screenshots"
+    screenshots.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
         settings = await stack.enter_async_context(local_platform(state, "e2e", LineProgress()))
         kubeconfig = settings.platform.kubernetes.kubeconfig
@@ -128,7 +128,7 @@ async def staged(folder: Path) -> AsyncIterator[Stage]:
         stack.push_async_callback(dynadmin.stop)
         browser = await stack.enter_async_context(opened())
         url = f"http://localhost:{port}/"
-        yield Stage(browser, kube, url, dynadmin, pictures, engineer, reader, settings)
+        yield Stage(browser, kube, url, dynadmin, screenshots, engineer, reader, settings)
 
 
 def _dynadmin(state: Path, port: int) -> ManagedProcess:

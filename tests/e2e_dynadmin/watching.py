@@ -33,7 +33,7 @@ PLANNED: dict[str, dict[str, Any]] = {
 
 
 def graph(name: str, **component: Any) -> dict[str, Any]:
-    """A graph of one frontend, as somebody else would create it."""
+    """A graph of one frontend, as another user would create it."""
     pod = {"spec": {"containers": [{"name": "main", "image": IMAGE}]}}
     return {
         "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
@@ -47,7 +47,7 @@ def graph(name: str, **component: Any) -> dict[str, Any]:
 
 
 async def a_change_by_someone_else_is_a_conflict(stage: Stage) -> None:
-    """Somebody else changes a graph while it is edited: both texts are shown, and the person decides."""
+    """Another user changes a graph while it is edited: both texts are shown, and the person decides."""
     key = ObjectKey(TEAM, "shared")
     await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("shared"))
     person = await stage.person(stage.engineer)
@@ -59,7 +59,7 @@ async def a_change_by_someone_else_is_a_conflict(stage: Stage) -> None:
     await person.page.get_by_role("button", name="Save", exact=True).click()
     await expect(person.page.get_by_role("heading", name="The object has changed")).to_be_visible(timeout=PATIENT)
     await expect(person.page.get_by_label("Stored now")).to_be_visible()
-    await stage.picture(person, "conflict")
+    await stage.screenshot(person, "conflict")
     assert (await stage.graph("shared"))["spec"]["components"][0]["replicas"] == 1
     # The graph's status may change it again meanwhile: the person says it twice then.
     for _ in range(5):
@@ -86,17 +86,17 @@ async def replicas_are_scaled_and_refused_with_the_reason(stage: Stage) -> None:
     await person.page.get_by_label("Replicas of Frontend").fill("4")
     await person.page.get_by_role("button", name="Scale", exact=True).click()
     await expect(person.page.locator(".refusal")).to_contain_text("a-planner", timeout=PATIENT)
-    await stage.picture(person, "scale-refused")
+    await stage.screenshot(person, "scale-refused")
     assert (await stage.graph("planned"))["spec"]["components"][0]["replicas"] == 1
 
 
-async def logs_say_why_there_are_none(stage: Stage) -> None:
+async def logs_say_why_they_are_missing(stage: Stage) -> None:
     """Simulated pods have no kubelet: the view of logs stays up and says of each container why it has none."""
     person = await stage.person(stage.engineer)
     await person.go(f"#/{TEAM}/deployments/by-hand/logs")
     await expect(person.page.locator(".log .notice-line").first).to_be_visible(timeout=PATIENT)
     await expect(person.page.locator(".log .notice-line").first).to_contain_text("by-hand")
-    await stage.picture(person, "logs")
+    await stage.screenshot(person, "logs")
 
 
 async def a_killed_service_loses_and_doubles_nothing(stage: Stage) -> None:
@@ -119,7 +119,7 @@ async def a_killed_service_loses_and_doubles_nothing(stage: Stage) -> None:
     stored = {each["metadata"]["name"] for each in await stage.kube.list(DYNAMO_GRAPH_DEPLOYMENTS, TEAM)}
     assert len(listed) == len(set(listed)), listed
     assert set(listed) == stored, (listed, stored)
-    await stage.picture(person, "list")
+    await stage.screenshot(person, "list")
 
 
 async def decisions_are_replayed_with_another_price(stage: Stage) -> None:
@@ -152,5 +152,5 @@ async def decisions_are_replayed_with_another_price(stage: Stage) -> None:
     await expect(table.get_by_role("row", name="GPU-hours")).to_be_visible(timeout=PROFILED)
     await expect(person.page.locator("#replay-gpu-price-error")).to_have_count(0)
     await expect(person.page.get_by_text("Times of the engines: the planner's profile.")).to_be_visible()
-    assert not (found := await person.axe()), found
-    await stage.picture(person, "replay")
+    assert not (result := await person.axe()), result
+    await stage.screenshot(person, "replay")

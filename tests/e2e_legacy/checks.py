@@ -106,7 +106,7 @@ async def run(held: Held, world: World) -> None:
 async def _without_its_archive(held: Held, world: World) -> None:
     with held.check("the printed DynamoDeployment is stored as it stands, with a warning that names its successor"):
         assert "write a DynamoGraphDeployment" in await world.apply("dynamo-deployment")
-    with held.check("without its archive it says so: in its status, an Event and a NATS event") as notes:
+    with held.check("without its archive it says so: in its status, an Event and a NATS event") as details:
 
         async def says() -> str:
             entry = await world.ready(DYNAMO_DEPLOYMENTS, DEPLOYMENT)
@@ -116,18 +116,18 @@ async def _without_its_archive(held: Held, world: World) -> None:
         assert "ArchiveNotFound" in message
         assert (await world.get(DYNAMO_DEPLOYMENTS, DEPLOYMENT))["status"]["state"] == "failed"
 
-        async def told() -> bool:
+        async def reported() -> bool:
             events = [each["reason"] for each in await world.items(EVENTS) if each["regarding"]["name"] == DEPLOYMENT]
             return "ImageFailed" in events and bool(world.heard.of("dynamodeployment.failed", artifact=TAG))
 
-        await eventually(told, "an Event and a NATS event say so", READY_WITHIN)
-        notes.append(message)
+        await eventually(reported, "an Event and a NATS event say so", READY_WITHIN)
+        details.append(message)
 
 
 async def _built(held: Held, world: World) -> None:
     with held.check(
         "with the archive in its store the image is built by a pod under Pod Security restricted, and pushed"
-    ) as notes:
+    ) as details:
         world.store.archives[TAG] = packed(world.busybox)
 
         async def answered() -> KubeObject | None:
@@ -143,11 +143,11 @@ async def _built(held: Held, world: World) -> None:
         (pod,) = await world.items(PODS, world.builds)
         assert pod["status"]["phase"] == "Succeeded"
         assert pod["status"]["hostIP"]
-        notes.append(f"{status['imageRef']}, {status['durationSeconds']} s")
+        details.append(f"{status['imageRef']}, {status['durationSeconds']} s")
 
 
 async def _runs(held: Held, world: World) -> None:
-    with held.check("all services run that image on the node, as many as the example says") as notes:
+    with held.check("all services run that image on the node, as many as the example says") as details:
 
         async def successful() -> bool:
             return bool((await world.get(DYNAMO_DEPLOYMENTS, DEPLOYMENT))["status"]["state"] == "successful")
@@ -161,10 +161,10 @@ async def _runs(held: Held, world: World) -> None:
         running = {pod["status"]["containerStatuses"][0]["imageID"].rpartition("@")[2] for pod in pods}
         assert running == {digest}
         assert sum(pod["status"]["containerStatuses"][0]["restartCount"] for pod in pods) == 0
-        notes.append(", ".join(services))
+        details.append(", ".join(services))
     with held.check(
         "the frontend's Service answers: its pod was started with the entry that bento.yaml names"
-    ) as notes:
+    ) as details:
 
         async def answers() -> str:
             try:
@@ -174,7 +174,7 @@ async def _runs(held: Held, world: World) -> None:
 
         started = (await eventually(answers, "the frontend answers", READY_WITHIN)).strip()
         assert started == f"/bento/src: uv run dynamo serve --service-name Frontend {ENTRY}"
-        notes.append(started)
+        details.append(started)
     with held.check("variables of the deployment and of its services are there"):
         variables = (await world.page(DEPLOYMENT, "env")).splitlines()
         assert {"GLOBAL_ENV_VAR=some_global_value", "SPECIFIC_ENV_VAR=some_specific_value"} <= set(variables)
@@ -194,14 +194,14 @@ async def _others(held: Held, world: World) -> None:
 
         await eventually(cached, "the second request is answered", READY_WITHIN)
         assert len(await world.items(JOBS, world.builds)) == 1
-    with held.check("the printed DynamoNimDeployment has the image, and says what its placeholder shall be") as notes:
+    with held.check("the printed DynamoNimDeployment has the image, and says what its placeholder shall be") as details:
         assert "write a DynamoGraphDeployment" in await world.apply("dynamo-nim-deployment")
 
         async def says() -> str:
             message = (await world.ready(DYNAMO_NIM_DEPLOYMENTS, SERVICE)).get("message", "")
             return str(message) if "DYN_DEPLOYMENT_CONFIG" in message else ""
 
-        notes.append(await eventually(says, "its condition names the variable", READY_WITHIN))
+        details.append(await eventually(says, "its condition names the variable", READY_WITHIN))
         graph = await world.get(DYNAMO_GRAPH_DEPLOYMENTS, SERVICE)
         image = (await world.get(DYNAMO_NIM_REQUESTS, REQUEST))["status"]["imageRef"]
         assert graph["spec"]["components"][0]["podTemplate"]["spec"]["containers"][0]["image"] == image

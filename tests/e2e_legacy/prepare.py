@@ -1,4 +1,4 @@
-"""What takes the network, before there is none: that of a node, BuildKit, a registry, and the images of builds' pods."""
+"""What takes the network, while there is one: that of a node, BuildKit, a registry, and the images of builds' pods."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ async def prepare(progress: Progress) -> None:
 
 async def prepared(programs: Programs, folder: Path) -> Prepared:
     """What there is, obtained where it is not there yet; the image of buildctl is written to `folder`."""
-    found = await builds.obtain(programs.progress)
+    result = await builds.obtain(programs.progress)
     busybox = await programs.obtain("busybox")
     pause = (await images.obtain(programs, programs.progress)).archives[0]
     try:
         python = bootstrapped(PYTHON)
     except ImageError as error:
         raise LocalClusterError(str(error)) from error
-    return Prepared({**found, "busybox": busybox}, (pause, python, _buildctl(found["buildctl"], busybox, folder)))
+    return Prepared({**result, "busybox": busybox}, (pause, python, _buildctl(result["buildctl"], busybox, folder)))
 
 
 def _buildctl(buildctl: Path, busybox: Path, folder: Path) -> Path:

@@ -1,7 +1,7 @@
 """The checks of `make e2e-legacy`, on the node's machine; see __main__.py.
 
-Beside the cluster run a store of archives, a registry that asks for a login, and a buildkitd. The platform is all services, as
-`dynamoctl run all` runs them, and is told of these by the variables that seed 003 lists.
+Next to the cluster run a store of archives, a registry that asks for a login, and a buildkitd. The platform is all services, as
+`dynamoctl run all` runs them, and knows these from the variables that seed 003 lists.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BUILDS = "builds"
 
 
 def variables(store: str, registry: str, buildkitd: str) -> dict[str, str]:
-    """What the platform is told: variables of earlier operators where there are any."""
+    """The settings of the platform: variables of earlier operators where there are any."""
     return {
         "YATAI_ENDPOINT": store,
         "YATAI_IMAGE_BUILDER_NAMESPACE": BUILDS,
@@ -70,14 +70,14 @@ async def main() -> int:
     held = Held("legacy")
     async with AsyncExitStack() as stack:
         folder = Path(os.environ["DYNAMO_NODE_FOLDER"])
-        found = await prepared(programs, folder)
-        node = await stack.enter_async_context(Node(found.archives, programs))
+        result = await prepared(programs, folder)
+        node = await stack.enter_async_context(Node(result.archives, programs))
         kube = await stack.enter_async_context(await KubeClient.open(kubeconfig=node.kubeconfig, field_manager="tests"))
         store = stack.enter_context(archive_store(ADDRESS))
         # The node's runtime takes plain HTTP from the loopback alone.
-        registry = await stack.enter_async_context(parts.registry(found.programs["registry"], folder / "registry"))
+        registry = await stack.enter_async_context(parts.registry(result.programs["registry"], folder / "registry"))
         buildkitd = await stack.enter_async_context(
-            parts.buildkitd(found.programs["buildkitd"], folder / "buildkitd", ADDRESS)
+            parts.buildkitd(result.programs["buildkitd"], folder / "buildkitd", ADDRESS)
         )
         await furnish(kube, registry.host)
         os.environ |= variables(store.url, registry.host, buildkitd)
@@ -85,7 +85,7 @@ async def main() -> int:
             platform_on(node.kubeconfig, folder / "platform" / NAMESPACE, NAMESPACE, programs)
         )
         heard = await stack.enter_async_context(listening(settings, NAMESPACE))
-        shell = await asyncio.to_thread(found.programs["busybox"].read_bytes)
+        shell = await asyncio.to_thread(result.programs["busybox"].read_bytes)
         await run(held, World(node, kube, store, registry, heard, shell, BUILDS))
     return held.end()
 

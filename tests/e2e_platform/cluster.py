@@ -64,12 +64,12 @@ class Cluster:
         return str(path)
 
 
-async def eventually(look: Callable[[], Awaitable[Any]], what: str, within: float) -> Any:
-    """The first true answer of `look`, which may fail until then."""
+async def eventually(check: Callable[[], Awaitable[Any]], what: str, within: float) -> Any:
+    """The first true answer of `check`, which may fail until then."""
     deadline, last = time.monotonic() + within, None
     while time.monotonic() < deadline:
         try:
-            last = await look()
+            last = await check()
         except (CommandError, OSError, AssertionError, TimeoutError) as error:
             last = error
         else:

@@ -41,7 +41,7 @@ class Platform:
     cluster: Cluster
     kube: KubeClient
     node: Node
-    found: Prepared
+    prepared: Prepared
     charts: Path
     audit: Path
     held: Held = field(default_factory=lambda: Held("platform"))
@@ -54,7 +54,7 @@ class Platform:
     async def helm(self, verb: str, released: Path | None = None) -> None:
         """Install or upgrade the release, to a version that was released before or to this one, and wait for it."""
         chart, more = (released, ()) if released else (self.charts / "dynamo-platform", SWITCHED_ON)
-        values = self.cluster.values("values", objects.platform_values(self.found.runtime))
+        values = self.cluster.values("values", objects.platform_values(self.prepared.runtime))
         await self.cluster.helm(
             *(verb, RELEASE, str(chart), "--namespace", NAMESPACE),
             *("--values", values, "--wait", "--wait-for-jobs", f"--timeout={INSTALLS_WITHIN:.0f}s", *more),
@@ -64,30 +64,30 @@ class Platform:
     async def graph_pods(self) -> list[KubeObject]:
         """Pods of the served graph."""
         selector = f"--selector=nvidia.com/dynamo-graph-deployment-name={MOCKED}"
-        found = await self.cluster.items("pods", "--namespace", GRAPHS, selector)
-        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        result = await self.cluster.items("pods", "--namespace", GRAPHS, selector)
+        return [pod for pod in result if "deletionTimestamp" not in pod["metadata"]]
 
     async def successful(self, namespace: str, name: str) -> None:
         """Wait until a graph is, in its present generation."""
 
-        async def look() -> bool:
+        async def check() -> bool:
             graph = await self.cluster.get("dgd", name, "--namespace", namespace)
             status = graph.get("status", {})
             assert status.get("state") == "successful", status.get("conditions")
             return bool(status.get("observedGeneration") == graph["metadata"]["generation"])
 
-        await eventually(look, f"{namespace}/{name} is successful", SERVES_WITHIN)
+        await eventually(check, f"{namespace}/{name} is successful", SERVES_WITHIN)
 
     async def chat(self) -> None:
         """Through the frontend's Service; it is ready before it has read the workers' model cards."""
         served = Served(self.kube, ObjectKey(GRAPHS, MOCKED), self.node)
 
-        async def look() -> bool:
+        async def check() -> bool:
             status, body = await served.chat("Hello", 8)
             assert status == 200, body
             return bool(body["usage"]["completion_tokens"] == 8)
 
-        await eventually(look, "a chat completion", 60)
+        await eventually(check, "a chat completion", 60)
 
     async def carries_out_changes(self) -> None:
         """A graph is created, changed and deleted, and each time its Deployment follows."""
@@ -98,9 +98,9 @@ class Platform:
     async def _has_replicas(self, replicas: int) -> None:
         selector = f"--selector=nvidia.com/dynamo-graph-deployment-name={CHANGED}"
 
-        async def look() -> bool:
-            found = await self.cluster.items("deployments", "--namespace", GRAPHS, selector)
-            return [each["spec"]["replicas"] for each in found] == [replicas]
+        async def check() -> bool:
+            result = await self.cluster.items("deployments", "--namespace", GRAPHS, selector)
+            return [each["spec"]["replicas"] for each in result] == [replicas]
 
         async def applied() -> bool:
             await self.cluster.apply(objects.paused_graph(GRAPHS, CHANGED, replicas))
@@ -108,4 +108,4 @@ class Platform:
 
         # A webhook whose replica was just killed may refuse a connection once.
         await eventually(applied, f"{CHANGED} is applied", CHANGES_WITHIN)
-        await eventually(look, f"{CHANGED} has {replicas} replicas", CHANGES_WITHIN)
+        await eventually(check, f"{CHANGED} has {replicas} replicas", CHANGES_WITHIN)

@@ -39,7 +39,7 @@ async def all_ready(
 ) -> list[KubeObject]:
     """Its pods, once there are so many of each component and each is ready."""
 
-    async def look() -> list[KubeObject]:
+    async def check() -> list[KubeObject]:
         pods = await of_release(cluster, namespace, release)
         counts = Counter(pod["metadata"]["labels"].get(COMPONENT, "") for pod in pods)
         waiting = sorted(pod["metadata"]["name"] for pod in pods if not is_ready(pod))
@@ -47,7 +47,7 @@ async def all_ready(
         assert dict(counts) == expected, dict(counts)
         return pods
 
-    return list(await eventually(look, f"pods of {release}: {expected}", within))
+    return list(await eventually(check, f"pods of {release}: {expected}", within))
 
 
 def uids(pods: list[KubeObject]) -> set[str]:

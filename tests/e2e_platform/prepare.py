@@ -1,4 +1,4 @@
-"""What takes the network, before there is none: that of a node, Helm, the platform's own images and those of its servers."""
+"""What takes the network, while there is one: that of a node, Helm, the platform's own images and those of its servers."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ async def prepare(progress: Progress) -> None:
 
 async def prepared(programs: Programs) -> Prepared:
     """What `prepare` left."""
-    found = await images.obtain(programs, programs.progress)
-    archives = dict.fromkeys(found.archives, "")
+    result = await images.obtain(programs, programs.progress)
+    archives = dict.fromkeys(result.archives, "")
     for each in (stand_ins.NATS_STAND_IN, stand_ins.ETCD_STAND_IN):
         archives[await stand_ins.obtain(each, programs)] = ""
     for name, archive in PLATFORM_IMAGES.items():
         archives[BUILT / f"{archive}-{native_platform().partition('/')[2]}.oci.tar"] = name
-    return Prepared(archives, found.runtime)
+    return Prepared(archives, result.runtime)
 
 
 def make_image(parts: str) -> None:

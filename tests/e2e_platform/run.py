@@ -25,9 +25,9 @@ VOLUMES = 12
 async def main(options: argparse.Namespace) -> int:
     """Bring the node up and run the stages; returns the exit code."""
     programs = Programs(LineProgress())
-    found = await prepared(programs)
+    result = await prepared(programs)
     async with AsyncExitStack() as stack:
-        node = Node(found.archives, programs, volumes=VOLUMES, prepare=None, audit=True)
+        node = Node(result.archives, programs, volumes=VOLUMES, prepare=None, audit=True)
         # A node that a run with --keep left has the platform, too.
         installed = node.lent
         if not installed:
@@ -35,7 +35,7 @@ async def main(options: argparse.Namespace) -> int:
         kube = await stack.enter_async_context(await KubeClient.open(kubeconfig=node.kubeconfig, field_manager="tests"))
         kubectl, helm = await programs.obtain("kubectl"), await programs.obtain("helm")
         cluster = Cluster(node.kubeconfig, kubectl, helm, node.layout.folder)
-        platform = Platform(cluster, kube, node, found, options.charts, node.layout.audit)
+        platform = Platform(cluster, kube, node, result, options.charts, node.layout.audit)
         await run(platform, options.only, installed=installed)
         code = platform.held.end()
         if options.keep and not installed:
@@ -45,7 +45,7 @@ async def main(options: argparse.Namespace) -> int:
 
 
 async def run(platform: Platform, only: list[str], *, installed: bool) -> None:
-    """The stages of those names, all where there are none; and those that each of them needs, unless they ran before."""
+    """The stages of those names, all if no name is given; and those that each of them needs, unless they ran before."""
     names = {*(only or STAGES), *(() if installed else FIRST)}
     for name, stage in STAGES.items():
         if name in names:
@@ -63,7 +63,9 @@ def options() -> argparse.Namespace:
         "--only", action="append", choices=[*STAGES], default=[],
         help=f"a stage, once or more; {' and '.join(FIRST)} come before it unless a kept node has the platform",
     )  # fmt: skip
-    parser.add_argument("--keep", action="store_true", help="wait at the end, for a look around; Ctrl-C ends it")
+    parser.add_argument(
+        "--keep", action="store_true", help="wait at the end, so that you can inspect the cluster; Ctrl-C ends it"
+    )
     parser.add_argument("--built", action="store_true", help="take the images that the last run built")
     return parser.parse_args()
 

@@ -30,9 +30,9 @@ BASELINE = 5
 REFERENCE = 0.6
 HEALTH_WITHIN = 1.0
 SETTLED_WITHIN = 30.0
-#: Storms are cleaned up by the garbage collector, which is held to 20 requests a second unless told otherwise.
+#: Storms are cleaned up by the garbage collector, which is limited to 20 requests a second by default.
 BRISK = ("--kube-api-qps=500", "--kube-api-burst=1000")
-#: Cleaning up that takes longer is told: it is what makes a run long. Seconds.
+#: Cleaning up that takes longer is reported, because it makes a run long. Seconds.
 LONG = 5.0
 
 
@@ -141,15 +141,15 @@ class Runner:
 
     def _slower(self, report: Report, idle: Probed) -> list[str]:
         assert report.probed is not None
-        found = []
+        results = []
         for what in ("children", "successful"):
             took, usual = getattr(report.probed, what), getattr(idle, what)
             most = 2 * usual + report.attack.slack * self.speed
             if took > most:
-                found.append(
+                results.append(
                     f"another namespace waited {took:.2f} s to {what}; idle {usual:.2f} s, at most {most:.2f} s"
                 )
-        return found
+        return results
 
     def _healthy(self, report: Report, waits: dict[str, float]) -> None:
         # The same wait hits a server that does nothing: that is the machine, not the platform.
@@ -249,8 +249,8 @@ async def main(options: argparse.Namespace) -> int:
     for table in TABLES:
         with contextlib.suppress(ModuleNotFoundError):
             import_module(f"tests.hostile.attacks.{table}")
-    wanted = options.only.split(",")
-    chosen = [each for each in TABLE.values() if any(word in each.name or word in each.row for word in wanted)]
+    desired = options.only.split(",")
+    chosen = [each for each in TABLE.values() if any(word in each.name or word in each.row for word in desired)]
     chosen.sort(key=lambda each: not each.together)
     names = [each.name for each in chosen]
     if options.begin:

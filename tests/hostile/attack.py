@@ -1,4 +1,4 @@
-"""What an attack is: an entry of the table, what it does, and what must hold beside that the platform lives on."""
+"""What an attack is: an entry of the table, what it does, and what must hold next to that the platform lives on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Attack:
     check: Check | None = None
     must: str = ALWAYS
     linger: float = 1.0
-    """seconds for which it is left to work before anything is looked at"""
+    """seconds before the first check, in which the attack takes effect"""
     memory: float = 64.0
     """MiB by which a process may grow meanwhile; more only where objects that it must hold take more"""
     slack: float = 1.0

@@ -1,4 +1,4 @@
-"""Objects that attacks are made of; each builder gives a valid one unless it is told otherwise."""
+"""Objects that attacks are made of; each builder gives a valid one unless its arguments say otherwise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ IMAGE = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.0.0"
 
 
 def obj(resource: Resource, namespace: str, name: str, /, **fields: Any) -> KubeObject:
-    """An object; `labels`, `annotations` and `metadata` go where they belong, all else stands beside the metadata."""
+    """An object; `labels`, `annotations` and `metadata` go where they belong, all else stands next to the metadata."""
     metadata = {"name": name, "namespace": namespace, **fields.pop("metadata", {})}
     for each in ("labels", "annotations"):
         if each in fields:
@@ -66,7 +66,7 @@ def request(namespace: str, name: str, **fields: Any) -> KubeObject:
 
 def lease(namespace: str, **spec: Any) -> KubeObject:
     """The Lease by which another platform says that a namespace is its own."""
-    content = {"holderIdentity": "somebody", "leaseDurationSeconds": 30, "renewTime": "2026-01-01T00:00:00.000000Z"}
+    content = {"holderIdentity": "user", "leaseDurationSeconds": 30, "renewTime": "2026-01-01T00:00:00.000000Z"}
     return obj(resources.LEASES, namespace, "dynamo-operator-namespace-scope", spec={**content, **spec})
 
 

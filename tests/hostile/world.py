@@ -35,7 +35,7 @@ TOGETHER = tuple(f"tenant-{number}" for number in range(8))
 GONE_WITHIN = 90.0
 #: From creation of the probe graph to its success, at worst, on a machine that does a hundred things. Seconds.
 PROBE_WITHIN = 60.0
-LOOK_EVERY = 0.02
+CHECK_EVERY = 0.02
 
 #: In the order in which they are removed: owners before what they own.
 SWEPT: tuple[Resource, ...] = (
@@ -104,7 +104,7 @@ class World:
 
     @property
     def admin(self) -> Api:
-        """A client with all rights, for looking and for cleaning up."""
+        """A client with all rights, for checks and for cleaning up."""
         return self.stage.admin
 
     async def create(self, obj: KubeObject) -> Answer:
@@ -130,19 +130,19 @@ class World:
         """How many of the tenant's requests were refused; where there were none, one is counted that was not."""
         return sum(count for status, count in self.answers.items() if 400 <= status < 500) or -1
 
-    async def eventually(self, look: Callable[[], Awaitable[Any]], what: str, within: float = 30.0) -> Any:
-        """The first true answer of `look`; AssertionError with the last one where there is none in time."""
+    async def eventually(self, check: Callable[[], Awaitable[Any]], what: str, within: float = 30.0) -> Any:
+        """The first true answer of `check`; AssertionError with the last answer if none is true in time."""
         deadline, last = time.monotonic() + within, None
         while time.monotonic() < deadline:
-            if last := await look():
+            if last := await check():
                 return last
             await asyncio.sleep(0.1)
         raise AssertionError(f"not within {within:g} s: {what}; last: {last!r}")
 
     async def status_of(self, resource: Resource, name: str) -> KubeObject:
-        """The status of an object of the tenant; empty while there is none."""
-        found = await self.admin.get(resource, self.namespace, name)
-        return (found or {}).get("status") or {}
+        """The status of an object of the tenant; empty while it has no status."""
+        observed = await self.admin.get(resource, self.namespace, name)
+        return (observed or {}).get("status") or {}
 
     async def probe(self) -> Probed:
         """A small graph in the quiet namespace, from creation to `successful`; it is removed again.
@@ -161,14 +161,14 @@ class World:
                     children = children or time.monotonic() - began
                     if there.get("status", {}).get("availableReplicas"):
                         available = time.monotonic() - began
-                found = await self.admin.get(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, name) or {}
-                status = found.get("status") or {}
+                observed = await self.admin.get(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, name) or {}
+                status = observed.get("status") or {}
                 if status.get("state") == "successful":
                     whole = time.monotonic() - began
                     children, available = children or whole, available or whole
                     return Probed(children, children + whole - available, whole)
                 assert spent < PROBE_WITHIN, f"a graph in another namespace is {status or 'without a status'}"
-                await asyncio.sleep(LOOK_EVERY)
+                await asyncio.sleep(CHECK_EVERY)
         finally:
             await self.admin.delete(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, name)
 
@@ -181,8 +181,8 @@ class World:
             listed = await asyncio.gather(
                 *(self.admin.list(resource, self.namespace, "limit=500") for resource in SWEPT)
             )
-            for resource, found in zip(SWEPT, listed, strict=True):
-                items = [item for item in found if item["metadata"]["name"] not in KEPT]
+            for resource, each in zip(SWEPT, listed, strict=True):
+                items = [item for item in each if item["metadata"]["name"] not in KEPT]
                 if not items:
                     continue
                 left[resource.plural] = len(items)

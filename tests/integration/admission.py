@@ -48,18 +48,18 @@ class Admission:
 @asynccontextmanager
 async def bare_control_plane(programs: Programs | None = None, **options: Any) -> AsyncIterator[ControlPlane]:
     """etcd and kube-apiserver with our CRDs: all that admission needs. Objects stay objects, nothing runs."""
-    wanted = {"controller_manager": False, "scheduler": False, "kwok_nodes": 0, "prepare": install_definitions}
-    async with ControlPlane(ControlPlaneOptions(**{**wanted, **options}), programs or Programs()) as plane:
+    desired = {"controller_manager": False, "scheduler": False, "kwok_nodes": 0, "prepare": install_definitions}
+    async with ControlPlane(ControlPlaneOptions(**{**desired, **options}), programs or Programs()) as plane:
         yield plane
 
 
 def admission_settings(kubeconfig: Path, port: int, url: str = "", **extra: str) -> Settings:
     """Settings of the service at a port of this machine; `extra` are DYNAMO_ variables without their prefix.
 
-    `url` is what the API server is told, where that is not the port itself.
+    `url` is the address for the API server, if it is not the port itself.
     """
     values = {"PLATFORM__ADMISSION__DRAIN": "0s", "PLATFORM__ADMISSION__REFRESH": "1s", **extra}
-    # Nobody listens there: the service needs no NATS.
+    # No one listens there: the service needs no NATS.
     configured = webhooks.on_loopback(settings(kubeconfig, "nats://127.0.0.1:9", **values), port)
     admission = configured.platform.admission
     return with_platform(configured, admission=admission.model_copy(update={"url": url or admission.url}))
@@ -111,7 +111,7 @@ async def admission_process(
 
 
 async def authorities(kube: KubeClient) -> bytes:
-    """The bundle that clients of the webhooks trust, PEM; empty where there is none."""
+    """The bundle that clients of the webhooks trust, PEM; empty if the configuration has none."""
     try:
         secret = await kube.get(SECRETS, ObjectKey(webhooks.NAMESPACE, "webhook-server-cert"))
     except NotFound:

@@ -71,10 +71,10 @@ class Webhook:
     async def injected(self) -> bytes:
         """The authorities that are registered now; empty where nothing is."""
         try:
-            found = await self.kube.get(VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey("", self.name))
+            observed = await self.kube.get(VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey("", self.name))
         except NotFound:
             return b""
-        return base64.b64decode(found["webhooks"][0]["clientConfig"].get("caBundle") or "")
+        return base64.b64decode(observed["webhooks"][0]["clientConfig"].get("caBundle") or "")
 
     async def call(self) -> None:
         """Create something: KubeError where the API server refuses the certificate."""
@@ -153,12 +153,12 @@ async def kubelet(kube: KubeClient, key: ObjectKey, folder: Path) -> AsyncIterat
     async def sync() -> bool:
         nonlocal mounted
         try:
-            found = await kube.get(SECRETS, key)
+            observed = await kube.get(SECRETS, key)
         except NotFound:
             return False
-        if found["metadata"]["resourceVersion"] != mounted and found["data"].get("tls.crt"):
-            mount(folder, found["data"])
-            mounted = found["metadata"]["resourceVersion"]
+        if observed["metadata"]["resourceVersion"] != mounted and observed["data"].get("tls.crt"):
+            mount(folder, observed["data"])
+            mounted = observed["metadata"]["resourceVersion"]
         return mounted is not None
 
     async def go_on() -> None:

@@ -67,8 +67,11 @@ async def renew(kube: KubeClient, key: ObjectKey) -> None:
     """As `cmctl renew` does."""
     now = "2026-01-01T00:00:00Z"
     issuing = {"type": "Issuing", "status": "True", "reason": "ManuallyTriggered", "lastTransitionTime": now}
-    found = await kube.get(CERTIFICATES, key)
-    conditions = [*found["status"]["conditions"], {**issuing, "message": "Certificate re-issuance manually triggered"}]
+    observed = await kube.get(CERTIFICATES, key)
+    conditions = [
+        *observed["status"]["conditions"],
+        {**issuing, "message": "Certificate re-issuance manually triggered"},
+    ]
     await kube.merge_patch(CERTIFICATES, key, {"status": {"conditions": conditions}}, subresource="status")
 
 
@@ -103,8 +106,8 @@ def _definition(kind: Resource) -> KubeObject:
 
 async def _established(kube: KubeClient) -> bool:
     for kind in KINDS:
-        found = await kube.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", kind.id))
-        conditions = {each["type"]: each["status"] for each in (found.get("status") or {}).get("conditions") or ()}
+        observed = await kube.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", kind.id))
+        conditions = {each["type"]: each["status"] for each in (observed.get("status") or {}).get("conditions") or ()}
         if conditions.get("Established") != "True":
             return False
     return True

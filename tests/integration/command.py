@@ -36,11 +36,11 @@ async def finished(process: asyncio.subprocess.Process, sent: bytes = b"") -> tu
     return process.returncode, out.decode(), err.decode()
 
 
-async def printed(process: asyncio.subprocess.Process, wanted: str) -> None:
+async def printed(process: asyncio.subprocess.Process, expected: str) -> None:
     """Return with the first line that has these words."""
     assert process.stdout is not None
     async with asyncio.timeout(WITHIN):
         async for line in process.stdout:
-            if wanted in line.decode():
+            if expected in line.decode():
                 return
-    raise AssertionError(f"it ended without saying {wanted!r}: {(await process.communicate())[1].decode()}")
+    raise AssertionError(f"it ended without saying {expected!r}: {(await process.communicate())[1].decode()}")

@@ -42,7 +42,7 @@ class Heard:
 
     @property
     def workers(self) -> dict[str, dict[str, Any]]:
-        """Who is there by role, as events alone tell it. A card may be registered some time after its endpoint."""
+        """Who is there by role, as events alone report it. A card may be registered some time after its endpoint."""
         there: dict[str, dict[str, Any]] = {}
         for _, type_, data in self.events:
             if type_ == "worker.left.v1":
@@ -53,7 +53,7 @@ class Heard:
 
     @property
     def joins(self) -> list[str]:
-        """Events without those that tell of a changed worker: an endpoint more may come at any time."""
+        """Events without those about a changed worker: a further endpoint may come at any time."""
         return [type_ for _, type_, _ in self.events if type_ != "worker.changed.v1"]
 
     def first(self, type_: str, after: float) -> float:
@@ -142,8 +142,8 @@ async def deployment(runtime: Runtime) -> AsyncIterator[Deployment]:
         await made.stop()
 
 
-async def until(look: Callable[[], Any], what: str, within: float = 60.0) -> Any:
+async def until(check: Callable[[], Any], what: str, within: float = 60.0) -> Any:
     async def ask() -> Any:
-        return look()
+        return check()
 
     return await eventually(ask, what, within)

@@ -104,13 +104,13 @@ class Events:
                 return event, json.loads(data), identity
         return "closed", None, ""
 
-    async def until(self, wanted: str) -> list[tuple[str, Any, str]]:
+    async def until(self, expected: str) -> list[tuple[str, Any, str]]:
         """Events up to the first of a name, it included."""
-        found = []
+        results = []
         while True:
-            found.append(await self.next())
-            if found[-1][0] in (wanted, "closed"):
-                return found
+            results.append(await self.next())
+            if results[-1][0] in (expected, "closed"):
+                return results
 
 
 @asynccontextmanager

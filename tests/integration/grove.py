@@ -61,7 +61,7 @@ async def realize(kube: KubeClient, namespace: str, *, ready: bool = True) -> No
         for clique in item["spec"]["template"]["cliques"]:
             await _clique(kube, item, clique, ready=ready)
         status = {"observedGeneration": item["metadata"]["generation"], "replicas": 1}
-        await _told(kube, POD_CLIQUE_SETS, item, status)
+        await _reported(kube, POD_CLIQUE_SETS, item, status)
 
 
 async def _clique(kube: KubeClient, owner: KubeObject, clique: KubeObject, *, ready: bool) -> None:
@@ -86,12 +86,12 @@ async def _clique(kube: KubeClient, owner: KubeObject, clique: KubeObject, *, re
                 "spec": {"replicas": clique["spec"]["replicas"]},
             },
         )
-    wanted = there["spec"]["replicas"]
-    counts = {"replicas": wanted, "updatedReplicas": wanted, "readyReplicas": wanted if ready else 0}
-    await _told(kube, POD_CLIQUES, there, {"observedGeneration": there["metadata"]["generation"], **counts})
+    desired = there["spec"]["replicas"]
+    counts = {"replicas": desired, "updatedReplicas": desired, "readyReplicas": desired if ready else 0}
+    await _reported(kube, POD_CLIQUES, there, {"observedGeneration": there["metadata"]["generation"], **counts})
 
 
-async def _told(kube: KubeClient, resource: Resource, obj: KubeObject, status: KubeObject) -> None:
+async def _reported(kube: KubeClient, resource: Resource, obj: KubeObject, status: KubeObject) -> None:
     metadata = obj["metadata"]
     await kube.apply_status(
         resource,

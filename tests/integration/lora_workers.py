@@ -34,7 +34,7 @@ class FakeWorker:
 
 
 class Farm:
-    """All workers, by address; one that nobody asked for before behaves well."""
+    """All workers, by address; one that no one asked for before behaves well."""
 
     def __init__(self, delay: float = 0.0) -> None:
         self.workers: dict[str, FakeWorker] = {}

@@ -75,8 +75,8 @@ async def _register(kube: KubeClient, port: int) -> None:
 def _app(kube: KubeClient, load: Load) -> web.Application:
     async def resources(_request: web.Request) -> web.Response:
         pods = {"name": "pods", "singularName": "", "namespaced": True, "kind": "PodMetrics", "verbs": ["get", "list"]}
-        found = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "metrics.k8s.io/v1beta1"}
-        return web.json_response({**found, "resources": [pods]})
+        results = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "metrics.k8s.io/v1beta1"}
+        return web.json_response({**results, "resources": [pods]})
 
     async def metrics(request: web.Request) -> web.Response:
         selector = request.query.get("labelSelector", "")

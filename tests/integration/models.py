@@ -51,11 +51,11 @@ def model_service(namespace: str) -> KubeObject:
 
 def worker_pod(namespace: str, name: str, **pod_labels: str) -> KubeObject:
     """A pod of a worker, as a component's Deployment makes it."""
-    marks = {labels.COMPONENT: "Worker", labels.BASE_MODEL_HASH: HASH, **pod_labels}
+    object_labels = {labels.COMPONENT: "Worker", labels.BASE_MODEL_HASH: HASH, **pod_labels}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, "labels": marks},
+        "metadata": {"name": name, "namespace": namespace, "labels": object_labels},
         "spec": {"containers": [{"name": "main", "image": "worker"}], "terminationGracePeriodSeconds": 0},
     }
 
@@ -73,10 +73,10 @@ async def workers(kube: KubeClient, namespace: str, count: int) -> dict[str, str
 async def address(kube: KubeClient, key: ObjectKey) -> str:
     """A pod's address, once it has one."""
 
-    async def look() -> str:
+    async def check() -> str:
         return str((await kube.get(PODS, key)).get("status", {}).get("podIP", ""))
 
-    return str(await eventually(look, f"{key} has an address"))
+    return str(await eventually(check, f"{key} has an address"))
 
 
 async def set_ready(kube: KubeClient, key: ObjectKey, ready: bool) -> None:
@@ -97,20 +97,20 @@ async def restart_container(kube: KubeClient, key: ObjectKey) -> None:
 
 
 async def until_status(
-    kube: KubeClient, key: ObjectKey, wanted: Callable[[KubeObject], bool], what: str, within: float = 30.0
+    kube: KubeClient, key: ObjectKey, desired: Callable[[KubeObject], bool], what: str, within: float = 30.0
 ) -> KubeObject:
     """The model's status once it is so."""
-    seen: KubeObject = {}
+    observed: KubeObject = {}
 
-    async def look() -> KubeObject | None:
-        seen.clear()
-        seen.update((await kube.get(DYNAMO_MODELS, key)).get("status", {}))
-        return dict(seen) if seen and wanted(seen) else None
+    async def check() -> KubeObject | None:
+        observed.clear()
+        observed.update((await kube.get(DYNAMO_MODELS, key)).get("status", {}))
+        return dict(observed) if observed and desired(observed) else None
 
     try:
-        return dict(await eventually(look, f"{key}: {what}", within))
+        return dict(await eventually(check, f"{key}: {what}", within))
     except AssertionError as error:
-        raise AssertionError(f"{error}; status: {seen}") from None
+        raise AssertionError(f"{error}; status: {observed}") from None
 
 
 async def until_ready(kube: KubeClient, key: ObjectKey, ready: int, total: int, within: float = 30.0) -> KubeObject:
@@ -130,7 +130,7 @@ def condition(status: KubeObject, type_: str = "EndpointsReady") -> KubeObject:
 
 
 async def event_reasons(kube: KubeClient, key: ObjectKey) -> dict[str, str]:
-    """Notes of a model's Events by reason."""
+    """Messages of a model's Events by reason."""
     events = (await kube.list(EVENTS, key.namespace)).items
     return {event["reason"]: event["note"] for event in events if event["regarding"].get("name") == key.name}
 

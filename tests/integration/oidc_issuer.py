@@ -73,8 +73,8 @@ class OidcIssuer:
         }
         private = self._keys[key or self._current]
         algorithm = "RS256" if isinstance(private, rsa.RSAPrivateKey) else "ES256"
-        found = {name: value for name, value in said.items() if value is not None}
-        return jwt.encode(found, private, algorithm, headers={"kid": key or self._current})
+        results = {name: value for name, value in said.items() if value is not None}
+        return jwt.encode(results, private, algorithm, headers={"kid": key or self._current})
 
     @property
     def public_key(self) -> Any:

@@ -112,8 +112,8 @@ def worker(name: str, type_: str = "worker", *, replicas: int = 1, image: str = 
     }
 
 
-async def eventually(look: Callable[[], Awaitable[Any]], what: str, within: float = WITHIN) -> Any:
-    """The first true answer of `look`; fails with the last answer if there is none in time.
+async def eventually(check: Callable[[], Awaitable[Any]], what: str, within: float = WITHIN) -> Any:
+    """The first true answer of `check`; fails with the last answer if none is true in time.
 
     An API server that is away answers nothing yet, which is not a failure of a test that restarts it.
     """
@@ -123,7 +123,7 @@ async def eventually(look: Callable[[], Awaitable[Any]], what: str, within: floa
         async with asyncio.timeout(within):
             while True:
                 try:
-                    last = await look()
+                    last = await check()
                 except KubeError as error:
                     if not error.retriable:
                         raise
@@ -131,7 +131,7 @@ async def eventually(look: Callable[[], Awaitable[Any]], what: str, within: floa
                 else:
                     if last:
                         return last
-                # Each look costs the API server as much as the platform's own requests.
+                # Each check costs the API server as much as the platform's own requests.
                 is_soon = asyncio.get_running_loop().time() < begun + 1
                 await asyncio.sleep(0.05 if is_soon else 0.2)
     except TimeoutError:
@@ -140,29 +140,29 @@ async def eventually(look: Callable[[], Awaitable[Any]], what: str, within: floa
 
 async def until_state(kube: KubeClient, key: ObjectKey, state: str, within: float = WITHIN) -> KubeObject:
     """The graph once its present generation is in this state."""
-    seen: KubeObject = {}
+    observed: KubeObject = {}
 
-    async def look() -> KubeObject | None:
-        seen.clear()
-        seen.update(await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))
-        status = seen.get("status", {})
-        current = status.get("observedGeneration") == seen["metadata"]["generation"]
-        return dict(seen) if current and status.get("state") == state else None
+    async def check() -> KubeObject | None:
+        observed.clear()
+        observed.update(await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))
+        status = observed.get("status", {})
+        current = status.get("observedGeneration") == observed["metadata"]["generation"]
+        return dict(observed) if current and status.get("state") == state else None
 
     try:
-        return await eventually(look, f"{key} {state}", within)
+        return await eventually(check, f"{key} {state}", within)
     except AssertionError as error:
-        raise AssertionError(f"{error}; status: {seen.get('status')}") from None
+        raise AssertionError(f"{error}; status: {observed.get('status')}") from None
 
 
 async def children_of(kube: KubeClient, namespace: str) -> dict[str, KubeObject]:
     """All objects that the platform makes in a namespace, by `kind/name`; Kubernetes' own are left out."""
-    found: dict[str, KubeObject] = {}
+    results: dict[str, KubeObject] = {}
     for resource in CHILDREN:
         for item in (await kube.list(resource, namespace)).items:
             if item["metadata"]["name"] not in {"default", "kubernetes"}:
-                found[f"{resource.kind}/{item['metadata']['name']}"] = item
-    return found
+                results[f"{resource.kind}/{item['metadata']['name']}"] = item
+    return results
 
 
 async def gone(kube: KubeClient, resource: Resource, key: ObjectKey) -> bool:

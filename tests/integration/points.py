@@ -1,4 +1,4 @@
-"""A request whose profiling found two points."""
+"""A request whose profiling has two points as its result."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def graph(name: str, *workers: str) -> dict[str, Any]:
     }
 
 
-def point(found: dict[str, Any], user: float, gpu: float) -> dict[str, Any]:
+def point(obj: dict[str, Any], user: float, gpu: float) -> dict[str, Any]:
     figures = {"backend": "vllm", "serving": "agg", "gpus": 8, "meetsSLA": True}
-    return {"config": found, "figures": {**figures, "tokensPerSecondPerUser": user, "tokensPerSecondPerGPU": gpu}}
+    return {"config": obj, "figures": {**figures, "tokensPerSecondPerUser": user, "tokensPerSecondPerGPU": gpu}}
 
 
 async def ready_request(kube: KubeClient, namespace: str) -> str:

@@ -30,7 +30,7 @@ from .platform import eventually, platform, settings
 SAMPLES = Path(__file__).parents[2] / ".." / "shared" / "planning" / "dgdr"
 pytestmark = [
     pytest.mark.timeout(600),
-    pytest.mark.skipif(not SAMPLES.is_dir(), reason="the planning data is not beside this project"),
+    pytest.mark.skipif(not SAMPLES.is_dir(), reason="the planning data is not next to this project"),
 ]
 
 
@@ -47,7 +47,7 @@ def reasons(status: KubeObject) -> set[str]:
 
 
 def simulated(status: KubeObject) -> KubeObject:
-    """The offered graph of a request that was simulated and found a graph which keeps the times."""
+    """The offered graph of a request that was simulated, and for which a graph meets the objective."""
     assert status["phase"] == "Ready", status["conditions"]
     assert status["profilingResults"]["source"] == "aiconfigurator"
     assert figures(status)["meetsSLA"] is True
@@ -83,10 +83,10 @@ def whole_answer(status: KubeObject) -> None:
 
 def two_loads(status: KubeObject) -> None:
     assert status["phase"] == "Failed"
-    (told,) = (each for each in status["conditions"] if each["type"] == "Validation")
-    assert (told["status"], told["reason"]) == ("False", "ValidationFailed")
-    assert "concurrency" in told["message"]
-    assert "requestRate" in told["message"]
+    (reported,) = (each for each in status["conditions"] if each["type"] == "Validation")
+    assert (reported["status"], reported["reason"]) == ("False", "ValidationFailed")
+    assert "concurrency" in reported["message"]
+    assert "requestRate" in reported["message"]
 
 
 def planned(status: KubeObject) -> None:
@@ -188,22 +188,22 @@ async def test_an_objective_is_a_graph_soon_and_the_second_time_at_once(
 async def outcome(kube: KubeClient, namespace: str, stem: str, spec: KubeObject) -> KubeObject:
     """The status in which the request stays: of a thorough one, when its Job is there."""
     name = "case-" + stem.partition("_")[0]
-    wanted = {
+    desired = {
         "apiVersion": "nvidia.com/v1beta1",
         "kind": "DynamoGraphDeploymentRequest",
         "metadata": {"name": name, "namespace": namespace},
         "spec": spec,
     }
-    await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, wanted)
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, desired)
 
     async def stays() -> KubeObject | None:
-        found = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, name))
-        status: KubeObject = found.get("status", {})
+        observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, name))
+        status: KubeObject = observed.get("status", {})
         ended = status.get("phase") in {"Ready", "Failed", "Deployed"} or status.get("profilingJobName")
         return status if ended else None
 
-    found: KubeObject = await eventually(stays, f"{stem} has an outcome", 240)
-    return found
+    observed: KubeObject = await eventually(stays, f"{stem} has an outcome", 240)
+    return observed
 
 
 async def job_is_right(kube: KubeClient, key: ObjectKey, spec: KubeObject) -> None:
@@ -232,5 +232,5 @@ def summary(status: KubeObject) -> str:
     said = " ".join(
         f"{name}={known[name]}" for name in ("backend", "serving", "gpus", "ttft", "itl", "meetsSLA") if name in known
     )
-    told = sorted(reasons(status))
-    return f"{status['phase']} {results.get('source', '')} {said} {status.get('profilingJobName', '')} {told}"
+    reported = sorted(reasons(status))
+    return f"{status['phase']} {results.get('source', '')} {said} {status.get('profilingJobName', '')} {reported}"

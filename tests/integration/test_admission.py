@@ -153,9 +153,9 @@ async def test_an_object_that_is_read_in_the_old_version_and_written_back_stays_
     assert code == 0, err
     after = await admission_kube.get(BETA, key)
     assert after["spec"] == before["spec"]
-    notes = after["metadata"].get("annotations", {})
-    notes.pop("kubectl.kubernetes.io/last-applied-configuration", None)
-    assert notes == before["metadata"].get("annotations", {})
+    object_annotations = after["metadata"].get("annotations", {})
+    object_annotations.pop("kubectl.kubernetes.io/last-applied-configuration", None)
+    assert object_annotations == before["metadata"].get("annotations", {})
     assert after["metadata"]["generation"] == before["metadata"]["generation"]
 
 

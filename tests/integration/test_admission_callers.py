@@ -1,4 +1,4 @@
-"""Admission takes reviews of the API server alone, where it is told which client certificate that shows."""
+"""Admission accepts reviews from the API server alone, if it knows the client certificate of the API server."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ async def client(plane: ControlPlane) -> AsyncIterator[KubeClient]:
 
 @contextlib.contextmanager
 def suppressed_where_the_definition_changes() -> Iterator[None]:
-    """The API server serves a changed definition anew, and refuses what met the old one's end; nobody was asked for it.
+    """The API server serves a changed definition again, and refuses what met the old one's end; no one was asked for it.
 
     Any other refusal is one.
     """
@@ -159,8 +159,8 @@ async def test_cert_manager_while_graphs_are_written(
                 await renew(client, key)
 
                 async def renewed() -> bool:
-                    found = await client.get(SECRETS, key)
-                    made = base64.b64decode(found["data"]["tls.crt"]).decode()
+                    observed = await client.get(SECRETS, key)
+                    made = base64.b64decode(observed["data"]["tls.crt"]).decode()
                     return before not in made and (await served(admission)) in made
 
                 await eventually(renewed, "cert-manager renews, and what it made is served", 60)

@@ -1,4 +1,4 @@
-"""Taking over from the reference operator: what it made is ours from then on, and no pod is replaced for it.
+"""Taking over from the reference operator: the platform then manages its objects, and replaces no pod for that.
 
 Objects are created as it was recorded to make them, by another manager and with its own annotations, and their pods run before
 the platform starts.
@@ -77,9 +77,9 @@ def configured(control_plane: Any, nats_server: Any) -> Settings:
 def recorded(case: dict[str, Any], namespace: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Kind's plural and manifest of each recorded object, owners first."""
     text = json.dumps(case["expected"]).replace("case-namespace", namespace).replace("workerhash", HASH)
-    found = {(*key.split("/")[:-1], key.split("/")[-1]): obj for key, obj in json.loads(text).items()}
+    results = {(*key.split("/")[:-1], key.split("/")[-1]): obj for key, obj in json.loads(text).items()}
     for plural in KINDS:
-        for (group, version, kind_plural, _), obj in found.items():
+        for (group, version, kind_plural, _), obj in results.items():
             if kind_plural == plural:
                 yield f"{'' if group == 'core' else group + '/'}{version}", {**obj, "plural": plural}
 
@@ -91,8 +91,13 @@ async def make_as_the_reference(kube: KubeClient, case: dict[str, Any], namespac
     """The case's graph, and all that the reference made of it. Returns the graph's key."""
     reference = kube.acting_as("manager")
     (given,) = (convert(each, BETA) for each in case["input"] if each["kind"] == "DynamoGraphDeployment")
-    notes = {**given["metadata"].get("annotations", {}), OPERATOR_ORIGIN_VERSION: "1.2.0"}
-    metadata = {**given["metadata"], "namespace": namespace, "annotations": notes, "finalizers": [FINALIZER]}
+    object_annotations = {**given["metadata"].get("annotations", {}), OPERATOR_ORIGIN_VERSION: "1.2.0"}
+    metadata = {
+        **given["metadata"],
+        "namespace": namespace,
+        "annotations": object_annotations,
+        "finalizers": [FINALIZER],
+    }
     graph = await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, {**given, "metadata": metadata})
     uids = {("DynamoGraphDeployment", graph["metadata"]["name"]): graph["metadata"]["uid"]}
     for api_version, obj in recorded(case, namespace):
@@ -117,26 +122,26 @@ async def listed(kube: KubeClient, resource: Resource, namespace: str) -> dict[s
 
 
 async def pods(kube: KubeClient, namespace: str) -> set[str]:
-    found = (await kube.list(PODS, namespace)).items
-    return {each["metadata"]["uid"] for each in found if "deletionTimestamp" not in each["metadata"]}
+    items = (await kube.list(PODS, namespace)).items
+    return {each["metadata"]["uid"] for each in items if "deletionTimestamp" not in each["metadata"]}
 
 
 def templates(deployments: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {name: each["spec"]["template"] for name, each in deployments.items()}
 
 
-def of_worker(found: dict[str, dict[str, Any]]) -> str:
-    return next(name for name in sorted(found) if name.endswith(HASH))
+def of_worker(observed: dict[str, dict[str, Any]]) -> str:
+    return next(name for name in sorted(observed) if name.endswith(HASH))
 
 
 async def until_pods_run(kube: KubeClient, namespace: str) -> None:
-    async def look() -> bool:
-        found = await listed(kube, DEPLOYMENTS, namespace)
-        return bool(found) and all(
-            each.get("status", {}).get("availableReplicas") == each["spec"]["replicas"] for each in found.values()
+    async def check() -> bool:
+        result = await listed(kube, DEPLOYMENTS, namespace)
+        return bool(result) and all(
+            each.get("status", {}).get("availableReplicas") == each["spec"]["replicas"] for each in result.values()
         )
 
-    await eventually(look, "all pods run")
+    await eventually(check, "all pods run")
 
 
 @pytest.mark.parametrize(
@@ -167,11 +172,11 @@ async def test_no_pod_is_replaced_by_a_migration(kube, namespace, control_plane,
             name: each["metadata"]["uid"] for name, each in services.items()
         }
 
-        async def ours() -> bool:
-            found = (await listed(kube, DYNAMO_COMPONENT_DEPLOYMENTS, namespace)).values()
-            return all(LAST_APPLIED_GENERATION not in each["metadata"]["annotations"] for each in found)
+        async def own() -> bool:
+            result = (await listed(kube, DYNAMO_COMPONENT_DEPLOYMENTS, namespace)).values()
+            return all(LAST_APPLIED_GENERATION not in each["metadata"]["annotations"] for each in result)
 
-        await eventually(ours, "what was the reference's is ours")
+        await eventually(own, "the platform manages what was the reference's")
 
         # Scaling keeps the generation, and its pods.
         spec = stored["spec"]["components"]
@@ -192,8 +197,8 @@ async def test_no_pod_is_replaced_by_a_migration(kube, namespace, control_plane,
         assert done["status"]["rollingUpdate"]["phase"] == "Completed"
 
         async def old_is_gone() -> bool:
-            found = await listed(kube, DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
-            return not any(name.endswith(HASH) for name in found)
+            result = await listed(kube, DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
+            return not any(name.endswith(HASH) for name in result)
 
         await eventually(old_is_gone, "the adopted generation gone, though the reference held it by a finalizer")
 
@@ -208,11 +213,11 @@ async def test_what_the_reference_wrote_and_no_one_wants_any_more_goes(kube, nam
     front = ObjectKey(namespace, f"{key.name}-frontend")
 
     async def written_as_a_whole() -> bool:
-        found = await kube.get(DEPLOYMENTS, front)
-        found["spec"]["template"]["metadata"]["labels"]["once"] = "wanted"
-        found["spec"]["template"]["spec"]["nodeSelector"] = {"type": "kwok"}
+        observed = await kube.get(DEPLOYMENTS, front)
+        observed["spec"]["template"]["metadata"]["labels"]["once"] = "desired"
+        observed["spec"]["template"]["spec"]["nodeSelector"] = {"type": "kwok"}
         try:
-            await kube.acting_as("manager").replace(DEPLOYMENTS, found)
+            await kube.acting_as("manager").replace(DEPLOYMENTS, observed)
         except Conflict:
             # The Deployment controller wrote its status meanwhile.
             return False
@@ -222,11 +227,11 @@ async def test_what_the_reference_wrote_and_no_one_wants_any_more_goes(kube, nam
     async with platform(configured(control_plane, nats_server)):
         await until_state(kube, key, "successful")
 
-        async def look() -> bool:
+        async def check() -> bool:
             template = (await kube.get(DEPLOYMENTS, front))["spec"]["template"]
             return "once" not in template["metadata"]["labels"] and not template["spec"].get("nodeSelector")
 
-        await eventually(look, "label and node selector gone")
+        await eventually(check, "label and node selector gone")
         await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
         await eventually(lambda: gone(kube, DYNAMO_GRAPH_DEPLOYMENTS, key), "the graph gone")
 
@@ -244,11 +249,11 @@ async def test_a_set_of_grove_is_adopted_as_it_is(kube, namespace, control_plane
         services = await listed(kube, SERVICES, namespace)
         async with platform(configured(control_plane, nats_server)):
 
-            async def ours() -> dict[str, Any] | None:
-                (found,) = (await listed(kube, POD_CLIQUE_SETS, namespace)).values()
-                return None if LAST_APPLIED_GENERATION in found["metadata"]["annotations"] else found
+            async def own() -> dict[str, Any] | None:
+                (result,) = (await listed(kube, POD_CLIQUE_SETS, namespace)).values()
+                return None if LAST_APPLIED_GENERATION in result["metadata"]["annotations"] else result
 
-            after = await eventually(ours, "the set is ours")
+            after = await eventually(own, "the platform manages the set")
             assert after["spec"] == before["spec"]
             assert after["metadata"]["generation"] == before["metadata"]["generation"]
             assert after["metadata"]["uid"] == before["metadata"]["uid"]

@@ -27,14 +27,14 @@ def applier(kube: KubeClient) -> Applier:
     return Applier(kube.acting_as("dynamo-pod-builder"), ObjectCache())
 
 
-def account(namespace: str, **marks: str) -> dict[str, Any]:
+def account(namespace: str, **object_labels: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
         "metadata": {
             "name": "shared",
             "namespace": namespace,
-            "labels": {labels.APP_MANAGED_BY: MANAGED_BY, **marks},
+            "labels": {labels.APP_MANAGED_BY: MANAGED_BY, **object_labels},
         },
     }
 
@@ -79,15 +79,15 @@ async def test_what_is_right_is_left_alone(applier, namespace):
 
 async def test_a_label_that_is_no_longer_asked_for_goes_and_anothers_stays(applier, kube, namespace):
     key = ObjectKey(namespace, "shared")
-    await applier.ensure(account(namespace, ours="1"))
+    await applier.ensure(account(namespace, own="1"))
     await kube.merge_patch(SERVICE_ACCOUNTS, key, {"metadata": {"labels": {"theirs": "1"}}})
     assert (await applier.ensure(account(namespace))).change is ChildChange.UPDATED
-    marks = (await kube.get(SERVICE_ACCOUNTS, key))["metadata"]["labels"]
-    assert marks == {labels.APP_MANAGED_BY: MANAGED_BY, "theirs": "1"}
+    object_labels = (await kube.get(SERVICE_ACCOUNTS, key))["metadata"]["labels"]
+    assert object_labels == {labels.APP_MANAGED_BY: MANAGED_BY, "theirs": "1"}
 
 
 async def test_a_binding_to_another_role_is_recreated(applier, kube, namespace):
-    """Kubernetes lets nobody change the role of a binding."""
+    """Kubernetes lets no one change the role of a binding."""
     before = (await applier.ensure(binding(namespace, "one"))).obj
     assert (await applier.ensure(binding(namespace, "two"))).change is ChildChange.UPDATED
     after = await kube.get(ROLE_BINDINGS, ObjectKey(namespace, "shared"))
@@ -98,20 +98,20 @@ async def test_a_binding_to_another_role_is_recreated(applier, kube, namespace):
 @pytest.mark.parametrize("outdated", [False, True])
 async def test_a_number_is_written_alone_and_what_is_remembered_is_what_is_there(applier, kube, namespace, outdated):
     key = ObjectKey(namespace, "worker")
-    seen = (await applier.ensure(deployment(namespace, 1))).obj
+    observed = (await applier.ensure(deployment(namespace, 1))).obj
     if outdated:
         await kube.merge_patch(DEPLOYMENTS, key, {"metadata": {"labels": {"theirs": "1"}}})
     scaled = (await applier.ensure(deployment(namespace, 4))).obj
     there = await kube.get(DEPLOYMENTS, key)
     assert scaled["spec"]["replicas"] == there["spec"]["replicas"] == 4
-    assert there["metadata"]["generation"] == seen["metadata"]["generation"] + 1
+    assert there["metadata"]["generation"] == observed["metadata"]["generation"] + 1
     assert scaled["spec"] == there["spec"]
     assert scaled["metadata"]["generation"] == there["metadata"]["generation"]
     assert (await applier.ensure(deployment(namespace, 4))).change is ChildChange.UNCHANGED
 
 
 async def test_a_claim_template_for_other_gpus_is_recreated(applier, kube, namespace):
-    """Kubernetes lets nobody change what a ResourceClaimTemplate asks for."""
+    """Kubernetes lets no one change what a ResourceClaimTemplate asks for."""
     before = (await applier.ensure(claim_template(namespace, 1))).obj
     assert (await applier.ensure(claim_template(namespace, 1))).change is ChildChange.UNCHANGED
     assert (await applier.ensure(claim_template(namespace, 2))).change is ChildChange.UPDATED
@@ -190,12 +190,12 @@ async def test_within_a_family_an_object_changes_hands_and_stays(applier, kube, 
     assert (await applier.ensure(service(namespace, new))).change is ChildChange.UNCHANGED
 
 
-async def test_what_changed_since_it_was_seen_does_not_change_hands(kube, namespace):
+async def test_an_object_that_changed_after_the_read_keeps_its_owner(kube, namespace):
     old, new = await owners(kube, namespace, "old", "new")
     cache = ObjectCache()
     applier = Applier(kube, cache)
     await applier.ensure(service(namespace, old))
-    await kube.merge_patch(SERVICES, ObjectKey(namespace, "moving"), {"metadata": {"labels": {"seen": "no"}}})
+    await kube.merge_patch(SERVICES, ObjectKey(namespace, "moving"), {"metadata": {"labels": {"changed": "yes"}}})
     with pytest.raises(Conflict):
         await applier.ensure(service(namespace, new), {old["metadata"]["uid"]})
 

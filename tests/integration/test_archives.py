@@ -1,4 +1,4 @@
-"""Archives are found and fetched over HTTP: from a store's routes, and from a registry."""
+"""Archives are resolved and fetched over HTTP: from a store's routes, and from a registry."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def of(store: Store, *, registry: bool = False, version: str = "v1", password: s
 @pytest.mark.parametrize("old", [False, True])
 def test_a_store_has_it_on_one_of_its_routes(store: Store, tmp_path: Path, old: bool) -> None:
     store.old = old
-    found = find(of(store), 10_000, 30)
-    assert (found.digest, found.size) == (DIGEST, len(CONTENT))
+    result = find(of(store), 10_000, 30)
+    assert (result.digest, result.size) == (DIGEST, len(CONTENT))
     download(of(store), DIGEST, 10_000, tmp_path / "a", 30)
     assert (tmp_path / "a").read_bytes() == CONTENT
 
@@ -88,7 +88,7 @@ def test_what_stands_in_the_way_is_said(store: Store, tmp_path: Path, registry: 
 
 
 @pytest.mark.parametrize("manifest", [b"[" * 100_000, b"[]", b"<html>", b'{"layers": 1}'])
-def test_a_manifest_that_is_none_is_refused(store: Store, manifest: bytes) -> None:
+def test_an_invalid_manifest_is_refused(store: Store, manifest: bytes) -> None:
     store.manifest = manifest
     with pytest.raises(FetchError) as refused:
         find(of(store, registry=True), 10_000, 30)

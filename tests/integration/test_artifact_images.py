@@ -65,20 +65,20 @@ def example(namespace: str, name: str = "") -> KubeObject:
 async def until_ready_says(kube, resource, namespace: str, name: str, reason: str) -> KubeObject:
     """The status, once its condition has this reason."""
 
-    async def look() -> KubeObject | None:
+    async def check() -> KubeObject | None:
         status = (await kube.get(resource, ObjectKey(namespace, name))).get("status") or {}
         return status if [each["reason"] for each in status.get("conditions", ())] == [reason] else None
 
-    found: KubeObject = await eventually(look, f"{name} says {reason}")
-    return found
+    observed: KubeObject = await eventually(check, f"{name} says {reason}")
+    return observed
 
 
 async def until_successful(kube, namespace: str, name: str) -> None:
-    async def look() -> bool:
-        found = await kube.get(DYNAMO_DEPLOYMENTS, ObjectKey(namespace, name))
-        return bool(found.get("status", {}).get("state") == "successful")
+    async def check() -> bool:
+        observed = await kube.get(DYNAMO_DEPLOYMENTS, ObjectKey(namespace, name))
+        return bool(observed.get("status", {}).get("state") == "successful")
 
-    await eventually(look, f"{name} runs")
+    await eventually(check, f"{name} runs")
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -161,10 +161,10 @@ async def test_a_build_that_fails_is_in_the_status_an_event_and_on_nats_and_pass
         await pod_ends(kube, namespace, "digest=\nERROR: failed to push: unauthorized", code=1)
         status = await until_ready_says(kube, DYNAMO_DEPLOYMENTS, namespace, "disagg", "ImageFailed")
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return bool(heard) and "ImageFailed" in await reasons(kube, namespace, "disagg")
 
-        await eventually(told, "people and programs are told")
+        await eventually(reported, "an Event and a message report it")
     finally:
         await connection.close()
     assert status["state"] == "failed"

@@ -81,8 +81,8 @@ async def user(plane: ControlPlane) -> AsyncIterator[KubeClient]:
 
 @pytest.fixture(scope="module")
 async def load(plane: ControlPlane, user: KubeClient) -> AsyncIterator[Load]:
-    async with metrics_api(plane, user) as found:
-        yield found
+    async with metrics_api(plane, user) as result:
+        yield result
 
 
 @pytest.fixture(scope="module")
@@ -123,16 +123,16 @@ def adapted(namespace: str, rules: Any = None, replicas: int = 1) -> KubeObject:
     component = {**worker("Worker", replicas=replicas), "scalingAdapter": {}}
     (container,) = component["podTemplate"]["spec"]["containers"]
     container["resources"] = {"requests": {"cpu": "100m"}}
-    wanted = graph(namespace, components=[frontend(), component])
+    desired = graph(namespace, components=[frontend(), component])
     if rules is not None:
-        wanted["metadata"]["annotations"] = {AUTOSCALING: json.dumps({"Worker": rules})}
-    return wanted
+        desired["metadata"]["annotations"] = {AUTOSCALING: json.dumps({"Worker": rules})}
+    return desired
 
 
 async def until_pods(kube: KubeClient, namespace: str, count: int) -> None:
     """So many pods of the worker, and the number in the graph, the Deployment and the adapter's status."""
 
-    async def look() -> bool:
+    async def check() -> bool:
         selector = f"{labels.COMPONENT}=Worker"
         pods = (await kube.list(PODS, namespace, label_selector=selector)).items
         deployments = (await kube.list(DEPLOYMENTS, namespace, label_selector=selector)).items
@@ -140,19 +140,19 @@ async def until_pods(kube: KubeClient, namespace: str, count: int) -> None:
             return False
         stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
         adapter = await kube.get(ADAPTERS, ObjectKey(namespace, "disagg-worker"))
-        seen[:] = [
+        observed[:] = [
             sum("deletionTimestamp" not in pod["metadata"] for pod in pods),
             sum(each["spec"]["replicas"] for each in deployments),
             stored["spec"]["components"][1].get("replicas"),
             adapter.get("status", {}).get("replicas"),
         ]
-        return seen == [count] * 4
+        return observed == [count] * 4
 
-    seen: list[Any] = []
+    observed: list[Any] = []
     try:
-        await eventually(look, f"{count} pods")
+        await eventually(check, f"{count} pods")
     except AssertionError as error:
-        raise AssertionError(f"{error}; pods, Deployment, graph, status: {seen}") from None
+        raise AssertionError(f"{error}; pods, Deployment, graph, status: {observed}") from None
 
 
 async def autoscaling(kube: KubeClient, namespace: str) -> KubeObject:
@@ -196,20 +196,20 @@ async def test_the_hpa_that_is_asked_for_follows_the_load_and_goes(user, place, 
     await eventually(exists, "an HPA")
     await eventually(current, "a metric that is served")
     assert "cpu: 80%/80%" in await kubectl("get", "hpa")
-    told = await autoscaling(user, place)
-    assert (told["status"], told["reason"]) == ("True", "HorizontalPodAutoscaler")
+    reported = await autoscaling(user, place)
+    assert (reported["status"], reported["reason"]) == ("True", "HorizontalPodAutoscaler")
     await until_pods(user, place, 1)
     load.millicores = 400
     await until_pods(user, place, 3)
     assert "cpu: 400%/80%" in await kubectl("get", "hpa")
     load.millicores = 8
     await until_pods(user, place, 1)
-    # Whoever turns its bounds is corrected, and it goes when it is asked for no more.
+    # A change of its bounds is reverted, and it is deleted when no one asks for it any more.
     await user.merge_patch(HORIZONTAL_POD_AUTOSCALERS, key, {"spec": {"maxReplicas": 9}})
 
     async def corrected() -> bool:
-        found = await user.get(HORIZONTAL_POD_AUTOSCALERS, key)
-        return bool(found["spec"]["maxReplicas"] == 3)
+        observed = await user.get(HORIZONTAL_POD_AUTOSCALERS, key)
+        return bool(observed["spec"]["maxReplicas"] == 3)
 
     await eventually(corrected, "the bounds that were asked for")
     without: KubeObject = {"metadata": {"annotations": {AUTOSCALING: None}}}
@@ -275,12 +275,12 @@ async def test_a_writer_as_keda_is_goes_from_zero_to_one_and_back(user, place):
     async def made() -> KubeObject | None:
         return None if await gone(user, SCALED_OBJECTS, key) else await user.get(SCALED_OBJECTS, key)
 
-    wanted = (await eventually(made, "a ScaledObject"))["spec"]
-    assert (wanted["minReplicaCount"], wanted["maxReplicaCount"], wanted["triggers"]) == (0, 5, TRIGGERS)
+    desired = (await eventually(made, "a ScaledObject"))["spec"]
+    assert (desired["minReplicaCount"], desired["maxReplicaCount"], desired["triggers"]) == (0, 5, TRIGGERS)
     await until_pods(user, place, 0)
     # As KEDA's executor does it: read the scale of what scaleTargetRef names, write it back whole.
     keda = user.acting_as("keda-operator")
-    assert wanted["scaleTargetRef"] == {"apiVersion": ADAPTERS.api_version, "kind": ADAPTERS.kind, "name": key.name}
+    assert desired["scaleTargetRef"] == {"apiVersion": ADAPTERS.api_version, "kind": ADAPTERS.kind, "name": key.name}
     for replicas in (1, 4, 0, 1):
         path = ADAPTERS.path(place, key.name, "scale")
         scale = json.loads(await user.raw_get(path))
@@ -305,7 +305,7 @@ async def test_what_cannot_be_made_is_said_and_another_of_the_name_left_alone(us
     await eventually(lambda: reason("NameTaken"), "a condition")
     now = await user.get(HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "disagg-worker"))
     assert now["spec"] == before["spec"]
-    # This API server lets nobody scale to zero by an HPA.
+    # This API server lets no one scale to zero by an HPA.
     await user.delete(HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "disagg-worker"))
     rules = json.dumps({"Worker": {"minReplicas": 0, "maxReplicas": 3}})
     change = {"metadata": {"annotations": {AUTOSCALING: rules}}}

@@ -59,16 +59,16 @@ async def test_replicas_share_one_secret(kube: KubeClient, namespace: str) -> No
 async def test_only_what_was_read_is_replaced(kube: KubeClient, namespace: str) -> None:
     certificates = await open_certificates(settings(namespace, "auto"), kube, NAMES)
     store = SecretStore(kube, ObjectKey(namespace, SECRET))
-    found = await store.read()
-    assert found is not None
+    result = await store.read()
+    assert result is not None
     with pytest.raises(AlreadyExists):
-        await store.write(found.state, None)
+        await store.write(result.state, None)
     await annotate(kube, namespace)
     with pytest.raises(Conflict):
-        await store.write(found.state, found)
+        await store.write(result.state, result)
     forced = await store.read()
     assert forced is not None
-    assert (forced.forced, forced.state) == (True, found.state)
+    assert (forced.forced, forced.state) == (True, result.state)
     await store.write(forced.state, forced)
     done = await store.read()
     assert done is not None
@@ -86,7 +86,7 @@ async def test_a_placeholder_is_filled_and_the_rest_of_it_stays(kube: KubeClient
 
 
 async def test_what_the_reference_made_goes_on_being_used(kube: KubeClient, namespace: str) -> None:
-    """Its keys are RSA, its names for keys its own, and its Secret has no type and no label of ours."""
+    """Its keys are RSA, its names for keys its own, and its Secret has no type and no label of this platform."""
     key = rsa.generate_private_key(65537, 2048)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Dynamo-Webhook-CA")])
     now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
@@ -119,8 +119,8 @@ async def test_what_the_reference_made_goes_on_being_used(kube: KubeClient, name
     ("metadata", "data", "message"),
     [
         ({"annotations": {"cert-manager.io/certificate-name": "webhook"}}, {}, "is filled by cert-manager: set server"),
-        ({}, {"tls.crt": b"somebody's", "tls.key": b"somebody's"}, "holds a certificate that was not made here"),
-        ({}, {"ca.crt": b"somebody's"}, "holds a certificate that was not made here"),
+        ({}, {"tls.crt": b"user's", "tls.key": b"user's"}, "holds a certificate that was not made here"),
+        ({}, {"ca.crt": b"user's"}, "holds a certificate that was not made here"),
     ],
 )
 async def test_a_secret_of_another_owner_is_left_alone(

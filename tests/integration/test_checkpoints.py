@@ -1,4 +1,4 @@
-"""Checkpoints on a real API server, with the Job controller. The snapshot agent is no part of the platform: tests play it."""
+"""Checkpoints on a real API server, with the Job controller. Tests play the snapshot agent, which is another project's."""
 
 from __future__ import annotations
 
@@ -93,15 +93,15 @@ def checkpoint(namespace: str, name: str = "llama", *, node: bool = False, **job
 
 
 async def until_phase(kube: KubeClient, namespace: str, phase: str, name: str = "llama", job: str = "") -> KubeObject:
-    async def look() -> KubeObject | None:
+    async def check() -> KubeObject | None:
         key = ObjectKey(namespace, name)
         if await gone(kube, DYNAMO_CHECKPOINTS, key):
             return None
-        found = await kube.get(DYNAMO_CHECKPOINTS, key)
-        status = found.get("status", {})
-        return found if status.get("phase") == phase and (not job or status.get("jobName") == job) else None
+        observed = await kube.get(DYNAMO_CHECKPOINTS, key)
+        status = observed.get("status", {})
+        return observed if status.get("phase") == phase and (not job or status.get("jobName") == job) else None
 
-    return await eventually(look, f"checkpoint {name} {phase}")
+    return await eventually(check, f"checkpoint {name} {phase}")
 
 
 def conditions(obj: KubeObject) -> dict[str, tuple[str, str]]:
@@ -109,13 +109,13 @@ def conditions(obj: KubeObject) -> dict[str, tuple[str, str]]:
 
 
 async def agent_says(kube: KubeClient, namespace: str, word: str, job: str = JOB) -> None:
-    """What the snapshot agent tells of its work."""
+    """What the snapshot agent reports of its work."""
     patch = {"metadata": {"annotations": {SNAPSHOT_STATUS: word}}}
     await kube.merge_patch(JOBS, ObjectKey(namespace, job), patch)
 
 
 async def node_ends(kube: KubeClient, namespace: str, job: str = JOB, status: KubeObject | None = None) -> None:
-    """What the node of a Job's pod tells once the engine has ended, well where nothing else is said."""
+    """What the node of a Job's pod reports once the engine has ended; a success by default."""
 
     async def pods() -> list[KubeObject]:
         return (await kube.list(PODS, namespace, label_selector=f"job-name={job}")).items
@@ -144,20 +144,20 @@ async def reasons(kube: KubeClient, namespace: str, kind: str = "DynamoCheckpoin
 
 
 async def template_of(kube: KubeClient, namespace: str, component: str = "Worker") -> KubeObject:
-    (found,) = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}={component}")).items
-    template: KubeObject = found["spec"]["template"]
+    (deployments,) = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}={component}")).items
+    template: KubeObject = deployments["spec"]["template"]
     return template
 
 
 @pytest.mark.usefixtures("running_platform")
 async def test_a_checkpoint_becomes_a_job_and_is_ready_once_the_agent_says_so(kube, namespace):
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
-    found = await until_phase(kube, namespace, "Creating")
-    assert found["metadata"]["labels"][labels.CHECKPOINT_ID] == HASH
-    status = found["status"]
+    result = await until_phase(kube, namespace, "Creating")
+    assert result["metadata"]["labels"][labels.CHECKPOINT_ID] == HASH
+    status = result["status"]
     assert (status["identityHash"], status["jobName"]) == (HASH, JOB)
     assert (status["storageType"], status["location"]) == ("pvc", f"/checkpoints/{HASH}/versions/1")
-    assert conditions(found)["JobCreated"] == ("True", "JobCreated")
+    assert conditions(result)["JobCreated"] == ("True", "JobCreated")
     job = await kube.get(JOBS, ObjectKey(namespace, JOB))
     assert (job["spec"]["backoffLimit"], job["spec"]["activeDeadlineSeconds"]) == (0, 3600)
     assert job["spec"]["ttlSecondsAfterFinished"] == 300
@@ -168,14 +168,14 @@ async def test_a_checkpoint_becomes_a_job_and_is_ready_once_the_agent_says_so(ku
 
     await agent_says(kube, namespace, "completed")
     await node_ends(kube, namespace)
-    found = await until_phase(kube, namespace, "Ready")
-    assert conditions(found)["JobCompleted"] == ("True", "JobSucceeded")
-    assert found["status"]["createdAt"]
+    result = await until_phase(kube, namespace, "Ready")
+    assert conditions(result)["JobCompleted"] == ("True", "JobSucceeded")
+    assert result["status"]["createdAt"]
 
-    async def told() -> bool:
+    async def reported() -> bool:
         return await reasons(kube, namespace) >= {"CheckpointJobCreated", "CheckpointReady"}
 
-    await eventually(told, "Events of the checkpoint")
+    await eventually(reported, "Events of the checkpoint")
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -195,14 +195,14 @@ async def test_deleting_a_checkpoint_takes_its_objects_along_and_leaves_the_stor
 @pytest.mark.usefixtures("running_platform")
 async def test_a_job_that_takes_too_long_fails_its_checkpoint_and_says_why(kube, namespace):
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace, activeDeadlineSeconds=1))
-    found = await until_phase(kube, namespace, "Failed")
-    assert conditions(found)["JobCompleted"] == ("False", "JobFailed")
-    assert "DeadlineExceeded" in found["status"]["message"]
+    result = await until_phase(kube, namespace, "Failed")
+    assert conditions(result)["JobCompleted"] == ("False", "JobFailed")
+    assert "DeadlineExceeded" in result["status"]["message"]
 
-    async def told() -> bool:
+    async def reported() -> bool:
         return "CheckpointFailed" in await reasons(kube, namespace)
 
-    await eventually(told, "the Event CheckpointFailed")
+    await eventually(reported, "the Event CheckpointFailed")
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -210,21 +210,21 @@ async def test_what_holds_the_engine_up_and_how_it_ended_is_reported(kube, names
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
 
     async def held_up() -> bool:
-        found = await until_phase(kube, namespace, "Creating")
-        return conditions(found)["JobCompleted"] == ("False", "Unschedulable")
+        result = await until_phase(kube, namespace, "Creating")
+        return conditions(result)["JobCompleted"] == ("False", "Unschedulable")
 
     await eventually(held_up, "no node takes the pod")
     ended = {"exitCode": 3, "reason": "Error", "message": "no such model"}
     main = {"name": "main", "image": IMAGE, "imageID": "", "ready": False, "restartCount": 0}
     containers = [{**main, "state": {"terminated": ended}}]
     await node_ends(kube, namespace, status={"phase": "Failed", "containerStatuses": containers})
-    found = await until_phase(kube, namespace, "Failed")
-    assert "container main exited with code 3: no such model" in found["status"]["message"]
+    result = await until_phase(kube, namespace, "Failed")
+    assert "container main exited with code 3: no such model" in result["status"]["message"]
 
-    async def told() -> bool:
+    async def reported() -> bool:
         return await reasons(kube, namespace) >= {"Unschedulable", "CheckpointFailed"}
 
-    await eventually(told, "Events of the checkpoint")
+    await eventually(reported, "Events of the checkpoint")
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -232,15 +232,15 @@ async def test_what_the_agent_reports_as_failed_is_failed(kube, namespace):
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
     await until_phase(kube, namespace, "Creating")
     await agent_says(kube, namespace, "failed")
-    found = await until_phase(kube, namespace, "Failed")
-    assert conditions(found)["JobCompleted"] == ("False", "JobFailed")
+    result = await until_phase(kube, namespace, "Failed")
+    assert conditions(result)["JobCompleted"] == ("False", "JobFailed")
 
 
 @pytest.mark.usefixtures("running_platform", "storage")
 async def test_an_engine_that_ends_without_the_agent_is_not_a_checkpoint(kube, namespace):
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace, node=True))
-    found = await until_phase(kube, namespace, "Failed")
-    assert conditions(found)["JobCompleted"] == ("False", "CheckpointVerificationFailed")
+    result = await until_phase(kube, namespace, "Failed")
+    assert conditions(result)["JobCompleted"] == ("False", "CheckpointVerificationFailed")
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -248,13 +248,13 @@ async def test_a_deleted_job_fails_its_checkpoint_and_a_new_version_takes_it_aga
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
     await until_phase(kube, namespace, "Creating")
     await kube.delete(JOBS, ObjectKey(namespace, JOB))
-    found = await until_phase(kube, namespace, "Failed")
-    assert conditions(found)["JobCompleted"] == ("False", "JobDeleted")
+    result = await until_phase(kube, namespace, "Failed")
+    assert conditions(result)["JobCompleted"] == ("False", "JobDeleted")
     patch = {"metadata": {"annotations": {SNAPSHOT_ARTIFACT_VERSION: "2"}}}
     await kube.merge_patch(DYNAMO_CHECKPOINTS, ObjectKey(namespace, "llama"), patch)
     second = f"checkpoint-job-{HASH}-2"
-    found = await until_phase(kube, namespace, "Creating", job=second)
-    assert found["status"]["location"] == f"/checkpoints/{HASH}/versions/2"
+    result = await until_phase(kube, namespace, "Creating", job=second)
+    assert result["status"]["location"] == f"/checkpoints/{HASH}/versions/2"
     await agent_says(kube, namespace, "completed", second)
     await node_ends(kube, namespace, second)
     await until_phase(kube, namespace, "Ready", job=second)
@@ -279,11 +279,11 @@ async def test_a_checkpoint_that_is_recreated_at_once_has_a_job_of_its_own(kube,
     await until_phase(kube, namespace, "Creating")
     before = await kube.get(JOBS, ObjectKey(namespace, JOB))
     await kube.delete(DYNAMO_CHECKPOINTS, ObjectKey(namespace, "llama"))
-    anew = await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
+    again = await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
     await until_phase(kube, namespace, "Creating")
     job = await kube.get(JOBS, ObjectKey(namespace, JOB))
     assert job["metadata"]["uid"] != before["metadata"]["uid"]
-    assert job["metadata"]["ownerReferences"][0]["uid"] == anew["metadata"]["uid"]
+    assert job["metadata"]["ownerReferences"][0]["uid"] == again["metadata"]["uid"]
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -291,9 +291,9 @@ async def test_an_identity_has_one_checkpoint_and_the_next_takes_over_when_it_go
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace, "first"))
     await until_phase(kube, namespace, "Creating", "first")
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace, "second"))
-    found = await until_phase(kube, namespace, "Failed", "second")
-    assert conditions(found)["JobCreated"] == ("False", "AlreadyOwned")
-    assert "first" in found["status"]["message"]
+    result = await until_phase(kube, namespace, "Failed", "second")
+    assert conditions(result)["JobCreated"] == ("False", "AlreadyOwned")
+    assert "first" in result["status"]["message"]
     await kube.delete(DYNAMO_CHECKPOINTS, ObjectKey(namespace, "first"))
     await until_phase(kube, namespace, "Creating", "second")
 
@@ -348,18 +348,18 @@ async def test_the_agent_reports_where_checkpoints_are_kept(control_plane, nats_
     configured = settings(control_plane.kubeconfig, nats_server.url, CHECKPOINT__ENABLED="true")
     async with platform(configured):
         await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
-        found = await until_phase(kube, namespace, "Pending")
-        assert conditions(found)["JobCreated"] == ("False", "NoStorage")
+        result = await until_phase(kube, namespace, "Pending")
+        assert conditions(result)["JobCreated"] == ("False", "NoStorage")
         await kube.create(DAEMON_SETS, agent(namespace))
-        found = await until_phase(kube, namespace, "Creating")
-        assert found["status"]["location"] == f"/snapshots/{HASH}/versions/1"
+        result = await until_phase(kube, namespace, "Creating")
+        assert result["status"]["location"] == f"/snapshots/{HASH}/versions/1"
 
 
 async def test_checkpoints_that_are_switched_off_are_refused_by_name(control_plane, nats_server, kube, namespace):
     async with platform(settings(control_plane.kubeconfig, nats_server.url)):
         await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
-        found = await until_phase(kube, namespace, "Failed")
-        assert conditions(found)["JobCreated"] == ("False", "CheckpointsDisabled")
+        result = await until_phase(kube, namespace, "Failed")
+        assert conditions(result)["JobCreated"] == ("False", "CheckpointsDisabled")
         started = {**worker("Worker"), "experimental": {"checkpoint": {"checkpointRef": "llama"}}}
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[started]))
         failed = await until_state(kube, ObjectKey(namespace, "disagg"), "failed")
@@ -373,9 +373,9 @@ async def test_a_graph_has_its_checkpoint_taken_and_starts_from_it(kube, namespa
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), started]))
     key, name = ObjectKey(namespace, "disagg"), f"checkpoint-{HASH}"
     # Until then it serves as it would without: its pods load the model themselves.
-    found = await until_state(kube, key, "successful")
+    result = await until_state(kube, key, "successful")
     entry = {"checkpointName": name, "identityHash": HASH, "ready": False}
-    assert found["status"]["checkpoints"] == {"Worker": entry}
+    assert result["status"]["checkpoints"] == {"Worker": entry}
     cold = await template_of(kube, namespace)
     assert labels.RESTORE_TARGET not in cold["metadata"]["labels"]
     made = await until_phase(kube, namespace, "Creating", name)
@@ -405,7 +405,7 @@ async def test_a_graph_has_its_checkpoint_taken_and_starts_from_it(kube, namespa
 
     await eventually(ready, "the graph serves from its checkpoint")
     (deployment,) = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")).items
-    # Written once cold and once warm: what the API server fills in is no drift.
+    # Written once cold and once warm: defaults of the API server are not drift.
     assert deployment["metadata"]["generation"] == 2
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
 
@@ -418,14 +418,14 @@ async def test_a_graph_has_its_checkpoint_taken_and_starts_from_it(kube, namespa
 
 @pytest.mark.usefixtures("running_platform")
 @pytest.mark.parametrize(
-    "wish", [{"checkpointRef": "llama"}, {"mode": "Manual", "identity": IDENTITY}], ids=["by name", "by identity"]
+    "desired", [{"checkpointRef": "llama"}, {"mode": "Manual", "identity": IDENTITY}], ids=["by name", "by identity"]
 )
-async def test_a_graph_waits_for_a_checkpoint_that_another_owner_makes(kube, namespace, wish):
-    started = {**worker("Worker"), "experimental": {"checkpoint": wish}}
+async def test_a_graph_waits_for_a_checkpoint_that_another_owner_makes(kube, namespace, desired):
+    started = {**worker("Worker"), "experimental": {"checkpoint": desired}}
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[started]))
     key = ObjectKey(namespace, "disagg")
-    found = await until_state(kube, key, "successful")
-    assert found["status"]["checkpoints"]["Worker"]["ready"] is False
+    result = await until_state(kube, key, "successful")
+    assert result["status"]["checkpoints"]["Worker"]["ready"] is False
     assert not (await kube.list(DYNAMO_CHECKPOINTS, namespace)).items
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
     await until_phase(kube, namespace, "Creating")
@@ -442,7 +442,7 @@ async def test_a_graph_waits_for_a_checkpoint_that_another_owner_makes(kube, nam
 
 def agent(namespace: str) -> KubeObject:
     """The snapshot agent's DaemonSet, as far as the platform reads it."""
-    marks = {"app.kubernetes.io/component": "snapshot-agent"}
+    object_labels = {"app.kubernetes.io/component": "snapshot-agent"}
     pod = {
         "nodeSelector": NO_NODE,
         "containers": [
@@ -453,6 +453,9 @@ def agent(namespace: str) -> KubeObject:
     return {
         "apiVersion": DAEMON_SETS.api_version,
         "kind": DAEMON_SETS.kind,
-        "metadata": {"name": "agent", "namespace": namespace, "labels": marks},
-        "spec": {"selector": {"matchLabels": marks}, "template": {"metadata": {"labels": marks}, "spec": pod}},
+        "metadata": {"name": "agent", "namespace": namespace, "labels": object_labels},
+        "spec": {
+            "selector": {"matchLabels": object_labels},
+            "template": {"metadata": {"labels": object_labels}, "spec": pod},
+        },
     }

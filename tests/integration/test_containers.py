@@ -80,6 +80,6 @@ async def test_leases_are_kept_in_etcd_in_a_container(engine: docker.DockerClien
         url = f"http://{server.get_container_host_ip()}:{server.get_exposed_port(2379)}"
         async with EtcdClient(EtcdOptions(endpoints=(url,))) as client:
             await client.put("/test/containers", b"here")
-            found = await client.get("/test/containers")
-            assert found is not None
-            assert found.value == b"here"
+            observed = await client.get("/test/containers")
+            assert observed is not None
+            assert observed.value == b"here"

@@ -107,8 +107,8 @@ def other_version(resource: Resource) -> Resource:
 
 @pytest.fixture(scope="session")
 async def others(admission_plane: ControlPlane, admission: Admission) -> AsyncIterator[KubeClient]:
-    """Somebody else, with a field manager of their own."""
-    async with await KubeClient.open(kubeconfig=admission_plane.kubeconfig, field_manager="somebody-else") as client:
+    """Another user, with a field manager of their own."""
+    async with await KubeClient.open(kubeconfig=admission_plane.kubeconfig, field_manager="another-user") as client:
         yield client
 
 
@@ -119,9 +119,9 @@ async def test_written_back_in_the_other_version_it_is_the_same(
     key, other = ObjectKey(admission_namespace, "whole"), other_version(resource)
     first = await admission_kube.create(resource, manifest(resource, admission_namespace, spec))
     assert PRESERVED_FIELDS not in first["metadata"]["annotations"]
-    seen = await admission_kube.get(other, key)
-    assert seen["metadata"]["annotations"]["example.com/note"] == "mine"
-    await admission_kube.replace(other, seen)
+    observed = await admission_kube.get(other, key)
+    assert observed["metadata"]["annotations"]["example.com/note"] == "mine"
+    await admission_kube.replace(other, observed)
     again = await admission_kube.get(resource, key)
     assert again["spec"] == first["spec"]
     assert again["metadata"]["annotations"] == first["metadata"]["annotations"]

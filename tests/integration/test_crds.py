@@ -187,7 +187,7 @@ async def test_its_status_is_stored_as_written(kube: KubeClient, namespace: str)
     stored = await kube.apply_status(GRAPHS, {**graph(namespace, {}), "status": GRAPH_STATUS})
     assert stored["status"] == GRAPH_STATUS
     assert stored["spec"] == EVERYTHING
-    assert stored["metadata"]["generation"] == 1, "a status is no new generation"
+    assert stored["metadata"]["generation"] == 1, "a status does not change the generation"
     assert to_dict(parse_graph(stored))["status"] == GRAPH_STATUS
 
 

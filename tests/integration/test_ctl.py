@@ -42,15 +42,15 @@ spec:
 
 def left_over(folder: Path) -> list[str]:
     """Command lines of processes that work in a folder."""
-    found = []
+    results = []
     for each in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             command = each.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
         if str(folder) in command:
-            found.append(command)
-    return found
+            results.append(command)
+    return results
 
 
 @pytest.mark.parametrize("text", [file.read_text() for file in EXAMPLES], ids=[file.stem for file in EXAMPLES])
@@ -198,7 +198,7 @@ async def test_up_against_a_cluster_brings_only_what_is_missing(
         code, _, err = await finished(up)
     assert code == ExitCode.OK, err
     assert await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg")), "stopping undoes nothing"
-    assert not (await kube.list(VALIDATING_WEBHOOK_CONFIGURATIONS)).items, "nobody would answer"
+    assert not (await kube.list(VALIDATING_WEBHOOK_CONFIGURATIONS)).items, "no one would answer"
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
 
 

@@ -26,9 +26,9 @@ async def api(
     async with dynadmin(control_plane.kubeconfig, nats_server.url, HEARTBEAT="0.2s") as running:
         running.token = await account(kube, namespace, "owner", EVERYTHING, WATCHING)
         for name in ("chat", "other"):
-            found = graph(name, "one", "two")
-            found["metadata"]["namespace"] = namespace
-            await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, found)
+            result = graph(name, "one", "two")
+            result["metadata"]["namespace"] = namespace
+            await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, result)
         path = f"/api/v1/namespaces/{namespace}/deployments?watch=true"
         async with running.stream(path) as events:
             known: set[str] = set()
@@ -60,8 +60,8 @@ async def test_get(run: Run, namespace: str) -> None:
         ["chat", "other"],
     )
     code, shown, _ = await run("get", "dgd", "chat", "-o", "json")
-    found = json.loads(shown)
-    assert (code, found["metadata"]["name"], found["metadata"]["namespace"]) == (0, "chat", namespace)
+    document = json.loads(shown)
+    assert (code, document["metadata"]["name"], document["metadata"]["namespace"]) == (0, "chat", namespace)
     assert await run("get", "all", "nothing") == (
         1, "", f"dynamoctl: no dgd or dcd 'nothing' in {namespace}; see dynamoctl get -A\n"
     )  # fmt: skip
@@ -77,8 +77,8 @@ async def test_get_watches(api: Api, kube: KubeClient, namespace: str, tmp_path:
 
 async def test_scale(run: Run, kube: KubeClient, namespace: str) -> None:
     async def replicas() -> list[int]:
-        found = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "chat"))
-        return [each["replicas"] for each in found["spec"]["components"]]
+        observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "chat"))
+        return [each["replicas"] for each in observed["spec"]["components"]]
 
     code, said, _ = await run("scale", "chat", "one=2", "--dry-run")
     assert (code, said, await replicas()) == (0, "one would have 2 replicas (written to the graph)\n", [1, 1])
@@ -119,7 +119,7 @@ async def test_points_of_a_request(run: Run, kube: KubeClient, namespace: str) -
     deployed = f"DynamoGraphDeployment qwen-dgd deployed in namespace {namespace}\n"
     for chosen, components in (((), ["one"]), (("--point", "2"), ["one", "two"])):
         assert await run("dgdr", "apply", "qwen", *chosen) == (0, deployed, "")
-        found = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
-        assert [each["name"] for each in found["spec"]["components"]] == components
+        observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
+        assert [each["name"] for each in observed["spec"]["components"]] == components
     code, _, errors = await run("dgdr", "apply", "qwen", "--point", "3")
     assert (code, errors) == (1, "dynamoctl: /point: a number from 1 to 2\n")

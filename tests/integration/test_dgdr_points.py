@@ -26,8 +26,8 @@ def cluster(control_plane: ControlPlane) -> ClusterOptions:
 
 
 async def workers(kube: KubeClient, namespace: str) -> list[str]:
-    found = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
-    return [each["name"] for each in found["spec"]["components"]]
+    observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
+    return [each["name"] for each in observed["spec"]["components"]]
 
 
 async def test_a_front_is_drawn(cluster: ClusterOptions, namespace: str, request_of_two: str, tmp_path):

@@ -57,12 +57,12 @@ async def api(
         yield running
 
 
-async def eventually(ask: Any, wanted: Any) -> Any:
+async def eventually(ask: Any, expected: Any) -> Any:
     async with asyncio.timeout(30):
         while True:
-            found = await ask()
-            if wanted(found):
-                return found
+            result = await ask()
+            if expected(result):
+                return result
             await asyncio.sleep(0.02)
 
 
@@ -82,7 +82,7 @@ async def test_an_object_from_its_creation_to_its_end(api: Api, kube: KubeClient
     assert (await api("GET", one, If_None_Match=etag)).status == 304
     assert (await api("GET", f"{one}/manifest?format=yaml")).content.startswith(b"apiVersion:")
     assert (await api("GET", f"{one}/status")).json["upToDate"] is True
-    listed = await eventually(lambda: api("GET", many), lambda found: found.json["items"])
+    listed = await eventually(lambda: api("GET", many), lambda item: item.json["items"])
     assert listed.json["items"][0] == read.json
 
     changed = graph("a", components=[{"name": "Frontend", "type": "frontend", "replicas": 2}])
@@ -132,7 +132,7 @@ async def test_a_body_may_be_of_every_version_that_is_served(
     # What is read has the version that the platform's stream of objects has.
     read = await api("GET", one)
     assert read.json["apiVersion"] == resource.api_version
-    listed = await eventually(lambda: api("GET", many), lambda found: found.json["items"])
+    listed = await eventually(lambda: api("GET", many), lambda item: item.json["items"])
     assert [each["apiVersion"] for each in listed.json["items"]] == [resource.api_version]
     labelled = {**body, "metadata": {"name": "a", "labels": {"x": "y"}}}
     replaced = await api("PUT", one, labelled, If_Match=read.headers["ETag"])
@@ -186,12 +186,12 @@ async def test_an_intent_is_translated_checked_and_deployed(api: Api, kube: Kube
     assert not await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)
     await cluster_wide(kube, namespace, "owner", {"verbs": ["list"], "apiGroups": [""], "resources": ["nodes", "pods"]})
 
-    async def seen() -> Any:
+    async def observed() -> Any:
         return await api("POST", f"{path}?dryRun=server", {**INTENT, "hardware": {"gpusPerReplica": 9}})
 
-    found = await eventually(seen, lambda answer: answer.json["gpus"] is not None)
-    assert found.json["gpus"]["fits"] is False
-    assert found.json["gpus"]["missing"][0]["gpus"] == 18
+    result = await eventually(observed, lambda answer: answer.json["gpus"] is not None)
+    assert result.json["gpus"]["fits"] is False
+    assert result.json["gpus"]["missing"][0]["gpus"] == 18
     created = await api("POST", path, INTENT, Idempotency_Key="one")
     assert (created.status, created.json["gpus"]["fits"]) == (201, True)
     assert (await api("POST", path, INTENT, Idempotency_Key="one")).status == 200
@@ -212,7 +212,7 @@ async def test_users_see_and_do_what_their_rights_allow(api: Api, kube: KubeClie
     )
     stranger = await account(kube, namespace, "stranger")
     await api("POST", many, graph("a"))
-    await eventually(lambda: api("GET", many), lambda found: found.json["items"])
+    await eventually(lambda: api("GET", many), lambda each: each.json["items"])
     assert (await api("GET", many, token=reader)).status == 200
     assert (await api("POST", many, graph("b"), token=reader)).json["type"] == "urn:dynamo:problem:forbidden"
     assert (await api("GET", f"/api/v1/namespaces/{namespace}/requests", token=reader)).status == 403
@@ -275,7 +275,7 @@ async def test_a_session_is_a_sealed_cookie_and_needs_its_csrf_token(api: Api, n
 async def test_a_stream_shows_what_is_there_and_goes_on_where_it_broke_off(api: Api, namespace: str) -> None:
     many = f"/api/v1/namespaces/{namespace}/deployments"
     await api("POST", many, graph("a"))
-    await eventually(lambda: api("GET", many), lambda found: len(found.json["items"]) == 1)
+    await eventually(lambda: api("GET", many), lambda each: len(each.json["items"]) == 1)
     async with api.stream(f"{many}?watch=true") as events:
         first = await events.until("synced")
         assert [(event, data["metadata"]["name"]) for event, data, _ in first[:-1]] == [("ADDED", "a")]
@@ -285,7 +285,7 @@ async def test_a_stream_shows_what_is_there_and_goes_on_where_it_broke_off(api: 
     etag = (await api("GET", f"{many}/b")).headers["ETag"]
     await api("DELETE", f"{many}/b", If_Match=etag)
     await api("POST", many, graph("c"))
-    await eventually(lambda: api("GET", many), lambda found: len(found.json["items"]) == 2)
+    await eventually(lambda: api("GET", many), lambda each: len(each.json["items"]) == 2)
     async with api.stream(f"{many}?watch=true", Last_Event_ID=position) as events:
         missed = await events.until("synced")
         assert [(event, data.get("metadata", data).get("name")) for event, data, _ in missed[:-1]] == [
@@ -377,8 +377,8 @@ async def test_a_point_of_a_request_is_deployed(api: Api, kube: KubeClient, name
         {"status": {"phase": "Ready", "profilingResults": results}},
         subresource="status",
     )
-    found = (await api("GET", f"{path}/r/candidates")).json
-    assert [(each["point"], each["selected"]) for each in found["items"]] == [(1, True), (2, False)]
+    result = (await api("GET", f"{path}/r/candidates")).json
+    assert [(each["point"], each["selected"]) for each in result["items"]] == [(1, True), (2, False)]
     assert (await api("POST", f"{path}/r/promote", {"point": 3})).status == 422
     assert (await api("POST", f"{path}/r/promote", {"point": 1})).status == 201
     changed = await api("POST", f"{path}/r/promote", {"point": 2})

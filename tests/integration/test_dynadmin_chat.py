@@ -66,8 +66,8 @@ class Frontend:
         await response.write(b"data: [DONE]\n\n")
 
     async def chunk(self, response: web.StreamResponse, **fields: Any) -> None:
-        found = {"id": "c", "object": "chat.completion.chunk", "model": MODEL, **fields}
-        await response.write(b"data: " + json.dumps(found).encode() + b"\n\n")
+        results = {"id": "c", "object": "chat.completion.chunk", "model": MODEL, **fields}
+        await response.write(b"data: " + json.dumps(results).encode() + b"\n\n")
 
     async def list_models(self, _: web.Request) -> web.Response:
         return web.json_response({"object": "list", "data": [{"id": each} for each in self.models]})
@@ -159,10 +159,10 @@ async def answers(kube: KubeClient, service: ObjectKey) -> bool:
 
 @pytest.fixture
 async def frontend(kube: KubeClient, namespace: str) -> AsyncIterator[Frontend]:
-    found = Frontend()
-    async with found.serving() as port:
+    result = Frontend()
+    async with result.serving() as port:
         await graph_with_service(kube, namespace, port)
-        yield found
+        yield result
 
 
 @pytest.fixture
@@ -183,16 +183,16 @@ async def test_a_chat_is_streamed_with_its_times(api: Api, frontend: Frontend, n
     listed = await api("GET", path(namespace))
     assert listed.json == {"service": "shop-eu-frontend", "models": [MODEL]}
     async with api.stream(path(namespace), {**ASKED, "maxTokens": 7, "parameters": {"top_p": 0.5}}) as events:
-        found = await events.until("end")
-    assert [(event, data.get("text")) for event, data, _ in found[:-1]] == [
+        result = await events.until("end")
+    assert [(event, data.get("text")) for event, data, _ in result[:-1]] == [
         ("delta", "It"),
         ("delta", " is"),
         ("delta", " Friday"),
     ]
-    end = found[-1][1]
+    end = result[-1][1]
     assert (end["model"], end["finishReason"], end["completionTokens"], end["promptTokens"]) == (MODEL, "stop", 3, 9)
-    assert 0 < end["ttftMs"] == found[0][1]["atMs"] <= end["totalMs"]
-    assert end["itlMs"] == pytest.approx((found[2][1]["atMs"] - found[0][1]["atMs"]) / 2, abs=0.02)
+    assert 0 < end["ttftMs"] == result[0][1]["atMs"] <= end["totalMs"]
+    assert end["itlMs"] == pytest.approx((result[2][1]["atMs"] - result[0][1]["atMs"]) / 2, abs=0.02)
     sent = frontend.asked[0]
     assert sent["body"] == {
         "model": MODEL,
@@ -319,8 +319,8 @@ async def test_a_chat_ends_with_the_rights_behind_it_and_with_its_reader(
     async with asyncio.timeout(30), api.stream(path(namespace), ASKED, token=guest) as events:
         assert (await events.next())[0] == "delta"
         await kube.delete(ROLE_BINDINGS, ObjectKey(namespace, "guest"))
-        found = await events.until("unauthorized")
-        assert found[-1][0] == "unauthorized"
+        result = await events.until("unauthorized")
+        assert result[-1][0] == "unauthorized"
         assert (await events.next())[0] == "closed"
 
 

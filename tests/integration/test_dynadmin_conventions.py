@@ -93,23 +93,23 @@ async def test_the_audit_log_has_the_caller_and_the_id_of_the_request(
             chosen: ("get", "system:serviceaccount:team:owner", 403),
         }
         async with asyncio.timeout(30):
-            while (found := logged(tmp_path, expected)) != expected:
+            while (result := logged(tmp_path, expected)) != expected:
                 await asyncio.sleep(0.1)
-        assert found == expected
+        assert result == expected
 
 
-def logged(folder: Path, wanted: Any) -> dict[str, tuple[str, str, int]]:
+def logged(folder: Path, expected: Any) -> dict[str, tuple[str, str, int]]:
     """Verb, impersonated user and answer of the requests of these ids, as the API server wrote them down."""
-    found = {}
+    results = {}
     for file in folder.glob("audit-*.jsonl"):
         for line in file.read_text().splitlines():
             if not line.endswith("}"):
                 continue
             event = json.loads(line)
-            if event["auditID"] in wanted and event["stage"] == "ResponseComplete":
+            if event["auditID"] in expected and event["stage"] == "ResponseComplete":
                 user = event["impersonatedUser"]["username"]
-                found[event["auditID"]] = (event["verb"], user, event["responseStatus"]["code"])
-    return found
+                results[event["auditID"]] = (event["verb"], user, event["responseStatus"]["code"])
+    return results
 
 
 OBJECTIVE = {
@@ -127,11 +127,11 @@ OBJECTIVE = {
 async def test_an_estimate_gets_better_and_is_remembered(api: Api, kube: KubeClient, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/estimate"
     async with asyncio.timeout(240), api.stream(path, OBJECTIVE) as events:
-        told = await events.until("end")
-    names = [event for event, _, _ in told]
+        reported = await events.until("end")
+    names = [event for event, _, _ in reported]
     assert names[0] == "estimate", "what memory alone says comes at once"
     assert "progress" in names
-    first, last = (data for event, data, _ in (told[0], told[-2]))
+    first, last = (data for event, data, _ in (reported[0], reported[-2]))
     assert (first["source"], last["source"]) == ("naive", "aiconfigurator")
     assert last["selected"]["gpus"] <= 8
     assert 0 < last["selected"]["itl"] <= 50

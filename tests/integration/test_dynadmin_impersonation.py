@@ -102,18 +102,18 @@ async def test_users_are_acted_for_in_the_requests_of_dynadmin_only(
             with pytest.raises(Forbidden, match="impersonate"):
                 await as_ann(own).get(SECRETS, key)
         async with asyncio.timeout(30):
-            while not (found := constraints(audit, "oidc:ann")):
+            while not (result := constraints(audit, "oidc:ann")):
                 await asyncio.sleep(0.1)
-        assert found == {"impersonate:user-info"}
+        assert result == {"impersonate:user-info"}
 
 
 def constraints(folder: Path, user: str) -> set[str]:
     """How the API server let dynadmin act as a user in requests for models."""
-    found = set()
+    results = set()
     for file in folder.glob("audit-*.jsonl"):
         for line in file.read_text().splitlines():
             event = json.loads(line) if line.endswith("}") else {}
             about, acting_as = event.get("objectRef") or {}, event.get("impersonatedUser") or {}
             if about.get("resource") == DYNAMO_MODELS.plural and acting_as.get("username") == user:
-                found.add((event.get("authenticationMetadata") or {}).get("impersonationConstraint", ""))
-    return found
+                results.add((event.get("authenticationMetadata") or {}).get("impersonationConstraint", ""))
+    return results

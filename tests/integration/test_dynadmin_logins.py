@@ -74,7 +74,7 @@ def forged(issuer: OidcIssuer) -> dict[str, str]:
         "without end": issuer.token(exp=None),
         "not yet valid": issuer.token(nbf=time.time() + 600),
         "without a user": issuer.token(sub=None),
-        "signed by nobody": jwt.encode(claims, "", "none"),
+        "signed by no one": jwt.encode(claims, "", "none"),
         "signed with the public key as a secret": hmac_signed(claims, public),
         "changed after it was signed": f"{header}.{payload}.{signature}",
         "signed with a key that is not published": stranger.token(),

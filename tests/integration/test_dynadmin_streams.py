@@ -97,8 +97,8 @@ async def test_events_are_streamed_and_resumed(
         assert (await events.next())[1]["reason"] == "Meanwhile"
     await compact(control_plane, int(mine["metadata"]["resourceVersion"]))
     async with asyncio.timeout(60), api.stream(f"{path}?watch=true", Last_Event_ID="1") as events:
-        found = await events.until("resync")
-        assert found[-1][0] == "resync"
+        result = await events.until("resync")
+        assert result[-1][0] == "resync"
     assert (await api("GET", f"{path}?watch=true", Last_Event_ID="x")).status == 400
 
 
@@ -130,9 +130,9 @@ async def test_events_end_with_the_right_to_watch_them(api: Api, kube: KubeClien
 @pytest.fixture
 async def publisher(nats_server: NatsServer) -> AsyncIterator[EventPublisher]:
     bus = await NatsBus.connect(NatsOptions(servers=(nats_server.url,), name="test"))
-    found = EventPublisher(bus, Settings().platform.cluster_name)
+    result = EventPublisher(bus, Settings().platform.cluster_name)
     try:
-        yield found
+        yield result
     finally:
         await bus.close()
 

@@ -18,7 +18,7 @@ async def test_without_packages_it_is_said_what_to_do(tmp_path: Path, monkeypatc
     ) as caught:
         await obtain(cache=tmp_path)
     assert "PIP_FIND_LINKS" in str(caught.value)
-    # What is half made is not taken for whole: the next try begins anew.
+    # What is half made is not taken for whole: the next try begins again.
     assert not (environment_of(cache=tmp_path).root / ".complete").exists()
 
 

@@ -1,8 +1,8 @@
-"""Pod templates, checked by us and by a real API server: what it accepts we accept, what it cannot read we refuse.
+"""Pod templates: the platform accepts what a real API server accepts, and refuses what the server cannot read.
 
-Each part of a template that says everything is taken away, changed into values of other types, and given a field that
-there is none of. The API server's answer to a strict dry run is the truth: 400 means that it cannot read the object,
-422 that its handwritten validation refuses it, of which we know a part.
+Each part of a template that says everything is removed, changed into values of other types, and given an
+unknown field. The API server's answer to a strict dry run is the truth: 400 means that it cannot read the object,
+422 that its handwritten validation refuses it. The platform implements a part of that validation.
 """
 
 from __future__ import annotations
@@ -96,11 +96,11 @@ async def verdicts(kube: KubeClient, objects: list[dict[str, Any]], *, apply: bo
 
 
 def disagreements(
-    checker: Checker, cases: list[tuple[str, dict[str, Any]]], found: list[int], *, unreadable: int = 400
+    checker: Checker, cases: list[tuple[str, dict[str, Any]]], observed: list[int], *, unreadable: int = 400
 ) -> list[str]:
     """Cases that the API server accepts and we refuse, or that it cannot read and we accept."""
     wrong = []
-    for (name, obj), status in zip(cases, found, strict=True):
+    for (name, obj), status in zip(cases, observed, strict=True):
         errors = checker.errors(obj)
         if status == 200 and errors:
             wrong.append(f"{name}: accepted there, refused here: {[str(error) for error in errors]}")
@@ -134,10 +134,10 @@ async def test_the_whole_template_is_accepted_by_both(kube: KubeClient, checker:
 
 async def test_every_part_changed(kube: KubeClient, checker: Checker, namespace: str) -> None:
     tried = list(cases(namespace, others=OTHERS))
-    found = await verdicts(kube, [obj for _, obj in tried])
-    assert min(found.count(status) for status in (200, 400, 422)) > 500
+    result = await verdicts(kube, [obj for _, obj in tried])
+    assert min(result.count(status) for status in (200, 400, 422)) > 500
     # Two that differ only in their protocol become one port without it. Creation takes it, and only warns.
-    assert [each for each in disagreements(checker, tried, found) if "ports.1.protocol missing" not in each] == []
+    assert [each for each in disagreements(checker, tried, result) if "ports.1.protocol missing" not in each] == []
 
 
 # Forms of names and amounts: whether the API server takes each in each place must be what we say.
@@ -210,10 +210,10 @@ async def test_forms_of_names_and_amounts(kube: KubeClient, checker: Checker, na
         (name, deployment(namespace, {"metadata": {"labels": {"app": "x", **labels}}, "spec": pod}))
         for name, labels, pod in forms()
     ]
-    found = await verdicts(kube, [obj for _, obj in tried])
+    result = await verdicts(kube, [obj for _, obj in tried])
     assert [
         (name, status, [str(error) for error in checker.errors(obj)])
-        for (name, obj), status in zip(tried, found, strict=True)
+        for (name, obj), status in zip(tried, result, strict=True)
         if (status == 200) == bool(checker.errors(obj))
     ] == []
 
@@ -226,8 +226,8 @@ async def test_doubled_items(kube: KubeClient, checker: Checker, namespace: str)
         for path, part in parts(template)
         if isinstance(part, list) and part and isinstance(part[0], dict)
     ]
-    found = await verdicts(kube, [obj for _, obj in tried], apply=True)
-    wrong = disagreements(checker, tried, found, unreadable=500)
+    result = await verdicts(kube, [obj for _, obj in tried], apply=True)
+    wrong = disagreements(checker, tried, result, unreadable=500)
     # Variables of main are merged before they are applied.
     assert wrong == [f"spec.containers.{index}.env: unreadable there, accepted here" for index in (0, 1)]
 
@@ -238,7 +238,7 @@ async def test_the_file_for_tests_without_a_server(kube: KubeClient) -> None:
     assert specification.loader is not None
     published = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(published)
-    assert PUBLISHED.read_text() == published.text_of(await fetch_schemas(kube)), "write it anew: see published.py"
+    assert PUBLISHED.read_text() == published.text_of(await fetch_schemas(kube)), "write it again: see published.py"
 
 
 async def test_a_checker_follows_a_real_server(kube: KubeClient) -> None:

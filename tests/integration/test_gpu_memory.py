@@ -32,7 +32,7 @@ RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceC
 
 @asynccontextmanager
 async def devices_of(kube: KubeClient) -> AsyncIterator[None]:
-    """What a driver for GPUs tells the cluster: a class of devices, and those of each node."""
+    """What a driver for GPUs reports to the cluster: a class of devices, and those of each node."""
     selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
     made: list[tuple[Resource, KubeObject]] = [
         (DEVICE_CLASSES, {"metadata": {"name": DRIVER}, "spec": {"selectors": [selector]}})
@@ -78,9 +78,9 @@ async def test_engines_of_a_pod_share_the_gpus_that_it_claims(
         return sorted(len(each.get("status", {})["allocation"]["devices"]["results"]) for each in claims)
 
     async with platform(settings(control_plane.kubeconfig, nats_server.url)):
-        wanted = graph(namespace, "shared", components=[frontend(), sharing(gpus=2)])
-        wanted["metadata"]["annotations"] = {KUBE_DISCOVERY_MODE: "container"}
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, wanted)
+        desired = graph(namespace, "shared", components=[frontend(), sharing(gpus=2)])
+        desired["metadata"]["annotations"] = {KUBE_DISCOVERY_MODE: "container"}
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, desired)
         await until_state(kube, key, "successful")
         assert await allocated() == [2]
         (pod,) = [each for each in (await kube.list(PODS, namespace)).items if "resourceClaims" in each["spec"]]
@@ -139,7 +139,7 @@ async def test_a_class_of_devices_that_is_missing_is_said_and_may_come_later(
 
 def engine(namespace: str, name: str, index: int) -> KubeObject:
     """A pod as Grove would make it, on a node that is silent, so that it does not end by itself."""
-    marks = {
+    object_labels = {
         "nvidia.com/dynamo-component": "Worker",
         "nvidia.com/dynamo-failover-engine-group-member": "true",
         "grove.io/podclique": f"g-0-{name}",
@@ -152,7 +152,7 @@ def engine(namespace: str, name: str, index: int) -> KubeObject:
         "nodeName": "silent",
         "containers": [{"name": "main", "image": IMAGE}],
     }
-    metadata = {"name": f"{name}-{index}", "namespace": namespace, "labels": marks}
+    metadata = {"name": f"{name}-{index}", "namespace": namespace, "labels": object_labels}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 

@@ -95,10 +95,10 @@ async def test_events_are_kept_for_those_who_come_later(heard: Heard, kube, name
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
 
-    async def told() -> bool:
+    async def reported() -> bool:
         return "ready" in heard.of("disagg")
 
-    await eventually(told, "ready heard")
+    await eventually(reported, "ready heard")
     connection = await nats.connect(nats_server.url)
     try:
         late = await connection.jetstream().subscribe(

@@ -62,18 +62,18 @@ async def ask(kube, namespace: str, name: str, tag: str = TAG) -> None:
 
 
 async def until(kube, namespace: str, name: str, phase: str, reason: str = "") -> KubeObject:
-    async def look() -> KubeObject | None:
+    async def check() -> KubeObject | None:
         status = (await kube.get(DYNAMO_NIM_REQUESTS, ObjectKey(namespace, name))).get("status") or {}
         reasons = {each["reason"] for each in status.get("conditions", ())}
         return status if status.get("phase") == phase and reason in ("", *reasons) else None
 
-    found: KubeObject = await eventually(look, f"request {name} is {phase} {reason}")
-    return found
+    observed: KubeObject = await eventually(check, f"request {name} is {phase} {reason}")
+    return observed
 
 
 async def jobs(kube, namespace: str) -> list[KubeObject]:
-    found: list[KubeObject] = (await kube.list(JOBS, namespace, label_selector=labels.IMAGE_BUILD)).items
-    return found
+    items: list[KubeObject] = (await kube.list(JOBS, namespace, label_selector=labels.IMAGE_BUILD)).items
+    return items
 
 
 async def pod_ends(kube, namespace: str, message: str, code: int = 0) -> None:

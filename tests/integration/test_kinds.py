@@ -476,7 +476,7 @@ def authorities(plane: ControlPlane) -> str:
 PLACEHOLDER = webhook({"service": {"namespace": "dynamo-system", "name": "x", "path": "/convert", "port": 443}})
 
 
-@pytest.mark.parametrize("first", [("v1beta1",), ("v1alpha1", "v1beta1")], ids=["an upgrade", "anew"])
+@pytest.mark.parametrize("first", [("v1beta1",), ("v1alpha1", "v1beta1")], ids=["an upgrade", "again"])
 async def test_who_converts_is_installed_once_and_kept(
     kube: KubeClient, control_plane: ControlPlane, namespace: str, first: tuple[str, ...]
 ) -> None:
@@ -487,12 +487,12 @@ async def test_who_converts_is_installed_once_and_kept(
     await discovery.install_crds(installer, [both])
 
     async def conversion() -> dict[str, Any]:
-        found: dict[str, Any] = (await kube.get(CUSTOM_RESOURCE_DEFINITIONS, definitions.key))["spec"]["conversion"]
-        return found
+        observed: dict[str, Any] = (await kube.get(CUSTOM_RESOURCE_DEFINITIONS, definitions.key))["spec"]["conversion"]
+        return observed
 
     assert await conversion() == PLACEHOLDER
     await discovery.install_crds(installer, [both])
-    assert await conversion() == PLACEHOLDER, "nobody else has it yet"
+    assert await conversion() == PLACEHOLDER, "no one else has it yet"
     client = {**PLACEHOLDER["webhook"]["clientConfig"], "caBundle": authorities(control_plane)}
     head = {key: both[key] for key in ("apiVersion", "kind", "metadata")}
     await admission.apply(CUSTOM_RESOURCE_DEFINITIONS, {**head, "spec": {"conversion": webhook(client)}})

@@ -1,4 +1,4 @@
-"""The client against a real API server: each verb, each error that somebody catches, Events as kubectl shows them."""
+"""The client against a real API server: each verb, each error that callers catch, Events as kubectl shows them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dynamo_shared.kube.transport import Outgoing, Transport
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 # The uid of no object.
-NOBODY = "00000000-0000-0000-0000-000000000000"
+UNKNOWN_USER = "00000000-0000-0000-0000-000000000000"
 CORE_EVENTS = Resource("", "v1", "events", "Event")
 
 
@@ -90,17 +90,17 @@ async def test_names_may_be_generated(kube: KubeClient, namespace: str) -> None:
 
 async def test_apply_owns_what_it_applied_and_nothing_else(kube: KubeClient, namespace: str) -> None:
     builder, person = kube.acting_as("dynamo-pod-builder"), kube.acting_as("person")
-    await builder.apply(CONFIG_MAPS, config_map(namespace, ours="1", ours_too="2"))
+    await builder.apply(CONFIG_MAPS, config_map(namespace, own="1", own_too="2"))
     await person.apply(CONFIG_MAPS, config_map(namespace, theirs="3"))
-    again = await builder.apply(CONFIG_MAPS, config_map(namespace, ours="1"))
-    assert again["data"] == {"ours": "1", "theirs": "3"}
+    again = await builder.apply(CONFIG_MAPS, config_map(namespace, own="1"))
+    assert again["data"] == {"own": "1", "theirs": "3"}
     managers = {(entry["manager"], entry["operation"]) for entry in again["metadata"]["managedFields"]}
     assert managers == {("dynamo-pod-builder", "Apply"), ("person", "Apply")}
     with pytest.raises(Conflict) as caught:
-        await person.apply(CONFIG_MAPS, config_map(namespace, ours="9"), force=False)
-    assert [cause.field for cause in caught.value.causes] == [".data.ours"]
+        await person.apply(CONFIG_MAPS, config_map(namespace, own="9"), force=False)
+    assert [cause.field for cause in caught.value.causes] == [".data.own"]
     assert "dynamo-pod-builder" in caught.value.message
-    same = await builder.apply(CONFIG_MAPS, config_map(namespace, ours="1"))
+    same = await builder.apply(CONFIG_MAPS, config_map(namespace, own="1"))
     assert same["metadata"]["resourceVersion"] == again["metadata"]["resourceVersion"]
 
 
@@ -114,9 +114,9 @@ async def test_status_is_applied_and_creates_nothing(kube: KubeClient, namespace
     }
     with pytest.raises(NotFound):
         await kube.apply_status(DEPLOYMENTS, status)
-    # Nobody else writes the status of a Deployment whose replicas are none for long enough to matter here.
+    # Only this test writes the status of the Deployment: it has no replicas for the time of the test.
     created = await kube.create(DEPLOYMENTS, deployment(namespace))
-    stale = {**status, "metadata": {**status["metadata"], "uid": NOBODY}}
+    stale = {**status, "metadata": {**status["metadata"], "uid": UNKNOWN_USER}}
     with pytest.raises(Conflict):
         await kube.apply_status(DEPLOYMENTS, stale)
     applied = await kube.apply_status(
@@ -178,10 +178,10 @@ async def test_lists_in_pages_by_label_and_field(kube: KubeClient, namespace: st
         obj = config_map(namespace, f"c{number}")
         obj["metadata"]["labels"] = {"half": "first" if number < 3 else "second"}
         await kube.create(CONFIG_MAPS, obj)
-    found = await kube.list(CONFIG_MAPS, namespace, label_selector="half", page_size=3)
-    assert [item["metadata"]["name"] for item in found] == [f"c{number}" for number in range(7)]
-    assert {(item["apiVersion"], item["kind"]) for item in found} == {("v1", "ConfigMap")}
-    assert int(found.resource_version) > 0
+    config_maps = await kube.list(CONFIG_MAPS, namespace, label_selector="half", page_size=3)
+    assert [item["metadata"]["name"] for item in config_maps] == [f"c{number}" for number in range(7)]
+    assert {(item["apiVersion"], item["kind"]) for item in config_maps} == {("v1", "ConfigMap")}
+    assert int(config_maps.resource_version) > 0
     assert len(await kube.list(CONFIG_MAPS, namespace, label_selector="half in (first)")) == 3
     assert len(await kube.list(CONFIG_MAPS, namespace, field_selector="metadata.name=c5")) == 1
     everywhere = await kube.list(CONFIG_MAPS, label_selector="half=second", page_size=1)
@@ -189,8 +189,8 @@ async def test_lists_in_pages_by_label_and_field(kube: KubeClient, namespace: st
 
 
 async def test_who_may_not_is_forbidden(control_plane: ControlPlane, namespace: str) -> None:
-    async with await KubeClient.open(kubeconfig=control_plane.user_kubeconfig("nobody-special")) as stranger:
-        with pytest.raises(Forbidden, match="nobody-special"):
+    async with await KubeClient.open(kubeconfig=control_plane.user_kubeconfig("no one-special")) as stranger:
+        with pytest.raises(Forbidden, match="no one-special"):
             await stranger.list(CONFIG_MAPS, namespace)
         with pytest.raises(Forbidden):
             await stranger.create(CONFIG_MAPS, config_map(namespace))
@@ -234,8 +234,8 @@ async def test_a_service_account_token_works(kube: KubeClient, control_plane: Co
 async def test_one_client_serves_many_at_once(kube: KubeClient, namespace: str) -> None:
     names = [f"many-{number}" for number in range(200)]
     await asyncio.gather(*(kube.apply(CONFIG_MAPS, config_map(namespace, name)) for name in names))
-    found = await kube.list(CONFIG_MAPS, namespace)
-    assert {item["metadata"]["name"] for item in found} >= set(names)
+    config_maps = await kube.list(CONFIG_MAPS, namespace)
+    assert {item["metadata"]["name"] for item in config_maps} >= set(names)
 
 
 async def test_an_applied_object_is_covered_by_what_comes_back(kube: KubeClient, namespace: str) -> None:
@@ -270,7 +270,7 @@ async def _apply_and_clean(client: KubeClient, desired: dict[str, Any]) -> dict[
             return await client.replace(DEPLOYMENTS, coverage.drop_foreign(desired, observed))
         except Conflict:
             continue
-    raise AssertionError("somebody else writes all the time")
+    raise AssertionError("another user writes all the time")
 
 
 def crd(plural: str, kind: str) -> dict[str, Any]:
@@ -309,13 +309,13 @@ async def test_types_can_be_used_once_they_are_installed(kube: KubeClient, names
     with pytest.raises(Conflict):
         await kube.apply_status(things, {**status, "metadata": {**thing["metadata"], "resourceVersion": "1"}})
     with pytest.raises(Conflict):
-        await kube.apply(things, {**thing, "metadata": {**thing["metadata"], "uid": NOBODY}})
+        await kube.apply(things, {**thing, "metadata": {**thing["metadata"], "uid": UNKNOWN_USER}})
     known = {name: made["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")}
     assert (await kube.apply_status(things, {**status, "metadata": known}))["status"] == {"ready": True}
     await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", f"{plural}.example.com"))
 
 
-async def test_events_are_seen_on_the_object(kube: KubeClient, namespace: str) -> None:
+async def test_kubectl_describe_lists_events_of_the_object(kube: KubeClient, namespace: str) -> None:
     obj = await kube.create(CONFIG_MAPS, config_map(namespace))
     now = 1_800_000_000.0
     recorder = EventRecorder(kube, "dynamo-pod-builder", lambda: now, instance="test-1")
@@ -329,8 +329,8 @@ async def test_events_are_seen_on_the_object(kube: KubeClient, namespace: str) -
     assert (recorder.written, recorder.dropped) == (3, 0)
     # What kubectl describe asks for.
     uid = obj["metadata"]["uid"]
-    found = await kube.list(CORE_EVENTS, namespace, field_selector=f"involvedObject.uid={uid}")
-    shown = {event["reason"]: event for event in found}
+    items = await kube.list(CORE_EVENTS, namespace, field_selector=f"involvedObject.uid={uid}")
+    shown = {event["reason"]: event for event in items}
     assert set(shown) == {"Created", "Failed"}
     created = shown["Created"]
     assert (created["message"], created["type"]) == ("Created web", "Normal")

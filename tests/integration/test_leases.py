@@ -85,11 +85,11 @@ class Replica:
 
 
 class Referee:
-    """Looks at all replicas again and again: no partition may ever have two owners, nor the election two leaders."""
+    """Checks all replicas repeatedly: a partition never has two owners, and the election never has two leaders."""
 
     def __init__(self, *replicas: Replica) -> None:
         self.replicas = replicas
-        self.looks = 0
+        self.checks = 0
 
     async def __aenter__(self) -> Referee:
         self._task = asyncio.create_task(self._watch())
@@ -99,15 +99,15 @@ class Referee:
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
-        assert self.looks
+        assert self.checks
 
     async def _watch(self) -> None:
         while True:
-            self.look()
+            self.check()
             await asyncio.sleep(0.002)
 
-    def look(self) -> None:
-        self.looks += 1
+    def check(self) -> None:
+        self.checks += 1
         owners: dict[int, str] = {}
         for replica in self.replicas:
             for partition in replica.partitions.held:
@@ -199,7 +199,7 @@ async def test_replicas_share_the_work_and_hand_it_over(settled_etcd: EtcdServer
             leader, follower = (first, second) if first.election.is_leader() else (second, first)
             await until(lambda: follower.election.leader == leader.name)
             await first.end()
-            assert await until(complete(second)) < 1.0, "an orderly end makes nobody wait"
+            assert await until(complete(second)) < 1.0, "an orderly end makes no one wait"
 
 
 async def test_a_crashed_replica_is_replaced_when_its_lease_has_run_out(settled_etcd: EtcdServer) -> None:
@@ -363,9 +363,9 @@ async def test_the_next_endpoint_is_used_when_one_does_not_answer(settled_etcd: 
         with pytest.raises(EtcdUnavailableError, match=r"127\.0\.0\.1:1"):
             await client.get("/key")
         await client.put("/key", b"value")
-        found = await client.get("/key")
-        assert found is not None
-        assert found.value == b"value"
+        observed = await client.get("/key")
+        assert observed is not None
+        assert observed.value == b"value"
 
 
 async def test_frozen_server_times_out(settled_etcd: EtcdServer) -> None:
@@ -420,7 +420,7 @@ async def test_user_and_password(etcd_server: EtcdServer) -> None:
         await client.put("/key", b"value")
         grant = await client.grant(10)
         assert await client.keepalive(grant.lease) == 10
-        # Simple tokens go with the server: they are refused afterwards, and got anew.
+        # Simple tokens go with the server: they are refused afterwards, and got again.
         await etcd_server.restart()
         for _ in range(2):
             with contextlib.suppress(EtcdUnavailableError):

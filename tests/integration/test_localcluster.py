@@ -92,17 +92,17 @@ async def eventually(condition: Callable[[], Awaitable[bool]], within: float = 2
     return True
 
 
-def ready(api: Api, name: str, wanted: int = 1) -> Callable[[], Awaitable[bool]]:
+def ready(api: Api, name: str, expected: int = 1) -> Callable[[], Awaitable[bool]]:
     async def condition() -> bool:
         status = (await api.get(f"/apis/apps/v1/namespaces/default/deployments/{name}"))["status"]
-        return bool(status.get("readyReplicas", 0) == wanted)
+        return bool(status.get("readyReplicas", 0) == expected)
 
     return condition
 
 
 async def pods(api: Api, name: str) -> list[dict[str, Any]]:
-    found = await api.get(f"/api/v1/namespaces/default/pods?labelSelector=app%3D{name}")
-    items: list[dict[str, Any]] = found["items"]
+    observed = await api.get(f"/api/v1/namespaces/default/pods?labelSelector=app%3D{name}")
+    items: list[dict[str, Any]] = observed["items"]
     return items
 
 
@@ -136,10 +136,10 @@ async def test_faults_on_demand(cluster: ControlPlane) -> None:
     await api.create(path, deployment("sleepy", gpus=0, **{FAULT: "never-ready"}))
     await api.create(path, deployment("crashing", gpus=0, **{FAULT: "crash"}))
 
-    def state(name: str, wanted: str) -> Callable[[], Awaitable[bool]]:
+    def state(name: str, expected: str) -> Callable[[], Awaitable[bool]]:
         async def condition() -> bool:
             statuses = [s for pod in await pods(api, name) for s in pod["status"].get("containerStatuses", [])]
-            return any(wanted in json.dumps(s["state"]) and not s["ready"] for s in statuses)
+            return any(expected in json.dumps(s["state"]) and not s["ready"] for s in statuses)
 
         return condition
 
@@ -160,7 +160,7 @@ async def test_stopped_and_killed_api_server_keeps_data(cluster: ControlPlane) -
             await api.get("/readyz")
         await cluster.start_api_server()
         assert [pod["metadata"]["uid"] for pod in await pods(api, name)] == [uid]
-    # Scheduler, controllers and KWOK found their way back, too.
+    # Scheduler, controllers and KWOK reconnected, too.
     await api.create("/apis/apps/v1/namespaces/default/deployments", deployment("afterwards"))
     assert await eventually(ready(api, "afterwards"), within=60)
 

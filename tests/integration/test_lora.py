@@ -36,9 +36,9 @@ from .platform import eventually, gone, platform, settings
 NAME = "org/support"
 
 
-async def until(what: str, look: Any) -> None:
+async def until(what: str, check: Any) -> None:
     async def answer() -> Any:
-        return look()
+        return check()
 
     await eventually(answer, what, 30)
 
@@ -116,7 +116,7 @@ class TestLoading:
         status = await until_ready(kube, key, 1, 1, within=1.0)
         assert [entry["podName"] for entry in status["endpoints"]] == ["worker-1"]
         assert "worker-0 (it is not ready)" in condition(status)["message"]
-        # What it had meanwhile nobody knows: it is asked before it counts again.
+        # What it had meanwhile no one knows: it is asked before it counts again.
         lora[hosts["worker-0"]].loras.clear()
         await set_ready(kube, ObjectKey(namespace, "worker-0"), True)
         await until_ready(kube, key, 2, 2)
@@ -134,9 +134,7 @@ class TestLoading:
         await until("it is loaded again", lambda: lora[hosts["worker-0"]].loras == {NAME: URI})
         await until_ready(kube, key, 1, 1)
 
-    async def test_what_a_worker_lost_in_silence_is_found_by_probing(
-        self, kube: KubeClient, namespace: str, lora: Farm
-    ):
+    async def test_probing_detects_an_adapter_that_a_worker_lost(self, kube: KubeClient, namespace: str, lora: Farm):
         key = ObjectKey(namespace, "support")
         hosts = await workers(kube, namespace, 1)
         await kube.create(DYNAMO_MODELS, model(namespace))
@@ -195,7 +193,7 @@ class TestLoading:
                 "endpoints": [
                     endpoint("10.99.0.1"),
                     endpoint("10.99.0.2", kind="Pod", name="worker-0", namespace=namespace),
-                    endpoint("10.99.0.3", kind="Pod", name="nobody", namespace=namespace),
+                    endpoint("10.99.0.3", kind="Pod", name="no one", namespace=namespace),
                     endpoint("10.99.0.4", kind="Pod", name="other", namespace=namespace, uid=uid),
                     endpoint("10.99.0.5", kind="Pod", name="worker-0", namespace="kube-system"),
                     endpoint("10.99.0.6", kind="Node", name="kwok-node-0"),
@@ -266,10 +264,10 @@ class TestTrouble:
         assert condition(status)["status"] == "False"
         assert "1 failing: worker-1: " in condition(status)["message"]
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return "PartialEndpointFailure" in await event_reasons(kube, key)
 
-        await eventually(told, "an Event tells")
+        await eventually(reported, "an Event reports it")
         bad.mode = "ok"
         status = await until_ready(kube, key, 3, 3)
         assert condition(status)["reason"] == "AllEndpointsReady"
@@ -286,14 +284,16 @@ class TestTrouble:
         bad = lora[hosts["worker-1"]]
         bad.mode = mode
         await kube.delete(DYNAMO_MODELS, key)
-        await until_status(kube, key, lambda now: condition(now)["reason"] == "Unloading", "status tells")
+        await until_status(kube, key, lambda now: condition(now)["reason"] == "Unloading", "the status reports it")
         await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes", 10)
         assert lora.loaded() == {NAME: 1}
 
-        async def told() -> str:
+        async def reported() -> str:
             return (await event_reasons(kube, key)).get("LoRAUnloadFailed", "")
 
-        assert "org/support is still loaded, or may be, at worker-1: " in await eventually(told, "an Event tells")
+        assert "org/support is still loaded, or may be, at worker-1: " in await eventually(
+            reported, "an Event reports it"
+        )
         # It is owed, and done as soon as the worker can.
         bad.mode = "ok"
         await until("nothing is left", lambda: not lora.loaded())

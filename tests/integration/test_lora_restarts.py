@@ -54,7 +54,7 @@ def posts(lora: Farm) -> int:
     return sum(len(worker.methods("POST")) for worker in lora.workers.values())
 
 
-async def test_what_is_loaded_is_found_again_and_not_loaded_twice(configured, kube, namespace, lora):
+async def test_loaded_adapters_are_recognized_and_not_loaded_twice(configured, kube, namespace, lora):
     key = ObjectKey(namespace, "support")
     hosts = await workers(kube, namespace, 3)
     async with platform(configured, [WatcherService()]):
@@ -81,10 +81,10 @@ async def test_a_change_while_the_service_was_away(configured, kube, namespace, 
             await kube.create(DYNAMO_MODELS, model(namespace))
             await until_ready(kube, key, 2, 2)
         await kube.merge_patch(DYNAMO_MODELS, key, {"spec": change})
-        wanted = {change.get("modelName", NAME): change.get("source", {"uri": URI})["uri"]}
+        desired = {change.get("modelName", NAME): change.get("source", {"uri": URI})["uri"]}
 
         async def changed() -> bool:
-            return [worker.loras for worker in lora.workers.values()] == [wanted] * 2
+            return [worker.loras for worker in lora.workers.values()] == [desired] * 2
 
         async with platform(configured, [ModelDiscoveryService()]):
             await eventually(changed, "what was loaded before is replaced")
@@ -144,11 +144,11 @@ async def test_nats_away_while_workers_come_and_go(configured, kube, namespace, 
 
 
 async def until_late(kube: KubeClient, key: ObjectKey):
-    async def look():
+    async def check():
         status = (await kube.get(DYNAMO_MODELS, key))["status"]
         return status if any(entry["podName"] == "late" and entry["ready"] for entry in status["endpoints"]) else None
 
-    return await eventually(look, "the late one is ready")
+    return await eventually(check, "the late one is ready")
 
 
 @pytest.fixture

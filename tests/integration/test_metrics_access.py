@@ -90,10 +90,10 @@ async def test_only_who_may_reads_metrics(platform: Running, kube: KubeClient, n
     assert (await scrape(platform, scraper, "Basic"))[0] == 401
     status, text = await scrape(platform, stranger)
     assert (status, "nonResourceURLs" in text) == (403, True)
-    found = await scrape(platform, scraper)
-    assert found[0] == 200
-    assert "dynamo_platform_kube_requests_total" in found[1]
-    assert scraper not in found[1]
+    result = await scrape(platform, scraper)
+    assert result[0] == 200
+    assert "dynamo_platform_kube_requests_total" in result[1]
+    assert scraper not in result[1]
 
 
 async def test_metrics_are_not_served_plain_and_probes_are(platform: Running) -> None:

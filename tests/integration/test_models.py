@@ -123,10 +123,10 @@ async def test_a_source_that_cannot_be_is_said(kube: KubeClient, namespace: str,
     assert status["totalEndpoints"] == 1
     assert not lora.workers
 
-    async def told() -> bool:
+    async def reported() -> bool:
         return "InvalidSource" in await event_reasons(kube, key)
 
-    await eventually(told, "an Event tells")
+    await eventually(reported, "an Event reports it")
 
 
 async def test_news_of_models_is_published(kube: KubeClient, namespace: str, nats_server: NatsServer):
@@ -138,23 +138,23 @@ async def test_news_of_models_is_published(kube: KubeClient, namespace: str, nat
         await until_ready(kube, key, 1, 1)
         await kube.delete(DYNAMO_MODELS, key)
         await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
-        told: list[dict[str, Any]] = []
+        reported: list[dict[str, Any]] = []
         subscription = await bus.subscribe(
             streams.EVENTS, [subjects.event_filter("local", namespace=namespace, kind="DynamoModel")], start=Start.ALL
         )
         async for item in subscription:
             if isinstance(item, Message):
-                told.append(json.loads(item.payload))
-                if told[-1]["type"].endswith("model.deleted.v1"):
+                reported.append(json.loads(item.payload))
+                if reported[-1]["type"].endswith("model.deleted.v1"):
                     break
         await subscription.close()
     finally:
         await bus.close()
-    kinds = [each["type"].removeprefix("com.nvidia.dynamo.").removesuffix(".v1") for each in told]
+    kinds = [each["type"].removeprefix("com.nvidia.dynamo.").removesuffix(".v1") for each in reported]
     assert kinds == ["model.notready", "adapter.loaded", "model.ready", "adapter.unloaded", "model.deleted"]
-    assert told[1]["data"]["modelName"] == "org/support"
-    assert told[1]["data"]["pod"] == "worker-0"
-    assert told[2]["data"]["readyEndpoints"] == 1
+    assert reported[1]["data"]["modelName"] == "org/support"
+    assert reported[1]["data"]["pod"] == "worker-0"
+    assert reported[2]["data"]["readyEndpoints"] == 1
 
 
 async def test_services_are_pod_builders(kube: KubeClient, namespace: str):

@@ -43,7 +43,7 @@ DEFINITION = {
         ],
     },
 }
-# The API group is protected: whoever defines it must say who approved that.
+# The API group is protected: its definition must name the approval.
 DEFINITION["metadata"]["annotations"]["api-approved.kubernetes.io"] = "unapproved, for a test"  # type: ignore[index]
 
 
@@ -70,10 +70,10 @@ async def test_a_cluster_that_gets_an_orchestrator_runs_what_waited_for_it(
 
             await install_crds(kube, [DEFINITION])
             await until_state(kube, key, "pending")
-            (found,) = await eventually(lambda: _groups(kube, namespace), "a LeaderWorkerSet")
-            assert found["spec"]["leaderWorkerTemplate"]["size"] == 2
+            (result,) = await eventually(lambda: _groups(kube, namespace), "a LeaderWorkerSet")
+            assert result["spec"]["leaderWorkerTemplate"]["size"] == 2
 
-            for item in (found,):
+            for item in (result,):
                 status = {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1}
                 available = {"type": "Available", "status": "True", "reason": "x", "message": ""}
                 metadata = {"name": item["metadata"]["name"], "namespace": namespace}
@@ -98,8 +98,8 @@ async def test_a_cluster_that_gets_an_orchestrator_runs_what_waited_for_it(
 
 
 async def _secret(kube: KubeClient, namespace: str):
-    found = [each for each in (await kube.list(SECRETS, namespace)).items if each["metadata"]["name"] == "mpi-keys"]
-    return found[0] if found else None
+    secrets = [each for each in (await kube.list(SECRETS, namespace)).items if each["metadata"]["name"] == "mpi-keys"]
+    return secrets[0] if secrets else None
 
 
 async def _groups(kube: KubeClient, namespace: str):

@@ -1,4 +1,4 @@
-"""A platform of one namespace beside one of all: each graph is looked after by one of them."""
+"""A platform of one namespace next to one of all: each graph is managed by one of them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ async def test_a_platform_of_one_namespace_says_so_and_takes_it_back(  # noqa: P
 ) -> None:
     restricted = settings(control_plane.kubeconfig, nats_server.url, **{how: namespace})
     async with platform(restricted):
-        found = await eventually(lambda: _found(kube, lease), "the lease")
-        assert found["spec"]["leaseDurationSeconds"] == 30
+        observed = await eventually(lambda: _observed(kube, lease), "the lease")
+        assert observed["spec"]["leaseDurationSeconds"] == 30
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
         await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
     assert await gone(kube, LEASES, lease)
@@ -61,6 +61,8 @@ async def test_a_platform_of_all_namespaces_leaves_one_that_is_held_alone(
             await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("default", "witness"))
 
 
-async def _found(kube: KubeClient, key: ObjectKey):
-    found = [each for each in (await kube.list(LEASES, key.namespace)).items if each["metadata"]["name"] == key.name]
-    return found[0] if found else None
+async def _observed(kube: KubeClient, key: ObjectKey):
+    held_leases = [
+        each for each in (await kube.list(LEASES, key.namespace)).items if each["metadata"]["name"] == key.name
+    ]
+    return held_leases[0] if held_leases else None

@@ -54,10 +54,10 @@ async def bench(plane: ControlPlane, server: NatsServer) -> AsyncIterator[Bench]
             await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         async with (
             watching(kube, server.url, CLUSTER, user="watcher", password="hush"),
-            reading(kube, NAMESPACE, server.url, cluster=CLUSTER, user="pod-builder", password="hush") as found,
+            reading(kube, NAMESPACE, server.url, cluster=CLUSTER, user="pod-builder", password="hush") as result,
         ):
-            await asyncio.wait_for(found.reader.synced(), WITHIN)
-            yield found
+            await asyncio.wait_for(result.reader.synced(), WITHIN)
+            yield result
 
 
 async def until_equal(bench: Bench) -> dict[str, str]:
@@ -80,8 +80,8 @@ async def until_equal(bench: Bench) -> dict[str, str]:
 
 
 def _versions(objects: list[dict[str, object]]) -> dict[str, str]:
-    found = [obj["metadata"] for obj in objects]
-    return {each["name"]: f"{each['uid']} {each['resourceVersion']}" for each in found}  # type: ignore[index]
+    results = [obj["metadata"] for obj in objects]
+    return {each["name"]: f"{each['uid']} {each['resourceVersion']}" for each in results}  # type: ignore[index]
 
 
 async def copied(server: LocalServer, backup: Path) -> None:
@@ -144,13 +144,13 @@ async def _until_read_again(bench: Bench, server: NatsServer) -> None:
         async with asyncio.timeout(WITHIN):
             while True:
                 expected = _versions((await bench.kube.list(GRAPHS, NAMESPACE)).items)
-                found = {}
+                results = {}
                 for name in {*expected, "two"}:
                     subject = subjects.state_subject(CLUSTER, GRAPHS.id, ObjectKey(NAMESPACE, name))
                     message = await bus.last_message(streams.STATE, subject)
                     if message is not None and not state.is_tombstone(message.headers):
-                        found[name] = f"{message.headers['uid']} {message.headers['resourceVersion']}"
-                if found == expected:
+                        results[name] = f"{message.headers['uid']} {message.headers['resourceVersion']}"
+                if results == expected:
                     return
                 await asyncio.sleep(0.2)
     finally:
@@ -170,9 +170,9 @@ async def test_both_at_once(plane: ControlPlane, bench: Bench, server: NatsServe
     await restored(plane.etcd, tmp_path / "etcd")
     await server.start()
     await plane.api_server.start()
-    found = await until_equal(bench)
-    assert "early" in found
-    assert "late" not in found
+    result = await until_equal(bench)
+    assert "early" in result
+    assert "late" not in result
     await _until_read_again(bench, server)
 
 
@@ -190,6 +190,6 @@ async def test_an_object_as_large_as_the_api_server_takes(bench: Bench) -> None:
     }
     await bench.kube.create(GRAPHS, large)
     await until_equal(bench)
-    found = bench.cache.get(GRAPHS, ObjectKey(NAMESPACE, "large"))
-    assert found is not None
-    assert text in str(found["spec"])
+    observed = bench.cache.get(GRAPHS, ObjectKey(NAMESPACE, "large"))
+    assert observed is not None
+    assert text in str(observed["spec"])

@@ -44,38 +44,38 @@ def owner_kind(obj: dict[str, Any]) -> str:
 
 
 async def until_there(kube: KubeClient, resource: Resource, key: ObjectKey) -> dict[str, Any]:
-    async def look() -> dict[str, Any] | None:
+    async def check() -> dict[str, Any] | None:
         try:
             return await kube.get(resource, key)
         except NotFound:
             return None
 
-    found: dict[str, Any] = await eventually(look, f"{resource.kind} {key}")
-    return found
+    results: dict[str, Any] = await eventually(check, f"{resource.kind} {key}")
+    return results
 
 
 async def until_owned(kube: KubeClient, key: ObjectKey, kind: str) -> dict[str, Any]:
-    async def look() -> dict[str, Any] | None:
-        found = await kube.get(SERVICES, key)
-        return found if owner_kind(found) == kind else None
+    async def check() -> dict[str, Any] | None:
+        observed = await kube.get(SERVICES, key)
+        return observed if owner_kind(observed) == kind else None
 
-    found: dict[str, Any] = await eventually(look, f"Service {key} of a {kind}")
-    return found
+    observed: dict[str, Any] = await eventually(check, f"Service {key} of a {kind}")
+    return observed
 
 
 async def until_kinds(kube: KubeClient, key: ObjectKey, expected: set[str]) -> None:
     """Until a graph serves, on these kinds of workloads and no others."""
 
-    async def look() -> bool:
+    async def check() -> bool:
         status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))["status"]
         kinds = {each["componentKind"] for each in status.get("components", {}).values()}
         return status["state"] == "successful" and kinds == expected
 
-    await eventually(look, f"{key} serves on {expected}")
+    await eventually(check, f"{key} serves on {expected}")
 
 
-async def want_grove(kube: KubeClient, key: ObjectKey, wanted: bool) -> None:
-    note = {"metadata": {"annotations": {ENABLE_GROVE: None if wanted else "false"}}}
+async def want_grove(kube: KubeClient, key: ObjectKey, expected: bool) -> None:
+    note = {"metadata": {"annotations": {ENABLE_GROVE: None if expected else "false"}}}
     await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, note)
 
 
@@ -113,8 +113,8 @@ async def test_to_grove_when_it_is_installed_and_back_by_annotation(kube, namesp
         await eventually(old_way_is_gone, "component deployments and Deployments gone")
 
         async def only_services_of_grove() -> bool:
-            found = await uids(kube, SERVICES, namespace)
-            return {*found} == {"disagg-frontend", "disagg-decode", "disagg-other", *models}
+            result = await uids(kube, SERVICES, namespace)
+            return {*result} == {"disagg-frontend", "disagg-decode", "disagg-other", *models}
 
         await eventually(only_services_of_grove, "Services of the old generation gone")
         now = await kube.get(SERVICES, service)
@@ -198,15 +198,15 @@ async def test_a_service_of_another_graph_is_not_taken(kube, namespace):
 async def test_a_restart_on_grove_goes_through_cliques(kube, namespace):
     key = ObjectKey(namespace, "disagg")
 
-    async def marks() -> dict[str, str]:
+    async def object_labels() -> dict[str, str]:
         cliques = (await kube.get(POD_CLIQUE_SETS, key))["spec"]["template"]["cliques"]
         return {each["name"]: each["annotations"].get(RESTART_AT, "") for each in cliques}
 
     async def carry(expected: dict[str, str]) -> None:
-        async def look() -> bool:
-            return await marks() == expected
+        async def check() -> bool:
+            return await object_labels() == expected
 
-        await eventually(look, f"restart at {expected}")
+        await eventually(check, f"restart at {expected}")
 
     async with grove_definitions(kube):
         await kube.create(
@@ -228,7 +228,7 @@ async def test_a_restart_on_grove_goes_through_cliques(kube, namespace):
         assert done["status"]["restart"] == {"observedID": "7", "phase": "Completed"}
         await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"restart": None}})
         await until_state(kube, key, "successful")
-        assert set((await marks()).values()) == {"7"}
+        assert set((await object_labels()).values()) == {"7"}
 
 
 async def test_graphs_on_grove_run_on_when_it_is_removed(kube, namespace):

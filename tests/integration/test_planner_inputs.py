@@ -142,27 +142,27 @@ def prometheus(program: Path, folder: Path, exporter: Exporter, **labels: str) -
 
 async def until(read: Read, right: Callable[[Any], bool], what: str, within: float = 40.0) -> list[Any]:
     """The first reading that is right, and all before it; none of them may take an outage for falling demand."""
-    seen: list[Any] = []
+    observed: list[Any] = []
 
-    async def look() -> bool:
-        seen.append(await read())
-        return right(seen[-1])
+    async def check() -> bool:
+        observed.append(await read())
+        return right(observed[-1])
 
-    await eventually(look, what, within)
-    return seen
+    await eventually(check, what, within)
+    return observed
 
 
-def is_traffic(told: object) -> bool:
-    return isinstance(told, Traffic)
+def is_traffic(reported: object) -> bool:
+    return isinstance(reported, Traffic)
 
 
 def is_missing(*why: Missing) -> Callable[[object], bool]:
-    return lambda told: isinstance(told, InputUnavailable) and told.why in why
+    return lambda reported: isinstance(reported, InputUnavailable) and reported.why in why
 
 
-def is_true(told: object) -> bool:
+def is_true(reported: object) -> bool:
     """Whether a reading is not known, or what really came."""
-    return not isinstance(told, Traffic) or told.requests == pytest.approx(RATE * WINDOW, rel=0.25)
+    return not isinstance(reported, Traffic) or reported.requests == pytest.approx(RATE * WINDOW, rel=0.25)
 
 
 async def test_traffic_is_reported_or_said_to_be_missing_while_prometheus_comes_goes_and_forgets(
@@ -173,8 +173,8 @@ async def test_traffic_is_reported_or_said_to_be_missing_while_prometheus_comes_
         assert is_missing(Missing.UNREACHABLE)(await read())
         async with server:
             first = await until(read, is_traffic, "traffic is read")
-            assert any(is_missing(Missing.NO_SERIES, Missing.TOO_YOUNG)(told) for told in first[:-1])
-            whole = await until(read, lambda told: is_traffic(told) and is_true(told), "all of it")
+            assert any(is_missing(Missing.NO_SERIES, Missing.TOO_YOUNG)(reported) for reported in first[:-1])
+            whole = await until(read, lambda reported: is_traffic(reported) and is_true(reported), "all of it")
             assert whole[-1].isl == pytest.approx(1000)
             assert whole[-1].osl == pytest.approx(150)
             assert whole[-1].ttft == pytest.approx(250)
@@ -185,13 +185,13 @@ async def test_traffic_is_reported_or_said_to_be_missing_while_prometheus_comes_
             await server.start()
             again = await until(read, is_traffic, "traffic after a restart")
             again += [await read() for _ in range(10)]
-            assert [told for told in again if not is_true(told)] == []
+            assert [reported for reported in again if not is_true(reported)] == []
             await server.wipe()
             assert is_missing(Missing.UNREACHABLE)(await read())
             await server.start()
-            anew = await until(read, is_traffic, "traffic after Prometheus forgot everything")
-            assert any(is_missing(Missing.NO_SERIES, Missing.TOO_YOUNG)(told) for told in anew)
-            assert [told for told in anew if not is_true(told)] == []
+            result = await until(read, is_traffic, "traffic after Prometheus forgot everything")
+            assert any(is_missing(Missing.NO_SERIES, Missing.TOO_YOUNG)(reported) for reported in result)
+            assert [reported for reported in result if not is_true(reported)] == []
 
 
 async def test_silence_is_zero_and_a_frontend_that_is_gone_is_not(
@@ -203,15 +203,17 @@ async def test_silence_is_zero_and_a_frontend_that_is_gone_is_not(
     ):
         await until(read, is_traffic, "traffic is read")
         exporter.busy = False
-        silent = await until(read, lambda told: is_traffic(told) and told.requests == 0, "nobody asks for anything")
+        silent = await until(
+            read, lambda reported: is_traffic(reported) and reported.requests == 0, "no one asks for anything"
+        )
         assert (silent[-1].isl, silent[-1].osl) == (pytest.approx(1000), pytest.approx(150))
         assert silent[-1].ttft is None
         exporter.busy = True
-        await until(read, lambda told: is_traffic(told) and is_true(told), "requests come again")
+        await until(read, lambda reported: is_traffic(reported) and is_true(reported), "requests come again")
         await exporter.die()
         gone = await until(read, is_missing(Missing.STALE), "the frontend is not scraped any more")
-        # Between its last scrape and the failed one nobody can know; what is told then is not less than half.
-        assert all(not is_traffic(told) or told.requests > RATE * WINDOW / 2 for told in gone), gone
+        # The traffic between its last scrape and the failed one is unknown; the reported number is at least half.
+        assert all(not is_traffic(reported) or reported.requests > RATE * WINDOW / 2 for reported in gone), gone
         await until(read, is_missing(Missing.NO_SERIES, Missing.STALE), "and it is forgotten")
 
 
@@ -219,21 +221,21 @@ async def test_labels_that_are_missing_are_called_by_their_name(
     prometheus_program: Path, exporter: Exporter, tmp_path: Path
 ):
     async with prometheus(prometheus_program, tmp_path, exporter) as server, reading(server) as read:
-        told = (await until(read, is_missing(Missing.NO_LABEL), "the label is missing"))[-1]
-        assert "nvidia.com/dynamo-namespace" in told.message
+        reported = (await until(read, is_missing(Missing.NO_LABEL), "the label is missing"))[-1]
+        assert "nvidia.com/dynamo-namespace" in reported.message
 
 
-async def test_other_graphs_and_other_models_are_not_ours(prometheus_program: Path, exporter: Exporter, tmp_path: Path):
+async def test_other_graphs_and_other_models_are_ignored(prometheus_program: Path, exporter: Exporter, tmp_path: Path):
     async with prometheus(prometheus_program, tmp_path, exporter, dynamo_namespace=NAMESPACE) as server:
-        async with reading(server) as ours:
-            await until(ours, is_traffic, "traffic is read")
+        async with reading(server) as own:
+            await until(own, is_traffic, "traffic is read")
         async with reading(server, namespace="team-b-graph") as theirs:
             assert is_missing(Missing.NO_SERIES)(await theirs())
         async with reading(server, model="other") as other:
-            told = await other()
-            assert isinstance(told, InputUnavailable)
-            assert told.why is Missing.NO_SERIES
-            assert "model_name" in told.message
+            reported = await other()
+            assert isinstance(reported, InputUnavailable)
+            assert reported.why is Missing.NO_SERIES
+            assert "model_name" in reported.message
 
 
 @asynccontextmanager
@@ -247,20 +249,20 @@ async def listening(
         yield feed
 
 
-async def tell(server: NatsServer, *workers: str) -> None:
+async def report(server: NatsServer, *workers: str) -> None:
     client = await nats.connect(server.url)
     for worker in workers:
-        told_on = subject(NAMESPACE).replace("*", "backend", 1).replace("*", "generate", 1)
-        await client.publish(told_on, message(worker))
-        await client.publish(told_on.replace("team-a", "team-b"), message("theirs"))
+        reported_on = subject(NAMESPACE).replace("*", "backend", 1).replace("*", "generate", 1)
+        await client.publish(reported_on, message(worker))
+        await client.publish(reported_on.replace("team-a", "team-b"), message("theirs"))
     await client.close()
 
 
 async def test_engines_are_heard_again_after_nats_was_away_and_reported_nothing(nats_server: NatsServer):
     async def heard(*workers: str) -> bool:
-        await tell(nats_server, *workers)
-        told = feed.read()
-        return not isinstance(told, InputUnavailable) and {each.worker_id for each in told} == set(workers)
+        await report(nats_server, *workers)
+        reported = feed.read()
+        return not isinstance(reported, InputUnavailable) and {each.worker_id for each in reported} == set(workers)
 
     async with listening(nats_server) as feed:
         assert is_missing(Missing.UNREACHABLE, Missing.NO_FORWARD_PASSES)(feed.read())
@@ -276,10 +278,10 @@ async def test_engines_are_heard_again_after_nats_was_away_and_reported_nothing(
         await nats_server.start()
         await eventually(lambda: heard("a", "c"), "engines are heard over the next connection")
         _, body = await LocalHttp(nats_server.monitoring_port).request("GET", "/connz")
-        ours = [each for each in json.loads(body)["connections"] if each.get("name") == "dynamo-planner"]
-        assert len(ours) == 1
-        assert ours[0]["in_msgs"] == 0
-        assert ours[0]["out_msgs"] > 0
+        own = [each for each in json.loads(body)["connections"] if each.get("name") == "dynamo-planner"]
+        assert len(own) == 1
+        assert own[0]["in_msgs"] == 0
+        assert own[0]["out_msgs"] > 0
 
 
 async def test_subjects_that_are_left_are_not_heard_any_more(nats_server: NatsServer):
@@ -287,11 +289,11 @@ async def test_subjects_that_are_left_are_not_heard_any_more(nats_server: NatsSe
     assert options is not None
     heard: list[str] = []
     async with NatsListener(options) as listener:
-        left = await listener.listen(subject(NAMESPACE), lambda told_on, payload: heard.append("left"))
-        kept = await listener.listen(subject(NAMESPACE), lambda told_on, payload: heard.append("kept"))
+        left = await listener.listen(subject(NAMESPACE), lambda reported_on, payload: heard.append("left"))
+        kept = await listener.listen(subject(NAMESPACE), lambda reported_on, payload: heard.append("kept"))
 
         async def both() -> bool:
-            await tell(nats_server, "a")
+            await report(nats_server, "a")
             return {"left", "kept"} <= set(heard)
 
         await eventually(both, "both are heard")
@@ -299,7 +301,7 @@ async def test_subjects_that_are_left_are_not_heard_any_more(nats_server: NatsSe
         heard.clear()
 
         async def one() -> bool:
-            await tell(nats_server, "a")
+            await report(nats_server, "a")
             return "kept" in heard
 
         await eventually(one, "the other one is still heard")
@@ -312,15 +314,15 @@ async def test_a_message_that_no_one_can_take_ends_nothing(nats_server: NatsServ
     assert options is not None
     heard: list[str] = []
 
-    def take(told_on: str, payload: bytes) -> None:
-        heard.append(told_on)
+    def take(reported_on: str, payload: bytes) -> None:
+        heard.append(reported_on)
         raise ValueError("bad message")
 
     async with NatsListener(options) as listener:
         await listener.listen(subject(NAMESPACE), take)
 
         async def twice() -> bool:
-            await tell(nats_server, "a")
+            await report(nats_server, "a")
             return len(heard) >= 2
 
         await eventually(twice, "the next message is heard, too")
@@ -362,17 +364,17 @@ async def test_the_real_runtime_is_understood(
 
             async def engines() -> bool:
                 await asked()
-                told = feed.read()
-                if not isinstance(told, InputUnavailable):
-                    busy.extend(each for each in told if each.wall_time > 0)
-                return not isinstance(told, InputUnavailable) and {each.pool for each in told} == set(Pool)
+                reported = feed.read()
+                if not isinstance(reported, InputUnavailable):
+                    busy.extend(each for each in reported if each.wall_time > 0)
+                return not isinstance(reported, InputUnavailable) and {each.pool for each in reported} == set(Pool)
 
             await eventually(engines, "both pools report what they do", 60)
 
             async def traffic() -> bool:
                 await engines()
-                told = await read()
-                return isinstance(told, Traffic) and told.requests > 0 and told.isl > 0 and told.osl > 0
+                reported = await read()
+                return isinstance(reported, Traffic) and reported.requests > 0 and reported.isl > 0 and reported.osl > 0
 
             await eventually(traffic, "the frontend's traffic is read", 60)
             assert not feed.passes.ignored

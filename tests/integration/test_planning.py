@@ -49,14 +49,14 @@ async def test_a_graph_follows_a_wave_and_holds_while_no_one_reports_traffic(  #
         await eventually(grown, "replicas follow the traffic", 60)
         await wave.prometheus.stop()
 
-        async def told() -> bool:
+        async def reported() -> bool:
             entry = await wave.planning()
             return (entry["status"], entry["reason"]) == ("False", "InputMissing") and "traffic" in entry["message"]
 
-        await eventually(told, "the condition says what is missing", 30)
+        await eventually(reported, "the condition says what is missing", 30)
         before = await wave.replicas()
-        seen = await wave.watched(12)
-        assert all(each["Prefill"] == before["Prefill"] and each["Decode"] == before["Decode"] for each in seen)
+        observed = await wave.watched(12)
+        assert all(each["Prefill"] == before["Prefill"] and each["Decode"] == before["Decode"] for each in observed)
         await wave.prometheus.start()
         frontend.rate = lambda _: 1.0
 

@@ -51,14 +51,14 @@ async def until_reason(kube: KubeClient, namespace: str, reason: str) -> dict[st
     """The Ready condition of the graph once it has this reason."""
     last: dict[str, Any] = {}
 
-    async def look() -> dict[str, Any] | None:
+    async def check() -> dict[str, Any] | None:
         status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))).get("status", {})
         last.clear()
         last.update(next(iter(status.get("conditions", ())), {}))
         return dict(last) if last.get("reason") == reason else None
 
     try:
-        return await eventually(look, reason)
+        return await eventually(check, reason)
     except AssertionError as error:
         raise AssertionError(f"{error}: {last}") from None
 
@@ -111,11 +111,11 @@ PULL = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x": Er
         (
             {
                 "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}},
-                "lastState": {"terminated": {"exitCode": 3, "reason": "Error", "message": "no GPU found"}},
+                "lastState": {"terminated": {"exitCode": 3, "reason": "Error", "message": "no GPU available"}},
                 "restartCount": 2,
             },
             "CrashLoopBackOff",
-            "container main exited with code 3: no GPU found",
+            "container main exited with code 3: no GPU available",
         ),
         (
             {
@@ -144,10 +144,10 @@ async def test_a_pod_that_stops_serving_is_reported_by_name_until_it_serves_agai
     assert (component["status"], component["reason"]) == ("False", reason)
     assert says in component["message"]
 
-    async def told() -> dict[str, Any] | None:
+    async def reported() -> dict[str, Any] | None:
         return next((event for event in heard if event["data"].get("reason") == reason), None)
 
-    event = await eventually(told, f"event about {reason}")
+    event = await eventually(reported, f"event about {reason}")
     assert event["type"].endswith(".progressing.v1")
     assert says in event["data"]["message"]
     assert pod in event["data"]["message"]
@@ -161,7 +161,7 @@ async def test_attempts_of_the_same_trouble_are_reported_once(heard, kube, names
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
     pod = await only_pod(kube, namespace)
     for restarts in range(2, 8):
-        message = f"2026-01-02 03:0{restarts}:05,123 ERROR no GPU found"
+        message = f"2026-01-02 03:0{restarts}:05,123 ERROR no GPU available"
         await break_pod(
             kube,
             namespace,
@@ -171,15 +171,15 @@ async def test_attempts_of_the_same_trouble_are_reported_once(heard, kube, names
             restartCount=restarts,
         )
         ready = await until_reason(kube, namespace, "CrashLoopBackOff")
-        assert "exited with code 3: ERROR no GPU found" in ready["message"]
+        assert "exited with code 3: ERROR no GPU available" in ready["message"]
     await break_pod(kube, namespace, pod, state={"waiting": PULL})
     await until_reason(kube, namespace, "ImagePullBackOff")
 
-    async def told() -> list[str]:
+    async def reported() -> list[str]:
         reasons = [event["data"].get("reason", "") for event in heard]
         return reasons if "ImagePullBackOff" in reasons else []
 
-    reasons = await eventually(told, "event about the image")
+    reasons = await eventually(reported, "event about the image")
     assert reasons.count("CrashLoopBackOff") == reasons.count("ImagePullBackOff") == 1
 
 
@@ -258,12 +258,12 @@ async def test_people_see_it_as_an_event_on_the_graph(heard, kube, namespace) ->
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
     await break_pod(kube, namespace, await only_pod(kube, namespace), state={"waiting": PULL})
 
-    async def told() -> dict[str, Any] | None:
+    async def reported() -> dict[str, Any] | None:
         items = (await kube.list(EVENTS, namespace)).items
         about = (item for item in items if item["regarding"]["kind"] == "DynamoGraphDeployment")
         return next((item for item in about if item["reason"] == "ImagePullBackOff"), None)
 
-    event = await eventually(told, "an Event on the graph")
+    event = await eventually(reported, "an Event on the graph")
     assert event["type"] == "Warning"
     assert "401 Unauthorized" in event["note"]
 
@@ -290,9 +290,12 @@ async def test_pods_of_grove_are_reported_by_their_clique_and_get_pull_secrets(h
         (clique,) = pod_clique_set["spec"]["template"]["cliques"]
         assert clique["spec"]["podSpec"]["imagePullSecrets"] == [{"name": "ngc"}]
         await realize(kube, namespace, ready=False)
-        marks = {**clique["labels"], "grove.io/podclique": f"{pod_clique_set['metadata']['name']}-0-{clique['name']}"}
+        object_labels = {
+            **clique["labels"],
+            "grove.io/podclique": f"{pod_clique_set['metadata']['name']}-0-{clique['name']}",
+        }
         spec = {"containers": [{"name": "main", "image": "x"}]}
-        metadata = {"name": "of-grove", "namespace": namespace, "labels": marks}
+        metadata = {"name": "of-grove", "namespace": namespace, "labels": object_labels}
         await kube.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
         async def runs() -> bool:

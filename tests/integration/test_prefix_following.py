@@ -1,4 +1,4 @@
-"""Following a prefix of an etcd that is not ours: pages, changes, compaction, outages, and a server that forgot all."""
+"""Following a prefix of a foreign etcd: pages, changes, compaction, outages, and a server that lost its data."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .platform import eventually
 
 
 class Reader:
-    """A follower, and what folding all that it told gives."""
+    """A follower, and the content that results from all its reports."""
 
     def __init__(self, server: EtcdServer, **options: Any) -> None:
-        self.told: dict[str, bytes] = {}
+        self.reported: dict[str, bytes] = {}
         self.calls = 0
         self.follower = PrefixFollower(EtcdOptions(endpoints=(server.url,), timeout=1.0), "v1/", self._take, **options)
 
@@ -29,19 +29,19 @@ class Reader:
         self.calls += 1
         for key, value in changes.items():
             if value is None:
-                self.told.pop(key, None)
+                self.reported.pop(key, None)
             else:
-                self.told[key] = value
+                self.reported[key] = value
 
-    async def until(self, look: Callable[[], Any], what: str) -> None:
+    async def until(self, check: Callable[[], Any], what: str) -> None:
         async def ask() -> Any:
-            return look()
+            return check()
 
         await eventually(ask, what, 20.0)
 
     async def until_has(self, content: dict[str, bytes]) -> None:
         await self.until(
-            lambda: self.told == content and dict(self.follower.content) == content, f"{len(content)} keys"
+            lambda: self.reported == content and dict(self.follower.content) == content, f"{len(content)} keys"
         )
 
 
@@ -114,9 +114,9 @@ async def test_a_server_that_was_away_is_read_again_and_nothing_is_forgotten_mea
     async with following(etcd_server) as reader:
         await reader.until_has({"v1/a": b"1", "v1/b": b"1"})
         await etcd_server.kill()
-        await reader.until(lambda: reader.follower.trouble, "the trouble is told")
+        await reader.until(lambda: reader.follower.trouble, "the trouble is reported")
         assert reader.follower.complete
-        assert reader.told == {"v1/a": b"1", "v1/b": b"1"}
+        assert reader.reported == {"v1/a": b"1", "v1/b": b"1"}
         await etcd_server.start()
         await reader.until(lambda: not reader.follower.trouble, "it is back")
         await writer.put("v1/a", b"2")
@@ -170,17 +170,17 @@ async def test_all_is_read_again_now_and_then(etcd_server: EtcdServer, writer: E
             await writer.put(f"v1/{number}", b"1")
             await asyncio.sleep(0.02)
         await reader.until_has({f"v1/{number}": b"1" for number in range(20)})
-        told = reader.calls
+        reported = reader.calls
         await asyncio.sleep(0.5)
-        assert reader.calls == told, "reading the same again is no news"
+        assert reader.calls == reported, "reading the same again reports nothing"
 
 
 async def test_too_many_keys_are_a_trouble_and_not_taken_for_less(etcd_server: EtcdServer, writer: EtcdClient) -> None:
     for number in range(5):
         await writer.put(f"v1/{number}", b"1")
     async with following(etcd_server, most_keys=5) as reader:
-        await reader.until(lambda: len(reader.told) == 5, "five keys")
+        await reader.until(lambda: len(reader.reported) == 5, "five keys")
         await writer.put("v1/more", b"1")
-        await reader.until(lambda: "more than 5 keys" in reader.follower.trouble, "the trouble is told")
+        await reader.until(lambda: "more than 5 keys" in reader.follower.trouble, "the trouble is reported")
         await delete(writer, "v1/more")
         await reader.until_has({f"v1/{number}": b"1" for number in range(5)})

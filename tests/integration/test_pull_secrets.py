@@ -1,4 +1,4 @@
-"""Pull secrets and service accounts of a namespace, found for pods on a real API server."""
+"""Pull secrets and service accounts of a namespace, selected for pods on a real API server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .platform import eventually, frontend, graph, platform, settings, until_sta
 
 @pytest.fixture
 async def running_platform(control_plane, nats_server, monkeypatch) -> AsyncIterator[Any]:
-    """The platform, looking for new secrets more often than a test wants to wait."""
+    """The platform; it reads secrets so often that a test need not wait."""
     monkeypatch.setattr(surroundings, "REFRESH", 0.2)
     monkeypatch.setattr(surroundings, "CHECK_INTERVAL", 0.1)
     configured = settings(control_plane.kubeconfig, nats_server.url, DISCOVERY__BACKEND="etcd")
@@ -48,20 +48,20 @@ def of(*hosts: str) -> dict[str, Any]:
 
 async def pod_spec(kube: KubeClient, namespace: str) -> dict[str, Any]:
     (deployment,) = (await kube.list(DEPLOYMENTS, namespace)).items
-    found: dict[str, Any] = deployment["spec"]["template"]["spec"]
-    return found
+    results: dict[str, Any] = deployment["spec"]["template"]["spec"]
+    return results
 
 
 async def until_secrets(kube: KubeClient, namespace: str, *names: str) -> None:
-    async def look() -> bool:
+    async def check() -> bool:
         spec = await pod_spec(kube, namespace)
         return [each["name"] for each in spec.get("imagePullSecrets", ())] == list(names)
 
-    await eventually(look, f"pull secrets {names}")
+    await eventually(check, f"pull secrets {names}")
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_secrets_are_found_and_followed_and_a_malformed_one_is_reported(kube, namespace) -> None:
+async def test_secrets_are_listed_and_watched_and_a_malformed_one_is_reported(kube, namespace) -> None:
     await kube.create(SECRETS, secret(namespace, "ngc", of("https://nvcr.io/v2/")))
     await kube.create(SECRETS, secret(namespace, "hub", of("https://index.docker.io/v1/")))
     broken = {"auths": "not an object"}
@@ -72,11 +72,11 @@ async def test_secrets_are_found_and_followed_and_a_malformed_one_is_reported(ku
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
     await until_secrets(kube, namespace, "hub", "ngc")
 
-    async def told() -> dict[str, Any] | None:
+    async def reported() -> dict[str, Any] | None:
         items = (await kube.list(EVENTS, namespace)).items
         return next((item for item in items if item["reason"] == "MalformedPullSecret"), None)
 
-    event = await eventually(told, "Event about the malformed secret")
+    event = await eventually(reported, "Event about the malformed secret")
     assert (event["regarding"]["kind"], event["regarding"]["name"]) == ("Secret", "broken")
 
     # Nothing but secrets changes from here on.
@@ -105,10 +105,10 @@ async def test_component_pods_run_under_the_account_that_is_marked_for_them(kube
         return bool((await pod_spec(kube, namespace))["serviceAccountName"] == name)
 
     account = {"apiVersion": "v1", "kind": "ServiceAccount"}
-    marks = {"nvidia.com/dynamo-component-pod": "true"}
+    object_labels = {"nvidia.com/dynamo-component-pod": "true"}
     metadata = {"name": "runner", "namespace": namespace}
     await kube.create(SERVICE_ACCOUNTS, {**account, "metadata": metadata})
-    await kube.merge_patch(SERVICE_ACCOUNTS, ObjectKey(namespace, "runner"), {"metadata": {"labels": marks}})
+    await kube.merge_patch(SERVICE_ACCOUNTS, ObjectKey(namespace, "runner"), {"metadata": {"labels": object_labels}})
     await eventually(lambda: runs_as("runner"), "the marked account")
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
     await kube.delete(SERVICE_ACCOUNTS, ObjectKey(namespace, "runner"))

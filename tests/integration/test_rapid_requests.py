@@ -35,12 +35,12 @@ def request(namespace: str, name: str, **spec: Any) -> KubeObject:
 
 
 async def until(kube: KubeClient, namespace: str, name: str, *phases: str) -> KubeObject:
-    async def look() -> KubeObject | None:
-        found = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, name))
-        status: KubeObject = found.get("status", {})
+    async def check() -> KubeObject | None:
+        observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, name))
+        status: KubeObject = observed.get("status", {})
         return status if status.get("phase") in (*phases, "Failed") else None
 
-    status: KubeObject = await eventually(look, f"{name} is {' or '.join(phases)}", 240)
+    status: KubeObject = await eventually(check, f"{name} is {' or '.join(phases)}", 240)
     assert status["phase"] in phases, status["conditions"]
     return status
 
@@ -57,15 +57,15 @@ async def test_from_a_request_to_a_graph_that_serves(control_plane, nats_server,
         graph = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "planned-dgd"))
         config = graph["metadata"]["annotations"]["nvidia.com/planner-config"]
         for name in (config, config.replace("planner-config", "planner-profile-data")):
-            found = await kube.get(CONFIG_MAPS, ObjectKey(namespace, name))
-            assert found["metadata"]["ownerReferences"][0]["name"] == "planned-dgd"
+            observed = await kube.get(CONFIG_MAPS, ObjectKey(namespace, name))
+            assert observed["metadata"]["ownerReferences"][0]["name"] == "planned-dgd"
 
         await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, request(namespace, "first", autoApply=False))
         await until(kube, namespace, "first", "Ready")
         started = monotonic()
         await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, request(namespace, "again", autoApply=False))
         status = await until(kube, namespace, "again", "Ready")
-        # From the cache. The bound is wide: other tests run beside this one.
+        # From the cache. The bound is wide: other tests run next to this one.
         assert monotonic() - started < 10
         pareto = status["profilingResults"]["pareto"]
         assert len(pareto) > 1

@@ -235,7 +235,7 @@ ONE_GPU = {"gpuSku": "h200_sxm", "totalGpus": 1, "numGpusPerNode": 1}
 
 
 async def test_rates_and_tokens_say_the_same(profiler: RapidProfiler):
-    # So few requests a second that hundredths of one are no figures any more.
+    # So few requests a second that they need more than two decimals.
     workload = {"isl": 10, "osl": 30_000}
     result = await profile(profiler, **{**QWEN, "backend": "vllm"}, hardware=ONE_GPU, workload=workload)
     for point in result.pareto:

@@ -39,7 +39,7 @@ class Follower:
         self.health: list[tuple[bool, str]] = []
         self.reflector = Reflector(client, resource, namespace=namespace, on_health=self._hear, **options)
         self.objects: dict[ObjectKey, dict[str, Any]] = {}
-        self.told: Counter[tuple[str, str, str]] = Counter()
+        self.reported: Counter[tuple[str, str, str]] = Counter()
         self.kinds: list[str] = []
         self.syncs = 0
         self._news = asyncio.Event()
@@ -63,7 +63,7 @@ class Follower:
             return
         metadata = item.obj["metadata"]
         self.kinds.append(f"{item.kind} {item.key.name}")
-        self.told[(item.kind, metadata["uid"], metadata["resourceVersion"])] += 1
+        self.reported[(item.kind, metadata["uid"], metadata["resourceVersion"])] += 1
         assert "managedFields" not in metadata
         if item.kind == "DELETED":
             del self.objects[item.key]
@@ -77,8 +77,8 @@ class Follower:
                 self._news.clear()
                 await self._news.wait()
 
-    def assert_nothing_was_told_twice(self) -> None:
-        assert [what for what, times in self.told.items() if times > 1] == []
+    def assert_nothing_was_reported_twice(self) -> None:
+        assert [what for what, times in self.reported.items() if times > 1] == []
 
 
 @asynccontextmanager
@@ -125,7 +125,7 @@ async def test_the_life_of_objects(kube: KubeClient, namespace: str) -> None:
         await follower.until(lambda: len(follower.kinds) == 9)
         assert follower.kinds[5:] == ["MODIFIED c0", "DELETED c1", "ADDED new", "DELETED c2"]
         assert follower.objects[ObjectKey(namespace, "c0")]["data"] == {"x": "1"}
-        follower.assert_nothing_was_told_twice()
+        follower.assert_nothing_was_reported_twice()
 
 
 async def keep_writing(client: KubeClient, stop: asyncio.Event) -> None:
@@ -172,13 +172,13 @@ async def test_a_restart_of_the_server_leaves_no_gap(
             else:
                 await small_plane.kill_api_server()
                 await small_plane.start_api_server()
-            seen = len(follower.kinds)
-            await follower.until(lambda: len(follower.kinds) > seen + 20)
+            observed = len(follower.kinds)
+            await follower.until(lambda: len(follower.kinds) > observed + 20)
         finally:
             stop.set()
             await writer
         await assert_same(small_kube, follower)
-        follower.assert_nothing_was_told_twice()
+        follower.assert_nothing_was_reported_twice()
 
 
 @pytest.mark.restart
@@ -225,7 +225,7 @@ async def test_a_compaction_while_no_one_watched_is_a_relist_of_what_changed(
             *("ADDED new", "ADDED remade", "DELETED remade", "DELETED vanished", "MODIFIED changed"),
         ]
         await assert_same(small_kube, follower)
-        follower.assert_nothing_was_told_twice()
+        follower.assert_nothing_was_reported_twice()
 
 
 class _Unreachable:

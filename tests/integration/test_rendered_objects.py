@@ -39,7 +39,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def rendered(graph: KubeObject, namespace: str) -> list[KubeObject]:
-    """All children and grandchildren of a graph; uids are made up, which a server does not look into."""
+    """All children and grandchildren of a graph; uids are invented, which a server does not check."""
     metadata = {**graph["metadata"], "namespace": namespace, "uid": "00000000-0000-0000-0000-000000000001"}
     children = render.graph_children(parse_graph({**graph, "metadata": metadata}), CONFIG)
     for child in list(children):
@@ -76,10 +76,10 @@ async def dry_run(case: KubeObject, kube: KubeClient, namespace: str) -> list[Ku
     graphs = [doc for doc in case["input"] if doc["kind"] == "DynamoGraphDeployment"]
     children = (child for graph in graphs for child in rendered(graph, namespace))
     # The cluster of these tests has no gateway's kinds; tests/conformance has, and compares these, too.
-    wanted = [child for child in children if child["kind"] != resources.INFERENCE_POOLS.kind]
-    stored = await asyncio.gather(*(kube.apply(resources.of(child), child, dry_run=True) for child in wanted))
-    for child, obj in zip(wanted, stored, strict=True):
-        # What is asked for must be found again, or it would be applied for ever.
+    desired = [child for child in children if child["kind"] != resources.INFERENCE_POOLS.kind]
+    stored = await asyncio.gather(*(kube.apply(resources.of(child), child, dry_run=True) for child in desired))
+    for child, obj in zip(desired, stored, strict=True):
+        # What is applied must be readable again, or it would be applied without end.
         assert coverage.missing(child, obj) == "", key_of(child)
     return stored
 

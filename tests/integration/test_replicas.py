@@ -46,7 +46,7 @@ async def test_replicas_share_the_work_and_take_over(control_plane, nats_server,
         await create_all(kube, namespace, [f"shared-{number}" for number in range(12)])
         about = {"resource_type": "dynamographdeployments", "namespace": namespace}
         worked = [measured(up, "dynamo_operator_reconcile_total", **about) for up in (one, two)]
-        assert all(worked), f"looks at graphs by replica: {worked}"
+        assert all(worked), f"reconciles of graphs by replica: {worked}"
         # One goes in the middle of work that it has begun.
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "handed-over"))
         await first.aclose()

@@ -1,4 +1,4 @@
-"""Deployment requests on a real API server: found, applied, followed, failed, resumed. Profiling is played by the tests."""
+"""Deployment requests on a real API server: profiled, applied, followed, failed, resumed. The tests play the profiling."""
 
 from __future__ import annotations
 
@@ -117,25 +117,25 @@ async def planning(
 
 
 async def status_of(kube: KubeClient, namespace: str, name: str = "qwen") -> KubeObject:
-    found = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, name))
-    status: KubeObject = found.get("status", {})
+    observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, name))
+    status: KubeObject = observed.get("status", {})
     return status
 
 
 async def until_phase(
     kube: KubeClient, namespace: str, phase: str, name: str = "qwen", within: float = 30
 ) -> KubeObject:
-    seen: KubeObject = {}
+    observed: KubeObject = {}
 
-    async def look() -> KubeObject | None:
-        seen.clear()
-        seen.update(await status_of(kube, namespace, name))
-        return seen if seen.get("phase") == phase else None
+    async def check() -> KubeObject | None:
+        observed.clear()
+        observed.update(await status_of(kube, namespace, name))
+        return observed if observed.get("phase") == phase else None
 
     try:
-        return await eventually(look, f"{name} is {phase}", within)
+        return await eventually(check, f"{name} is {phase}", within)
     except AssertionError as error:
-        raise AssertionError(f"{error}; status: {seen}") from None
+        raise AssertionError(f"{error}; status: {observed}") from None
 
 
 def conditions(status: KubeObject) -> dict[str, tuple[str, str]]:
@@ -159,7 +159,7 @@ async def test_a_request_becomes_a_graph_that_serves_and_outlives_it(control_pla
         async def sweeping() -> bool:
             return (await status_of(kube, namespace)).get("profilingPhase") == "SweepingPrefill"
 
-        await eventually(sweeping, "it tells how far it is")
+        await eventually(sweeping, "it reports its progress")
         status = await status_of(kube, namespace)
         assert conditions(status) == {
             "Validation": ("True", "Valid"),
@@ -186,8 +186,8 @@ async def test_a_request_becomes_a_graph_that_serves_and_outlives_it(control_pla
         made = await until_state(kube, ObjectKey(namespace, "qwen-dgd"), "successful")
         assert made["metadata"]["labels"][labels.REQUEST_NAME] == "qwen"
         assert "ownerReferences" not in made["metadata"]
-        told = {"Initialized", "SpecGenerated", "DeploymentCreated", "DeploymentReady"}
-        await eventually(lambda: _has(kube, namespace, told), "Events tell of it")
+        reported = {"Initialized", "SpecGenerated", "DeploymentCreated", "DeploymentReady"}
+        await eventually(lambda: _has(kube, namespace, reported), "Events report it")
         config_map = await kube.get(CONFIG_MAPS, ObjectKey(namespace, "planner-config-qwen"))
         assert [owner["kind"] for owner in config_map["metadata"]["ownerReferences"]] == ["DynamoGraphDeployment"]
         await kube.delete(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, "qwen"))
@@ -197,8 +197,8 @@ async def test_a_request_becomes_a_graph_that_serves_and_outlives_it(control_pla
         assert await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
 
 
-async def _has(kube: KubeClient, namespace: str, told: set[str]) -> bool:
-    return told <= await reasons(kube, namespace)
+async def _has(kube: KubeClient, namespace: str, reported: set[str]) -> bool:
+    return reported <= await reasons(kube, namespace)
 
 
 async def test_a_graph_waits_where_it_shall_not_be_applied(control_plane, nats_server, kube, namespace):
@@ -214,11 +214,11 @@ async def test_a_graph_waits_where_it_shall_not_be_applied(control_plane, nats_s
             DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, "qwen"), {"spec": {"model": "other"}}
         )
 
-        async def told() -> bool:
+        async def reported() -> bool:
             now = await status_of(kube, namespace)
             return conditions(now)["Validation"] == ("False", "SpecChangeRejected")
 
-        await eventually(told, "a change without effect is told")
+        await eventually(reported, "a change without effect is reported")
         assert (await status_of(kube, namespace))["phase"] == "Ready"
     assert len(profiler.asked) == 1
 
@@ -232,9 +232,9 @@ async def test_a_graph_of_that_name_is_never_taken_over(control_plane, nats_serv
         status = await until_phase(kube, namespace, "Failed")
         assert conditions(status)["DeploymentReady"] == ("False", "DeploymentRejected")
         assert "was not made for this request" in status["conditions"][-1]["message"]
-        found = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
-        assert found["metadata"]["uid"] == standing["metadata"]["uid"]
-        assert labels.REQUEST_NAME not in found["metadata"].get("labels", {})
+        observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
+        assert observed["metadata"]["uid"] == standing["metadata"]["uid"]
+        assert labels.REQUEST_NAME not in observed["metadata"].get("labels", {})
 
 
 async def test_a_deleted_graph_is_not_made_again(control_plane, nats_server, kube, namespace):
@@ -267,10 +267,10 @@ async def test_what_cannot_be_profiled_says_what_to_do(  # noqa: PLR0917 - fixtu
         status = await until_phase(kube, namespace, "Failed")
         assert conditions(status)["Validation"] == ("False", "ValidationFailed")
         assert says in status["conditions"][0]["message"]
-        await eventually(lambda: _has(kube, namespace, {"ValidationFailed"}), "an Event tells of it")
+        await eventually(lambda: _has(kube, namespace, {"ValidationFailed"}), "an Event report it")
 
 
-async def test_hardware_that_is_not_given_is_found_on_nodes(control_plane, nats_server, kube, namespace):
+async def test_hardware_that_is_not_given_is_read_from_nodes(control_plane, nats_server, kube, namespace):
     profiler = Played()
     async with planning(control_plane, nats_server, namespace, profiler):
         await kube.create(
@@ -284,10 +284,10 @@ async def test_hardware_that_is_not_given_is_found_on_nodes(control_plane, nats_
         )
         await create(kube, request(namespace, hardware=None, modelCache={"pvcName": "models"}))
         status = await until_phase(kube, namespace, "Profiling")
-        found = status["hardware"]
-        assert found["source"] == "nodeLabels"
-        assert found["planned"] == {"gpuSku": "h100_sxm", "vramMb": 81559, "numGpusPerNode": 8, "totalGpus": 16}
-        assert [kind["gpuSku"] for kind in found["found"]] == ["h100_sxm"]
+        result = status["hardware"]
+        assert result["source"] == "nodeLabels"
+        assert result["planned"] == {"gpuSku": "h100_sxm", "vramMb": 81559, "numGpusPerNode": 8, "totalGpus": 16}
+        assert [kind["gpuSku"] for kind in result["found"]] == ["h100_sxm"]
         await eventually(lambda: _asked(profiler), "profiling begins")
         hardware = profiler.asked[0].spec.hardware
         assert hardware is not None
@@ -304,9 +304,9 @@ async def test_failed_profiling_says_at_which_step_and_why(control_plane, nats_s
     async with planning(control_plane, nats_server, namespace, profiler):
         await create(kube, request(namespace))
         status = await until_phase(kube, namespace, "Failed")
-        told = conditions(status)
-        assert told["Profiling"][1] == told["Succeeded"][1]
-        assert told["Profiling"][1].endswith("Failed")
+        reported = conditions(status)
+        assert reported["Profiling"][1] == reported["Succeeded"][1]
+        assert reported["Profiling"][1].endswith("Failed")
         assert "no engine fits" in status["conditions"][-1]["message"]
 
 
@@ -321,7 +321,7 @@ async def test_an_objective_that_nothing_meets_is_marked_and_offered(control_pla
         status = await until_phase(kube, namespace, "Ready")
         assert conditions(status)["ObjectiveMet"] == ("False", "ObjectiveNotMet")
         assert status["profilingResults"]["selectedFigures"]["meetsSLA"] is False
-        await eventually(lambda: _has(kube, namespace, {"ObjectiveNotMet"}), "an Event tells of it")
+        await eventually(lambda: _has(kube, namespace, {"ObjectiveNotMet"}), "an Event report it")
 
 
 async def test_profiling_goes_on_after_a_restart_and_stops_with_its_request(

@@ -55,8 +55,8 @@ async def test_a_v1alpha1_request_is_profiled_and_reports_so_in_its_words(
         await admission_kube.create(ALPHA, request)
 
         async def ready() -> dict[str, Any] | None:
-            found = await admission_kube.get(ALPHA, ObjectKey(namespace, "qwen"))
-            return found if found.get("status", {}).get("state") == "Ready" else None
+            observed = await admission_kube.get(ALPHA, ObjectKey(namespace, "qwen"))
+            return observed if observed.get("status", {}).get("state") == "Ready" else None
 
         stored = await eventually(ready, "the request is ready, in the words of v1alpha1")
     (asked,) = profiler.asked

@@ -40,29 +40,29 @@ async def ask(kube: KubeClient, key: ObjectKey, restart: dict[str, Any] | None) 
 
 
 async def until_restart(kube: KubeClient, key: ObjectKey, phase: str, id_: str) -> dict[str, Any]:
-    async def look() -> dict[str, Any] | None:
+    async def check() -> dict[str, Any] | None:
         stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         restart = stored.get("status", {}).get("restart", {})
         return stored if (restart.get("observedID"), restart.get("phase")) == (id_, phase) else None
 
-    found: dict[str, Any] = await eventually(look, f"restart {id_} {phase}")
-    return found
+    results: dict[str, Any] = await eventually(check, f"restart {id_} {phase}")
+    return results
 
 
 async def pods(kube: KubeClient, namespace: str) -> set[str]:
-    found = (await kube.list(PODS, namespace)).items
-    return {each["metadata"]["uid"] for each in found if "deletionTimestamp" not in each["metadata"]}
+    items = (await kube.list(PODS, namespace)).items
+    return {each["metadata"]["uid"] for each in items if "deletionTimestamp" not in each["metadata"]}
 
 
 async def deployments(kube: KubeClient, namespace: str) -> dict[str, dict[str, Any]]:
-    found = (await kube.list(DEPLOYMENTS, namespace)).items
-    return {each["metadata"]["labels"][labels.COMPONENT]: each for each in found}
+    items = (await kube.list(DEPLOYMENTS, namespace)).items
+    return {each["metadata"]["labels"][labels.COMPONENT]: each for each in items}
 
 
-def ids(found: dict[str, dict[str, Any]]) -> dict[str, str | None]:
+def ids(observed: dict[str, dict[str, Any]]) -> dict[str, str | None]:
     return {
         name: each["spec"]["template"]["metadata"].get("annotations", {}).get(RESTART_AT)
-        for name, each in found.items()
+        for name, each in observed.items()
     }
 
 
@@ -71,11 +71,11 @@ async def hold_pods(kube: KubeClient, held: bool) -> None:
         await kube.merge_patch(NODES, ObjectKey("", node["metadata"]["name"]), {"spec": {"unschedulable": held}})
 
 
-async def told(kube: KubeClient, namespace: str, reason: str) -> None:
-    async def look() -> bool:
+async def reported(kube: KubeClient, namespace: str, reason: str) -> None:
+    async def check() -> bool:
         return reason in {each["reason"] for each in (await kube.list(EVENTS, namespace)).items}
 
-    await eventually(look, f"Event {reason}")
+    await eventually(check, f"Event {reason}")
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -93,11 +93,11 @@ async def test_every_pod_is_replaced_and_no_object_but_pods(kube, namespace, typ
     assert ids(after) == {"Frontend": "first", "Prefill": "first", "Decode": "first"}
     assert {name: each["metadata"]["uid"] for name, each in after.items()} == {
         name: each["metadata"]["uid"] for name, each in before.items()
-    }, "a restart is no new generation"
+    }, "a restart does not change the generation"
     assert done["status"]["restart"] == {"observedID": "first", "phase": "Completed"}
     assert "rollingUpdate" not in done["status"]
     assert not (await pods(kube, namespace)) & old_pods
-    await told(kube, namespace, "RestartStarted")
+    await reported(kube, namespace, "RestartStarted")
 
     # Taking the restart out rolls nothing.
     await ask(kube, key, None)
@@ -155,12 +155,12 @@ async def test_a_rolling_update_supersedes_it(kube, namespace):
     done = await until_state(kube, key, "successful")
     assert done["status"]["restart"] == {"observedID": "in-vain", "phase": "Superseded"}
     assert ids(await deployments(kube, namespace))["Frontend"] is None
-    await told(kube, namespace, "RestartSuperseded")
+    await reported(kube, namespace, "RestartSuperseded")
 
 
 @pytest.mark.usefixtures("running_platform")
 async def test_groups_of_nodes_are_renewed_when_their_pods_are(kube, namespace):
-    """Right after a change the status of a LeaderWorkerSet still tells of what was before."""
+    """Right after a change the status of a LeaderWorkerSet still reports the old state."""
     key = ObjectKey(namespace, "wide")
     wide = {**worker("A"), "multinode": {"nodeCount": 2}}
     wider = {**worker("B"), "multinode": {"nodeCount": 2}}
@@ -169,25 +169,25 @@ async def test_groups_of_nodes_are_renewed_when_their_pods_are(kube, namespace):
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "wide", components=[wide, wider]))
 
         async def made() -> list[dict[str, Any]]:
-            found = (await kube.list(LEADER_WORKER_SETS, namespace)).items
-            return found if len(found) == 2 else []
+            items = (await kube.list(LEADER_WORKER_SETS, namespace)).items
+            return items if len(items) == 2 else []
 
         for each in await eventually(made, "both sets"):
             await serves(kube, each)
         await until_state(kube, key, "successful")
 
-        async def marks() -> dict[str, str | None]:
-            found = (await kube.list(LEADER_WORKER_SETS, namespace)).items
+        async def object_labels() -> dict[str, str | None]:
+            items = (await kube.list(LEADER_WORKER_SETS, namespace)).items
             templates = {
                 each["metadata"]["labels"][labels.COMPONENT]: each["spec"]["leaderWorkerTemplate"]["leaderTemplate"]
-                for each in found
+                for each in items
             }
             return {name: each["metadata"].get("annotations", {}).get(RESTART_AT) for name, each in templates.items()}
 
         await ask(kube, key, {"id": "1"})
 
         async def first() -> bool:
-            return await marks() == {"A": "1", "B": None}
+            return await object_labels() == {"A": "1", "B": None}
 
         await eventually(first, "the first set changes")
         stored = await until_restart(kube, key, "Restarting", "1")
@@ -200,7 +200,7 @@ async def test_groups_of_nodes_are_renewed_when_their_pods_are(kube, namespace):
         await kube.create(PODS, pod(namespace, name, "1"))
 
         async def second() -> bool:
-            return await marks() == {"A": "1", "B": "1"}
+            return await object_labels() == {"A": "1", "B": "1"}
 
         await eventually(second, "the second set changes")
     finally:
@@ -217,14 +217,14 @@ async def serves(kube: KubeClient, groups: dict[str, Any]) -> None:
 
 
 def pod(namespace: str, groups: str, mark: str) -> dict[str, Any]:
-    marks = {labels.LWS_NAME: groups, labels.GRAPH_DEPLOYMENT_NAME: "wide", labels.COMPONENT: "A"}
+    object_labels = {labels.LWS_NAME: groups, labels.GRAPH_DEPLOYMENT_NAME: "wide", labels.COMPONENT: "A"}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": f"{groups}-0",
             "namespace": namespace,
-            "labels": marks,
+            "labels": object_labels,
             "annotations": {RESTART_AT: mark, "other": "x"},
         },
         "spec": {"containers": [{"name": "main", "image": IMAGE}]},

@@ -133,7 +133,7 @@ async def test_restart_in_the_middle_of_a_roll_out(world: World, part: str) -> N
 
     await RESTARTS[part](world)
 
-    # What happens while and after the part is away is seen all the same.
+    # Changes while the part is down, and after it, are handled all the same.
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "second", components=[frontend()]))
     await hold_pods(kube, False)
     stored = await until_state(kube, key, "successful")

@@ -116,8 +116,8 @@ async def change(kube: KubeClient, namespace: str, components: list[KubeObject])
 
 async def hashes(kube: KubeClient, namespace: str) -> set[str]:
     """Worker generations that there are."""
-    found = (await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)).items
-    return {mark for dcd in found if (mark := dcd["metadata"]["labels"].get(labels.WORKER_HASH))}
+    items = (await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)).items
+    return {mark for dcd in items if (mark := dcd["metadata"]["labels"].get(labels.WORKER_HASH))}
 
 
 async def settled(kube: KubeClient, namespace: str) -> None:
@@ -136,13 +136,13 @@ async def test_several_components_roll_at_once_and_none_falls_below_its_margin(
 ) -> None:
     await deploy(kube, namespace, workers(names=("A", "B")))
     async with watched(kube, namespace) as watch:
-        await eventually(lambda: _true(len(watch.pods) == 9), "all pods seen")
+        await eventually(lambda: _true(len(watch.pods) == 9), "all pods observed")
         watch.forget()
         await change(kube, namespace, workers(NEXT, names=("A", "B")))
         await settled(kube, namespace)
         assert {pod["spec"]["containers"][0]["image"] for pod in watch.pods.values() if not ends(pod)} == {IMAGE, NEXT}
     for component in ("A", "B"):
-        assert watch.fewest[component] >= 3, "four wanted, one may be missing"
+        assert watch.fewest[component] >= 3, "of four replicas, one may be missing"
         assert watch.generations[component] == 2
 
 
@@ -153,7 +153,7 @@ async def test_a_change_that_is_taken_back_in_the_middle_goes_back_without_a_gap
     await deploy(kube, namespace, workers())
     (before,) = await hashes(kube, namespace)
     async with watched(kube, namespace) as watch:
-        await eventually(lambda: _true(len(watch.pods) == 5), "all pods seen")
+        await eventually(lambda: _true(len(watch.pods) == 5), "all pods observed")
         watch.forget()
         # An image that no node will ever run: the roll-out stays in its middle.
         stuck = workers(NEXT)
@@ -161,8 +161,8 @@ async def test_a_change_that_is_taken_back_in_the_middle_goes_back_without_a_gap
         await change(kube, namespace, stuck)
 
         async def in_the_middle() -> bool:
-            found = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
-            phase = found["status"].get("rollingUpdate", {}).get("phase")
+            observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
+            phase = observed["status"].get("rollingUpdate", {}).get("phase")
             return phase == "InProgress" and len(await hashes(kube, namespace)) == 2
 
         await eventually(in_the_middle, "in the middle")
@@ -176,7 +176,7 @@ async def test_a_change_that_is_taken_back_in_the_middle_goes_back_without_a_gap
 async def test_recreate_lets_the_old_workers_go_first(kube: KubeClient, namespace: str) -> None:
     await deploy(kube, namespace, workers(replicas=2, strategy="Recreate"))
     async with watched(kube, namespace) as watch:
-        await eventually(lambda: _true(len(watch.pods) == 3), "all pods seen")
+        await eventually(lambda: _true(len(watch.pods) == 3), "all pods observed")
         watch.forget()
         await change(kube, namespace, workers(NEXT, replicas=2, strategy="Recreate"))
         await settled(kube, namespace)

@@ -55,7 +55,7 @@ BUSY = {"PLATFORM__SCALER__LIMITS__DOWN__COOLDOWN": "0s"}
 
 
 class Asking:
-    """Asks the scaler, and reads what it told."""
+    """Asks the scaler, and reads its reports."""
 
     def __init__(self, bus: NatsBus, namespace: str) -> None:
         self._bus = bus
@@ -85,20 +85,20 @@ class Asking:
             with suppress(BusUnavailableError):
                 return await self._sender.ask("scaler", "scale", self._namespace, data, request=request, timeout=60)
 
-    async def told(self, event: str, name: str) -> list[dict[str, Any]]:
+    async def reported(self, event: str, name: str) -> list[dict[str, Any]]:
         """Data of the events of a graph, oldest first."""
         pattern = subjects.event_subject(CLUSTER, self._namespace, "dynamographdeployment", name, event)
-        found: list[dict[str, Any]] = []
+        results: list[dict[str, Any]] = []
         subscription = await self._bus.subscribe(streams.EVENTS, [pattern], start=Start.ALL)
         try:
             async for item in subscription:
                 if isinstance(item, CaughtUp):
                     break
                 if isinstance(item, Message):
-                    found.append(cloudevents.decode(item.payload).data)
+                    results.append(cloudevents.decode(item.payload).data)
         finally:
             await subscription.close()
-        return found
+        return results
 
 
 @asynccontextmanager
@@ -116,7 +116,7 @@ def everything() -> list[Service]:
 
 @asynccontextmanager
 async def scaled(kubeconfig: Path, nats_url: str, namespace: str, **extra: str) -> AsyncIterator[Asking]:
-    """The platform with a scaler, and somebody who asks it."""
+    """The platform with a scaler, and a client that asks it."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(platform(settings(kubeconfig, nats_url, **extra), everything()))
         yield await stack.enter_async_context(asking(nats_url, namespace))
@@ -131,26 +131,26 @@ def disagg(namespace: str, name: str, *, adapters: bool, replicas: int = 1) -> d
 
 async def running_pods(kube: KubeClient, namespace: str, name: str, component: str) -> int:
     selector = f"{labels.GRAPH_DEPLOYMENT_NAME}={name},{labels.COMPONENT}={component}"
-    found = (await kube.list(PODS, namespace, label_selector=selector)).items
-    return sum("deletionTimestamp" not in pod["metadata"] for pod in found)
+    pods = (await kube.list(PODS, namespace, label_selector=selector)).items
+    return sum("deletionTimestamp" not in pod["metadata"] for pod in pods)
 
 
-async def until_pods(kube: KubeClient, namespace: str, name: str, **wanted: int) -> None:
-    async def look() -> bool:
-        return all([await running_pods(kube, namespace, name, each) == n for each, n in wanted.items()])
+async def until_pods(kube: KubeClient, namespace: str, name: str, **desired: int) -> None:
+    async def check() -> bool:
+        return all([await running_pods(kube, namespace, name, each) == n for each, n in desired.items()])
 
-    await eventually(look, f"{name}: {wanted}")
+    await eventually(check, f"{name}: {desired}")
 
 
-async def notes(kube: KubeClient, namespace: str, name: str) -> dict[str, str]:
-    found = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, name))
-    annotations: dict[str, str] = found["metadata"].get("annotations", {})
+async def object_annotations(kube: KubeClient, namespace: str, name: str) -> dict[str, str]:
+    observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, name))
+    annotations: dict[str, str] = observed["metadata"].get("annotations", {})
     return annotations
 
 
 async def replicas(kube: KubeClient, namespace: str, name: str) -> dict[str, int]:
-    found = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, name))
-    return {each["name"]: each.get("replicas", 1) for each in found["spec"]["components"]}
+    observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, name))
+    return {each["name"]: each.get("replicas", 1) for each in observed["spec"]["components"]}
 
 
 @pytest.mark.parametrize("adapters", [True, False], ids=["adapters", "graph"])
@@ -163,7 +163,7 @@ async def test_a_command_becomes_pods(
         done, result = await ask.scale("llama", "one", decode=3, Prefill=2)
         assert (done, result.reason, result.message) == (True, "Applied", "Decode 1 -> 3; Prefill 1 -> 2")
         await until_pods(kube, namespace, "llama", Decode=3, Prefill=2, Frontend=1)
-        (event,) = await ask.told("scale-applied", "llama")
+        (event,) = await ask.reported("scale-applied", "llama")
         assert event["requester"] == "tests"
         assert [(each["component"], each["current"], each["allowed"]) for each in event["components"]] == [
             ("Decode", 1, 3),
@@ -178,10 +178,10 @@ async def test_a_command_becomes_pods(
         key = ObjectKey(namespace, "llama-decode" if adapters else "llama")
         assert LAST_SCALED in (await kube.get(held_by, key))["metadata"]["annotations"]
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return "Scaled" in {each["reason"] for each in (await kube.list(EVENTS, namespace)).items}
 
-        await eventually(told, "a Kubernetes Event")
+        await eventually(reported, "a Kubernetes Event")
 
 
 async def test_two_deployments_exchange_gpus_in_one_go(
@@ -196,7 +196,7 @@ async def test_two_deployments_exchange_gpus_in_one_go(
         done, result = await ask.scale("a", "alone", prefill=2)
         assert (done, result.reason) == (False, "BudgetFloor")
         assert "budget twelve: 11 GPUs, below its floor of 12 (now 12)" in result.message
-        assert SCALING_INTENTS in await notes(kube, namespace, "a")
+        assert SCALING_INTENTS in await object_annotations(kube, namespace, "a")
         done, result = await ask.scale("b", "trial", dry_run=True, decode=4)
         assert (done, result.reason) == (True, "DryRun")
         assert (await replicas(kube, namespace, "b"))["Decode"] == 3
@@ -205,14 +205,14 @@ async def test_two_deployments_exchange_gpus_in_one_go(
         assert result.message == f"Decode 3 -> 4; {namespace}/a Prefill 3 -> 2"
         await until_pods(kube, namespace, "a", Prefill=2, Decode=3)
         await until_pods(kube, namespace, "b", Prefill=3, Decode=4)
-        (event,) = await ask.told("scale-applied", "b")
+        (event,) = await ask.reported("scale-applied", "b")
         assert event["budgets"] == [
             {"name": "twelve", "minGpus": 12, "maxGpus": 12, "before": 12, "after": 12, "tolerance": 1}
         ]
         # The one who was refused first hears of it, too.
-        (event,) = await ask.told("scale-applied", "a")
+        (event,) = await ask.reported("scale-applied", "a")
         assert [(each["component"], each["allowed"]) for each in event["components"]] == [("Prefill", 2)]
-        assert SCALING_INTENTS not in await notes(kube, namespace, "a")
+        assert SCALING_INTENTS not in await object_annotations(kube, namespace, "a")
         done, result = await ask.scale("a", "too much", decode=5)
         assert (done, result.reason) == (False, "BudgetCeiling")
 
@@ -224,7 +224,7 @@ async def test_what_cannot_be_done_is_refused_with_its_reason(
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=False))
         stored = await until_state(kube, ObjectKey(namespace, "llama"), "successful")
         generation = stored["metadata"]["generation"]
-        for number, (name, expected, wanted, reason) in enumerate(
+        for number, (name, expected, desired, reason) in enumerate(
             [
                 ("missing", 0, {"decode": 2}, "NotFound"),
                 ("llama", 0, {"Decoder": 2}, "UnknownComponent"),
@@ -234,7 +234,7 @@ async def test_what_cannot_be_done_is_refused_with_its_reason(
                 ("llama", 0, {"decode": 0}, "BelowMinimum"),
             ]
         ):
-            done, result = await ask.scale(name, f"refused-{number}", False, expected, **wanted)
+            done, result = await ask.scale(name, f"refused-{number}", False, expected, **desired)
             assert (done, result.reason) == (False, reason), result
         await kube.merge_patch(
             DYNAMO_GRAPH_DEPLOYMENTS,
@@ -273,16 +273,16 @@ async def test_pending_pods_hold_growth_and_it_is_done_when_they_are_gone(
         assert (done, result.reason) == (True, "Held")
         assert "Prefill stays at 1: CapacityPending" in result.message
         assert "Insufficient nvidia.com/gpu" in result.message
-        assert (await ask.told("scale-held", "llama"))[-1]["reason"] == "CapacityPending"
+        assert (await ask.reported("scale-held", "llama"))[-1]["reason"] == "CapacityPending"
         # Down is what helps, and is not held; and then the rest is done by itself.
         done, result = await ask.scale("llama", "modest", decode=2)
         assert (done, result.message) == (True, "Decode 20 -> 2")
         await until_pods(kube, namespace, "llama", Decode=2, Prefill=2)
 
-        async def told() -> bool:
-            return [each["message"] for each in await ask.told("scale-applied", "llama")][-1] == "Prefill 1 -> 2"
+        async def reported() -> bool:
+            return [each["message"] for each in await ask.reported("scale-applied", "llama")][-1] == "Prefill 1 -> 2"
 
-        await eventually(told, "it is told of")
+        await eventually(reported, "it is reported")
 
 
 async def test_a_roll_out_holds_and_what_was_held_follows_it(
@@ -296,7 +296,7 @@ async def test_a_roll_out_holds_and_what_was_held_follows_it(
         await builder.enter_async_context(platform(configured, [PodBuilderService()]))
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=False))
         await until_state(kube, key, "successful")
-        # Nobody acts on the change for now: the roll-out is as good as under way.
+        # No one acts on the change for now: the roll-out is as good as under way.
         await builder.aclose()
         next_image = [frontend(), worker("Prefill", "prefill"), worker("Decode", "decode", image="other:2")]
         changed = await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": next_image}})
@@ -306,7 +306,7 @@ async def test_a_roll_out_holds_and_what_was_held_follows_it(
         assert (await replicas(kube, namespace, "llama"))["Decode"] == 1
         async with platform(configured, [PodBuilderService()]):
             await until_pods(kube, namespace, "llama", Decode=2)
-            (event,) = await eventually(lambda: ask.told("scale-applied", "llama"), "it is told of")
+            (event,) = await eventually(lambda: ask.reported("scale-applied", "llama"), "it is reported")
             assert (event["message"], event["requester"]) == ("Decode 1 -> 2", "tests")
 
 
@@ -333,11 +333,11 @@ async def test_workers_that_are_being_exchanged_are_not_scaled(
             await eventually(exchanging, "the roll-out")
             numbers = iter(range(1000))
 
-            async def seen() -> bool:
+            async def observed() -> bool:
                 _, result = await ask.scale("llama", f"trial-{next(numbers)}", dry_run=True, decode=1)
                 return "new worker pods are replacing the old ones" in result.message
 
-            await eventually(seen, "the scaler knows of it")
+            await eventually(observed, "the scaler knows of it")
             # Down, too: of old and new pods the roll-out needs each.
             done, result = await ask.scale("llama", "down", decode=1)
             assert (done, result.reason) == (True, "Held")
@@ -426,7 +426,7 @@ async def test_a_write_that_another_overtook_is_stale(kube: KubeClient, namespac
     (decode,) = [pool for pool in pools_of(before, []) if pool.type == "decode"]
     writer = Writer(kube.acting_as("dynamo-scaler"), cache)
     write = Write(decode, 3, ScalingRecord(at=1.0, before=1, replicas=3, command="one"))
-    # Its first annotation, and one of somebody else's before it.
+    # Its first annotation, and one of another user's before it.
     await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"metadata": {"annotations": {"theirs": "kept"}}})
     with pytest.raises(StaleError):
         await writer.graph(key, [write], {})

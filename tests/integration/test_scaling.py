@@ -55,7 +55,7 @@ async def scale(kube: KubeClient, adapter: ObjectKey, replicas: int) -> None:
 
 
 async def numbers(kube: KubeClient, namespace: str, component: str = "Worker") -> dict[str, int | None]:
-    """Every number that tells of a component's replicas."""
+    """Every field that reports a component's replicas."""
     selector = f"{labels.COMPONENT}={component}"
     graphs = (await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items
     dcds = (await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace, label_selector=selector)).items
@@ -73,20 +73,20 @@ async def numbers(kube: KubeClient, namespace: str, component: str = "Worker") -
 
 
 async def until_all(kube: KubeClient, namespace: str, replicas: int, component: str = "Worker") -> None:
-    async def look() -> bool:
-        seen.update(await numbers(kube, namespace, component))
-        return set(seen.values()) == {replicas}
+    async def check() -> bool:
+        observed.update(await numbers(kube, namespace, component))
+        return set(observed.values()) == {replicas}
 
-    seen: dict[str, int | None] = {}
+    observed: dict[str, int | None] = {}
     try:
-        await eventually(look, f"{replicas} everywhere")
+        await eventually(check, f"{replicas} everywhere")
     except AssertionError as error:
-        raise AssertionError(f"{error}; {seen}") from None
+        raise AssertionError(f"{error}; {observed}") from None
 
 
 async def condition(kube: KubeClient, adapter: ObjectKey, type_: str) -> KubeObject:
-    found = find((await kube.get(ADAPTERS, adapter)).get("status", {}).get("conditions", ()), type_)
-    return found or {}
+    observed = find((await kube.get(ADAPTERS, adapter)).get("status", {}).get("conditions", ()), type_)
+    return observed or {}
 
 
 async def test_a_number_reaches_everything_and_zero_is_one(kube, namespace, running_platform):
@@ -107,18 +107,18 @@ async def test_a_number_reaches_everything_and_zero_is_one(kube, namespace, runn
         ("Conflict", "False"),
     ]
 
-    async def told() -> list[str]:
+    async def reported() -> list[str]:
         events = (await kube.list(EVENTS, namespace)).items
         return sorted(each["note"] for each in events if each["reason"] == "Scaled") if len(events) else []
 
-    async def all_told() -> bool:
-        return len(await told()) == 3
+    async def all_reported() -> bool:
+        return len(await reported()) == 3
 
-    await eventually(all_told, "three Events")
-    assert await told() == [
+    await eventually(all_reported, "three Events")
+    assert await reported() == [
         "Scaled component Worker from 0 to 2 replicas, as dynamo-tests asked",
         "Scaled component Worker from 1 to 3 replicas, as dynamo-tests asked",
-        # Kubernetes does not tell who wrote a 0 through /scale.
+        # Kubernetes does not say who wrote a 0 through /scale.
         "Scaled component Worker from 3 to 0 replicas",
     ]
 
@@ -151,13 +151,13 @@ async def test_the_adapter_goes_and_its_number_stays(kube, namespace, running_pl
     await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": without}})
 
     async def two() -> bool:
-        found = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")).items
-        return [each["spec"]["replicas"] for each in found] == [2]
+        deployments = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")).items
+        return [each["spec"]["replicas"] for each in deployments] == [2]
 
     await eventually(two, "2 replicas")
 
 
-async def test_what_is_scaled_while_the_scaler_is_away_is_seen_when_it_comes(
+async def test_a_change_of_replicas_while_the_scaler_is_down_is_applied_when_it_starts(
     control_plane, nats_server, kube, namespace
 ):
     of, configured = ObjectKey(namespace, "disagg-worker"), settings(control_plane.kubeconfig, nats_server.url)
@@ -189,18 +189,22 @@ async def test_a_number_written_into_the_graph_is_a_conflict_that_names_both(kub
     await kube.acting_as("kubectl-edit").json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, operations)
 
     async def conflict() -> KubeObject | None:
-        found = await condition(kube, of, "Conflict")
-        return found if found.get("status") == "True" else None
+        result = await condition(kube, of, "Conflict")
+        return result if result.get("status") == "True" else None
 
-    found = await eventually(conflict, "a condition")
-    assert found["reason"] == "GraphChanged"
-    assert "kubectl-edit set 4 replicas of Worker in the graph, dynamo-tests 2 in the adapter" in found["message"]
+    result = await eventually(conflict, "a condition")
+    assert result["reason"] == "GraphChanged"
+    assert "kubectl-edit set 4 replicas of Worker in the graph, dynamo-tests 2 in the adapter" in result["message"]
 
     async def event() -> bool:
-        notes = [
+        object_annotations = [
             each["note"] for each in (await kube.list(EVENTS, namespace)).items if each["reason"] == "GraphChanged"
         ]
-        return bool(notes) and "kubectl-edit" in notes[0] and "dynamo-tests" in notes[0]
+        return (
+            bool(object_annotations)
+            and "kubectl-edit" in object_annotations[0]
+            and "dynamo-tests" in object_annotations[0]
+        )
 
     await eventually(event, "an Event that names both")
     await until_all(kube, namespace, 2)
@@ -213,9 +217,9 @@ async def test_two_who_undo_each_others_work_are_named(kube, namespace, running_
     for writer, replicas in (("hpa", 3), ("keda", 1), ("hpa", 3)):
         await scale(kube.acting_as(writer), of, replicas)
         await until_all(kube, namespace, replicas)
-    found = await condition(kube, of, "Conflict")
-    assert (found["status"], found["reason"]) == ("True", "SeveralWriters")
-    assert found["message"].startswith("hpa and keda take turns")
+    result = await condition(kube, of, "Conflict")
+    assert (result["status"], result["reason"]) == ("True", "SeveralWriters")
+    assert result["message"].startswith("hpa and keda take turns")
 
 
 async def test_an_adapter_that_no_one_made_scales_nothing_and_says_so(kube, namespace, running_platform):
@@ -238,5 +242,5 @@ async def test_an_adapter_that_no_one_made_scales_nothing_and_says_so(kube, name
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), worker("Worker")]))
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
     await eventually(lambda: says("NotOwner"), "not the component's")
-    found = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")).items
-    assert [each["spec"]["replicas"] for each in found] == [1]
+    deployments = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")).items
+    assert [each["spec"]["replicas"] for each in deployments] == [1]

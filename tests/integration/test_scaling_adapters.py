@@ -1,4 +1,4 @@
-"""Scaling adapters come and go with what a graph says, and their replicas belong to whoever scales."""
+"""Scaling adapters are created and deleted as a graph says, and the scaler owns their replicas."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def adapted(component: dict[str, Any]) -> dict[str, Any]:
 
 
 async def adapters(kube: KubeClient, namespace: str) -> dict[str, dict[str, Any]]:
-    found = (await kube.list(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, namespace)).items
-    return {each["metadata"]["name"]: each for each in found}
+    items = (await kube.list(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, namespace)).items
+    return {each["metadata"]["name"]: each for each in items}
 
 
 async def test_a_component_that_asks_for_it_has_one(kube, namespace):
@@ -58,7 +58,7 @@ async def test_its_replicas_belong_to_the_one_who_scales(kube, namespace):
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
     await until_state(kube, key, "successful")
     await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, of, {"spec": {"replicas": 5}}, subresource="scale")
-    # What is not theirs is put right beside it, and the graph's own replicas are another field.
+    # What is not theirs is put right next to it, and the graph's own replicas are another field.
     await kube.merge_patch(
         DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, of, {"metadata": {"labels": {labels.COMPONENT: "X"}}}
     )
@@ -67,12 +67,12 @@ async def test_its_replicas_belong_to_the_one_who_scales(kube, namespace):
     await until_state(kube, key, "successful")
 
     async def right() -> bool:
-        found = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, of)
-        return found["metadata"]["labels"][labels.COMPONENT] == "Worker"
+        observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, of)
+        return observed["metadata"]["labels"][labels.COMPONENT] == "Worker"
 
     await eventually(right, "the label put right")
-    found = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, of)
-    assert found["spec"]["replicas"] == 5
+    observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, of)
+    assert observed["spec"]["replicas"] == 5
 
 
 async def test_it_goes_when_it_is_no_longer_asked_for_or_its_component_goes(kube, namespace):
@@ -88,10 +88,10 @@ async def test_it_goes_when_it_is_no_longer_asked_for_or_its_component_goes(kube
 
     await eventually(none, "no adapter left")
 
-    async def told() -> bool:
+    async def reported() -> bool:
         return "AdapterDeleted" in {each["reason"] for each in (await kube.list(EVENTS, namespace)).items}
 
-    await eventually(told, "Event AdapterDeleted")
+    await eventually(reported, "Event AdapterDeleted")
 
 
 async def test_one_of_another_owner_is_left_alone(kube, namespace):

@@ -125,8 +125,8 @@ async def test_the_simple_deployment_serves(cluster: Cluster, place: str) -> Non
     assert "v1alpha1" in warnings
 
     async def serves() -> KubeObject | None:
-        found = await cluster.kube.get(DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1"), ObjectKey(place, "llama3-70b-agg"))
-        return found if found.get("status", {}).get("state") == "successful" else None
+        observed = await cluster.kube.get(DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1"), ObjectKey(place, "llama3-70b-agg"))
+        return observed if observed.get("status", {}).get("state") == "successful" else None
 
     graph = await eventually(serves, "the example serves")
     assert {name: each["readyReplicas"] for name, each in graph["status"]["services"].items()} == {
@@ -159,8 +159,8 @@ async def test_the_sla_driven_deployment_is_profiled_by_its_image_and_deployed(c
     await cluster.apply("sla-driven-deployment", place)
 
     async def job() -> KubeObject | None:
-        found = (await cluster.kube.list(JOBS, place)).items
-        return found[0] if found else None
+        jobs = (await cluster.kube.list(JOBS, place)).items
+        return jobs[0] if jobs else None
 
     profiling = await eventually(job, "the profiling Job is created")
     (profiler,) = profiling["spec"]["template"]["spec"]["containers"]
@@ -168,12 +168,12 @@ async def test_the_sla_driven_deployment_is_profiled_by_its_image_and_deployed(c
     await _played_profiler(cluster.kube, place)
 
     async def deployed() -> KubeObject | None:
-        found = await cluster.kube.get(
+        jobs = await cluster.kube.get(
             DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1"), ObjectKey(place, "auto-config-llm")
         )
-        return found if (found.get("status", {}).get("deployment") or {}).get("state") == "successful" else None
+        return jobs if (jobs.get("status", {}).get("deployment") or {}).get("state") == "successful" else None
 
-    status = (await eventually(deployed, "the graph that was found serves"))["status"]
+    status = (await eventually(deployed, "the graph of the result serves"))["status"]
     assert (status["state"], status["backend"]) == ("Ready", "vllm")
     assert status["deployment"] == {
         "state": "successful",
@@ -189,10 +189,10 @@ async def test_the_sla_driven_deployment_is_profiled_by_its_image_and_deployed(c
     await cluster.kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(place, "auto-config-llm-dgd"))
 
     async def deleted() -> bool:
-        found = await cluster.kube.get(
+        jobs = await cluster.kube.get(
             DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1"), ObjectKey(place, "auto-config-llm")
         )
-        return bool(found["status"]["state"] == "DeploymentDeleted")
+        return bool(jobs["status"]["state"] == "DeploymentDeleted")
 
     await eventually(deleted, "the loss of the graph is in the request's state")
 
@@ -223,8 +223,8 @@ async def test_kinds_before_graphs_are_stored_with_a_warning_that_names_their_su
 
 async def _condition(cluster: Cluster, resource: Resource, key: ObjectKey) -> KubeObject | None:
     """What an object of a kind before graphs says of its readiness; None where it says nothing yet."""
-    found = await cluster.kube.get(resource, key)
-    return next(iter(found.get("status", {}).get("conditions", ())), None)
+    observed = await cluster.kube.get(resource, key)
+    return next(iter(observed.get("status", {}).get("conditions", ())), None)
 
 
 @pytest.mark.parametrize(
@@ -258,8 +258,8 @@ async def test_the_services_of_an_artifact_run_as_the_example_says_with_images(c
     await cluster.kube.create(DYNAMO_DEPLOYMENTS, written)
 
     async def runs() -> KubeObject | None:
-        found = await cluster.kube.get(DYNAMO_DEPLOYMENTS, ObjectKey(place, "disagg"))
-        return found["status"] if found.get("status", {}).get("state") == "successful" else None
+        observed = await cluster.kube.get(DYNAMO_DEPLOYMENTS, ObjectKey(place, "disagg"))
+        return observed["status"] if observed.get("status", {}).get("state") == "successful" else None
 
     status = await eventually(runs, "all of its services run")
     assert [(each["type"], each["status"]) for each in status["conditions"]] == [("Ready", "True")]
@@ -311,8 +311,8 @@ async def test_a_service_of_an_artifact_runs_with_all_that_the_page_lists(cluste
     await cluster.kube.merge_patch(DYNAMO_NIM_DEPLOYMENTS, key, {"spec": {"replicas": 0}})
 
     async def stopped() -> bool:
-        (found,) = (await cluster.kube.list(DEPLOYMENTS, place)).items
-        return bool(found["spec"]["replicas"] == 0)
+        (deployments,) = (await cluster.kube.list(DEPLOYMENTS, place)).items
+        return bool(deployments["spec"]["replicas"] == 0)
 
     await eventually(stopped, "it has no replicas")
     await cluster.kube.delete(DYNAMO_NIM_DEPLOYMENTS, key)

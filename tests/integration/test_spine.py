@@ -41,8 +41,8 @@ async def change(kube: KubeClient, namespace: str, spec: dict[str, Any], name: s
 
 
 async def deployment_of(kube: KubeClient, namespace: str, component: str) -> dict[str, Any]:
-    found = await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}={component}")
-    (only,) = found.items
+    deployments = await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}={component}")
+    (only,) = deployments.items
     return only
 
 
@@ -90,8 +90,8 @@ async def test_kubernetes_events_report_what_happened(kube, namespace):
 
     async def reasons() -> bool:
         items = (await kube.list(EVENTS, namespace)).items
-        told = {item["reason"] for item in items if item["regarding"]["kind"] == "DynamoGraphDeployment"}
-        return told >= {"Created", "Ready"}
+        reported = {item["reason"] for item in items if item["regarding"]["kind"] == "DynamoGraphDeployment"}
+        return reported >= {"Created", "Ready"}
 
     await eventually(reasons, "Events Created and Ready on the graph")
 
@@ -124,18 +124,18 @@ async def test_what_two_graphs_share_stays_until_the_second_goes(kube, namespace
 @pytest.mark.parametrize(
     ("patch", "repaired"),
     [
-        ({"spec": {"replicas": 5}}, lambda found: found["spec"]["replicas"] == 1),
+        ({"spec": {"replicas": 5}}, lambda each: each["spec"]["replicas"] == 1),
         (
             {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "other:1"}]}}}},
-            lambda found: main_of(found)["image"] == IMAGE and "livenessProbe" in main_of(found),
+            lambda each: main_of(each)["image"] == IMAGE and "livenessProbe" in main_of(each),
         ),
         (
             {"metadata": {"labels": {labels.COMPONENT: None}}},
-            lambda found: found["metadata"]["labels"].get(labels.COMPONENT) == "Frontend",
+            lambda each: each["metadata"]["labels"].get(labels.COMPONENT) == "Frontend",
         ),
         (
             {"spec": {"template": {"metadata": {"labels": {labels.METRICS_ENABLED: "no"}}}}},
-            lambda found: found["spec"]["template"]["metadata"]["labels"][labels.METRICS_ENABLED] == "true",
+            lambda each: each["spec"]["template"]["metadata"]["labels"][labels.METRICS_ENABLED] == "true",
         ),
     ],
     ids=["replicas", "image", "label", "pod label"],
@@ -145,25 +145,25 @@ async def test_drift_is_repaired(kube, namespace, patch, repaired):
     key = ObjectKey(namespace, "disagg-frontend")
     await kube.merge_patch(DEPLOYMENTS, key, patch)
 
-    async def look() -> bool:
+    async def check() -> bool:
         return repaired(await kube.get(DEPLOYMENTS, key))
 
-    await eventually(look, "drift repaired")
+    await eventually(check, "drift repaired")
 
 
 @pytest.mark.usefixtures("running_platform")
 async def test_what_another_manager_adds_to_our_lists_is_taken_out(kube, namespace):
     await made(kube, graph(namespace, components=[frontend()]))
     key = ObjectKey(namespace, "disagg-frontend")
-    found = await kube.get(DEPLOYMENTS, key)
-    main_of(found)["env"].append({"name": "FOREIGN", "value": "1"})
-    await kube.replace(DEPLOYMENTS, found)
+    observed = await kube.get(DEPLOYMENTS, key)
+    main_of(observed)["env"].append({"name": "FOREIGN", "value": "1"})
+    await kube.replace(DEPLOYMENTS, observed)
 
-    async def look() -> bool:
+    async def check() -> bool:
         names = {entry["name"] for entry in main_of(await kube.get(DEPLOYMENTS, key))["env"]}
         return "FOREIGN" not in names and "DYN_NAMESPACE" in names
 
-    await eventually(look, "foreign variable gone")
+    await eventually(check, "foreign variable gone")
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -173,12 +173,12 @@ async def test_a_deleted_child_comes_back(kube, namespace):
     old = await kube.get(SERVICES, key)
     await kube.delete(SERVICES, key)
 
-    async def look() -> bool:
+    async def check() -> bool:
         if await gone(kube, SERVICES, key):
             return False
         return (await kube.get(SERVICES, key))["metadata"]["uid"] != old["metadata"]["uid"]
 
-    await eventually(look, "Service made anew")
+    await eventually(check, "Service created again")
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -187,17 +187,17 @@ async def test_labels_environment_and_their_removal_reach_children(kube, namespa
         kube, graph(namespace, components=[frontend()], labels={"team": "a"}, env=[{"name": "MODE", "value": "x"}])
     )
     key = ObjectKey(namespace, "disagg-frontend")
-    found = await kube.get(DEPLOYMENTS, key)
-    assert found["spec"]["template"]["metadata"]["labels"]["team"] == "a"
-    assert {"name": "MODE", "value": "x"} in main_of(found)["env"]
+    observed = await kube.get(DEPLOYMENTS, key)
+    assert observed["spec"]["template"]["metadata"]["labels"]["team"] == "a"
+    assert {"name": "MODE", "value": "x"} in main_of(observed)["env"]
     await change(kube, namespace, {"labels": None, "env": None})
 
-    async def look() -> bool:
+    async def check() -> bool:
         now = await kube.get(DEPLOYMENTS, key)
         without = "team" not in now["spec"]["template"]["metadata"]["labels"]
         return without and all(entry["name"] != "MODE" for entry in main_of(now)["env"])
 
-    await eventually(look, "label and variable gone")
+    await eventually(check, "label and variable gone")
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -212,7 +212,7 @@ async def test_an_edit_of_annotations_alone_takes_effect(kube, namespace):
         now = await deployment_of(kube, namespace, "Frontend")
         return labels.METRICS_ENABLED not in now["spec"]["template"]["metadata"]["labels"]
 
-    await eventually(without_metrics, "pods that nobody scrapes")
+    await eventually(without_metrics, "pods that no one scrapes")
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -232,11 +232,11 @@ async def test_foreign_labels_on_children_stay(kube, namespace):
     await kube.merge_patch(DEPLOYMENTS, key, {"metadata": {"labels": {"cost-center": "42"}}})
     await change(kube, namespace, {"labels": {"team": "b"}})
 
-    async def look() -> bool:
+    async def check() -> bool:
         now = await kube.get(DEPLOYMENTS, key)
         return now["spec"]["template"]["metadata"]["labels"].get("team") == "b"
 
-    await eventually(look, "own label there")
+    await eventually(check, "own label there")
     assert (await kube.get(DEPLOYMENTS, key))["metadata"]["labels"]["cost-center"] == "42"
 
 
@@ -304,11 +304,11 @@ async def test_a_component_that_is_taken_out_goes(kube, namespace):
     await made(kube, graph(namespace))
     await change(kube, namespace, {"components": [frontend(), worker("Decode", "decode")]})
 
-    async def look() -> bool:
-        found = await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
-        return {item["spec"]["name"] for item in found.items} == {"Frontend", "Decode"}
+    async def check() -> bool:
+        items = await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
+        return {item["spec"]["name"] for item in items.items} == {"Frontend", "Decode"}
 
-    await eventually(look, "Prefill gone")
+    await eventually(check, "Prefill gone")
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -331,11 +331,11 @@ async def test_a_graph_without_components_fails(kube, namespace):
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_an_object_that_is_not_ours_is_never_taken_over(kube, namespace):
+async def test_an_object_of_another_owner_is_never_taken_over(kube, namespace):
     theirs = {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": "disagg-frontend", "namespace": namespace, "labels": {"owner": "somebody"}},
+        "metadata": {"name": "disagg-frontend", "namespace": namespace, "labels": {"owner": "user"}},
         "spec": {"ports": [{"port": 80}]},
     }
     before = await kube.create(SERVICES, theirs)
@@ -348,6 +348,6 @@ async def test_an_object_that_is_not_ours_is_never_taken_over(kube, namespace):
     now = await kube.get(SERVICES, key)
     assert now["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
     await kube.delete(SERVICES, key)
-    # Nobody tells us that it is free: any change of the graph, or the slow retry, looks again.
+    # No event reports that it is free: any change of the graph, or the slow retry, checks again.
     await change(kube, namespace, {"labels": {"again": "1"}})
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")

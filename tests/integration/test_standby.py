@@ -64,8 +64,8 @@ async def test_one_holds_it_and_the_next_has_it_as_soon_as_it_is_given_back(kube
             assert first.may_write()
     async with claiming(kube, key, "b") as second:
         await asyncio.wait_for(second.wait_elected(), 60)
-        found = await kube.get(LEASES, key)
-        assert (found["spec"]["holderIdentity"], found["spec"]["leaseTransitions"]) == ("b", 1)
+        observed = await kube.get(LEASES, key)
+        assert (observed["spec"]["holderIdentity"], observed["spec"]["leaseTransitions"]) == ("b", 1)
     assert (await kube.get(LEASES, key))["spec"]["holderIdentity"] == ""
 
 
@@ -85,7 +85,7 @@ async def test_who_was_stopped_sends_no_late_write(kube: KubeClient, namespace: 
         with pytest.raises(NotFound):
             await writer.get(CONFIG_MAPS, ObjectKey(namespace, "late"))
         await asyncio.wait_for(lost.wait(), 60)
-        # Nobody took it meanwhile, so it is this replica's again.
+        # No one took it meanwhile, so it is this replica's again.
         await asyncio.wait_for(claim.wait_elected(), 60)
         await writer.create(CONFIG_MAPS, config_map(namespace, "later"))
 
@@ -104,9 +104,9 @@ async def test_absurd_content_is_waited_out_and_set_right(kube: KubeClient, name
     )
     async with claiming(kube, key, "a") as claim:
         await asyncio.wait_for(claim.wait_elected(), 60)
-        found = await kube.get(LEASES, key)
-        assert found["spec"]["holderIdentity"] == "a"
-        assert found["spec"]["renewTime"] < "9999"
+        observed = await kube.get(LEASES, key)
+        assert observed["spec"]["holderIdentity"] == "a"
+        assert observed["spec"]["renewTime"] < "9999"
         # One that is deleted is written again.
         await kube.delete(LEASES, key)
 
@@ -137,12 +137,12 @@ async def test_of_two_platforms_without_etcd_one_works_and_the_other_takes_over(
         return [WatcherService(), PodBuilderService()]
 
     def standing_by(up: Any) -> bool:
-        told = up.context.health.report()["parts"]
-        return all("stands by" in told[f"standby: {name}"]["message"] for name in ("watcher", "pod-builder"))
+        reported = up.context.health.report()["parts"]
+        return all("stands by" in reported[f"standby: {name}"]["message"] for name in ("watcher", "pod-builder"))
 
     async def state(name: str) -> bool:
-        found = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, name))
-        return bool((found.get("status") or {}).get("state"))
+        observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, name))
+        return bool((observed.get("status") or {}).get("state"))
 
     async with platform(configured("first"), parts()):
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "one"))

@@ -150,15 +150,15 @@ async def test_a_job_that_is_deleted_ends_its_request(measuring, kube, namespace
 
 
 async def test_a_job_goes_with_its_request(measuring, kube, namespace):
-    found = await kube.get(JOBS, ObjectKey(namespace, "profile-qwen"))
-    owner = found["metadata"]["ownerReferences"][0]
+    observed = await kube.get(JOBS, ObjectKey(namespace, "profile-qwen"))
+    owner = observed["metadata"]["ownerReferences"][0]
     stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, "qwen"))
     assert (owner["uid"], owner["controller"]) == (stored["metadata"]["uid"], True)
 
 
 async def test_a_pod_without_a_node_is_reported(measuring, kube, namespace):
-    async def told() -> bool:
-        found = (await status_of(kube, namespace))["conditions"]
-        return any("the profiling pod is not scheduled" in entry["message"] for entry in found)
+    async def reported() -> bool:
+        result = (await status_of(kube, namespace))["conditions"]
+        return any("the profiling pod is not scheduled" in entry["message"] for entry in result)
 
-    await eventually(told, "what holds the pod up is in the status", 40)
+    await eventually(reported, "what holds the pod up is in the status", 40)

@@ -34,6 +34,6 @@ async def test_a_new_graph_is_one_trace(
     begun = {span.context.trace_id for span in watched}
     assert len(begun) == len(watched), "each change has its own"
     assert begun & {span.context.trace_id for span in spans if span.name == "reconcile dynamographdeployments"}
-    # What the graph's work made is looked at in its trace, or in that of its own watch event, if that is heard first.
+    # Objects of the graph are reconciled in its trace, or in that of their own watch event, if that arrives first.
     begun |= {span.context.trace_id for span in spans if span.name == "watch DynamoComponentDeployment"}
     assert begun & {span.context.trace_id for span in spans if span.name == "reconcile dynamocomponentdeployments"}

@@ -125,15 +125,15 @@ async def test_objects_their_changes_and_their_end(kube: KubeClient, namespace: 
         version = patched["metadata"]["resourceVersion"]
 
         def current() -> bool:
-            found = bench.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "after"))
-            return found is not None and found["metadata"]["resourceVersion"] == version
+            observed = bench.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "after"))
+            return observed is not None and observed["metadata"]["resourceVersion"] == version
 
         await until(current)
-        found = bench.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "after"))
-        assert found is not None
+        observed = bench.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "after"))
+        assert observed is not None
         # As Kubernetes stores it, but for managedFields.
         patched["metadata"].pop("managedFields", None)
-        assert found == patched
+        assert observed == patched
         await bench.delete("before")
         await until(lambda: bench.names() == ["after"])
 
@@ -142,15 +142,15 @@ async def test_only_what_the_platform_made_is_watched(
     kube: KubeClient, namespace: str, nats_server: NatsServer
 ) -> None:
     await kube.create(SERVICES, service(namespace, "foreign", {"app": "other"}))
-    await kube.create(SERVICES, service(namespace, "ours", {"nvidia.com/dynamo-component": "g"}))
+    await kube.create(SERVICES, service(namespace, "labelled", {"nvidia.com/dynamo-component": "g"}))
     async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
         await asyncio.wait_for(bench.reader.synced(), 30)
-        assert bench.names(SERVICES) == ["ours"]
+        assert bench.names(SERVICES) == ["labelled"]
         # The namespace's default account is Kubernetes' own.
         assert bench.names(SERVICE_ACCOUNTS) == []
         # What loses its label leaves, as if it were deleted.
         labels = {"metadata": {"labels": {"nvidia.com/dynamo-component": None}}}
-        await kube.merge_patch(SERVICES, ObjectKey(namespace, "ours"), labels)
+        await kube.merge_patch(SERVICES, ObjectKey(namespace, "labelled"), labels)
         await until(lambda: bench.names(SERVICES) == [])
 
 
@@ -233,10 +233,10 @@ async def test_the_owner_of_an_object_that_no_message_holds_reads_so(
         large = {"metadata": {**graph(namespace, "large")["metadata"], "annotations": {"noise": token_hex(100_000)}}}
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "large") | large)
         async with asyncio.timeout(60):
-            while not (found := [each for each in await kube.list(EVENTS, namespace) if about(each, "large")]):
+            while not (events := [each for each in await kube.list(EVENTS, namespace) if about(each, "large")]):
                 await asyncio.sleep(0.2)
-    assert found[0]["reason"] == "ObjectTooLarge"
-    assert "make it smaller" in found[0]["note"]
+    assert events[0]["reason"] == "ObjectTooLarge"
+    assert "make it smaller" in events[0]["note"]
 
 
 def about(event: dict[str, Any], name: str) -> bool:

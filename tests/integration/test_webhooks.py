@@ -67,8 +67,8 @@ async def test_configurations_belong_to_the_cluster_role_of_that_name_even_when_
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "owner"}}
 
     async def owned(resource, uid: str) -> bool:
-        found = await kube.get(resource, CONFIGURATION)
-        return [each["uid"] for each in found["metadata"].get("ownerReferences", ())] == [uid]
+        observed = await kube.get(resource, CONFIGURATION)
+        return [each["uid"] for each in observed["metadata"].get("ownerReferences", ())] == [uid]
 
     first = await kube.create(CLUSTER_ROLES, role)
     async with admission_platform(plane, **QUICK, PLATFORM__ADMISSION__OWNER="owner"):
@@ -113,12 +113,12 @@ async def test_what_someone_removes_or_changes_is_set_right(plane, kube):
                 and crd["spec"]["conversion"]["strategy"] == "Webhook"
             )
 
-        async def look() -> bool:
+        async def read() -> bool:
             with contextlib.suppress(NotFound):
                 return await repaired()
             return False
 
-        await eventually(look, "registration set right", 15)
+        await eventually(read, "registration set right", 15)
         assert await figure(admission, "dynamo_admission_registration_repairs_total") == 3
 
 
@@ -157,7 +157,7 @@ async def test_a_restart_under_another_address_takes_the_webhooks_along(plane, k
     async with admission_platform(plane) as first:
         assert first.url in str(await kube.get(CUSTOM_RESOURCE_DEFINITIONS, CRD))
     with pytest.raises(KubeError):
-        await kube.create(BETA, beta("default", "nobody-answers"))
+        await kube.create(BETA, beta("default", "no one-answers"))
     async with admission_platform(plane) as second:
         assert second.url != first.url
         await kube.create(ALPHA, alpha("default", "after-the-restart"))
@@ -196,7 +196,7 @@ async def test_a_trusted_namespace_that_another_platform_holds_is_not_judged(pla
 
 
 async def test_objects_of_a_time_when_v1alpha1_was_stored_are_read_in_both_versions(programs):
-    """A cluster that had an earlier release: its objects stay as they are in etcd until somebody writes them."""
+    """A cluster that had an earlier release: its objects stay as they are in etcd until they are written."""
     async with bare_control_plane(programs, prepare=_install_the_past) as plane:
         kubeconfig = plane.kubeconfig
         async with await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamo-tests") as kube:
@@ -212,7 +212,7 @@ async def test_objects_of_a_time_when_v1alpha1_was_stored_are_read_in_both_versi
                 names = {component["name"]: component for component in in_beta["spec"]["components"]}
                 assert names["Decode"]["type"] == "decode"
                 assert [item["metadata"]["name"] for item in (await kube.list(BETA)).items] == ["chat"]
-                # Writing it back stores it anew.
+                # Writing it back stores it again.
                 await kube.replace(BETA, in_beta)
                 assert (await kube.get(ALPHA, key))["spec"] == written["spec"]
 
@@ -330,8 +330,8 @@ async def test_a_replica_that_goes_away_loses_no_request(plane, kube):
         assert await figure(second, "dynamo_operator_webhook_requests_total") > 0
 
 
-async def _enough(answered: list[int], wanted: int) -> bool:
-    return answered[0] >= wanted
+async def _enough(answered: list[int], expected: int) -> bool:
+    return answered[0] >= expected
 
 
 async def _install_the_past(kubeconfig: Any) -> None:

@@ -1,4 +1,4 @@
-"""Worker discovery against NVIDIA's real runtime: a frontend, a prefill and a decode mocker, found, killed and missed."""
+"""Worker discovery against NVIDIA's real runtime: a frontend and two mockers are discovered, killed, and reported missing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def parts() -> list[Any]:
 
 
 async def joins_and_leaves(configured, nats_server: NatsServer, runtime: Runtime, source: str) -> None:
-    """The life of a disaggregated deployment, as events and STATE tell it."""
+    """The life of a disaggregated deployment, as events and STATE report it."""
     async with listening(nats_server) as heard, deployment(runtime) as processes:
         async with platform(configured, parts()), viewing(nats_server) as views:
             frontend = await processes.frontend()
@@ -60,7 +60,7 @@ async def joins_and_leaves(configured, nats_server: NatsServer, runtime: Runtime
             assert (waiting.available, waiting.missing) == (False, ["decode"])
             decode = await processes.mocker("decode")
             await until(lambda: heard.of("model.available"), "the model is available")
-            # What the frontend says is the truth that we tell of.
+            # The frontend's answer is the truth that the platform reports.
             await eventually(frontend.models, "the frontend serves the model")
             status, answer = await frontend.chat("tiny")
             assert (status, answer["usage"]["completion_tokens"]) == (200, 8)
@@ -78,12 +78,12 @@ async def joins_and_leaves(configured, nats_server: NatsServer, runtime: Runtime
             (served,) = await until(lambda: [model for model in views.models if model.available], "available in STATE")
             assert served.workers == {"decode": 1, "prefill": 1}
 
-        # A restart of the platform is no news of workers, and what happened meanwhile is.
-        told = len(heard.joins)
+        # A restart of the platform reports no worker again, but reports what changed meanwhile.
+        reported = len(heard.joins)
         second = await processes.mocker("prefill")
         async with platform(configured, parts()), viewing(nats_server) as views:
             await until(lambda: len(heard.of("worker.joined")) == 3, "the second prefill worker joined")
-            assert heard.joins[told:] == ["worker.joined.v1"]
+            assert heard.joins[reported:] == ["worker.joined.v1"]
 
             # kill -9: gone when its lease runs out, and not before its keep-alive could have come.
             killed = time.monotonic()
@@ -95,7 +95,7 @@ async def joins_and_leaves(configured, nats_server: NatsServer, runtime: Runtime
             (gone,) = await until(lambda: heard.of("model.gone"), "the model is gone")
             assert (gone["model"], gone["missing"]) == ("tiny", ["decode"])
 
-            # An orderly end is told of at once.
+            # An orderly end is reported at once.
             await second.stop()
             await until(lambda: len(heard.of("worker.left")) == 2, "the second prefill worker left", SLACK)
             assert {data["role"] for data in heard.of("worker.left")} == {"decode", "prefill"}
@@ -124,7 +124,7 @@ async def test_etcd_that_is_away_makes_no_worker_leave(
     address = etcd_server.url
     configured = settings(control_plane.kubeconfig, nats_server.url, INFRASTRUCTURE__ETCD_ADDRESS=address)
 
-    def told(up: Any) -> Any:
+    def reported(up: Any) -> Any:
         return up.context.health.report()["parts"]["worker-discovery"]
 
     async with listening(nats_server) as heard, deployment(runtime(etcd_plane)) as made:
@@ -132,15 +132,15 @@ async def test_etcd_that_is_away_makes_no_worker_leave(
         async with platform(configured, parts()) as up:
             await until(lambda: heard.of("model.available"), "the model is available")
             await etcd_server.kill()
-            await until(lambda: "etcd" in told(up)["message"], "that etcd is away is told")
+            await until(lambda: "etcd" in reported(up)["message"], "it reports that etcd is away")
             await etcd_server.start()
-            await until(lambda: told(up)["state"] == "ok", "etcd is back")
+            await until(lambda: reported(up)["state"] == "ok", "etcd is back")
         # A platform that starts while etcd is away knows the workers from STATE.
         await etcd_server.kill()
         async with platform(configured, parts()) as up, viewing(nats_server) as views:
-            await until(lambda: "etcd" in told(up)["message"], "that etcd is away is told")
+            await until(lambda: "etcd" in reported(up)["message"], "it reports that etcd is away")
             assert set(views.workers) == {"aggregated"}
             await etcd_server.start()
-            await until(lambda: told(up)["state"] == "ok", "etcd is back")
+            await until(lambda: reported(up)["state"] == "ok", "etcd is back")
             assert set(views.workers) == {"aggregated"}
         assert heard.joins == ["worker.joined.v1", "model.available.v1"]

@@ -49,12 +49,12 @@ async def heard(control_plane, nats_server) -> AsyncIterator[Heard]:
 
 
 async def pod_of(kube: KubeClient, namespace: str, component: str) -> dict[str, Any]:
-    async def look() -> dict[str, Any] | None:
+    async def check() -> dict[str, Any] | None:
         pods = (await kube.list(PODS, namespace, label_selector=f"{labels.COMPONENT}={component}")).items
         return next((pod for pod in pods if pod.get("status", {}).get("phase") == "Running"), None)
 
-    found: dict[str, Any] = await eventually(look, f"a pod of {component}")
-    return found
+    results: dict[str, Any] = await eventually(check, f"a pod of {component}")
+    return results
 
 
 async def test_pods_that_register_themselves(

@@ -106,26 +106,27 @@ class Wave:
 
     async def replicas(self) -> dict[str, int]:
         """Pods that Deployments ask for, by component."""
-        found = await self._kube.list(DEPLOYMENTS, self.namespace)
+        deployments = await self._kube.list(DEPLOYMENTS, self.namespace)
         return {
-            each["metadata"]["labels"]["nvidia.com/dynamo-component"]: each["spec"]["replicas"] for each in found.items
+            each["metadata"]["labels"]["nvidia.com/dynamo-component"]: each["spec"]["replicas"]
+            for each in deployments.items
         }
 
     async def planning(self) -> KubeObject:
         """The graph's condition about planning."""
         stored = await self._kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(self.namespace, GRAPH))
-        found = [entry for entry in stored["status"]["conditions"] if entry["type"] == "Planning"]
-        return found[0] if found else {}
+        results = [entry for entry in stored["status"]["conditions"] if entry["type"] == "Planning"]
+        return results[0] if results else {}
 
     async def watched(self, seconds: float) -> list[dict[str, int]]:
         """Replicas of prefill and decode, every half second."""
-        seen = []
+        observed = []
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             now = await self.replicas()
-            seen.append({name: now[name] for name in ("Prefill", "Decode")})
+            observed.append({name: now[name] for name in ("Prefill", "Decode")})
             await asyncio.sleep(0.5)
-        return seen
+        return observed
 
 
 @asynccontextmanager
@@ -170,8 +171,8 @@ async def _ask(kube: KubeClient, namespace: str, config: dict[str, Any]) -> None
     ):
         metadata = {"name": name, "namespace": namespace}
         await kube.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
-    wanted = graph(namespace, GRAPH)
-    wanted["metadata"]["annotations"] = {"nvidia.com/planner-config": f"planner-config-{GRAPH}"}
-    for component in wanted["spec"]["components"][1:]:
+    desired = graph(namespace, GRAPH)
+    desired["metadata"]["annotations"] = {"nvidia.com/planner-config": f"planner-config-{GRAPH}"}
+    for component in desired["spec"]["components"][1:]:
         component["scalingAdapter"] = {}
-    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, wanted)
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, desired)

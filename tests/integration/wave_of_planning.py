@@ -1,6 +1,6 @@
 """`make e2e-planning`: a graph under a sine of traffic for two periods, planned as by default, with an outage of Prometheus.
 
-Takes ten minutes, and so is no part of `make test`, which has a quicker one (test_planning.py). Prints a line every ten seconds.
+Takes ten minutes. `make test` does not run it, and has a quicker one (test_planning.py). Prints a line every ten seconds.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ OUTAGE = (PERIOD + 60.0, PERIOD + 100.0)
 async def test_replicas_follow_a_sine_and_hold_in_an_outage(  # noqa: PLR0917 - fixtures
     control_plane, nats_server, kube, namespace, prometheus_program, tmp_path, capsys
 ):
-    wanted: dict[str, Any] = {"throughput_adjustment_interval_seconds": INTERVAL}
-    async with riding(control_plane, nats_server, kube, namespace, prometheus_program, tmp_path, **wanted) as ride:
+    desired: dict[str, Any] = {"throughput_adjustment_interval_seconds": INTERVAL}
+    async with riding(control_plane, nats_server, kube, namespace, prometheus_program, tmp_path, **desired) as ride:
         wave, frontend = ride
 
         async def planned() -> bool:
@@ -42,7 +42,7 @@ async def test_replicas_follow_a_sine_and_hold_in_an_outage(  # noqa: PLR0917 - 
         began = time.monotonic()
         offset = began - frontend._began
         frontend.rate = lambda at: rate(max(0.0, at - offset)) if at - offset < 2 * PERIOD else 0.0
-        seen: list[tuple[float, dict[str, int]]] = []
+        observed: list[tuple[float, dict[str, int]]] = []
         is_away = False
         while (at := time.monotonic() - began) < 2 * PERIOD + IDLE:
             if not is_away and OUTAGE[0] <= at < OUTAGE[1]:
@@ -52,20 +52,20 @@ async def test_replicas_follow_a_sine_and_hold_in_an_outage(  # noqa: PLR0917 - 
                 await wave.prometheus.start()
                 is_away = False
             (now,) = (await wave.watched(0.4))[-1:]
-            seen.append((at, now))
-            if len(seen) % 18 == 0:
+            observed.append((at, now))
+            if len(observed) % 18 == 0:
                 with capsys.disabled():
                     word = "Prometheus is away" if is_away else ""
                     print(
                         f"{at:5.0f} s  {rate(at):5.1f} requests/s  prefill {now['Prefill']}  decode {now['Decode']}  {word}"
                     )
-        at_peak = [now for at, now in seen if abs(at - PERIOD / 2) < 30]
+        at_peak = [now for at, now in observed if abs(at - PERIOD / 2) < 30]
         assert max(each["Prefill"] for each in at_peak) >= 3
         assert max(each["Decode"] for each in at_peak) >= 4
-        away = [now for at, now in seen if OUTAGE[0] + 15 < at < OUTAGE[1]]
+        away = [now for at, now in observed if OUTAGE[0] + 15 < at < OUTAGE[1]]
         assert all(each == away[0] for each in away)
-        assert seen[-1][1] == {"Prefill": 1, "Decode": 1}
-        changes = sum(before != after for (_, before), (_, after) in pairwise(seen))
+        assert observed[-1][1] == {"Prefill": 1, "Decode": 1}
+        changes = sum(before != after for (_, before), (_, after) in pairwise(observed))
         with capsys.disabled():
             print(
                 f"planning: sine {LEAST:g}-{MOST:g} requests/s, period {PERIOD:g} s: {changes} scaling events in two periods"

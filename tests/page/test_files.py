@@ -39,8 +39,8 @@ def test_a_change_of_a_source_is_noticed(tmp_path: Path, monkeypatch: pytest.Mon
 def test_no_file_names_another_origin() -> None:
     for name in source.FILES:
         text = (source.BUILT / name).read_text()
-        found = [each for each in re.findall(r"https?://[^\s\"'`)<>\\]+", text) if not each.startswith(NAMESPACES)]
-        assert found == [], name
+        matches = [each for each in re.findall(r"https?://[^\s\"'`)<>\\]+", text) if not each.startswith(NAMESPACES)]
+        assert matches == [], name
         assert "@import" not in text
 
 

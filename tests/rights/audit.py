@@ -75,14 +75,14 @@ def requests(lines: Iterable[bytes]) -> Iterator[Request]:
             # With the rights of the impersonated user; what the service itself needed is to act as that user.
             yield _impersonation(agent[1], event)
             continue
-        found = Request(
+        result = Request(
             *(agent[1], event.verb, about.apiGroup, plural, _normal(plural, about.name), about.namespace),
             forbidden=code == _FORBIDDEN,
             user=event.user.username,
         )
-        yield found
+        yield result
         if event.verb == "patch" and code == _CREATED:
-            yield found._replace(verb="create")
+            yield result._replace(verb="create")
 
 
 def _impersonation(service: str, event: _Event) -> Request:
@@ -101,8 +101,8 @@ def _normal(plural: str, name: str) -> str:
 
 def counted(folder: Path) -> Counter[Request]:
     """All requests of all logs of a folder, by how often they were made; names count only where a right names objects."""
-    found: Counter[Request] = Counter()
+    results: Counter[Request] = Counter()
     for log in sorted(folder.glob("*.jsonl")):
         with log.open("rb") as lines:
-            found.update(requests(lines))
-    return found
+            results.update(requests(lines))
+    return results

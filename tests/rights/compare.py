@@ -1,4 +1,4 @@
-"""Requests beside rights: what is not covered, and what is never used."""
+"""Requests next to rights: what is not covered, and what is never used."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Verdict:
     used: int
 
 
-def compare(found: Counter[Request], rights: Mapping[str, Iterable[Right]]) -> Verdict:
+def compare(observed: Counter[Request], rights: Mapping[str, Iterable[Right]]) -> Verdict:
     """Hold requests against rights, by service."""
     used: set[tuple[str, Right, str]] = set()
     lacking: Counter[str] = Counter()
     covered = 0
     held = {service: tuple(each) for service, each in rights.items()}
-    for request, times in found.items():
+    for request, times in observed.items():
         if request.service not in held:
             continue
         fitting = [

@@ -104,7 +104,7 @@ class Api:
         return await asyncio.gather(*(self.create(obj) for obj in objects))
 
     async def get(self, resource: Resource, namespace: str, name: str) -> KubeObject | None:
-        """An object, None where there is none."""
+        """An object, or None if it does not exist."""
         answer = await self.request("GET", resource.path(namespace, name))
         return answer.json() if answer.ok else None
 

@@ -44,12 +44,12 @@ class Account:
     def end(self) -> dict[str, float]:
         """The account so far, with what is still waited for; a new one begins."""
         now = time.monotonic()
-        found = dict(self.worst)
+        results = dict(self.worst)
         for name, began in self.since.items():
-            found[name] = max(found.get(name, 0.0), now - began)
+            results[name] = max(results.get(name, 0.0), now - began)
         self.worst = {}
         self.since = dict.fromkeys(self.since, now)
-        return {name: round(seconds, 3) for name, seconds in sorted(found.items())}
+        return {name: round(seconds, 3) for name, seconds in sorted(results.items())}
 
 
 async def probe(account: Account, name: str, port: int) -> None:
@@ -122,8 +122,8 @@ class Prober:
         assert self._process.stdout is not None
         self._process.stdin.write(b"\n")
         await self._process.stdin.drain()
-        found: dict[str, float] = json.loads(await asyncio.wait_for(self._process.stdout.readline(), 30))
-        return found
+        document: dict[str, float] = json.loads(await asyncio.wait_for(self._process.stdout.readline(), 30))
+        return document
 
 
 if __name__ == "__main__":

@@ -68,8 +68,8 @@ class Service:
             status = Path(f"/proc/{self.process.pid}/status").read_text()
         except OSError:
             return 0.0
-        found = re.search(rf"^{field}:\s+(\d+) kB$", status, re.MULTILINE)
-        return int(found[1]) / 1024 if found else 0.0
+        match = re.search(rf"^{field}:\s+(\d+) kB$", status, re.MULTILINE)
+        return int(match[1]) / 1024 if match else 0.0
 
 
 def service(name: str, replica: str, folder: Path, kubeconfig: Path, platform: dict[str, Any]) -> Service:

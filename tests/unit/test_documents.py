@@ -92,7 +92,7 @@ def test_a_page_has_plain_words_and_lines_that_fit(page: Path) -> None:
     assert faults(page) == []
 
 
-def test_a_fault_is_found(tmp_path: Path) -> None:
+def test_a_fault_is_reported(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     long = "word " * 23
     page.write_text(f"# It is told\n\n```\nbeside {long}\n```\n\n{long}\n| {long} |\nSay `anew`.\nwhoever it is\n")

@@ -23,7 +23,7 @@ FORBIDDEN = {
     "a package registry's host": re.compile(
         r"(?:files\.)?python" + r"hosted\.org|pypi" + r"\.org|test\.pypi|proxy" + r"\.golang"
     ),
-    "a path of somebody's machine": re.compile(r"(?<![\w.}-])/(?:wo" + r"rk|root|home/[a-z]\w*)/(?!\{)\w"),
+    "a path of a developer's machine": re.compile(r"(?<![\w.}-])/(?:wo" + r"rk|root|home/[a-z]\w*)/(?!\{)\w"),
 }
 # What /root and /home stand for inside a container or in documents of the API is not a path of this machine.
 CONTAINER_PATHS = re.compile(r"/root/(?:\.cache/(?:vllm|huggingface)|\.kwok)|/home/dynamo")
@@ -155,14 +155,14 @@ def test_the_compose_files_settings_are_settings() -> None:
 
 @pytest.mark.parametrize("what", FORBIDDEN)
 def test_no_tracked_file_holds(what: str) -> None:
-    found = []
+    results = []
     for name in tracked():
         file = ROOT / name
         if not file.is_file() or file.suffix in {".sum", ".png"}:
             continue
         text = CONTAINER_PATHS.sub("", file.read_text(errors="replace"))
-        found += [f"{name}: {match[0]}" for match in FORBIDDEN[what].finditer(text)]
-    assert not found
+        results += [f"{name}: {match[0]}" for match in FORBIDDEN[what].finditer(text)]
+    assert not results
 
 
 def test_the_locked_requirements_have_hashes() -> None:

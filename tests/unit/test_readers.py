@@ -42,5 +42,5 @@ ALLOWED = {
 def test_only_the_readers_parse_what_tenants_write() -> None:
     files = [*ROOT.glob("shared/src/**/*.py"), *ROOT.glob("services/*/src/**/*.py")]
     assert files
-    found = {str(file.relative_to(ROOT)) for file in files if OWN_PARSING.search(file.read_text(encoding="utf-8"))}
-    assert sorted(each for each in found if not each.startswith(tuple(ALLOWED))) == []
+    results = {str(file.relative_to(ROOT)) for file in files if OWN_PARSING.search(file.read_text(encoding="utf-8"))}
+    assert sorted(each for each in results if not each.startswith(tuple(ALLOWED))) == []

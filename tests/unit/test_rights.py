@@ -107,7 +107,7 @@ def test_requests_and_rights_are_held_against_each_other() -> None:
             Right(CONFIG_MAPS, ("get",), unused="only after a crash"),
         ]
     }
-    found = Counter(
+    results = Counter(
         {
             Request("scaler", "list", "", "pods", "", "n"): 3,
             Request("scaler", "get", "", "secrets", "one", "n"): 1,
@@ -115,7 +115,7 @@ def test_requests_and_rights_are_held_against_each_other() -> None:
             Request("tests", "delete", "", "pods", "", "n"): 1,
         }
     )
-    verdict = compare(found, rights)
+    verdict = compare(results, rights)
     assert verdict.lacking == ("scaler: get secrets core (2 times)",)
     assert verdict.idle == ("scaler: get pods core",)
     assert verdict.spoken_for == ("scaler: get configmaps core: only after a crash",)

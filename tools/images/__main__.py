@@ -37,23 +37,23 @@ def main() -> int:
     options = parser.parse_args()
     try:
         builder = engine.find()
-        found = base.obtain(builder, options.base, options.platform)
-        archive, digest = _build(builder, options, found)
+        result = base.obtain(builder, options.base, options.platform)
+        archive, digest = _build(builder, options, result)
         print(f"{archive}: {IMAGES[options.parts]}:{options.tag} {options.platform} {digest}")
         if options.twice:
-            _, again = _build(builder, options, found)
+            _, again = _build(builder, options, result)
             print(f"built again: {again}")
             if again != digest:
                 print("the same source became another image", file=sys.stderr)
                 return 1
-        print(_bill(options, found))
+        print(_bill(options, result))
     except ImageError as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
-def _build(builder: ContainerEngine, options: argparse.Namespace, found: str) -> tuple[Path, str]:
+def _build(builder: ContainerEngine, options: argparse.Namespace, observed: str) -> tuple[Path, str]:
     begun = time.monotonic()
     name = f"{IMAGES[options.parts]}:{options.tag}"
     print(f"building {name} for {options.platform} with {builder.program} ...", flush=True)
@@ -62,7 +62,7 @@ def _build(builder: ContainerEngine, options: argparse.Namespace, found: str) ->
     with tempfile.TemporaryDirectory(prefix="dynamo-image-") as folder:
         epoch = _epoch()
         arguments = {
-            "BASE": found,
+            "BASE": observed,
             "PARTS": options.parts,
             "VERSION": _version(),
             "REVISION": _git("rev-parse", "HEAD") or "unknown",
@@ -83,7 +83,7 @@ def _digest(archive: Path) -> str:
         return str(json.load(index)["manifests"][0]["digest"])
 
 
-def _bill(options: argparse.Namespace, found: str) -> Path:
+def _bill(options: argparse.Namespace, observed: str) -> Path:
     environment = {
         "implementation_name": "cpython",
         "os_name": "posix",
@@ -101,7 +101,7 @@ def _bill(options: argparse.Namespace, found: str) -> Path:
     locked = list(sbom.locked((ROOT / "requirements" / f"{options.parts}.txt").read_text()))
     text = sbom.document(
         name=name, version=_version(), epoch=_epoch(), packages=locked, environment=environment,
-        projects=projects, debian=base.debian_packages(found),
+        projects=projects, debian=base.debian_packages(observed),
     )  # fmt: skip
     target = OUTPUT / f"{name}-{options.platform.partition('/')[2]}.cdx.json"
     target.write_text(text)
@@ -109,7 +109,7 @@ def _bill(options: argparse.Namespace, found: str) -> Path:
 
 
 def _secrets(folder: Path) -> dict[str, Path]:
-    """What pip is told on this machine, for the build alone: no layer and no history has it."""
+    """The machine's configuration of pip, for the build alone: no layer and no history has it."""
     secrets = {}
     certificates = os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE")
     if certificates and Path(certificates).is_file():

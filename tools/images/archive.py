@@ -15,7 +15,7 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 #: Devices, and what a package manager leaves; paths relative to the root of the image.
 LEFT_OUT = ("dev", "proc", "sys", "run", "tmp", "var/cache/apt", "var/lib/apt/lists", "var/log")
 #: Those that a runtime mounts or programs expect.
-MADE_ANEW = {"dev": 0o755, "proc": 0o755, "sys": 0o755, "run": 0o755, "tmp": 0o1777, "var/log": 0o755}
+RECREATED = {"dev": 0o755, "proc": 0o755, "sys": 0o755, "run": 0o755, "tmp": 0o1777, "var/log": 0o755}
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _layer(root: Path, layer: Path) -> None:
     with tarfile.open(layer, "w") as tar:
         for each in sorted(root.iterdir()):
             tar.add(each, each.name, filter=kept)
-        for name, mode in MADE_ANEW.items():
+        for name, mode in RECREATED.items():
             folder = tarfile.TarInfo(name)
             folder.type, folder.mode = tarfile.DIRTYPE, mode
             tar.addfile(folder)

@@ -1,4 +1,4 @@
-"""The image that ours is based on: pulled, or one that is bootstrapped from Debian where no registry is reached.
+"""The base image: pulled, or bootstrapped from Debian if no registry is reachable.
 
 The stand-in has the same distribution, the same minor version of Python and the same paths as the official image, and
 the same name on the registry `localhost`, so that it cannot be taken for it.

@@ -1,6 +1,6 @@
-"""The bill of materials of an image, as CycloneDX: what is locked by hash, what is ours, and Debian's packages of the base.
+"""The bill of materials of an image, as CycloneDX: packages locked by hash, the project's own, and Debian's packages of the base.
 
-Made from files, not by looking into the image: the lock is what pip was held to.
+Created from files, not from the image: pip installed exactly the lock.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Locked:
 def locked(requirements: str) -> Iterator[Locked]:
     """Entries of a file as `uv export` writes it."""
     for entry in requirements.replace("\\\n", " ").splitlines():
-        found = re.match(
+        match = re.match(
             r"(?P<name>[\w.-]+)(?:\[[^]]*\])?==(?P<version>[^\s;]+)\s*(?:;(?P<marker>.*?))?(?=\s--hash|$)", entry
         )
-        if found is not None:
+        if match is not None:
             hashes = tuple(re.findall(r"--hash=sha256:([0-9a-f]{64})", entry))
-            yield Locked(found["name"], found["version"], (found["marker"] or "").strip(), hashes)
+            yield Locked(match["name"], match["version"], (match["marker"] or "").strip(), hashes)
 
 
 def document(

@@ -52,7 +52,7 @@ class Node:
         for each in _LOCKED[1:]:
             shutil.copy(each, FOLDER)
         npm = self._binaries / "lib/node_modules/npm/bin/npm-cli.js"
-        # No package of ours needs its install scripts, so none is run.
+        # No package of the page needs install scripts, so none is run.
         _run([str(self.executable), str(npm), "ci", "--silent", "--ignore-scripts"], cwd=FOLDER)
         stamp.write_text(locks)
 

@@ -29,8 +29,8 @@ def record(folder: Path) -> None:
 
 def problems() -> list[str]:
     """What is wrong with the committed files of the page; nothing where they are of the sources."""
-    found = [f"{BUILT / name} is missing" for name in FILES if not (BUILT / name).is_file()]
+    results = [f"{BUILT / name} is missing" for name in FILES if not (BUILT / name).is_file()]
     noted = BUILT / _DIGEST
     if not noted.is_file() or noted.read_text().strip() != digest():
-        found.append(f"{BUILT} was built of other sources")
-    return found
+        results.append(f"{BUILT} was built of other sources")
+    return results

@@ -44,14 +44,14 @@ async def until_done(bus: Bus) -> None:
 
 async def letters(bus: Bus) -> list[Message]:
     subscription = await bus.subscribe(streams.DEAD_LETTERS, ["dynamo.dlq.v1.>"], start=Start.ALL)
-    found: list[Message] = []
+    results: list[Message] = []
     async with asyncio.timeout(20):
         async for item in subscription:
             if not isinstance(item, Message):
                 break
-            found.append(item)
+            results.append(item)
     await subscription.close()
-    return found
+    return results
 
 
 async def test_a_command_is_carried_out_and_answered(bus: Bus) -> None:
@@ -78,7 +78,7 @@ async def test_an_answer_may_say_in_a_word_what_was_done_and_the_subject_says_wh
 
     async with serving(bus, handler) as sender:
         completed, result = await ask(sender)
-        # Somebody who may send to one namespace claims to be of another.
+        # A user who may send to one namespace claims to be of another.
         foreign = sender.command("scaler", "scale", "other", ASK, "r2")
         subject = subjects.command_subject("c", "ns", "scaler", "scale")
         await bus.publish(subject, cloudevents.encode(foreign), headers=cloudevents.mirrored_headers(foreign))
@@ -203,7 +203,7 @@ async def test_a_command_whose_receivers_die_is_buried_by_the_next_one(bus: Bus)
             await delivered.__anext__()
         if attempt == 0:
             await delivered.close()
-    # Somebody must still ask, or the server has no reason to notice that the last ack wait is over.
+    # A user must still ask, or the server has no reason to notice that the last ack wait is over.
     async with serving(bus, handler, ack_wait=0.3, max_deliveries=2):
         await until_done(bus)
     [letter] = await letters(bus)

@@ -108,10 +108,10 @@ async def test_after_the_last_delivery_there_is_an_advisory(bus: Bus) -> None:
     waiting = asyncio.create_task(nothing(consumer, 2.0))
     advisory = await one(advisories)
     await waiting
-    told = json.loads(advisory.message.payload)
-    assert (told["consumer"], told["stream_seq"], told["deliveries"]) == ("c-scaler", ack.sequence, 3)
+    reported = json.loads(advisory.message.payload)
+    assert (reported["consumer"], reported["stream_seq"], reported["deliveries"]) == ("c-scaler", ack.sequence, 3)
     await advisory.ack()
-    # The work itself is still there for whoever deals with it.
+    # The work itself is still in the stream, for the operator who repairs it.
     assert await bus.read(COMMANDS, ack.sequence) is not None
     await consumer.close()
     await advisories.close()

@@ -1,4 +1,4 @@
-"""Events on every bus: identity, order, and patience."""
+"""Events on every bus: identity, order, and waiting."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ async def publishing(bus: Bus, **options: Any) -> AsyncIterator[EventPublisher]:
 async def stored(bus: Bus) -> list[tuple[Message, Event]]:
     count = (await bus.stream_state(streams.EVENTS)).messages
     subscription = await bus.subscribe(streams.EVENTS, ["dynamo.evt.v1.>"], start=Start.ALL)
-    found: list[tuple[Message, Event]] = []
+    results: list[tuple[Message, Event]] = []
     async with asyncio.timeout(20):
-        while len(found) < count:
+        while len(results) < count:
             item = await subscription.__anext__()
             if isinstance(item, Message):
-                found.append((item, cloudevents.decode(item.payload)))
+                results.append((item, cloudevents.decode(item.payload)))
     await subscription.close()
-    return found
+    return results
 
 
 async def test_an_event_as_it_stands_on_the_wire(bus: Bus) -> None:

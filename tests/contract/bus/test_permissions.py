@@ -235,5 +235,5 @@ async def test_who_may_not_create_a_stream_waits_for_the_watcher(tmp_path: Path)
 
 
 def test_only_known_users() -> None:
-    with pytest.raises(ValueError, match="somebody is not a user"):
-        rights("somebody", CLUSTER)
+    with pytest.raises(ValueError, match="account is not a user"):
+        rights("account", CLUSTER)

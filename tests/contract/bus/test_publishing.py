@@ -141,8 +141,8 @@ async def test_reading_and_removing_by_sequence(bus: Bus) -> None:
 
 
 async def test_health_follows_the_server(rig: Any) -> None:
-    seen: list[BusHealth] = []
-    rig.bus.on_health(seen.append)
+    observed: list[BusHealth] = []
+    rig.bus.on_health(observed.append)
     assert rig.bus.health is BusHealth.CONNECTED
     assert rig.bus.trouble == ""
     await rig.stop()
@@ -152,7 +152,7 @@ async def test_health_follows_the_server(rig: Any) -> None:
         await rig.bus.publish(A, b"")
     await rig.start()
     assert rig.bus.health is BusHealth.CONNECTED
-    assert seen == [BusHealth.DEGRADED, BusHealth.CONNECTED]
+    assert observed == [BusHealth.DEGRADED, BusHealth.CONNECTED]
 
 
 async def test_data_outlives_a_restart(rig: Any) -> None:

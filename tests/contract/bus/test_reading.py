@@ -1,4 +1,4 @@
-"""What every bus gives to whoever reads a stream in order."""
+"""What every bus guarantees to a reader of a stream in order."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ async def test_one_of_several_servers_is_enough(tmp_path: Path, first: bool) -> 
 
 @pytest.mark.parametrize("info", [{}, {"tls_required": False}, {"tls_available": False, "auth_required": True}])
 async def test_no_password_leaves_where_tls_was_asked_for_and_the_server_offers_none(info: dict[str, Any]) -> None:
-    """A server that a stranger puts in the way says that it needs no TLS; it must not be told the password for it."""
+    """A server of an attacker says that it needs no TLS; the client must not send it the password."""
     received = bytearray()
     gone = asyncio.Event()
 

@@ -63,8 +63,8 @@ async def until(condition: Callable[[], object], within: float = 20.0) -> None:
 
 
 def version(cache: ObjectCache, name: str = "a") -> str | None:
-    found = cache.get(DEPLOYMENTS, ObjectKey("ns", name))
-    return found["metadata"]["resourceVersion"] if found else None
+    observed = cache.get(DEPLOYMENTS, ObjectKey("ns", name))
+    return observed["metadata"]["resourceVersion"] if observed else None
 
 
 def names(cache: ObjectCache) -> list[str]:
@@ -80,9 +80,9 @@ async def test_what_is_put_is_read(bus: Bus) -> None:
         assert not reader.is_synced(DEPLOYMENTS)
         await publisher.mark_synced(DEPLOYMENTS, "5")
         await asyncio.wait_for(reader.synced(), 10)
-        found = cache.get(DEPLOYMENTS, KEY)
-        assert found is not None
-        assert "managedFields" not in found["metadata"]
+        observed = cache.get(DEPLOYMENTS, KEY)
+        assert observed is not None
+        assert "managedFields" not in observed["metadata"]
         publisher.delete(DEPLOYMENTS, KEY, version_of(obj("a", 6)))
         await until(lambda: version(cache) is None)
 
@@ -232,11 +232,9 @@ async def test_a_marker_of_the_watcher_before_holds_until_the_resource_is_listed
 FORGED = "dynamo.state.v1.c.deployments%2Eapps"
 
 
-async def forge(bus: Bus, name: str, found: dict[str, Any], payload: bytes | None = None) -> None:
-    headers = state.object_headers(found, state.ChangeType.MODIFIED)
-    await bus.publish(
-        f"{FORGED}.{name}", payload if payload is not None else state.encode_object(found), headers=headers
-    )
+async def forge(bus: Bus, name: str, obj: dict[str, Any], payload: bytes | None = None) -> None:
+    headers = state.object_headers(obj, state.ChangeType.MODIFIED)
+    await bus.publish(f"{FORGED}.{name}", payload if payload is not None else state.encode_object(obj), headers=headers)
 
 
 async def test_what_is_forged_is_undone(bus: Bus) -> None:
@@ -246,8 +244,8 @@ async def test_what_is_forged_is_undone(bus: Bus) -> None:
     async with publishing(bus, truth=truth) as publisher, reading(bus) as (cache, reader):
         said: list[str] = []
         reader.on_quarantine(said.append)
-        for found in truth.objects.values():
-            publisher.put(DEPLOYMENTS, found)
+        for each in truth.objects.values():
+            publisher.put(DEPLOYMENTS, each)
         await publisher.mark_synced(DEPLOYMENTS, "5")
         await asyncio.wait_for(reader.synced(), 10)
         await forge(bus, "ns.a", obj("a", 2**60))
@@ -298,7 +296,7 @@ async def test_what_was_forged_while_no_watcher_was_active_is_undone_by_the_next
 
 
 async def test_a_message_id_that_was_used_beforehand_makes_no_duplicate(bus: Bus) -> None:
-    """Whoever guesses it could keep an object out of STATE: it cannot be guessed, and no two publishers have one."""
+    """An attacker who guesses the id could keep an object out of STATE: it is random, and differs for each publisher."""
     async with publishing(bus) as first, publishing(bus) as second:
         first.put(DEPLOYMENTS, obj("a", 5))
         await first.flushed(DEPLOYMENTS)
@@ -336,9 +334,9 @@ async def test_a_new_leader_publishes_what_is_newer_and_buries_what_is_gone(bus:
         async with publishing(bus) as second:
             before = (await bus.stream_state(streams.STATE)).last_sequence
             listed = [obj("a", 5), obj("b", 8)]
-            taken = [second.put(DEPLOYMENTS, found) for found in listed]
+            taken = [second.put(DEPLOYMENTS, each) for each in listed]
             assert taken == [False, True]
-            assert await second.sweep(DEPLOYMENTS, {key_of(found) for found in listed}) == 1
+            assert await second.sweep(DEPLOYMENTS, {key_of(each) for each in listed}) == 1
             await second.mark_synced(DEPLOYMENTS, "9")
             # b, the tombstone of c, the marker: a is not published again.
             assert (await bus.stream_state(streams.STATE)).last_sequence == before + 3
@@ -386,7 +384,7 @@ async def test_lost_data_is_noticed_and_published_again(rig: Any) -> None:
         await rig.stop()
         await rig.lose_data()
         await rig.start()
-        # Nothing is published: the reconnection alone makes it look.
+        # Nothing is published: only the reconnection triggers the check.
         await asyncio.wait_for(publisher.lost.wait(), 5)
         publisher.start_over()
         # An empty stream is not an empty cluster: nothing disappears before the list is complete.
@@ -447,12 +445,12 @@ async def test_damaged_and_foreign_messages_do_not_stop_the_reader(bus: Bus) -> 
 async def test_one_change_is_one_trace(bus: Bus) -> None:
     """From the span in which an object was put to the listeners of a reader's cache."""
     tracer = TracerProvider().get_tracer("test")
-    seen: list[int] = []
+    observed: list[int] = []
     async with publishing(bus) as publisher, reading(bus) as (cache, _):
-        cache.on_change(lambda *_: seen.append(trace.get_current_span().get_span_context().trace_id))
+        cache.on_change(lambda *_: observed.append(trace.get_current_span().get_span_context().trace_id))
         with tracer.start_as_current_span("change") as span:
             publisher.put(DEPLOYMENTS, obj("a", 5))
         await until(lambda: version(cache) == "5")
         publisher.put(DEPLOYMENTS, obj("a", 6))
         await until(lambda: version(cache) == "6")
-    assert seen == [span.get_span_context().trace_id, 0]
+    assert observed == [span.get_span_context().trace_id, 0]

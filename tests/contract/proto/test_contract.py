@@ -36,11 +36,11 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, type[ProtoMe
     files = [str(path.relative_to(PROTO)) for path in sorted(PROTO.rglob("*.proto"))]
     well_known = str(Path(protoc.__file__).parent / "_proto")
     assert protoc.main(["protoc", f"-I{PROTO}", f"-I{well_known}", f"--python_out={out}", *files]) == 0
-    found: dict[str, type[ProtoMessage]] = {}
+    results: dict[str, type[ProtoMessage]] = {}
     for file in files:
         module = load(out / file.replace(".proto", "_pb2.py"))
-        found |= {name: getattr(module, name) for name in module.DESCRIPTOR.message_types_by_name}
-    return found
+        results |= {name: getattr(module, name) for name in module.DESCRIPTOR.message_types_by_name}
+    return results
 
 
 def load(path: Path) -> ModuleType:
@@ -60,8 +60,8 @@ def registry() -> referencing.Registry[Any]:
 
 
 def payload(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text())["payload"]
-    return found
+    document: dict[str, Any] = json.loads(path.read_text())["payload"]
+    return document
 
 
 def pruned(value: Any) -> Any:
@@ -178,10 +178,10 @@ def kind_of_field(field: Any) -> str:
 
 
 def test_the_envelope_has_the_same_attributes(messages: dict[str, type[ProtoMessage]]) -> None:
-    ours = {field.encode_name for field in msgspec.structs.fields(cloudevents.Event)}
-    assert {field.name for field in messages["CloudEvent"].DESCRIPTOR.fields} == ours
+    own = {field.encode_name for field in msgspec.structs.fields(cloudevents.Event)}
+    assert {field.name for field in messages["CloudEvent"].DESCRIPTOR.fields} == own
     # CloudEvents: attribute names are lower-case letters and digits.
-    assert all(name.isalnum() and name.islower() for name in ours)
+    assert all(name.isalnum() and name.islower() for name in own)
 
 
 def test_unknown_fields_are_ignored() -> None:
@@ -217,8 +217,8 @@ def test_the_asyncapi_document_is_complete_and_its_references_lead_somewhere() -
 def references(value: Any) -> list[str]:
     if isinstance(value, dict):
         own = [value["$ref"]] if "$ref" in value else []
-        return own + [found for member in value.values() for found in references(member)]
-    return [found for member in value for found in references(member)] if isinstance(value, list) else []
+        return own + [each for member in value.values() for each in references(member)]
+    return [each for member in value for each in references(member)] if isinstance(value, list) else []
 
 
 def test_every_address_is_a_subject_that_parses() -> None:

@@ -15,7 +15,7 @@ from .rights import rights
 from .second import second
 from .upgrades import upgrade
 
-#: By the names that `--only` takes. Each stage leaves the platform as it found it; `remove` installs it again.
+#: By the names that `--only` takes. Each stage leaves the platform as it was; `remove` installs it again.
 STAGES: dict[str, Callable[[Platform], Awaitable[None]]] = {
     "install": install,
     "serve": serve,

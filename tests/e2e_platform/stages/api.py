@@ -21,7 +21,7 @@ ASKED = {"messages": [{"role": "user", "content": "Which day is it?"}], "maxToke
 
 
 async def api(platform: Platform) -> None:
-    """It answers a caller with the caller's rights, and nobody without a token."""
+    """It answers a caller with the caller's rights, and no one without a token."""
     with platform.held.check("dynadmin answers callers with their own rights: 200, 403, and 401 without a token"):
         await platform.cluster.apply(*_accounts())
         url = await _url(platform)

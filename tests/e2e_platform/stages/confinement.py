@@ -19,7 +19,7 @@ async def confinement(platform: Platform) -> None:
         output = await cluster.helm("test", RELEASE, "--namespace", NAMESPACE, "--timeout=300s", within=330)
         assert "Succeeded" in output, "the chart has no test"
     with held.check("Pod Security refuses a pod that is not restricted"):
-        command = ("run", "root", "--namespace", NAMESPACE, f"--image={platform.found.runtime}", "--privileged")
+        command = ("run", "root", "--namespace", NAMESPACE, f"--image={platform.prepared.runtime}", "--privileged")
         assert "violates PodSecurity" in await cluster.refusal(*command)
     with held.check("NetworkPolicies (kube-router): NATS and etcd are closed to other pods, the API server is not"):
         await _ports_are_closed(platform)
@@ -27,7 +27,7 @@ async def confinement(platform: Platform) -> None:
 
 async def _ports_are_closed(platform: Platform) -> None:
     cluster = platform.cluster
-    await cluster.apply(_pod(platform.found.runtime))
+    await cluster.apply(_pod(platform.prepared.runtime))
     await cluster.kubectl("wait", "--namespace", GRAPHS, "--for=condition=Ready", f"pod/{STRANGER}", "--timeout=50s")
 
     async def reaches(host: str, port: int) -> bool:

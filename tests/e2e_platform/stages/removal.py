@@ -7,7 +7,7 @@ from tests.e2e_platform.cluster import eventually
 from tests.e2e_platform.objects import CRDS, NAMESPACE, RELEASE
 from tests.e2e_platform.platform import GRAPHS, MOCKED, Platform
 
-#: Everything of ours that no namespace holds but definitions. The webhook configurations have no label of the release.
+#: All cluster-wide objects of the platform, except definitions. The webhook configurations have no label of the release.
 CLUSTER_WIDE = "clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations"
 DEFINITIONS = 10
 
@@ -26,10 +26,10 @@ async def remove(platform: Platform) -> None:
     with held.check("nothing cluster-wide of the platform is left but definitions"):
 
         async def gone() -> bool:
-            found = await cluster.items(CLUSTER_WIDE)
-            left = [f"{each['kind']}/{each['metadata']['name']}" for each in found]
-            ours = [name for name in left if "dynamo" in name]
-            assert not ours, ours
+            result = await cluster.items(CLUSTER_WIDE)
+            left = [f"{each['kind']}/{each['metadata']['name']}" for each in result]
+            own = [name for name in left if "dynamo" in name]
+            assert not own, own
             return True
 
         # The webhook configurations belong to a ClusterRole of the release; the garbage collector deletes them.

@@ -17,10 +17,12 @@ ASK = {"watcher", "pod-builder", "admission", "dynadmin"}
 
 async def rights(platform: Platform) -> None:
     """Each service under its own ServiceAccount: nothing it asked for was denied, or is granted to it by no rule."""
-    with platform.held.check("audit log: no request of a service was denied, each came from its own account") as notes:
-        found = counted(platform.audit)
+    with platform.held.check(
+        "audit log: no request of a service was denied, each came from its own account"
+    ) as details:
+        result = counted(platform.audit)
         accounts = {f"system:serviceaccount:{NAMESPACE}:{RELEASE}-{service}": service for service in SERVICES}
-        own = Counter({each: times for each, times in found.items() if each.user in accounts})
+        own = Counter({each: times for each, times in result.items() if each.user in accounts})
         strangers = {(each.user, each.service) for each in own if accounts[each.user] != each.service}
         assert not strangers, strangers
         asked = {each.service for each in own}
@@ -29,8 +31,8 @@ async def rights(platform: Platform) -> None:
         assert not denied, denied
         verdict = compare(own, {service: of_service(service) for service in SERVICES})
         assert not verdict.lacking, verdict.lacking
-        notes.append(f"denied 0 of {own.total()} requests in {len({_kind(each) for each in own})} kinds")
-        notes.append(f"{verdict.used} verbs of rules used by {', '.join(sorted(asked))}")
+        details.append(f"denied 0 of {own.total()} requests in {len({_kind(each) for each in own})} kinds")
+        details.append(f"{verdict.used} verbs of rules used by {', '.join(sorted(asked))}")
 
 
 def _kind(request: Request) -> tuple[str, str, str, str]:

@@ -14,7 +14,7 @@ STOPPED = (f"{RELEASE}-pod-builder", f"{RELEASE}-watcher")
 
 
 async def second(platform: Platform) -> None:
-    """Installed, used, seen to be left alone by the first one, and removed."""
+    """Installed, used, not touched by the first platform, and removed."""
     cluster, held = platform.cluster, platform.held
     with held.check("a second platform, for one namespace, has Roles and no ClusterRole"):
         await _install(platform)
@@ -25,7 +25,7 @@ async def second(platform: Platform) -> None:
         # No other platform could have done it.
         await cluster.kubectl("scale", "deployment", *STOPPED, "--replicas=0", "--namespace", NAMESPACE)
         try:
-            await cluster.apply(objects.served_graph(TEAM, platform.found.runtime, MOCKED))
+            await cluster.apply(objects.served_graph(TEAM, platform.prepared.runtime, MOCKED))
             await platform.successful(TEAM, MOCKED)
         finally:
             await cluster.kubectl("scale", "deployment", *STOPPED, "--replicas=2", "--namespace", NAMESPACE)
@@ -33,7 +33,7 @@ async def second(platform: Platform) -> None:
         await pods.all_ready(cluster, NAMESPACE, EXPECTED)
         before = await cluster.get("dgd", MOCKED, "--namespace", TEAM)
         await platform.carries_out_changes()
-        # Whoever wrote its status or its children would have done so by now.
+        # A platform that writes its status or its children would have done so by now.
         await asyncio.sleep(5)
         after = await cluster.get("dgd", MOCKED, "--namespace", TEAM)
         assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
@@ -45,7 +45,7 @@ async def second(platform: Platform) -> None:
 
 
 async def _install(platform: Platform) -> None:
-    values = objects.platform_values(platform.found.runtime, namespaces=[TEAM], webhook={"enabled": False})
+    values = objects.platform_values(platform.prepared.runtime, namespaces=[TEAM], webhook={"enabled": False})
     values["defaults"]["replicas"] = 1
     for part in ("nats", "etcd"):
         values[part] = {**values[part], "members": 1}

@@ -61,7 +61,7 @@ async def upgrade(platform: Platform) -> None:
     }
     for verb, step in steps.items():
         what = f"helm {verb} while graphs change: no write is refused or lost, no workload restarts"
-        with platform.held.check(what) as notes:
+        with platform.held.check(what) as details:
             changing = Changing(platform, verb)
             task = asyncio.create_task(changing.forever())
             try:
@@ -71,7 +71,7 @@ async def upgrade(platform: Platform) -> None:
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
-            notes.append(f"{changing.writes} writes, {len(changing.refused)} refused")
+            details.append(f"{changing.writes} writes, {len(changing.refused)} refused")
             await _settled(platform, verb)
             assert pods.uids(await platform.graph_pods()) == workers, "pods of the served graph were replaced"
             await platform.chat()
@@ -99,10 +99,10 @@ async def _settled(platform: Platform, prefix: str) -> None:
     cluster = platform.cluster
 
     async def graphs() -> list[KubeObject]:
-        found = await cluster.items("dynamographdeployments", "--namespace", GRAPHS)
-        return [graph for graph in found if graph["metadata"]["name"].startswith(f"{prefix}-")]
+        result = await cluster.items("dynamographdeployments", "--namespace", GRAPHS)
+        return [graph for graph in result if graph["metadata"]["name"].startswith(f"{prefix}-")]
 
-    async def look() -> bool:
+    async def check() -> bool:
         named = await graphs()
         assert named, "no graph was written"
         for graph in named:
@@ -113,6 +113,6 @@ async def _settled(platform: Platform, prefix: str) -> None:
             assert graph["status"]["observedGeneration"] == graph["metadata"]["generation"], name
         return True
 
-    await eventually(look, "every graph is as it was last written", 90)
+    await eventually(check, "every graph is as it was last written", 90)
     names = [graph["metadata"]["name"] for graph in await graphs()]
     await cluster.kubectl("delete", "dgd", *names, "--namespace", GRAPHS, "--timeout=90s", within=100)

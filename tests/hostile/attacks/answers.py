@@ -78,9 +78,9 @@ for _mode, _does in (
 
 async def _port(world: World) -> int:
     """Port of the webhooks, as everybody may read it in their configuration."""
-    found = await world.admin.get(resources.VALIDATING_WEBHOOK_CONFIGURATIONS, "", "dynamo-admission")
-    assert found is not None
-    port = URL(found["webhooks"][0]["clientConfig"]["url"]).port
+    observed = await world.admin.get(resources.VALIDATING_WEBHOOK_CONFIGURATIONS, "", "dynamo-admission")
+    assert observed is not None
+    port = URL(observed["webhooks"][0]["clientConfig"]["url"]).port
     assert port is not None
     return port
 
@@ -119,7 +119,7 @@ async def _handshakes(world: World) -> None:
     world.memory["open"] = [await asyncio.open_connection("127.0.0.1", port) for _ in range(300)]
 
 
-@attack("webhook-junk", SERVERS, "bodies that are no reviews, too deep, too long, of other kinds", linger=0.0)
+@attack("webhook-junk", SERVERS, "bodies that are not reviews, too deep, too long, of other kinds", linger=0.0)
 async def _junk(world: World) -> None:
     port = await _port(world)
     bodies = [
@@ -138,13 +138,13 @@ async def _junk(world: World) -> None:
                 with suppress(aiohttp.ClientError, TimeoutError):
                     async with session.post(f"https://127.0.0.1:{port}/{path}", data=body) as answer:
                         world.answers[answer.status] += 1
-                        assert answer.status != 500, f"POST /{path} of junk is a fault of ours: {await answer.text()}"
+                        assert answer.status != 500, f"POST /{path} of junk is an internal error: {await answer.text()}"
 
 
 @attack(
     "webhook-scale-of-another-namespace",
     SERVERS,
-    "a review about the scale of a graph in another namespace, sent by nobody",
+    "a review about the scale of a graph in another namespace, sent by no one",
     must="the answer says nothing about a graph that the sender may not read",
 )
 async def _scale(world: World) -> None:
@@ -176,7 +176,7 @@ async def _scale(world: World) -> None:
             for path in ("scale", "validate-scale", "validate-dynamographdeployment-scale"):
                 async with session.post(f"https://127.0.0.1:{port}/{path}", json=review) as answer:
                     text = await answer.text()
-                    assert "HiddenPart" not in text, f"POST /{path} tells nobody about a graph: {text[:300]}"
+                    assert "HiddenPart" not in text, f"POST /{path} reveals nothing about a graph: {text[:300]}"
     finally:
         await world.admin.delete(resources.DYNAMO_GRAPH_DEPLOYMENTS, "quiet", "secret-graph")
 

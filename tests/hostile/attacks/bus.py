@@ -38,7 +38,7 @@ VICTIM = "victim"
 
 @asynccontextmanager
 async def connected(world: World, user: str = "") -> AsyncIterator[Client]:
-    """A connection as a user whose credential the stage knows; without one, or where there are none, as nobody."""
+    """A connection as a user whose credential the stage knows; anonymous if the user has no credential, or the stage has none."""
     client = await nats.connect(
         world.stage.nats.url,
         allow_reconnect=False,
@@ -209,11 +209,11 @@ async def _victim(world: World) -> KubeObject:
     await world.admin.create(graph(QUIET, VICTIM, component("Frontend", "frontend")))
 
     async def works() -> KubeObject | None:
-        found = await world.admin.get(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, VICTIM)
-        return found if found and (found.get("status") or {}).get("state") == "successful" else None
+        observed = await world.admin.get(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, VICTIM)
+        return observed if observed and (observed.get("status") or {}).get("state") == "successful" else None
 
-    found: KubeObject = await world.eventually(works, "the victim is successful")
-    return found
+    observed: KubeObject = await world.eventually(works, "the victim is successful")
+    return observed
 
 
 async def _obeys(world: World) -> None:
@@ -224,8 +224,8 @@ async def _obeys(world: World) -> None:
     try:
 
         async def follows() -> bool:
-            found = await world.admin.get(DEPLOYMENTS, QUIET, f"{VICTIM}-frontend")
-            return found is not None and found["spec"]["replicas"] == 2
+            observed = await world.admin.get(DEPLOYMENTS, QUIET, f"{VICTIM}-frontend")
+            return observed is not None and observed["spec"]["replicas"] == 2
 
         await world.eventually(follows, "a change after the forgery reaches the Deployment", UNDONE_WITHIN)
     finally:
@@ -246,24 +246,24 @@ def _forged(name: str, does: str, forgery: Forgery, **more: Any) -> None:
         **more,
     )
     async def run(world: World) -> None:
-        found = await _victim(world)
+        result = await _victim(world)
         async with connected(world, "watcher") as client:
             stream = client.jetstream(timeout=3)
-            for subject, headers, payload in forgery(found):
+            for subject, headers, payload in forgery(result):
                 with suppress(NatsError, APIError, TimeoutError):
                     await stream.publish(subject, payload, headers=headers)
 
 
-def _headers(found: KubeObject, **changed: str) -> dict[str, str]:
-    return {**state.object_headers(found, state.ChangeType.MODIFIED), **changed}
+def _headers(obj: KubeObject, **changed: str) -> dict[str, str]:
+    return {**state.object_headers(obj, state.ChangeType.MODIFIED), **changed}
 
 
-def _changed(found: KubeObject, **metadata: Any) -> KubeObject:
-    return {**found, "metadata": {**found["metadata"], **metadata}}
+def _changed(obj: KubeObject, **metadata: Any) -> KubeObject:
+    return {**obj, "metadata": {**obj["metadata"], **metadata}}
 
 
-def _with_replicas(found: KubeObject, replicas: int) -> KubeObject:
-    return {**found, "spec": {**found["spec"], "components": [component("Frontend", "frontend", replicas=replicas)]}}
+def _with_replicas(obj: KubeObject, replicas: int) -> KubeObject:
+    return {**obj, "spec": {**obj["spec"], "components": [component("Frontend", "frontend", replicas=replicas)]}}
 
 
 def _json(value: Any) -> bytes:
@@ -273,8 +273,8 @@ def _json(value: Any) -> bytes:
 HUGE = str(2**60)
 
 
-def _future(found: KubeObject) -> list[tuple[str, dict[str, str], bytes]]:
-    newer = _changed(_with_replicas(found, 7), resourceVersion=HUGE)
+def _future(obj: KubeObject) -> list[tuple[str, dict[str, str], bytes]]:
+    newer = _changed(_with_replicas(obj, 7), resourceVersion=HUGE)
     return [(_VICTIM, _headers(newer), _json(newer))]
 
 
@@ -282,62 +282,62 @@ _forged("version-2-60", "the victim with resourceVersion 2^60 and another spec",
 _forged(
     "tombstone-2-60",
     "a tombstone of the victim with resourceVersion 2^60",
-    lambda found: [(_VICTIM, _headers(found, resourceVersion=HUGE, change="deleted"), b"")],
+    lambda observed: [(_VICTIM, _headers(observed, resourceVersion=HUGE, change="deleted"), b"")],
 )
 _forged(
     "another-uid",
     "the victim under another uid, created in the future",
-    lambda found: [
+    lambda observed: [
         (
             _VICTIM,
-            _headers(found, uid="f" * 32, created="9999-12-31T23:59:59Z", resourceVersion="1"),
-            _json(_changed(found, uid="f" * 32, creationTimestamp="9999-12-31T23:59:59Z")),
+            _headers(observed, uid="f" * 32, created="9999-12-31T23:59:59Z", resourceVersion="1"),
+            _json(_changed(observed, uid="f" * 32, creationTimestamp="9999-12-31T23:59:59Z")),
         )
     ],
 )
 _forged(
     "payload-of-another",
     "a payload of another namespace's object under the victim's subject",
-    lambda found: [
+    lambda observed: [
         (
             _VICTIM,
-            _headers(found, resourceVersion=str(int(found["metadata"]["resourceVersion"]) + 1)),
-            _json(_changed(found, namespace="tenant", name="other")),
+            _headers(observed, resourceVersion=str(int(observed["metadata"]["resourceVersion"]) + 1)),
+            _json(_changed(observed, namespace="tenant", name="other")),
         )
     ],
 )
 _HEADLESS: tuple[KubeObject, ...] = ({"metadata": "x"}, {"metadata": []}, {}, {"metadata": {"name": 1}})
 
 
-def _headless(found: KubeObject) -> list[tuple[str, dict[str, str], bytes]]:
-    return [(_VICTIM, _headers(found, resourceVersion=HUGE), _json(each)) for each in _HEADLESS]
+def _headless(obj: KubeObject) -> list[tuple[str, dict[str, str], bytes]]:
+    return [(_VICTIM, _headers(obj, resourceVersion=HUGE), _json(each)) for each in _HEADLESS]
 
 
 _forged("metadata-is-text", "objects whose metadata is a text, a list, nothing", _headless)
 _forged(
     "not-json",
-    "payloads that are no JSON",
-    lambda found: [
-        (_VICTIM, _headers(found, resourceVersion=HUGE), each)
+    "payloads that are not JSON",
+    lambda observed: [
+        (_VICTIM, _headers(observed, resourceVersion=HUGE), each)
         for each in (b"", b"\xff\xfe", b"null", b"[]", texts.nested(200_000).encode(), b'"x"')
     ],
 )
 _forged(
     "created-without-zone",
     "`created` without a zone, in the year 0, and as text",
-    lambda found: [
+    lambda observed: [
         (
             _VICTIM,
-            _headers(found, uid=f"u{number}", created=each),
-            _json(_changed(found, uid=f"u{number}", creationTimestamp=each)),
+            _headers(observed, uid=f"u{number}", created=each),
+            _json(_changed(observed, uid=f"u{number}", creationTimestamp=each)),
         )
         for number, each in enumerate(date for date in texts.DATES if len(date) < 100)
     ],
 )
 _forged(
     "marker",
-    "markers that say a resource is not served, that it has 2^60 objects, and that are no markers",
-    lambda found: [
+    "markers that say a resource is not served, that it has 2^60 objects, and that are not markers",
+    lambda observed: [
         (
             subjects.synced_subject(CLUSTER, DYNAMO_GRAPH_DEPLOYMENTS.id),
             {"change": "synced", "resourceVersion": HUGE},
@@ -362,11 +362,11 @@ _forged(
 _forged(
     "odd-subjects",
     "subjects that no object has",
-    lambda found: [
+    lambda observed: [
         (
             f"dynamo.state.v1.{CLUSTER}.{DYNAMO_GRAPH_DEPLOYMENTS.id.replace('.', '%2E')}.{rest}",
-            _headers(found),
-            _json(found),
+            _headers(observed),
+            _json(observed),
         )
         for rest in ("_", "quiet", "quiet.victim.more", "%00.x", "_.victim", "quiet.%ZZ", "quiet." + "x" * 2000)
     ],
@@ -374,11 +374,11 @@ _forged(
 _forged(
     "foreign-objects",
     "2,000 graphs of the quiet namespace that are not there",
-    lambda found: [
+    lambda observed: [
         (
             _state(DYNAMO_GRAPH_DEPLOYMENTS.id, QUIET, f"ghost-{n}"),
-            _headers(found, uid=f"ghost-{n}"),
-            _json(_changed(found, name=f"ghost-{n}", uid=f"ghost-{n}")),
+            _headers(observed, uid=f"ghost-{n}"),
+            _json(_changed(observed, name=f"ghost-{n}", uid=f"ghost-{n}")),
         )
         for n in range(500)
     ],
@@ -386,8 +386,8 @@ _forged(
 )
 _forged(
     "lease",
-    "a Lease that says another platform looks after the quiet namespace",
-    lambda found: [
+    "a Lease that says another platform manages the quiet namespace",
+    lambda observed: [
         (
             _state(resources.LEASES.id, QUIET, "dynamo-operator-namespace-scope"),
             {"uid": "l", "resourceVersion": HUGE, "created": "2026-01-01T00:00:00Z", "change": "added"},
@@ -405,7 +405,7 @@ _forged(
 )
 
 
-def _fuzz(found: KubeObject) -> list[tuple[str, dict[str, str], bytes]]:
+def _fuzz(observed: KubeObject) -> list[tuple[str, dict[str, str], bytes]]:
     """Headers and payloads at random, the same in every run."""
     dice = random.Random(12)
     values = [
@@ -434,7 +434,7 @@ def _fuzz(found: KubeObject) -> list[tuple[str, dict[str, str], bytes]]:
                 ["uid", "resourceVersion", "created", "change", "generation", "traceparent", "x"], dice.randint(0, 7)
             )
         }
-        obj = json.loads(json.dumps(found))
+        obj = json.loads(json.dumps(observed))
         for _ in range(dice.randint(1, 4)):
             place = obj
             for step in dice.choice(
@@ -523,7 +523,7 @@ async def _consumers(world: World) -> None:
 @attack(
     "commands-odd",
     "scale commands",
-    "scale commands that are no CloudEvents, too deep, about other namespaces",
+    "scale commands that are not CloudEvents, too deep, about other namespaces",
     linger=1.0,
 )
 async def _commands(world: World) -> None:

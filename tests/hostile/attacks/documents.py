@@ -40,7 +40,7 @@ _planner(
     "alias-bomb-mode", "an alias bomb as the value of a field that has words of its own", texts.alias_bomb_at("mode")
 )
 _planner("alias-bomb-number", "an alias bomb as the value of a number", texts.alias_bomb_at("ttft"))
-_planner("alias-bomb-list", "an alias bomb that is no object", f"[{texts.alias_bomb().replace(chr(10), ', ')}]")
+_planner("alias-bomb-list", "an alias bomb that is not an object", f"[{texts.alias_bomb().replace(chr(10), ', ')}]")
 _planner("alias-bomb-deep", "the same with 30 levels", texts.alias_bomb(30, 9))
 _planner("self-alias", "a PlannerConfig that holds itself", texts.self_alias())
 _planner("merges", "a PlannerConfig of merge keys", texts.merge_chain())
@@ -52,7 +52,7 @@ _planner("blocks", "a PlannerConfig of block sequences nested 200,000 deep", tex
 _planner("documents", "a PlannerConfig of 200,000 documents", "---\n" * 200_000)
 _planner(
     "numbers",
-    "a PlannerConfig whose numbers are no numbers",
+    "a PlannerConfig whose numbers are not numbers",
     "throughput_adjustment_interval_seconds: 1e400\nttft: .nan\n",
 )
 _planner("long-number", "an integer of 900,000 digits", f"ttft: {'9' * 900_000}\n")
@@ -228,12 +228,12 @@ stored(
 
 async def _no_password(world: World) -> None:
     """The password that a registry's name held stands in no Event, status or log."""
-    found = [
+    events = [
         event
         for event in await world.admin.list(resources.EVENTS, world.namespace)
         if "hunter2" in json.dumps(event.get("note", ""))
     ]
-    assert not found, f"a password in an Event: {found[0].get('note', '')[:200]}"
+    assert not events, f"a password in an Event: {events[0].get('note', '')[:200]}"
     logs = [each.id for each in world.stage.services if "hunter2" in each.process.log.read_text(errors="replace")]
     assert not logs, f"a password in the log of {logs}"
 

@@ -1,4 +1,4 @@
-"""Leases by which a tenant says that another platform looks after his namespace, or that a checkpoint is being taken."""
+"""Leases by which a tenant says that another platform manages the namespace, or that a checkpoint is being taken."""
 
 from __future__ import annotations
 

@@ -103,10 +103,10 @@ async def _request_status(world: World) -> None:
 @attack("adapter-status", STATUS, "the status of scaling adapters forged, and their scale beaten", linger=2.0)
 async def _adapter_status(world: World) -> None:
     await world.create(graph(world.namespace, "scaled", component("Frontend", "frontend", scalingAdapter={})))
-    found = await world.eventually(
+    items = await world.eventually(
         lambda: world.admin.list(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, world.namespace), "an adapter"
     )
-    name = found[0]["metadata"]["name"]
+    name = items[0]["metadata"]["name"]
     for status in (
         {"replicas": 2**31 - 1, "selector": "a in (" + "b," * 10_000 + "c)", "lastScaleTime": "9999-12-31T23:59:59Z"},
         {
@@ -277,14 +277,18 @@ stored(
     linger=2.0,
 )
 async def _foreign_worker(world: World) -> None:
-    marks = {
+    object_labels = {
         labels.GRAPH_DEPLOYMENT_NAME: "probe",
         labels.COMPONENT: "Frontend",
         labels.DYNAMO_NAMESPACE: "quiet-probe",
         labels.DISCOVERY_ENABLED: "true",
     }
     pod = obj(
-        resources.PODS, world.namespace, "worker-0", labels=marks, spec={"containers": [{"name": "main", "image": "x"}]}
+        resources.PODS,
+        world.namespace,
+        "worker-0",
+        labels=object_labels,
+        spec={"containers": [{"name": "main", "image": "x"}]},
     )
     await world.create(pod)
     await world.create(
@@ -292,7 +296,7 @@ async def _foreign_worker(world: World) -> None:
             resources.ENDPOINT_SLICES,
             world.namespace,
             "worker-0",
-            labels=marks,
+            labels=object_labels,
             addressType="IPv4",
             endpoints=[
                 {

@@ -189,7 +189,7 @@ stored(
 stored(
     "replicas",
     NUMBERS,
-    "components of numbers of replicas that are none, and of as many as there can be without nodes for them",
+    "components with invalid numbers of replicas, and with the largest valid number but no nodes for them",
     lambda ns: [
         graph(ns, f"numbers-{number}", component("Frontend", "frontend", replicas=replicas))
         for number, replicas in enumerate((-1, 2**63, 1e300, 1.5, "1", None, True))
@@ -198,7 +198,7 @@ stored(
 stored(
     "quantities",
     NUMBERS,
-    "graphs whose quantities no machine has, or that are none",
+    "graphs whose quantities no machine has, or that are not quantities",
     lambda ns: [
         graph(
             ns,

@@ -90,7 +90,7 @@ async def _scaled(world: World) -> None:
         return len(await world.admin.list(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, world.namespace)) == 20
 
     await world.eventually(adapters, "all adapters")
-    found = await world.admin.list(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, world.namespace)
+    items = await world.admin.list(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, world.namespace)
     for number in range(50):
         for answer in await asyncio.gather(
             *(
@@ -101,7 +101,7 @@ async def _scaled(world: World) -> None:
                     {"spec": {"replicas": number % 2}},
                     "scale",
                 )
-                for each in found
+                for each in items
             )
         ):
             world.note(answer)
@@ -176,7 +176,7 @@ async def _planners(world: World) -> None:
 async def _quiet_is_planned(world: World) -> None:
     """A graph of the quiet namespace whose PlannerConfig has a mistake is answered in its condition.
 
-    Where there is none, the first answer comes with the first decision, after a fraction of the graph's own interval.
+    A valid PlannerConfig gets its first answer with the first decision, after a fraction of the graph's interval.
     """
     config, planned_ = planned(QUIET, "mode: nonsense\n", "quiet-planned")
     await world.admin.create(config)
@@ -184,8 +184,8 @@ async def _quiet_is_planned(world: World) -> None:
     try:
 
         async def answered() -> bool:
-            found = await world.admin.get(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, "quiet-planned") or {}
-            conditions = (found.get("status") or {}).get("conditions") or ()
+            observed = await world.admin.get(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, "quiet-planned") or {}
+            conditions = (observed.get("status") or {}).get("conditions") or ()
             return any(each["type"] == "Planning" for each in conditions)
 
         await world.eventually(answered, "planning in another namespace answers", 10)

@@ -1,4 +1,4 @@
-"""Objects of the names that ours would have, created by the tenant first: they stay his."""
+"""Objects with the names that the platform would use, created by the tenant first: they stay the tenant's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _taken(name: str, does: str, resource: Resource, taken: str, *then: Any, **f
         own = obj(resource, world.namespace, taken, labels={"hostile": "own"}, **fields)
         answer = await world.create(own)
         if not answer.ok:
-            # Where the ClusterRole edit does not allow it, somebody with more rights may have done it.
+            # Where the ClusterRole edit does not allow it, a user with more rights may have done it.
             answer = await world.admin.create(own)
         assert answer.ok, f"not created: {answer}"
         world.memory["own"] = (resource, taken, _content(answer.json()))
@@ -30,26 +30,26 @@ def _taken(name: str, does: str, resource: Resource, taken: str, *then: Any, **f
 
     async def check(world: World) -> None:
         resource_, taken_, before = world.memory["own"]
-        found = await world.admin.get(resource_, world.namespace, taken_)
-        assert found is not None, f"{resource_.kind} {taken_} is gone"
-        entries = found["metadata"].get("managedFields", ())
+        observed = await world.admin.get(resource_, world.namespace, taken_)
+        assert observed is not None, f"{resource_.kind} {taken_} is gone"
+        entries = observed["metadata"].get("managedFields", ())
         # What is wrong with an object is written into its status.
         managers = {entry["manager"] for entry in entries if entry.get("subresource") != "status"}
-        ours = {each for each in managers if each.startswith("dynamo")}
-        assert not ours, f"{resource_.kind} {taken_} of the tenant has fields of {sorted(ours)}"
-        assert _content(found) == before, f"{resource_.kind} {taken_} of the tenant was changed"
+        managed = {each for each in managers if each.startswith("dynamo")}
+        assert not managed, f"{resource_.kind} {taken_} of the tenant has fields of {sorted(managed)}"
+        assert _content(observed) == before, f"{resource_.kind} {taken_} of the tenant was changed"
 
     add(Attack(f"taken-{name}", ROW, does, run, check, "it stays as the tenant created it", 2.5))
 
 
-def _content(found: KubeObject) -> KubeObject:
+def _content(observed: KubeObject) -> KubeObject:
     """What a stranger could change; status, and what controllers of Kubernetes write, is left out."""
-    marks = found["metadata"]
+    object_labels = observed["metadata"]
     return {
-        "labels": marks.get("labels"),
-        "owners": marks.get("ownerReferences"),
-        **{each: found.get(each) for each in ("data", "rules", "roleRef", "subjects", "imagePullSecrets")},
-        "selector": (found.get("spec") or {}).get("selector"),
+        "labels": object_labels.get("labels"),
+        "owners": object_labels.get("ownerReferences"),
+        **{each: observed.get(each) for each in ("data", "rules", "roleRef", "subjects", "imagePullSecrets")},
+        "selector": (observed.get("spec") or {}).get("selector"),
     }
 
 

@@ -1,4 +1,4 @@
-"""The bad manifests of tests/admission/cases without a server: a change of words is found in a second.
+"""The bad manifests of tests/admission/cases without a server: a change of words is reported within a second.
 
 Objects come as the API server writes them, with sorted keys. What it refuses by itself has `offline`, our own words for it.
 """
@@ -48,7 +48,7 @@ def test_every_rule_is_broken_by_a_case_of_every_version_that_has_it(version: st
     words = "\n".join(
         case.offline or case.message for case in LOADED if case.subject["apiVersion"] == f"nvidia.com/{version}"
     )
-    rules = [rule for book in REFUSING for rule in book.rules if version in rule.versions]
+    rules = [rule for rule_set in REFUSING for rule in rule_set.rules if version in rule.versions]
     assert [f"{rule.name}: {says}" for rule in rules for says in rule.says if not _pattern(says).search(words)] == []
 
 

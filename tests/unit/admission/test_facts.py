@@ -1,4 +1,4 @@
-"""What the rules are told about the cluster, from settings, environment and what the API server lists."""
+"""What the rules know about the cluster: from settings, environment and what the API server lists."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Cluster:
 
     async def list(self, resource: Any, namespace: str = "", **_: Any) -> KubeObjectList:
         self.asked.append(resource.plural)
-        found = self._lists.get(resource.plural, [])
-        if isinstance(found, Exception):
-            raise found
-        return KubeObjectList(found, "1")
+        observed = self._lists.get(resource.plural, [])
+        if isinstance(observed, Exception):
+            raise observed
+        return KubeObjectList(observed, "1")
 
 
 def lease(namespace: str, **spec: Any) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def test_workers_can_announce_themselves_without_us():
 
 
 def test_configurations_and_no_definition_belong_to_the_owner():
-    owner = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "ours", "uid": "1"}
+    owner = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "dynamo", "uid": "1"}
     for _, configuration in configurations(Registration(SERVICE, owner=owner)):
         assert configuration["metadata"]["ownerReferences"] == [owner]
     for _, definition in conversions(Registration(SERVICE, owner=owner)):
@@ -91,21 +91,21 @@ def test_a_platform_of_one_namespace_has_its_own_configurations():
 
 
 @pytest.mark.parametrize(
-    ("found", "trusted"), [(ONE, True), (ONE + TWO, True), (TWO + ONE.replace(b"\n", b"\r\n"), True), (TWO, False)]
+    ("observed", "trusted"), [(ONE, True), (ONE + TWO, True), (TWO + ONE.replace(b"\n", b"\r\n"), True), (TWO, False)]
 )
-def test_more_authorities_than_ours_may_be_registered(found, trusted):
-    _, wanted = configurations(Registration(SERVICE, ONE))[0]
-    there = copy.deepcopy(wanted)
-    there["webhooks"][0]["clientConfig"]["caBundle"] = base64.b64encode(found).decode()
-    assert holds(there, wanted) is trusted
+def test_other_authorities_may_be_registered_too(observed, trusted):
+    _, desired = configurations(Registration(SERVICE, ONE))[0]
+    there = copy.deepcopy(desired)
+    there["webhooks"][0]["clientConfig"]["caBundle"] = base64.b64encode(observed).decode()
+    assert holds(there, desired) is trusted
 
 
 def test_what_the_api_server_adds_is_not_a_change_and_what_others_change_is():
-    _, wanted = configurations(Registration(SERVICE, ONE))[1]
-    there = copy.deepcopy(wanted)
+    _, desired = configurations(Registration(SERVICE, ONE))[1]
+    there = copy.deepcopy(desired)
     there["metadata"]["resourceVersion"] = "1"
     there["webhooks"][0]["matchConditions"] = []
-    assert holds(there, wanted)
+    assert holds(there, desired)
     for change in (
         {"failurePolicy": "Ignore"},
         {"objectSelector": {"matchLabels": {"a": "b"}}},
@@ -113,7 +113,7 @@ def test_what_the_api_server_adds_is_not_a_change_and_what_others_change_is():
     ):
         changed = copy.deepcopy(there)
         changed["webhooks"][0].update(change)
-        assert not holds(changed, wanted)
+        assert not holds(changed, desired)
 
 
 def test_a_service_gives_way_to_a_url_and_back():

@@ -86,7 +86,7 @@ def test_what_is_wrong_again_is_refused_alone():
         {"namespace": "held"},
     ],
 )
-def test_what_is_not_ours_to_judge_is_let_through(fields):
+def test_requests_without_a_rule_are_allowed(fields):
     assert ask(graph(backendFramework="vlm"), world=World(held=frozenset({"held"})), **fields) is SKIPPED
 
 
@@ -97,13 +97,13 @@ def test_what_is_being_deleted_is_let_through():
 
 
 @pytest.mark.parametrize("obj", [None, 1, "text", [], True])
-def test_an_object_that_is_none_is_refused(obj):
+def test_an_invalid_object_is_refused(obj):
     verdict = ask(obj, kind=GroupVersionKind("nvidia.com", "v1beta1", "DynamoGraphDeployment"))
     assert verdict.refusal is not None
     assert verdict.refusal.code == 400
 
 
-def test_a_kind_that_is_not_ours_is_refused():
+def test_an_unknown_kind_is_refused():
     verdict = ask({"apiVersion": "apps/v1", "kind": "Deployment"})
     assert refused(verdict) == "Deployment of apps/v1 is not a kind of this platform"
 

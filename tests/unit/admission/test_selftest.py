@@ -47,13 +47,13 @@ async def test_what_works_passes(authority):
         await self_test(listener, [authority.certificate.read_bytes()], {})
 
 
-async def test_a_certificate_of_another_name_is_found(authority):
+async def test_a_certificate_of_another_name_is_detected(authority):
     async with served(authority, name="elsewhere.system.svc") as listener:
         with pytest.raises(SelfTestFailed, match=r"connecting as hooks\.system\.svc: .*is not valid for"):
             await self_test(listener, [authority.certificate.read_bytes()], {})
 
 
-async def test_an_authority_of_another_certificate_is_found(authority, tmp_path: Path):
+async def test_an_authority_of_another_certificate_is_detected(authority, tmp_path: Path):
     other = CertificateAuthority(tmp_path).certificate.read_bytes()
     async with served(authority) as listener:
         for bundles in ([other], [authority.certificate.read_bytes(), other], [b""]):
@@ -69,13 +69,13 @@ async def test_nothing_registered_is_nothing_that_works(authority):
             await self_test(listener, [], {})
 
 
-async def test_a_wrong_path_is_found(authority):
+async def test_a_wrong_path_is_detected(authority):
     async with served(authority, web.Application()) as listener:
         with pytest.raises(SelfTestFailed, match="/mutate answers 404"):
             await self_test(listener, [authority.certificate.read_bytes()], {})
 
 
-async def test_an_answer_that_is_always_yes_is_found(authority, monkeypatch):
+async def test_an_answer_that_is_always_yes_is_detected(authority, monkeypatch):
     monkeypatch.setattr(selftest, "BAD", selftest.GOOD)
     async with served(authority) as listener:
         with pytest.raises(SelfTestFailed, match="/mutate lets a bad graph in"):

@@ -31,15 +31,15 @@ class Served:
     def __init__(self, *, max_in_flight: int = 8) -> None:
         self.registry = CollectorRegistry()
         self.state = ServerState(World(platform_version="1.2.0"), NO_TYPES)
-        self.looking = asyncio.Event()
-        self.look_on = asyncio.Event()
+        self.checking = asyncio.Event()
+        self.may_check = asyncio.Event()
         self.app = ReviewServer(
             self.state, AdmissionMetrics(self.registry), max_in_flight=max_in_flight, find_adapters=self._find_adapters
         ).app()
 
     async def _find_adapters(self, _: AdmissionRequest) -> None:
-        self.looking.set()
-        await self.look_on.wait()
+        self.checking.set()
+        await self.may_check.wait()
 
     def count(self, name: str, **labels: str) -> float:
         return self.registry.get_sample_value(name, labels) or 0
@@ -73,23 +73,23 @@ def review(obj: Any, **fields: Any) -> dict[str, Any]:
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
-def conversion(wanted: str, *objects: Any) -> dict[str, Any]:
-    request = {"uid": "u-1", "desiredAPIVersion": wanted, "objects": list(objects)}
+def conversion(expected: str, *objects: Any) -> dict[str, Any]:
+    request = {"uid": "u-1", "desiredAPIVersion": expected, "objects": list(objects)}
     return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
 
 
 async def answered(client: Client, path: str, body: Any) -> dict[str, Any]:
     async with client.post(path, json=body) as answer:
         assert answer.status == 200
-        found: dict[str, Any] = await answer.json()
-    assert found["response"]["uid"] == "u-1"
-    return found
+        results: dict[str, Any] = await answer.json()
+    assert results["response"]["uid"] == "u-1"
+    return results
 
 
 async def test_a_good_graph_is_patched_and_let_in(client, served):
-    found = await answered(client, "/mutate", review(graph()))
-    assert (found["apiVersion"], found["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
-    response = found["response"]
+    observed = await answered(client, "/mutate", review(graph()))
+    assert (observed["apiVersion"], observed["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    response = observed["response"]
     assert (response["allowed"], response["patchType"]) == (True, "JSONPatch")
     assert json.loads(base64.b64decode(response["patch"]))[0]["op"] == "add"
     labels = {
@@ -111,18 +111,18 @@ async def test_a_bad_one_is_refused_with_a_status(client, served):
 
 
 async def test_objects_are_converted(client):
-    found = await answered(client, "/convert", conversion("nvidia.com/v1alpha1", graph(), graph()))
-    assert (found["apiVersion"], found["kind"]) == ("apiextensions.k8s.io/v1", "ConversionReview")
-    assert found["response"]["result"] == {"status": "Success"}
-    assert [obj["apiVersion"] for obj in found["response"]["convertedObjects"]] == ["nvidia.com/v1alpha1"] * 2
+    result = await answered(client, "/convert", conversion("nvidia.com/v1alpha1", graph(), graph()))
+    assert (result["apiVersion"], result["kind"]) == ("apiextensions.k8s.io/v1", "ConversionReview")
+    assert result["response"]["result"] == {"status": "Success"}
+    assert [obj["apiVersion"] for obj in result["response"]["convertedObjects"]] == ["nvidia.com/v1alpha1"] * 2
 
 
 @pytest.mark.parametrize(
-    ("wanted", "obj"),
+    ("expected", "obj"),
     [("nvidia.com/v9", graph()), ("nvidia.com/v1beta1", {"apiVersion": "apps/v1", "kind": "Deployment"})],
 )
-async def test_what_cannot_be_converted_is_said(client, wanted, obj):
-    result = (await answered(client, "/convert", conversion(wanted, obj)))["response"]["result"]
+async def test_what_cannot_be_converted_is_said(client, expected, obj):
+    result = (await answered(client, "/convert", conversion(expected, obj)))["response"]["result"]
     assert result["status"] == "Failure"
     assert result["message"]
 
@@ -180,7 +180,7 @@ async def test_what_is_nested_without_end_is_an_answer(client, path, levels):
         assert "nested too deeply" in str(response)
 
 
-async def test_a_failure_of_ours_refuses_and_is_counted(client, served, monkeypatch):
+async def test_an_internal_error_refuses_and_is_counted(client, served, monkeypatch):
     def broken(*_: Any) -> None:
         raise RuntimeError("secret detail")
 
@@ -205,10 +205,10 @@ async def test_one_request_too_many_is_asked_to_come_again():
             each["spec"]["components"][0] |= {"scalingAdapter": {}, "replicas": count}
         update = review(after, operation="UPDATE", oldObject=before)
         first = asyncio.create_task(answered(client, "/validate", update))
-        await served.looking.wait()
+        await served.checking.wait()
         async with client.post("/mutate", json=review(graph())) as answer:
             assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
-        served.look_on.set()
+        served.may_check.set()
         assert "response" in await first
         assert served.count("dynamo_admission_requests_in_flight") == 0
         assert (await answered(client, "/mutate", review(graph())))["response"]["allowed"] is True

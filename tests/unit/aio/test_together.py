@@ -164,7 +164,7 @@ async def test_a_cancellation_is_not_lost_where_the_result_comes_at_the_same_mom
     assert task.cancelled()
 
 
-async def test_a_time_out_within_is_none_of_the_task() -> None:
+async def test_a_timeout_inside_the_task_is_not_the_timeout_of_the_task() -> None:
     async def waits() -> str:
         try:
             async with asyncio.timeout(0):

@@ -37,9 +37,9 @@ class Table(NamedTuple):
 @cache
 def short_names(resource: Resource) -> list[str]:
     """Short names of a kind."""
-    found = re.search(r"short names (\[.*?\])", _page(resource))
-    assert found
-    return list(ast.literal_eval(found.group(1)))
+    match = re.search(r"short names (\[.*?\])", _page(resource))
+    assert match
+    return list(ast.literal_eval(match.group(1)))
 
 
 @cache

@@ -36,26 +36,26 @@ def adapter(component: str, replicas: int, owner: str = "graph") -> dict[str, An
 
 
 def test_adapters_own_what_their_graph_gave_them():
-    found = [adapter("One", 2), adapter("Two", 3, owner="another"), adapter("Three", 4), adapter("Gone", 5)]
-    owners = adapted.owning(graph({"One": 1, "Two": 1, "Three": 1}, adapting=("One", "Two")), found)
+    results = [adapter("One", 2), adapter("Two", 3, owner="another"), adapter("Three", 4), adapter("Gone", 5)]
+    owners = adapted.owning(graph({"One": 1, "Two": 1, "Three": 1}, adapting=("One", "Two")), results)
     assert adapted.replicas_of(owners) == {"One": 2}
 
 
-def test_numbers_that_differ_are_found_at_their_place_and_a_missing_one_is_none():
+def test_differing_numbers_are_reported_with_their_path_and_a_missing_one_as_none():
     of = graph({"One": 1, "Two": None, "Three": 3})
-    found = adapted.differences(of, {"One": 1, "Two": 2, "Three": 0})
-    assert found == [Difference("Two", 1, None, 2), Difference("Three", 2, 3, 0)]
+    result = adapted.differences(of, {"One": 1, "Two": 2, "Three": 0})
+    assert result == [Difference("Two", 1, None, 2), Difference("Three", 2, 3, 0)]
 
 
 @given(
     st.dictionaries(st.sampled_from(NAMES), st.none() | st.integers(0, 5)),
     st.dictionaries(st.sampled_from(NAMES), st.integers(0, 5)),
 )
-def test_a_graph_with_its_adapters_numbers_differs_from_them_in_nothing(replicas, wanted):
+def test_a_graph_with_its_adapters_numbers_differs_from_them_in_nothing(replicas, expected):
     before = graph(replicas)
-    after = adapted.with_replicas(before, wanted)
-    assert adapted.differences(after, wanted) == []
-    assert (after is before) == (not adapted.differences(before, wanted))
+    after = adapted.with_replicas(before, expected)
+    assert adapted.differences(after, expected) == []
+    assert (after is before) == (not adapted.differences(before, expected))
     assert before == graph(replicas), "what is given is not written into"
-    untouched = [each for each in after["spec"]["components"] if each["name"] not in wanted]
+    untouched = [each for each in after["spec"]["components"] if each["name"] not in expected]
     assert all(each in before["spec"]["components"] for each in untouched)

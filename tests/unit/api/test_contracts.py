@@ -1,4 +1,4 @@
-"""The documents within our objects: schemas, examples, and what a value is told that does not keep to them."""
+"""The documents within the platform's objects: schemas, examples, and the messages for invalid values."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_gpus_of_an_engine() -> None:
 
 
 def with_one_name_a_field(contract: Contract, value: dict[str, Any]) -> dict[str, Any]:
-    """The value without second names of a field: today's name counts, and only the schema looks at the older one then."""
+    """The value without second names of a field: today's name counts, and only the schema checks the older one then."""
     fields = {key: name for name, field in contract.model.model_fields.items() for key in names_of(name, field)}
     first: dict[str, str] = {}
     for key in value:

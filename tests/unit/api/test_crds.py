@@ -137,7 +137,7 @@ def test_unknown_kinds_and_versions_have_no_schema() -> None:
             schema_of(resource)
 
 
-def test_the_api_server_does_not_see_our_marks() -> None:
+def test_crds_have_no_internal_markers() -> None:
     assert "x-dynamo" in json.dumps(schema_of(resources.DYNAMO_GRAPH_DEPLOYMENTS))
     assert "x-dynamo" not in json.dumps(crd_manifests())
 

@@ -47,7 +47,7 @@ CASES = [
     pytest.param(
         _graph("v1beta1", [], annotations={"a": "b"}),
         _graph("v1beta1", [], annotations={"a": "b", **STAMP}),
-        id="origin version beside other annotations",
+        id="origin version next to other annotations",
     ),
     pytest.param(
         _object("DynamoComponentDeployment", "v1beta1", {"type": "worker"}),

@@ -1,4 +1,4 @@
-"""The registry of what goes away: what it covers, how use is found, how it is told."""
+"""The registry of deprecations: what it covers, how use is detected and reported."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _used(obj: Any) -> list[str]:
         (_object("DynamoModel", {"modelName": "a"}), []),
     ],
 )
-def test_use_is_found_with_the_path_as_written(obj: Any, paths: list[str]) -> None:
+def test_use_is_reported_with_the_path_as_written(obj: Any, paths: list[str]) -> None:
     assert _used(obj) == paths
 
 

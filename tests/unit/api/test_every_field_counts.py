@@ -30,7 +30,7 @@ from pydantic import BaseModel
 
 ROOT = Path(__file__).parents[3]
 API = ROOT / "shared" / "src" / "dynamo_shared" / "api"
-#: Definitions, renamings and lists: what stands here alone is read by nobody.
+#: Definitions, renamings and lists: what stands here alone is read by no one.
 NOT_READING = tuple(
     API / name
     for name in (
@@ -42,7 +42,7 @@ SETTINGS = ROOT / "shared" / "src" / "dynamo_shared" / "runtime" / "settings"
 KINDS = [version.resource for each in DEFINITIONS if each not in LEGACY for version in each.versions]
 #: A picker's configuration goes as it is into the picker's ConfigMap.
 PASSED_ON = re.compile(r"\beppConfig\.config\.")
-#: Renamed by conversion into a field of v1beta1, which is looked at there.
+#: Renamed by conversion into a field of v1beta1, which is checked there.
 CONVERSION = API / "conversion"
 
 
@@ -53,7 +53,7 @@ def snake(name: str) -> str:
 @cache
 def read_in(*folders: Path) -> frozenset[str]:
     """Attributes and keys that modules use: `x.name`, `x["name"]`, `x.get("name")`, `("name", ...)`; docstrings do not count."""
-    found: set[str] = set()
+    results: set[str] = set()
     for folder in folders:
         for file in folder.rglob("*.py") if folder.is_dir() else (folder,):
             if folder != CONVERSION and any(each == file or each in file.parents for each in NOT_READING):
@@ -64,11 +64,11 @@ def read_in(*folders: Path) -> frozenset[str]:
             texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
             for node in ast.walk(tree):
                 if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-                    found.add(node.attr)
+                    results.add(node.attr)
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
                     # The words of a media type are not names of fields.
-                    found.update([] if node.value.startswith("application/") else node.value.split("."))
-    return frozenset(found)
+                    results.update([] if node.value.startswith("application/") else node.value.split("."))
+    return frozenset(results)
 
 
 def platform() -> frozenset[str]:
@@ -165,15 +165,15 @@ def test_every_field_of_the_profilers_configuration_changes_what_is_done(
 
 
 def _done(config: Any) -> Any:
-    """What profiling is told of a request: its spec, and what only v1alpha1 says."""
+    """What profiling knows of a request: its spec, and what only v1alpha1 says."""
     # A field that switches discovery on shows where it is off; an engine, where the request leaves it open.
     spec = {"model": "m", "backend": "auto", "enableGpuDiscovery": False, "profilingConfig": {"profilerImage": "i"}}
     if config is not None:
         spec["profilingConfig"] = {"profilerImage": "i", "config": config}
-    found = []
+    results = []
     head = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeploymentRequest", "metadata": {"name": "r"}}
     for backend in ("auto", "vllm"):
         stored = convert({**head, "spec": {**spec, "backend": backend}}, "nvidia.com/v1beta1")
         parts = parts_of(stored)
-        found.append((spec_of(stored), parts.profiler_arguments, parts.discovers_gpus, parts.workers_image))
-    return found
+        results.append((spec_of(stored), parts.profiler_arguments, parts.discovers_gpus, parts.workers_image))
+    return results

@@ -73,7 +73,7 @@ OTHER_PATHS = {("DynamoComponentDeployment", "DynamoComponent"): ".spec.serviceN
 MORE_SHORT_NAMES = {"DynamoModel": ["dmodel"]}
 # Graphs so that admission can say what to scale instead; components since one that stands alone scales like a Deployment.
 MORE_SUBRESOURCES = {"DynamoGraphDeployment": ["scale"], "DynamoComponentDeployment": ["scale"]}
-# What profiling and discovery of hardware tell beyond the reference, and who sets replicas.
+# What profiling and discovery of hardware report beyond the reference, and who sets replicas.
 MORE_FIELDS = {
     ("DynamoGraphDeploymentScalingAdapter", "v1alpha1"): ("status.conditions",),
     ("DynamoGraphDeploymentScalingAdapter", "v1beta1"): ("status.conditions",),
@@ -162,32 +162,32 @@ def is_more(resource: Resource, path: str) -> bool:
 
 
 def fields(schema: dict[str, Any], path: str, embedded: set[str]) -> list[str]:
-    found = []
+    results = []
     for name, child in schema.get("properties", {}).items():
         here = f"{path}.{name}" if path else name
-        found.append(here)
+        results.append(here)
         if here not in embedded:
-            found += fields(child, here, embedded)
+            results += fields(child, here, embedded)
     if isinstance(schema.get("items"), dict):
-        found += fields(schema["items"], f"{path}[]", embedded)
+        results += fields(schema["items"], f"{path}[]", embedded)
     if isinstance(schema.get("additionalProperties"), dict):
-        found += fields(schema["additionalProperties"], f"{path}{{}}", embedded)
-    return found
+        results += fields(schema["additionalProperties"], f"{path}{{}}", embedded)
+    return results
 
 
 @pytest.mark.parametrize("resource", VERSIONS, ids=identify)
 def test_there_is_no_field_beyond_the_inventory(resource: Resource) -> None:
     rows = inventory.table(resource).rows
     embedded = {row.path for row in rows if row.type in EMBEDDED}
-    found = set(fields(schema_of(resource), "", embedded)) - {"apiVersion", "kind", "metadata"}
-    ours = {path for path in found if not is_more(resource, path)}
-    assert len(found) - len(ours) >= len(MORE_FIELDS.get((resource.kind, resource.version), ()))
-    assert ours == {row.path for row in rows if not row.path.endswith(("[]", "{}"))}
+    results = set(fields(schema_of(resource), "", embedded)) - {"apiVersion", "kind", "metadata"}
+    own = {path for path in results if not is_more(resource, path)}
+    assert len(results) - len(own) >= len(MORE_FIELDS.get((resource.kind, resource.version), ()))
+    assert own == {row.path for row in rows if not row.path.endswith(("[]", "{}"))}
 
 
 @pytest.mark.parametrize("resource", VERSIONS, ids=identify)
 def test_required_lists_have_rows(resource: Resource) -> None:
-    """What a list item or a map value requires stands in a row of its own; ours require no more than the rows say."""
+    """What a list item or a map value requires has a row of its own; the CRDs require no more than the rows say."""
     rows = {row.path: row for row in inventory.table(resource).rows}
     for path, row in rows.items():
         node = at(schema_of(resource), path)
@@ -199,22 +199,22 @@ def test_required_lists_have_rows(resource: Resource) -> None:
 
 @pytest.mark.parametrize("resource", VERSIONS, ids=identify)
 def test_columns(resource: Resource) -> None:
-    ours = {column["name"]: column for column in published(resource)["additionalPrinterColumns"]}
+    own = {column["name"]: column for column in published(resource)["additionalPrinterColumns"]}
     for name, path, kind in inventory.table(resource).columns:
         expected = OTHER_PATHS.get((resource.kind, name), path.replace("'", '"'))
-        assert (ours[name]["jsonPath"], ours[name]["type"]) == (expected, kind)
-        assert ours[name]["description"]
+        assert (own[name]["jsonPath"], own[name]["type"]) == (expected, kind)
+        assert own[name]["description"]
 
 
 @pytest.mark.parametrize("resource", VERSIONS, ids=identify)
 def test_versions_and_subresources(resource: Resource) -> None:
-    table, ours = inventory.table(resource), published(resource)
-    assert ours["served"] == table.served
-    assert ours.get("deprecated", False) == table.deprecated
+    table, own = inventory.table(resource), published(resource)
+    assert own["served"] == table.served
+    assert own.get("deprecated", False) == table.deprecated
     expected = {*table.subresources, *MORE_SUBRESOURCES.get(resource.kind, [])}
-    assert set(ours.get("subresources", {})) == expected
+    assert set(own.get("subresources", {})) == expected
     if table.scale:
-        assert ours["subresources"]["scale"] == table.scale
+        assert own["subresources"]["scale"] == table.scale
 
 
 @pytest.mark.parametrize("definition", [each for each in DEFINITIONS if each not in LEGACY], ids=lambda each: each.kind)
@@ -222,6 +222,6 @@ def test_names_and_the_stored_version(definition: Any) -> None:
     assert list(definition.short_names) == inventory.short_names(definition.resource) + MORE_SHORT_NAMES.get(
         definition.kind, []
     )
-    # The reference still stores v1alpha1 of graphs, components and adapters; where v1beta1 differs, ours is stored.
+    # The reference still stores v1alpha1 of graphs, components and adapters; where v1beta1 differs, this project stores v1beta1.
     newest = sorted(each.version for each in VERSIONS if each.kind == definition.kind)[-1]
     assert definition_of(definition.kind).resource.version == newest

@@ -28,8 +28,8 @@ EXAMPLES_ONLY = {"DynamoDeployment": {"envs"}}
 
 
 def section(kind: str) -> str:
-    found = re.search(rf"### CRD: `{kind}`(.*?)\n---\n", PAGE, re.DOTALL)
-    return found.group(1) if found else ""
+    match = re.search(rf"### CRD: `{kind}`(.*?)\n---\n", PAGE, re.DOTALL)
+    return match.group(1) if match else ""
 
 
 def rows(kind: str) -> dict[str, tuple[str, bool, str]]:

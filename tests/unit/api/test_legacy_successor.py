@@ -36,9 +36,9 @@ def graph_of(**spec: Any) -> KubeObject:
 
 
 def component(**spec: Any) -> KubeObject:
-    (found,) = graph_of(**spec)["spec"]["services"].values()
-    assert isinstance(found, dict)
-    return found
+    (result,) = graph_of(**spec)["spec"]["services"].values()
+    assert isinstance(result, dict)
+    return result
 
 
 PROBE = {"httpGet": {"path": "/healthz", "port": 3000}}
@@ -69,7 +69,7 @@ def test_a_field_has_its_place(written: KubeObject, becomes: KubeObject) -> None
     assert component(**written).items() >= becomes.items()
 
 
-def test_an_autoscaler_that_is_off_is_none() -> None:
+def test_a_disabled_autoscaler_is_ignored() -> None:
     assert not {"autoscaling", "scalingAdapter"} & component(autoscaling={"enabled": False}).keys()
 
 

@@ -209,8 +209,8 @@ def test_a_version_that_does_not_exist_is_answered_with_those_that_do() -> None:
     ],
 )
 def test_texts_that_are_not_a_manifest(text: str, problem: str | None) -> None:
-    (found,) = refusals(text)
-    assert found.startswith(problem or "no valid YAML: ")
+    (result,) = refusals(text)
+    assert result.startswith(problem or "no valid YAML: ")
 
 
 @pytest.mark.parametrize("merged", [False, True])
@@ -219,13 +219,13 @@ def test_a_few_lines_that_stand_for_billions_of_values_are_refused_at_once(merge
     for level in range(1, 12):
         aliases = ", ".join([f"*a{level - 1}"] * 10)
         lines.append(f"a{level}: &a{level} {{<<: [{aliases}]}}" if merged else f"a{level}: &a{level} [{aliases}]")
-    (found,) = refusals("\n".join(lines))
-    assert found.endswith(("more than 250000 values", "more than 10000 keys in one object"))
+    (result,) = refusals("\n".join(lines))
+    assert result.endswith(("more than 250000 values", "more than 10000 keys in one object"))
 
 
 def test_many_objects_merged_into_one_are_refused() -> None:
-    (found,) = refusals("a: &a {b: 1}\nc: {<<: [" + ", ".join(["*a"] * 17) + "]}")
-    assert found.endswith("more than 16 objects merged into one")
+    (result,) = refusals("a: &a {b: 1}\nc: {<<: [" + ", ".join(["*a"] * 17) + "]}")
+    assert result.endswith("more than 16 objects merged into one")
 
 
 def test_anchors_and_merge_keys_work_as_in_kubectl() -> None:
@@ -254,9 +254,9 @@ def test_values_are_those_of_json() -> None:
 
 def test_several_documents_with_other_kinds_among_them() -> None:
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"}}
-    found = load_manifests(f"---\n{HEAD}---\n---\n{json.dumps(config_map)}\n")
-    assert isinstance(found[0], DynamoGraphDeployment)
-    assert found[1:] == [config_map]
+    result = load_manifests(f"---\n{HEAD}---\n---\n{json.dumps(config_map)}\n")
+    assert isinstance(result[0], DynamoGraphDeployment)
+    assert result[1:] == [config_map]
 
 
 def test_errors_of_several_documents_name_their_object() -> None:

@@ -16,7 +16,7 @@ def lease(created: str = "2025-12-01T00:00:00Z", **spec: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("found", "live"),
+    ("observed", "live"),
     [
         (lease(leaseDurationSeconds=30, renewTime="2025-12-31T23:59:40.000000Z"), True),
         (lease(leaseDurationSeconds=30, renewTime="2025-12-31T23:59:20.000000Z"), False),
@@ -28,7 +28,7 @@ def lease(created: str = "2025-12-01T00:00:00Z", **spec: Any) -> dict[str, Any]:
         (lease(leaseDurationSeconds=30, acquireTime="2025-12-31T23:59:50Z"), True),
         # A clock that is a little ahead.
         (lease(leaseDurationSeconds=30, renewTime="2026-01-01T00:04:59Z"), True),
-        # What a tenant may store to hold his namespace until further notice, or to stop whoever reads it.
+        # What a tenant may store to keep the namespace for itself, or to crash the readers of the Lease.
         (lease(leaseDurationSeconds=30, renewTime="9999-12-31T23:59:59.000000Z"), False),
         (lease(leaseDurationSeconds=30, renewTime="2026-01-01T00:06:00Z"), False),
         (lease(leaseDurationSeconds=2**31 - 1, renewTime="2025-12-31T22:59:00Z"), False),
@@ -42,11 +42,11 @@ def lease(created: str = "2025-12-01T00:00:00Z", **spec: Any) -> dict[str, Any]:
         ({}, False),
     ],
 )
-def test_a_lease_is_live_for_so_long_after_it_was_renewed_or_made(found, live) -> None:
-    assert namespace_scope.is_live(found, NOW) is live
+def test_a_lease_is_live_for_so_long_after_it_was_renewed_or_made(observed, live) -> None:
+    assert namespace_scope.is_live(observed, NOW) is live
 
 
-def test_a_lease_of_ours_is_live_at_once_and_for_as_long_as_it_says() -> None:
+def test_a_new_lease_is_live_at_once_and_until_its_duration_ends() -> None:
     made = namespace_scope.lease("team", "1.2.0", 30.0, NOW)
     assert made["spec"]["holderIdentity"] == "namespace-restricted-operator-1.2.0"
     assert namespace_scope.is_live(made, NOW + timedelta(seconds=29))

@@ -37,12 +37,12 @@ def versions() -> dict[tuple[str, str], str]:
 
 
 def test_support_windows_are_those_of_the_kinds() -> None:
-    told = {}
+    reported = {}
     for version, status, kinds, _ in rows("### Support windows"):
         for kind in kinds.strip("| ").split(", ") if kinds.strip("| ") != "none yet" else ():
             since = re.match(r"deprecated since (v[\d.]+)", status.strip())
-            told[kind, version.strip("| ")] = since[1] if since else ""
-    assert told == versions()
+            reported[kind, version.strip("| ")] = since[1] if since else ""
+    assert reported == versions()
 
 
 def test_kinds_that_are_said_to_be_stored_are() -> None:
@@ -68,9 +68,9 @@ def test_the_notice_that_is_promised_is_what_is_enforced() -> None:
     [("### From v1alpha1 to v1beta1", 7), ("### From v1beta1 to v1", 5), ("### Steps of the proposal", 17)],
 )
 def test_every_line_of_the_proposal_says_where_it_stands(heading: str, count: int) -> None:
-    found = rows(heading)
-    assert len(found) == count
-    for line, stands, by in found:
+    result = rows(heading)
+    assert len(result) == count
+    for line, stands, by in result:
         assert stands.startswith(("done", "not yet")), line
         assert by.strip("| "), line
         if stands.startswith("done") and by.strip("| ") != "as above" and "same test" not in by:
@@ -85,9 +85,9 @@ def test_v1_is_not_claimed_before_it_is_there() -> None:
 
 
 def test_the_state_that_is_written_is_the_one_that_is_computed() -> None:
-    found = criteria(ROOT)
-    assert len(found) == 12
-    for each in found:
+    result = criteria(ROOT)
+    assert len(result) == 12
+    for each in result:
         (state,) = [row[1] for row in rows(f"### {each.step}") if row[0] == each.text]
         assert state.startswith("done" if each.met else "not yet"), str(each)
 

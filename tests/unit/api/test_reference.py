@@ -40,12 +40,12 @@ def test_published_pages_are_what_the_code_says(main: object) -> None:
 def test_a_kinds_page_has_every_field_once(definition: object, version: object) -> None:
     text = kinds.kind_page(definition, version)  # type: ignore[arg-type]
     listed = re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)
-    wanted = [
+    desired = [
         each.path
         for each in fields(schema_of(version.resource))  # type: ignore[attr-defined]
         if not each.is_element and each.path not in ("apiVersion", "kind", "metadata")
     ]
-    assert [path for path in listed if not path.endswith(("[]", "{}"))] == wanted
+    assert [path for path in listed if not path.endswith(("[]", "{}"))] == desired
     assert len(listed) == len(set(listed))
 
 
@@ -137,8 +137,8 @@ def test_types_and_limits_are_reported_in_words() -> None:
         },
         "required": ["count"],
     }
-    found = {each.path: each for each in fields(schema)}
-    assert {path: type_of(each.schema) for path, each in found.items() if not each.is_element} == {
+    results = {each.path: each for each in fields(schema)}
+    assert {path: type_of(each.schema) for path, each in results.items() if not each.is_element} == {
         "mode": "string",
         "count": "integer",
         "modes": "list of strings",
@@ -147,17 +147,17 @@ def test_types_and_limits_are_reported_in_words() -> None:
         "pod": "core/v1 PodSpec",
         "free": "any object",
     }
-    assert limits_of(found["mode"].schema) == ["one of `a`, `b`"]
-    assert limits_of(found["count"].schema) == ["at least 1"]
-    assert limits_of(found["modes"].schema) == ["at most 3 items"]
-    assert (found["count"].required, found["count"].nullable, found["mode"].required) == (True, True, False)
+    assert limits_of(results["mode"].schema) == ["one of `a`, `b`"]
+    assert limits_of(results["count"].schema) == ["at least 1"]
+    assert limits_of(results["modes"].schema) == ["at most 3 items"]
+    assert (results["count"].required, results["count"].nullable, results["mode"].required) == (True, True, False)
 
 
 def test_cells_are_one_line_of_text() -> None:
     assert table(("A",), [("a|b\n c of <name>, `<x>`",)]).splitlines()[2] == "| a\\|b c of &lt;name>, `<x>` |"
 
 
-def test_left_over_files_of_a_generator_are_found_and_removed(
+def test_left_over_files_of_a_generator_are_reported_and_removed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "shared").mkdir()

@@ -85,21 +85,21 @@ REGISTRY = ROOT / "shared" / "src" / "dynamo_shared" / "api" / "registry"
 @cache
 def used_names() -> frozenset[str]:
     """Every name that a module of the platform reads, as an attribute or by itself; the registries do not count."""
-    found: set[str] = set()
+    results: set[str] = set()
     for folder in (ROOT / "shared" / "src", *(ROOT / "services").glob("*/src")):
         for file in folder.rglob("*.py"):
             if REGISTRY not in file.parents:
                 for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                     if isinstance(node, ast.Attribute):
-                        found.add(node.attr)
+                        results.add(node.attr)
                     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                        found.add(node.id)
+                        results.add(node.id)
                     elif isinstance(node, ast.ImportFrom):
-                        found.update(each.name for each in node.names)
+                        results.update(each.name for each in node.names)
                     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                         # Command lines and expressions of Kubernetes name variables within texts.
-                        found.update(re.findall(r"\b[A-Z][A-Z_]{6,}\b", node.value))
-    return frozenset(found)
+                        results.update(re.findall(r"\b[A-Z][A-Z_]{6,}\b", node.value))
+    return frozenset(results)
 
 
 #: Read by the planner pods of the Dynamo runtime alone, which graphs may still have: promised as stable by release 0.1.0.

@@ -24,8 +24,8 @@ Edit = Callable[[Snapshot], object]
 
 
 def fields(snapshot: Snapshot, kind: str = GRAPH, version: str = "v1beta1") -> dict[str, Any]:
-    found: dict[str, Any] = snapshot["kinds"][kind]["versions"][version]["fields"]
-    return found
+    results: dict[str, Any] = snapshot["kinds"][kind]["versions"][version]["fields"]
+    return results
 
 
 def edited(edit: Edit) -> Snapshot:
@@ -35,9 +35,9 @@ def edited(edit: Edit) -> Snapshot:
 
 
 def without(snapshot: Snapshot, path: str, kind: str = GRAPH, version: str = "v1beta1") -> None:
-    found = fields(snapshot, kind, version)
-    for each in [name for name in found if name == path or name.startswith((f"{path}.", f"{path}[", f"{path}{{"))]:
-        del found[each]
+    result = fields(snapshot, kind, version)
+    for each in [name for name in result if name == path or name.startswith((f"{path}.", f"{path}[", f"{path}{{"))]:
+        del result[each]
 
 
 def test_nothing_changed_is_not_a_change() -> None:
@@ -45,7 +45,7 @@ def test_nothing_changed_is_not_a_change() -> None:
     assert compare(json.loads(text(NOW)), NOW) == [], "a release's file holds all that is compared"
 
 
-# What somebody does to today's API, what is said of it, and whether it breaks anybody.
+# A change of today's API, what is reported about it, and whether it is a breaking change.
 CHANGES: list[tuple[Edit, str, bool]] = [
     (lambda s: without(s, REPLICAS), f"{GRAPH} v1beta1 {REPLICAS}: the field is gone", True),
     (lambda s: without(s, "spec.components"), f"{GRAPH} v1beta1 spec.components: the field is gone", True),
@@ -159,15 +159,15 @@ def notice(path: str, version: str = "v1beta1", removed_in: str = "v0.3") -> Dep
     return Deprecation((GRAPH,), version, path, "v0.1.0", "write something else", removed_in)
 
 
-def history(releases: int, told: int, path: str, version: str = "v1beta1") -> list[Snapshot]:
-    """So many releases, of which the last ones told of the end of a field."""
-    found = []
+def history(releases: int, reported: int, path: str, version: str = "v1beta1") -> list[Snapshot]:
+    """So many releases, of which the last ones announced the end of a field."""
+    results = []
     for number in range(releases):
         snapshot = {**copy.deepcopy(NOW), "release": f"0.{number + 1}.0", "deprecations": []}
-        if number >= releases - told:
+        if number >= releases - reported:
             snapshot["deprecations"].append({"kind": GRAPH, "version": version, "path": path})
-        found.append(snapshot)
-    return found
+        results.append(snapshot)
+    return results
 
 
 def judged(past: list[Snapshot], registry: list[Deprecation], version: str = "0.3.0") -> list[str]:
@@ -197,7 +197,7 @@ def test_a_notice_of_the_whole_version_or_of_a_field_above_is_notice() -> None:
     assert judged(history(3, 2, "spec.comp"), [notice("spec.comp")]) != []
 
 
-def test_notice_of_another_version_or_kind_is_none() -> None:
+def test_notice_of_another_version_or_kind_does_not_count() -> None:
     assert judged(history(3, 2, "", "v1alpha1"), [notice("", "v1alpha1")]) != []
 
 
@@ -282,7 +282,7 @@ def test_a_release_that_breaks_the_policy_is_not_made(checkout: Path) -> None:
     assert not file_of(checkout, "0.2.0").exists()
 
 
-def test_a_file_that_is_of_another_release_is_found_out(checkout: Path) -> None:
+def test_a_file_of_another_release_is_detected(checkout: Path) -> None:
     file_of(checkout, "0.1.0").write_text(text(today(checkout, "0.2.0")))
     with pytest.raises(ValueError, match=r"0\.1\.0\.json is of release 0\.2\.0"):
         run(checkout, "check")

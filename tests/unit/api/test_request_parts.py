@@ -1,4 +1,4 @@
-"""What a request says in v1alpha1 alone, as conversion keeps it, and the spec that whoever works on it reads."""
+"""What a request says in v1alpha1 alone, as conversion keeps it, and the spec that its reconcilers read."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_volumes_of_the_job() -> None:
     assert (parts.base_graph, parts.output_claim) == (("base", "disagg.yaml"), "files")
 
 
-def test_what_the_go_operator_kept_counts_where_ours_says_nothing() -> None:
+def test_fields_that_the_go_operator_kept_count_where_the_platform_kept_none() -> None:
     obj = stored(enableGpuDiscovery=False)
     obj["metadata"]["annotations"] |= {
         "nvidia.com/dgdr-config-map-ref": json.dumps({"name": "base", "key": "graph.yaml"}),

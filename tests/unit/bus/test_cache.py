@@ -26,8 +26,8 @@ def obj(version: int, *, uid: str = "u1", name: str = "a", namespace: str = "ns"
     }
 
 
-def by_app(found: dict[str, Any]) -> list[str]:
-    return [found["metadata"]["labels"]["app"]]
+def by_app(obj: dict[str, Any]) -> list[str]:
+    return [obj["metadata"]["labels"]["app"]]
 
 
 class Clock:
@@ -38,9 +38,9 @@ class Clock:
         return self.now
 
 
-def said(cache: ObjectCache, found: dict[str, Any]) -> bool:
+def said(cache: ObjectCache, obj: dict[str, Any]) -> bool:
     """STATE says this object."""
-    return cache.take(DEPLOYMENTS, KEY, found, version_of(found))
+    return cache.take(DEPLOYMENTS, KEY, obj, version_of(obj))
 
 
 def ended(cache: ObjectCache, version: int, uid: str = "u1") -> bool:
@@ -49,8 +49,8 @@ def ended(cache: ObjectCache, version: int, uid: str = "u1") -> bool:
 
 
 def held(cache: ObjectCache) -> str | None:
-    found = cache.get(DEPLOYMENTS, KEY)
-    return f"{found['metadata']['uid']}-{found['metadata']['resourceVersion']}" if found else None
+    observed = cache.get(DEPLOYMENTS, KEY)
+    return f"{observed['metadata']['uid']}-{observed['metadata']['resourceVersion']}" if observed else None
 
 
 def test_of_answers_to_writes_only_newer_ones_get_in() -> None:
@@ -66,7 +66,7 @@ def test_of_answers_to_writes_only_newer_ones_get_in() -> None:
 def test_the_order_of_state_is_the_order() -> None:
     """A forged number and a data store that was set back need no rule of their own."""
     cache = ObjectCache()
-    for found, expected in (
+    for each, expected in (
         (obj(10), "u1-10"),
         (obj(2**60), f"u1-{2**60}"),
         (obj(11), "u1-11"),
@@ -74,7 +74,7 @@ def test_the_order_of_state_is_the_order() -> None:
         (obj(1, uid="u2"), "u2-1"),
         (obj(12), "u1-12"),
     ):
-        assert said(cache, found)
+        assert said(cache, each)
         assert held(cache) == expected
     assert not said(cache, obj(12))
     assert ended(cache, 5)
@@ -115,12 +115,12 @@ def test_a_late_answer_does_not_bring_back_what_is_deleted() -> None:
     cache.put(DEPLOYMENTS, obj(10))
     assert ended(cache, 11)
     assert not cache.put(DEPLOYMENTS, obj(10))
-    # Also where the answer belongs to a later version than the one seen last.
+    # Also where the answer belongs to a later version than the last observed one.
     assert not cache.put(DEPLOYMENTS, obj(12))
     assert cache.put(DEPLOYMENTS, obj(13, uid="u2"))
 
 
-def test_what_a_writer_found_gone_comes_back_only_where_state_insists() -> None:
+def test_an_object_that_a_writer_reported_gone_returns_only_with_a_newer_state() -> None:
     clock = Clock()
     cache = ObjectCache(clock=clock)
     said(cache, obj(10))
@@ -145,7 +145,7 @@ def test_a_tombstone_of_an_earlier_object_leaves_the_one_that_was_written() -> N
 def test_an_index_that_fails_changes_nothing() -> None:
     cache = ObjectCache()
     cache.add_index(DEPLOYMENTS, "app", by_app)
-    cache.add_index(DEPLOYMENTS, "bad", lambda found: found["metadata"]["labels"]["app"].split() or [1 / 0])
+    cache.add_index(DEPLOYMENTS, "bad", lambda each: each["metadata"]["labels"]["app"].split() or [1 / 0])
     cache.put(DEPLOYMENTS, obj(1))
     with pytest.raises(ZeroDivisionError):
         cache.put(DEPLOYMENTS, obj(2, app=""))
@@ -157,7 +157,7 @@ def test_lists() -> None:
     for name, namespace in [("a", "n1"), ("b", "n1"), ("a", "n2")]:
         cache.put(DEPLOYMENTS, obj(1, uid=name + namespace, name=name, namespace=namespace))
     assert len(cache.list(DEPLOYMENTS)) == cache.count(DEPLOYMENTS) == 3
-    assert [found["metadata"]["name"] for found in cache.list(DEPLOYMENTS, "n1")] == ["a", "b"]
+    assert [each["metadata"]["name"] for each in cache.list(DEPLOYMENTS, "n1")] == ["a", "b"]
     assert cache.list(DEPLOYMENTS, "n3") == cache.list(SERVICES) == []
     assert cache.keys(DEPLOYMENTS) == {ObjectKey("n1", "a"), ObjectKey("n1", "b"), ObjectKey("n2", "a")}
 
@@ -192,7 +192,7 @@ def test_of_large_objects_only_what_is_read_is_kept() -> None:
     cache = ObjectCache()
     heard: list[Any] = []
     cache.on_change(lambda _resource, _key, old, new: heard.append((old, new)))
-    cache.keep_only(DEPLOYMENTS, lambda found: {"metadata": found["metadata"]})
+    cache.keep_only(DEPLOYMENTS, lambda each: {"metadata": each["metadata"]})
     cache.add_index(DEPLOYMENTS, "app", by_app)
     cache.put(DEPLOYMENTS, obj(1) | {"spec": {"replicas": 1}})
     cache.put(DEPLOYMENTS, obj(2) | {"spec": {"replicas": 2}})

@@ -106,7 +106,7 @@ def test_a_reader_takes_nothing_from_any_of_them_and_goes_on() -> None:
 
 def test_an_object_that_an_index_cannot_read_is_isolated_too() -> None:
     cache = ObjectCache()
-    cache.add_index(PODS, "x", lambda found: [found["spec"]["missing"]["deep"].strip()])
+    cache.add_index(PODS, "x", lambda each: [each["spec"]["missing"]["deep"].strip()])
     reader = StateReader(MemoryBus(), "c", [PODS], cache)
     reader._take(message(GOOD))
     assert cache.count(PODS) == 0

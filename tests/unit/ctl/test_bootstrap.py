@@ -16,7 +16,7 @@ from dynamo_shared.api.objects import KubeObject
 NOW = 1_800_000_000.0
 DAY = 86400.0
 NAMES = ("platform-etcd-0.platform-etcd-members.dynamo-system.svc", "127.0.0.1")
-WANTED = NamespaceCredentials(
+DESIRED = NamespaceCredentials(
     labels={"app.kubernetes.io/instance": "platform"},
     authorities=("etcd-authority",),
     certificates=(
@@ -31,13 +31,13 @@ ALL = {"session", "etcd-authority", "etcd-server", "watcher-etcd", "watcher-nats
 
 
 def run(
-    wanted: NamespaceCredentials, found: Mapping[str, KubeObject], now: float = NOW
+    expected: NamespaceCredentials, observed: Mapping[str, KubeObject], now: float = NOW
 ) -> tuple[dict[str, KubeObject], set[str]]:
     """What is there afterwards, and the names of what was written."""
     numbers = itertools.count(int(now))
-    steps = list(plan(wanted, found, now, lambda: f"secret-{next(numbers)}", lambda: bytes(32)))
-    written = {step.name: manifest(step, "dynamo-system", wanted) for step in steps if step.content is not None}
-    return {**found, **written}, set(written)
+    steps = list(plan(expected, observed, now, lambda: f"secret-{next(numbers)}", lambda: bytes(32)))
+    written = {step.name: manifest(step, "dynamo-system", expected) for step in steps if step.content is not None}
+    return {**observed, **written}, set(written)
 
 
 def data(secret: KubeObject, key: str) -> bytes:
@@ -45,25 +45,25 @@ def data(secret: KubeObject, key: str) -> bytes:
 
 
 def test_everything_is_created_where_nothing_is() -> None:
-    found, written = run(WANTED, {})
+    result, written = run(DESIRED, {})
     assert written == ALL
-    authority = pki.certificates_of(data(found["etcd-authority"], "tls.crt"), "")[0]
-    server = pki.certificates_of(data(found["etcd-server"], "tls.crt"), "")[0]
+    authority = pki.certificates_of(data(result["etcd-authority"], "tls.crt"), "")[0]
+    server = pki.certificates_of(data(result["etcd-server"], "tls.crt"), "")[0]
     assert pki.signed_by(server, authority)
     assert set(pki.names_of(server)) == set(NAMES)
-    assert data(found["etcd-server"], "ca.crt") == data(found["etcd-authority"], "tls.crt")
-    assert "tls.key" in found["watcher-etcd"]["data"]
-    assert base64.b64decode(data(found["session"], "key")) == bytes(32)
-    assert data(found["watcher-nats"], "user") == b"watcher"
-    passwords = {data(found[name], "password").decode() for name in ("watcher-nats", "scaler-nats")}
+    assert data(result["etcd-server"], "ca.crt") == data(result["etcd-authority"], "tls.crt")
+    assert "tls.key" in result["watcher-etcd"]["data"]
+    assert base64.b64decode(data(result["session"], "key")) == bytes(32)
+    assert data(result["watcher-nats"], "user") == b"watcher"
+    passwords = {data(result[name], "password").decode() for name in ("watcher-nats", "scaler-nats")}
     assert len(passwords) == 2
-    assert all(password in data(found["nats-authorization"], "authorization.conf").decode() for password in passwords)
+    assert all(password in data(result["nats-authorization"], "authorization.conf").decode() for password in passwords)
 
 
 def test_a_second_run_writes_nothing() -> None:
-    found, _ = run(WANTED, {})
-    assert run(WANTED, found)[1] == set()
-    assert run(WANTED, found, NOW + 3000 * DAY)[1] == set()
+    result, _ = run(DESIRED, {})
+    assert run(DESIRED, result)[1] == set()
+    assert run(DESIRED, result, NOW + 3000 * DAY)[1] == set()
 
 
 @pytest.mark.parametrize(
@@ -76,45 +76,45 @@ def test_a_second_run_writes_nothing() -> None:
     ],
 )
 def test_what_is_missing_is_created_with_what_depends_on_it(gone: str, written: set[str]) -> None:
-    found, _ = run(WANTED, {})
-    del found[gone]
-    assert run(WANTED, found, NOW + 1)[1] == written
+    result, _ = run(DESIRED, {})
+    del result[gone]
+    assert run(DESIRED, result, NOW + 1)[1] == written
 
 
 def test_a_changed_rotation_renews_all_but_the_authority() -> None:
-    found, _ = run(WANTED, {})
-    rotated = WANTED.model_copy(update={"rotation": "2026-11"})
-    again, written = run(rotated, found, NOW + DAY)
+    result, _ = run(DESIRED, {})
+    rotated = DESIRED.model_copy(update={"rotation": "2026-11"})
+    again, written = run(rotated, result, NOW + DAY)
     assert written == ALL - {"etcd-authority"}
     assert run(rotated, again)[1] == set()
 
 
 def test_certificates_are_renewed_within_their_last_month() -> None:
-    short = WANTED.model_copy(update={"certificate_validity": 90 * DAY})
-    found, _ = run(short, {})
-    assert run(short, found, NOW + 59 * DAY)[1] == set()
-    assert run(short, found, NOW + 61 * DAY)[1] == {"etcd-server", "watcher-etcd"}
+    short = DESIRED.model_copy(update={"certificate_validity": 90 * DAY})
+    result, _ = run(short, {})
+    assert run(short, result, NOW + 59 * DAY)[1] == set()
+    assert run(short, result, NOW + 61 * DAY)[1] == {"etcd-server", "watcher-etcd"}
 
 
 def test_a_certificate_follows_its_names() -> None:
-    found, _ = run(WANTED, {})
-    server = WANTED.certificates[0].model_copy(update={"names": (*NAMES, "another.svc")})
-    wider = WANTED.model_copy(update={"certificates": (server, WANTED.certificates[1])})
-    assert run(wider, found)[1] == {"etcd-server"}
+    result, _ = run(DESIRED, {})
+    server = DESIRED.certificates[0].model_copy(update={"names": (*NAMES, "another.svc")})
+    wider = DESIRED.model_copy(update={"certificates": (server, DESIRED.certificates[1])})
+    assert run(wider, result)[1] == {"etcd-server"}
 
 
 def test_secrets_of_the_user_are_never_rotated() -> None:
-    found, _ = run(WANTED, {})
-    theirs = {**found["watcher-nats"], "metadata": {"name": "watcher-nats", "labels": {}}}
-    rotated = WANTED.model_copy(update={"rotation": "now"})
-    again, written = run(rotated, {**found, "watcher-nats": theirs}, NOW + DAY)
+    result, _ = run(DESIRED, {})
+    theirs = {**result["watcher-nats"], "metadata": {"name": "watcher-nats", "labels": {}}}
+    rotated = DESIRED.model_copy(update={"rotation": "now"})
+    again, written = run(rotated, {**result, "watcher-nats": theirs}, NOW + DAY)
     assert "watcher-nats" not in written
     assert data(theirs, "password").decode() in data(again["nats-authorization"], "authorization.conf").decode()
 
 
 def test_no_secret_is_shown_by_a_step_that_keeps() -> None:
-    found, _ = run(WANTED, {})
-    kept: list[SecretStep] = list(plan(WANTED, found, NOW, lambda: "unused", lambda: b""))
+    result, _ = run(DESIRED, {})
+    kept: list[SecretStep] = list(plan(DESIRED, result, NOW, lambda: "unused", lambda: b""))
     assert [step.content for step in kept] == [None] * len(ALL)
 
 

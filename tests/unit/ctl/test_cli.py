@@ -110,8 +110,8 @@ def test_debug_shows_where(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_every_error_has_a_code_and_says_what_to_do(error: Exception, code: ExitCode, said: str) -> None:
-    found, text = explain(error)
-    assert found == code
+    result, text = explain(error)
+    assert result == code
     assert said in text
 
 

@@ -1,4 +1,4 @@
-"""dynamoctl dgdr: fronts as characters, pictures and pages."""
+"""dynamoctl dgdr: fronts as characters, SVG files and pages."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def drawn() -> Drawn:
 def test_the_drawing_has_every_point_where_it_belongs():
     lines = terminal(drawn(), 78)
     canvas = [line.partition("|")[2] for line in lines if "|" in line]
-    found = {mark: (row, line.index(mark)) for mark in "*23" for row, line in enumerate(canvas) if mark in line}
-    assert found["3"][0] == 0
-    assert found["3"][0] < found["*"][0] < found["2"][0]
-    assert found["3"][1] < found["*"][1] < found["2"][1]
+    results = {mark: (row, line.index(mark)) for mark in "*23" for row, line in enumerate(canvas) if mark in line}
+    assert results["3"][0] == 0
+    assert results["3"][0] < results["*"][0] < results["2"][0]
+    assert results["3"][1] < results["*"][1] < results["2"][1]
     assert max(map(len, lines[: len(canvas) + 4])) <= 78
 
 

@@ -73,8 +73,8 @@ def test_the_platform_that_runs_here_is_listened_to(elsewhere: Path) -> None:
     folder = elsewhere / running.FOLDER
     running.claim(folder)
     with running.announced(folder, here):
-        found = server(None, None, None)
-        assert (found.options.servers, found.cluster) == (("nats://127.0.0.1:5",), "demo")
+        result = server(None, None, None)
+        assert (result.options.servers, result.cluster) == (("nats://127.0.0.1:5",), "demo")
         assert server(None, "other", None).cluster == "other"
         named = server("nats://127.0.0.1:6", None, None)
         assert (named.options.servers, named.cluster) == (("nats://127.0.0.1:6",), "local")
@@ -83,8 +83,8 @@ def test_the_platform_that_runs_here_is_listened_to(elsewhere: Path) -> None:
 def test_the_environment_names_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DYNAMO_PLATFORM__NATS__SERVERS", "nats://127.0.0.1:7")
     monkeypatch.setenv("DYNAMO_PLATFORM__CLUSTER_NAME", "west")
-    found = server(None, None, None)
-    assert (found.options.servers, found.cluster) == (("nats://127.0.0.1:7",), "west")
+    result = server(None, None, None)
+    assert (result.options.servers, result.cluster) == (("nats://127.0.0.1:7",), "west")
 
 
 def message(**changes: Any) -> Message:
@@ -106,9 +106,9 @@ def test_a_line_says_when_what_and_why() -> None:
 
 
 def test_an_event_is_shown_once_and_not_when_too_old() -> None:
-    seen: dict[str, None] = {}
-    assert event_stream._line(message(), None, seen, as_json=True)
-    assert event_stream._line(message(), None, seen, as_json=True) is None
+    observed: dict[str, None] = {}
+    assert event_stream._line(message(), None, observed, as_json=True)
+    assert event_stream._line(message(), None, observed, as_json=True) is None
     later = datetime(2026, 1, 1, 10, 0, 1, tzinfo=UTC)
     assert event_stream._line(message(id="2"), later, {}, as_json=True) is None
 

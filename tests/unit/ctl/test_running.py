@@ -19,7 +19,7 @@ def ended_process() -> int:
     return process.pid
 
 
-def test_a_platform_is_found_from_below_while_it_runs(tmp_path: Path) -> None:
+def test_a_running_platform_is_detected_from_a_subfolder(tmp_path: Path) -> None:
     folder = tmp_path / running.FOLDER
     claim(folder)
     below = tmp_path / "a" / "b"

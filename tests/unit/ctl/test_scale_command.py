@@ -1,4 +1,4 @@
-"""`dynamoctl scale`: what it sends, and how it tells the answer."""
+"""`dynamoctl scale`: what it sends, and how it prints the answer."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_identities_of_the_system_are_never_acted_for(user: str, groups: tuple[s
         identity_of(user, "", groups)
 
 
-def test_an_identity_without_a_name_is_no_one() -> None:
+def test_an_identity_without_a_name_is_anonymous() -> None:
     with pytest.raises(Unidentified):
         identity_of("")
 
@@ -122,9 +122,9 @@ TOLERATION = {"key": "gpu", "operator": "Equal", "value": "yes"}
     ],
 )
 def test_gpus_are_there_by_node_taint_and_label(nodes: list[fit.NodeRoom], demand: fit.GpuDemand, fits: bool) -> None:
-    found = fit.fit([demand], nodes, exact=True)
-    assert found["fits"] is fits
-    assert fits or found["missing"][0]["why"]
+    result = fit.fit([demand], nodes, exact=True)
+    assert result["fits"] is fits
+    assert fits or result["missing"][0]["why"]
 
 
 @pytest.mark.parametrize(
@@ -153,5 +153,5 @@ def test_a_merge_patch_makes_the_new_of_the_old() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "-x", "a-b", "1-", "9" * 30 + "-a"])
-def test_an_event_id_that_is_none_names_no_position(text: str) -> None:
+def test_an_invalid_event_id_names_no_position(text: str) -> None:
     assert Position.of(text) is None

@@ -15,9 +15,9 @@ def body(**fields: Any) -> ChatBody:
 
 
 def chunk(**fields: Any) -> Chunk:
-    found = chunk_of(b"data: " + json.dumps(fields).encode())
-    assert found is not None
-    return found
+    result = chunk_of(b"data: " + json.dumps(fields).encode())
+    assert result is not None
+    return result
 
 
 def piece(text: str, **fields: Any) -> Chunk:

@@ -14,7 +14,7 @@ def event(data: dict[str, Any], **fields: Any) -> bytes:
     return json.dumps({"id": "1", "time": "2026-01-02T03:04:05Z", "k8suid": "u", "data": data, **fields}).encode()
 
 
-def test_a_plan_says_what_was_seen_expected_and_desired() -> None:
+def test_a_plan_shows_observed_expected_and_desired() -> None:
     data = {
         "policy": "adaptive",
         "reason": "scale_up",
@@ -26,10 +26,10 @@ def test_a_plan_says_what_was_seen_expected_and_desired() -> None:
         "alternatives": [{"replicas": {"decode": 2}, "figures": {}, "reason": "too few"}],
         "command": "c1",
     }
-    found = row("planned", event(data), "u")
-    assert found is not None
-    assert {name: found[name] for name in data} == data
-    assert (found["event"], found["advisory"], found["budgets"]) == ("planned", False, [])
+    result = row("planned", event(data), "u")
+    assert result is not None
+    assert {name: result[name] for name in data} == data
+    assert (result["event"], result["advisory"], result["budgets"]) == ("planned", False, [])
 
 
 def test_what_the_scaler_did_is_by_component_with_what_capped_it() -> None:
@@ -38,10 +38,10 @@ def test_what_the_scaler_did_is_by_component_with_what_capped_it() -> None:
         "components": [{"component": "Decode", "current": 2, "requested": 9, "allowed": 4}],
         "budgets": [{"name": "cluster", "maxGpus": 8, "before": 6, "after": 8}],
     }
-    found = row("scale-applied", event(data, causationid="c1"), "u")
-    assert found is not None
-    assert (found["replicas"], found["current"], found["command"]) == ({"Decode": 4}, {"Decode": 2}, "c1")
-    assert found["budgets"][0]["maxGpus"] == 8
+    result = row("scale-applied", event(data, causationid="c1"), "u")
+    assert result is not None
+    assert (result["replicas"], result["current"], result["command"]) == ({"Decode": 4}, {"Decode": 2}, "c1")
+    assert result["budgets"][0]["maxGpus"] == 8
 
 
 def test_an_earlier_graph_of_the_name_is_left_out() -> None:

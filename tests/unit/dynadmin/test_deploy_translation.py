@@ -188,14 +188,14 @@ def test_every_error_is_reported_at_the_field_that_was_sent(sent: dict[str, Any]
 
 def test_a_refused_field_of_the_object_is_reported_at_the_field_it_came_from() -> None:
     made = translated(GRAPH, {"serving": {"replicas": {"worker": 2}}, "engine": {"env": {"A": "b"}}})
-    found = made.problems(
+    result = made.problems(
         [
             FieldError("spec.components[1].replicas", "too many"),
             FieldError(f"{MAIN}.env[0].name", "bad"),
             FieldError("spec.elsewhere", "?"),
         ]
     )
-    assert [each.pointer for each in found] == ["/serving/replicas/worker", "/engine/env/A", ""]
+    assert [each.pointer for each in result] == ["/serving/replicas/worker", "/engine/env/A", ""]
 
 
 def test_the_same_intent_gives_the_same_object() -> None:

@@ -23,8 +23,8 @@ STRANGER = obj("Pod", "other-9-x", ("ReplicaSet", "other-9", "u-other"), **{"pod
 
 
 def test_pods_hang_below_their_deployment_though_replica_sets_are_not_read() -> None:
-    found = tree(GRAPH, [POD, STRANGER, DEPLOYMENT, COMPONENT])
-    [component] = found["children"]
+    result = tree(GRAPH, [POD, STRANGER, DEPLOYMENT, COMPONENT])
+    [component] = result["children"]
     [deployment] = component["children"]
     assert [each["name"] for each in deployment["children"]] == ["g-w-d-12ab-x"]
 

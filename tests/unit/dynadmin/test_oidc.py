@@ -33,8 +33,8 @@ async def caller(settings: dict[str, Any], **claims: Any) -> Caller:
 
 async def test_claims_and_prefixes_make_the_caller() -> None:
     settings = {"username_claim": "email", "username_prefix": "oidc:", "groups_prefix": "oidc:"}
-    found = await caller(settings, email="ann@example.org", groups=["dev", 7])
-    assert (found.identity.user, found.identity.groups) == ("oidc:ann@example.org", ("oidc:dev",))
+    result = await caller(settings, email="ann@example.org", groups=["dev", 7])
+    assert (result.identity.user, result.identity.groups) == ("oidc:ann@example.org", ("oidc:dev",))
 
 
 @pytest.mark.parametrize("name", ["system:serviceaccount:kube-system:admin", "system:admin"])

@@ -25,34 +25,34 @@ def step(rate: float, seconds: float) -> TrafficStep:
 
 def test_what_a_decision_observed_holds_until_the_next_one() -> None:
     rows = [decision(0, 1), decision(2, 5), decision(3, None), decision(5, 2, current={"decode": 4})]
-    found = observed(rows, 3600)
-    assert found is not None
-    assert found.steps == (step(1, 120), step(5, 180), step(2, 600))
-    assert found.replicas == {"decode": 2}
-    assert "from 2026-01-02 12:00:00Z to 2026-01-02 12:15:00Z" in found.remarks[0]
+    result = observed(rows, 3600)
+    assert result is not None
+    assert result.steps == (step(1, 120), step(5, 180), step(2, 600))
+    assert result.replicas == {"decode": 2}
+    assert "from 2026-01-02 12:00:00Z to 2026-01-02 12:15:00Z" in result.remarks[0]
 
 
 def test_the_time_that_is_read_back_begins_within_a_decision() -> None:
     rows = [decision(0, 1), decision(2, 5, current={"prefill": 3, "decode": 0})]
-    found = observed(rows, 630)
-    assert found is not None
-    assert found.steps == (step(1, 30), step(5, 600))
+    result = observed(rows, 630)
+    assert result is not None
+    assert result.steps == (step(1, 30), step(5, 600))
     late = observed(rows, 60)
     assert late is not None
     assert (late.steps, late.replicas) == ((step(5, 60),), {"prefill": 3})
 
 
 def test_the_newest_decision_holds_for_ten_minutes() -> None:
-    found = observed([decision(0, 1)], 3600)
-    assert found is not None
-    assert found.steps == (step(1, 600),)
+    result = observed([decision(0, 1)], 3600)
+    assert result is not None
+    assert result.steps == (step(1, 600),)
 
 
 def test_unknown_lengths_are_those_of_the_others_or_assumed() -> None:
     unknown = decision(0, 1, inputs={"isl": 0.0, "osl": float("nan")})
-    found = observed([unknown, decision(1, 1)], 3600)
-    assert found is not None
-    assert [(each.isl, each.osl) for each in found.steps] == [(2000, 200), (2000, 200)]
+    result = observed([unknown, decision(1, 1)], 3600)
+    assert result is not None
+    assert [(each.isl, each.osl) for each in result.steps] == [(2000, 200), (2000, 200)]
     alone = observed([unknown], 3600)
     assert alone is not None
     assert (alone.steps[0].isl, alone.steps[0].osl) == (3000, 300)
@@ -68,10 +68,10 @@ def test_requests_are_bounded_and_the_oldest_are_left_out() -> None:
     kept = bounded([step(100, 500), step(50, 1000), step(10, 3000)])
     assert kept == [step(100, 200), step(50, 1000), step(10, 3000)]
     assert sum(each.requests for each in kept) == MOST_REQUESTS
-    found = observed([decision(0, 1e9)], 3600)
-    assert found is not None
-    assert found.steps == (step(10_000, 10),)
-    assert "100,000 requests at most" in found.remarks[-1]
+    result = observed([decision(0, 1e9)], 3600)
+    assert result is not None
+    assert result.steps == (step(10_000, 10),)
+    assert "100,000 requests at most" in result.remarks[-1]
 
 
 def test_changes_are_keys_of_the_planner_configuration_with_its_defaults() -> None:

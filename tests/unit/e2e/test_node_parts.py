@@ -1,4 +1,4 @@
-"""What a real node is made of, as far as it can be looked at without one."""
+"""What a real node is made of, as far as it can be checked without one."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def test_what_a_killed_run_left_is_removed_and_a_running_one_is_left_alone(tmp_p
     ended = subprocess.Popen(["true"])
     ended.wait()
     left, used = (tmp_path / f"{confinement.FOLDER_PREFIX}{pid}" for pid in (ended.pid, os.getpid()))
-    for folder in (left, used, tmp_path / f"{confinement.FOLDER_PREFIX}notes"):
+    for folder in (left, used, tmp_path / f"{confinement.FOLDER_PREFIX}other"):
         (folder / "kubelet").mkdir(parents=True)
     confinement.clear_leftovers(tmp_path)
     assert not left.exists()
     assert used.exists()
-    assert (tmp_path / f"{confinement.FOLDER_PREFIX}notes").exists()
+    assert (tmp_path / f"{confinement.FOLDER_PREFIX}other").exists()
 
 
 def test_who_is_not_root_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_a_machine_without_apt_reports_what_to_install(monkeypatch: pytest.Monke
         machine.install_packages()
 
 
-@pytest.mark.skipif(not Path("/usr/bin/dpkg").exists(), reason="dpkg compares versions; this is no Debian")
+@pytest.mark.skipif(not Path("/usr/bin/dpkg").exists(), reason="dpkg compares versions; this is not Debian")
 @pytest.mark.parametrize(
     ("installed", "suitable"),
     [("", False), ("1.5.9", False), ("1.6.20~ds1-1+deb12u3", True), ("1:1.7.1", True), ("2.0.1-1", False)],

@@ -38,9 +38,9 @@ def line(code: int = 200, verb: str = "patch", user: str = "dynamo:pod-builder:2
 
 def test_only_what_the_services_wrote_counts() -> None:
     log = [line(), line(code=409), line(verb="get"), line(user="system:admin"), '{"half']
-    found = writes(log)
-    assert [(each.service, each.replica, each.key) for each in found] == [("pod-builder", "2", KEY)]
-    assert found[0].ended - found[0].began == 1.0
+    result = writes(log)
+    assert [(each.service, each.replica, each.key) for each in result] == [("pod-builder", "2", KEY)]
+    assert result[0].ended - result[0].began == 1.0
 
 
 def test_back_and_forth_is_two_writers_and_a_handover_is_not() -> None:

@@ -1,6 +1,6 @@
 """Every reader of what a tenant stores or answers: whatever it is given, it answers or raises what it says it raises.
 
-The fast half of `make hostile`: the same texts, no server. A reader that does the work before it looks at the size does not
+The fast half of `make hostile`: the same texts, no server. A reader that does the work before it checks the size does not
 fail here but does not end, and the suite's time-out ends it; a message that repeats its text whole fails.
 """
 
@@ -55,17 +55,17 @@ LONGEST_MESSAGE = 4000
 
 
 def _annotated(annotation: str, text: str) -> KubeObject:
-    found = graph("tenant", "graph", component("Worker"), annotations={annotation: text})
-    found["metadata"] |= {"uid": "u", "generation": 1}
-    return found
+    result = graph("tenant", "graph", component("Worker"), annotations={annotation: text})
+    result["metadata"] |= {"uid": "u", "generation": 1}
+    return result
 
 
 def _planned(text: str, trace: str = "", profile: str = "") -> Any:
-    found = disaggregated("tenant", "graph", annotations={names.PLANNER_CONFIG: "config"})
-    found["metadata"] |= {"uid": "u", "generation": 1}
+    result = disaggregated("tenant", "graph", annotations={names.PLANNER_CONFIG: "config"})
+    result["metadata"] |= {"uid": "u", "generation": 1}
     data = {"planner_config.yaml": text, "trace.jsonl": trace}
     profile_map = config_map("tenant", "profile", {"prefill_raw_data.json": profile}) if profile else None
-    return read_plan(found, config_map("tenant", "config", data), profile_map)
+    return read_plan(result, config_map("tenant", "config", data), profile_map)
 
 
 def _pull_secret(content: str) -> Any:
@@ -88,9 +88,9 @@ def _worker_metadata(text: str) -> Any:
 
 
 def _leased(text: str) -> Any:
-    found = lease("tenant", renewTime=text)
-    found["metadata"]["creationTimestamp"] = text
-    return namespace_scope.is_live(found, NOW), checkpoint.is_held(found, NOW)
+    result = lease("tenant", renewTime=text)
+    result["metadata"]["creationTimestamp"] = text
+    return namespace_scope.is_live(result, NOW), checkpoint.is_held(result, NOW)
 
 
 def _build(text: str) -> Any:

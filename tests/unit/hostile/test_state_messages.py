@@ -41,8 +41,8 @@ Sent = tuple[str, bytes, dict[str, str]]
 SUBJECT = subjects.state_subject(CLUSTER, DEPLOYMENTS.id, BAD)
 
 
-def headers(found: KubeObject, **changed: str) -> dict[str, str]:
-    return {**state.object_headers(found, state.ChangeType.MODIFIED), **changed}
+def headers(obj: KubeObject, **changed: str) -> dict[str, str]:
+    return {**state.object_headers(obj, state.ChangeType.MODIFIED), **changed}
 
 
 def forged() -> Iterator[tuple[str, list[Sent]]]:
@@ -100,14 +100,14 @@ async def test_a_reader_reads_on(name: str) -> None:
     try:
         for subject, payload, head in FORGED[name]:
             await bus.publish(subject, payload, headers=head)
-        found = deployment(GOOD)
+        result = deployment(GOOD)
         subject = subjects.state_subject(CLUSTER, DEPLOYMENTS.id, GOOD)
-        await bus.publish(subject, state.encode_object(found), headers=headers(found))
+        await bus.publish(subject, state.encode_object(result), headers=headers(result))
         async with asyncio.timeout(20):
             while cache.get(DEPLOYMENTS, GOOD) is None:
                 assert not reading.done(), reading.exception()
                 await asyncio.sleep(0)
-        assert cache.get(DEPLOYMENTS, GOOD) == found
+        assert cache.get(DEPLOYMENTS, GOOD) == result
         for each in cache.list(DEPLOYMENTS):
             assert isinstance(each["metadata"], dict)
             assert (each["metadata"]["namespace"], each["metadata"]["name"]) in {GOOD, BAD}

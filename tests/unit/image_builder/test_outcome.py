@@ -33,7 +33,7 @@ def test_the_digest_stays_known_when_the_pod_is_gone() -> None:
 
 
 @pytest.mark.parametrize("digest", ["", "sha256:12", "latest", "sha256:" + "G" * 64])
-def test_a_digest_that_is_none_is_not_believed(digest: str) -> None:
+def test_an_invalid_digest_is_rejected(digest: str) -> None:
     assert observe(job("Complete"), [ended("build", f"digest={digest}\nlog")], NOW).reason == "ResultLost"
 
 

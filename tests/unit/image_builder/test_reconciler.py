@@ -129,9 +129,9 @@ class Stage:
         return await self.reconciler.reconcile(ObjectKey("ns", name))
 
     def status(self, name: str = "one") -> KubeObject:
-        found = self.cache.get(DYNAMO_NIM_REQUESTS, ObjectKey("ns", name))
-        assert found is not None
-        status: KubeObject = found["status"]
+        observed = self.cache.get(DYNAMO_NIM_REQUESTS, ObjectKey("ns", name))
+        assert observed is not None
+        status: KubeObject = observed["status"]
         return status
 
     def news_of_job(self) -> None:
@@ -288,7 +288,7 @@ async def test_without_a_registry_nothing_is_built_and_the_setting_is_named() ->
 
 
 @pytest.mark.parametrize("spec", [{}, {"bentoTag": "no-version"}])
-async def test_a_tag_that_is_none_is_reported(spec: KubeObject) -> None:
+async def test_an_invalid_tag_is_reported(spec: KubeObject) -> None:
     stage = Stage(Kube(), request(spec=spec))
     await stage.reconcile()
     assert reason(stage.status()) == "InvalidTag"

@@ -34,9 +34,7 @@ def archive(folder: Path, files: dict[str, bytes], mode: str = "w:gz", links: di
         ({"Dockerfile": b"FROM b", "src/x.py": b"1"}, "FROM b"),
     ],
 )
-def test_the_dockerfile_of_the_archive_is_found(
-    tmp_path: Path, mode: str, files: dict[str, bytes], chosen: str
-) -> None:
+def test_the_dockerfile_of_the_archive_is_used(tmp_path: Path, mode: str, files: dict[str, bytes], chosen: str) -> None:
     unpack(archive(tmp_path, files, mode), tmp_path / "context", tmp_path / "dockerfile", 1000)
     assert (tmp_path / "dockerfile" / "Dockerfile").read_text() == chosen
     assert (tmp_path / "context" / "src" / "x.py").read_bytes() == b"1"

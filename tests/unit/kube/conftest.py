@@ -1,4 +1,4 @@
-"""An API server that does what a test tells it to: for faults that a real one cannot be made to show."""
+"""An API server that follows a test's script: for faults that a test cannot cause in a real one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Step = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass
-class Seen:
+class Received:
     method: str
     path: str
     query: dict[str, str]
@@ -34,11 +34,11 @@ class Seen:
 
 
 class ScriptedServer:
-    """Each request takes the next step of the script; `seen` has all requests. Waits of its clients are noted, not waited."""
+    """Each request takes the next step of the script, and is kept in `requests`. Clients' waits are recorded, not waited."""
 
     def __init__(self) -> None:
         self.script: deque[Step] = deque()
-        self.seen: list[Seen] = []
+        self.requests: list[Received] = []
         self.waits: list[float] = []
         self.arrived = asyncio.Event()
         self.url = ""
@@ -74,7 +74,7 @@ class ScriptedServer:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         query = {name: values[0] for name, values in parse_qs(request.query_string).items()}
-        self.seen.append(Seen(request.method, request.path, query, dict(request.headers), await request.read()))
+        self.requests.append(Received(request.method, request.path, query, dict(request.headers), await request.read()))
         self.arrived.set()
         if not self.script:
             return web.json_response({"kind": "Status", "message": "the script is over"}, status=418)

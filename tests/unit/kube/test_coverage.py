@@ -53,8 +53,8 @@ COVERED: list[tuple[str, Obj, Obj]] = [
     ("plain values", {"args": ["a", "b"]}, {"args": ["a", "b"]}),
     (
         "finalizers of others",
-        {"metadata": {"finalizers": ["ours"]}},
-        {"metadata": {"finalizers": ["theirs", "ours"]}},
+        {"metadata": {"finalizers": ["own"]}},
+        {"metadata": {"finalizers": ["theirs", "own"]}},
     ),
     (
         "owners of others",
@@ -80,7 +80,7 @@ MISSING: list[tuple[str, Obj, Obj, str]] = [
     ),
     ("entry is gone", {"c": [{"name": "a"}, {"name": "b"}]}, {"c": [{"name": "a"}, {"name": "x"}]}, "c[name=b]"),
     ("an entry more", {"c": [{"name": "a"}]}, {"c": [{"name": "a"}, {"name": "sidecar"}]}, "c"),
-    ("an entry where none is wanted", {"c": []}, {"c": [{"name": "sidecar"}]}, "c"),
+    ("an entry where none is desired", {"c": []}, {"c": [{"name": "sidecar"}]}, "c"),
     ("entry by position", {"t": [{"key": "a"}]}, {"t": [{"key": "b"}]}, "t[0].key"),
     ("plain values in another order", {"args": ["a", "b"]}, {"args": ["b", "a"]}, "args[0]"),
     ("port", {"ports": [{"port": 80, "name": "x"}]}, {"ports": [{"port": 80, "name": "y"}]}, "ports[port=80].name"),
@@ -91,7 +91,7 @@ MISSING: list[tuple[str, Obj, Obj, str]] = [
         "env[name=A].value",
     ),
     (
-        "env is no number",
+        "env is not a number",
         {"env": [{"name": "A", "value": "1"}]},
         {"env": [{"name": "A", "value": 1}]},
         "env[name=A].value",
@@ -125,7 +125,7 @@ MISSING: list[tuple[str, Obj, Obj, str]] = [
     ("zero replicas", {"spec": {"replicas": 0}}, {"spec": {}}, "spec.replicas"),
     (
         "finalizer",
-        {"metadata": {"finalizers": ["ours"]}},
+        {"metadata": {"finalizers": ["own"]}},
         {"metadata": {"finalizers": ["theirs"]}},
         "metadata.finalizers",
     ),
@@ -166,13 +166,13 @@ FOREIGN: list[tuple[str, Obj, Obj, Obj]] = [
     ("by position", {"t": [{"key": "a"}]}, {"t": [{"key": "a", "x": 1}, {"key": "b"}]}, {"t": [{"key": "a", "x": 1}]}),
     ("plain values", {"args": ["a"]}, {"args": ["a", "b"]}, {"args": ["a"]}),
     ("all of it", {"args": []}, {"args": ["a"]}, {"args": []}),
-    ("lists that nobody asked for stay", {"a": 1}, {"a": 1, "b": [1]}, {"a": 1, "b": [1]}),
+    ("lists that no one asked for stay", {"a": 1}, {"a": 1, "b": [1]}, {"a": 1, "b": [1]}),
     ("labels stay", {"labels": {"a": "b"}}, {"labels": {"a": "b", "x": "y"}}, {"labels": {"a": "b", "x": "y"}}),
     (
         "finalizers stay",
-        {"metadata": {"finalizers": ["ours"]}},
-        {"metadata": {"finalizers": ["theirs", "ours"]}},
-        {"metadata": {"finalizers": ["theirs", "ours"]}},
+        {"metadata": {"finalizers": ["own"]}},
+        {"metadata": {"finalizers": ["theirs", "own"]}},
+        {"metadata": {"finalizers": ["theirs", "own"]}},
     ),
 ]
 
@@ -233,12 +233,12 @@ def test_what_is_added_to_objects_is_covered(obj: Obj, more: Obj) -> None:
 
 
 @given(st.lists(st.sampled_from("abcdef"), unique=True), st.lists(st.sampled_from("uvwxyz"), unique=True), st.randoms())
-def test_foreign_entries_are_dropped_wherever_they_stand(ours: list[str], theirs: list[str], random: Any) -> None:
-    desired = {"containers": [{"name": name, "image": name} for name in ours]}
-    entries = [{"name": name, "image": name, "tty": True} for name in (*ours, *theirs)]
+def test_foreign_entries_are_dropped_wherever_they_stand(own: list[str], theirs: list[str], random: Any) -> None:
+    desired = {"containers": [{"name": name, "image": name} for name in own]}
+    entries = [{"name": name, "image": name, "tty": True} for name in (*own, *theirs)]
     random.shuffle(entries)
     observed = {"containers": entries}
     dropped = drop_foreign(desired, observed)
     assert missing(desired, dropped) == ""
-    assert len(dropped["containers"]) == len(ours)
+    assert len(dropped["containers"]) == len(own)
     assert bool(missing(desired, observed)) == bool(theirs)

@@ -38,8 +38,8 @@ def test_what_is_too_deep_is_null_and_the_rest_is_as_it_was(value: Any, most: in
 
 def test_an_object_that_is_too_deep_is_read_without_what_is() -> None:
     for content in (DEEP, memoryview(DEEP), msgspec.Raw(DEEP)):
-        found = watch_wire.decode_object(content)
-        assert (found["metadata"]["name"], found["spec"]["b"]) == ("a", ']}"')
+        result = watch_wire.decode_object(content)
+        assert (result["metadata"]["name"], result["spec"]["b"]) == ("a", ']}"')
     event = watch_wire.decode_event(b'{"type": "ADDED", "object": ' + DEEP + b"}")
     assert json.dumps(event.object).count("[") < MOST_LEVELS
     page = watch_wire.decode_page(b'{"metadata": {}, "items": [' + DEEP + b', {"metadata": {"name": "b"}}]}')

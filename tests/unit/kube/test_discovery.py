@@ -40,7 +40,7 @@ async def test_served(server: Any, steps: Any) -> None:
     assert await discovery.served(client, PODS)
     assert not await discovery.served(client, DEPLOYMENTS)
     assert not await discovery.served(client, FOO)
-    assert [seen.path for seen in server.seen] == ["/api/v1", "/apis/apps/v1", "/apis/example.com/v1"]
+    assert [observed.path for observed in server.requests] == ["/api/v1", "/apis/apps/v1", "/apis/example.com/v1"]
 
 
 async def test_install_waits_until_it_is_served(server: Any, steps: Any) -> None:
@@ -65,13 +65,13 @@ async def test_install_waits_until_it_is_served(server: Any, steps: Any) -> None
 def converted(strategy: str, *managers: str, **webhook: Any) -> dict[str, Any]:
     """A CRD of two versions as it is on the server, its conversion owned by `managers`."""
     owned: dict[str, Any] = {"f:spec": {"f:group": {}, "f:conversion": {"f:strategy": {}}}}
-    found = crd(Established="True")
-    found["spec"]["conversion"] = {"strategy": strategy, **webhook}
-    found["metadata"] |= {
+    result = crd(Established="True")
+    result["spec"]["conversion"] = {"strategy": strategy, **webhook}
+    result["metadata"] |= {
         "resourceVersion": "7",
         "managedFields": [{"manager": name, "operation": "Apply", "fieldsV1": owned} for name in managers],
     }
-    return found
+    return result
 
 
 SERVED = {"resources": [{"name": "foos"}]}
@@ -82,43 +82,43 @@ GIVEN_UP: dict[str, Any] = {"f:spec": {"f:group": {}}}
 async def test_a_conversion_is_installed_once_and_given_up(
     server: Any, steps: Any, before: dict[str, Any] | None
 ) -> None:
-    ours = converted("Webhook", "tester")
+    own = converted("Webhook", "tester")
     server.then(
         steps.answer(before) if before else steps.refuse(404, "NotFound"),
-        steps.answer(ours),
+        steps.answer(own),
         steps.refuse(409, "Conflict"),
-        steps.answer(ours),
-        steps.answer(ours),
-        steps.answer(ours),
+        steps.answer(own),
+        steps.answer(own),
+        steps.answer(own),
         steps.answer(SERVED),
     )
-    wanted = converted("Webhook")
-    await discovery.install_crds(server.client(), [wanted])
-    assert [seen.method for seen in server.seen] == ["GET", "PATCH", "PATCH", "GET", "PATCH", "GET", "GET"]
-    apply, disown = server.seen[1], server.seen[4]
+    desired = converted("Webhook")
+    await discovery.install_crds(server.client(), [desired])
+    assert [observed.method for observed in server.requests] == ["GET", "PATCH", "PATCH", "GET", "PATCH", "GET", "GET"]
+    apply, disown = server.requests[1], server.requests[4]
     assert apply.json["spec"]["conversion"]["strategy"] == "Webhook"
     assert disown.json["metadata"]["resourceVersion"] == "7"
     assert [entry["fieldsV1"] for entry in disown.json["metadata"]["managedFields"]] == [GIVEN_UP]
 
 
 async def test_a_conversion_that_someone_serves_is_left_alone(server: Any, steps: Any) -> None:
-    theirs = converted("Webhook", "somebody")
+    theirs = converted("Webhook", "user")
     server.then(steps.answer(theirs), steps.answer(theirs), steps.answer(theirs), steps.answer(SERVED))
     await discovery.install_crds(server.client(), [converted("Webhook")])
-    assert [seen.method for seen in server.seen] == ["GET", "PATCH", "GET", "GET"]
-    assert "conversion" not in server.seen[1].json["spec"]
+    assert [observed.method for observed in server.requests] == ["GET", "PATCH", "GET", "GET"]
+    assert "conversion" not in server.requests[1].json["spec"]
 
 
 async def test_an_installation_that_was_cut_off_is_finished_before_the_conversion_could_be_removed(
     server: Any, steps: Any
 ) -> None:
-    both = converted("Webhook", "somebody", "tester")
+    both = converted("Webhook", "user", "tester")
     server.then(steps.answer(both), steps.answer(both), steps.answer(both), steps.answer(both), steps.answer(SERVED))
     await discovery.install_crds(server.client(), [converted("Webhook")])
-    disown, apply = server.seen[1], server.seen[2]
+    disown, apply = server.requests[1], server.requests[2]
     fields = {entry["manager"]: entry["fieldsV1"] for entry in disown.json["metadata"]["managedFields"]}
     assert fields["tester"] == GIVEN_UP
-    assert "f:conversion" in fields["somebody"]["f:spec"]
+    assert "f:conversion" in fields["user"]["f:spec"]
     assert "conversion" not in apply.json["spec"]
 
 

@@ -1,4 +1,4 @@
-"""Events: what is written, how often, and that telling never hurts the teller."""
+"""Events: what is written, how often, and that a failure to report never affects the reporter."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def recorder(server: Any, clock: Clock, waits: list[float] | None = None) -> Eve
     )
 
 
-def tell(events: EventRecorder, message: str = "Created llm-frontend", *, type_: Any = "Normal", **more: Any) -> None:
+def record(events: EventRecorder, message: str = "Created llm-frontend", *, type_: Any = "Normal", **more: Any) -> None:
     arguments = {"reason": "Created", "action": "Create", **more}
     events.record(arguments.pop("involved", OBJECT), type_=type_, message=message, **arguments)
 
@@ -57,10 +57,10 @@ def tell(events: EventRecorder, message: str = "Created llm-frontend", *, type_:
 async def test_an_event_is_one_create(server: Any, steps: Any, clock: Clock) -> None:
     server.then(steps.answer({}))
     async with recorder(server, clock) as events:
-        tell(events)
-    [seen] = server.seen
-    assert (seen.method, seen.path) == ("POST", "/apis/events.k8s.io/v1/namespaces/ns/events")
-    assert seen.json == {
+        record(events)
+    [observed] = server.requests
+    assert (observed.method, observed.path) == ("POST", "/apis/events.k8s.io/v1/namespaces/ns/events")
+    assert observed.json == {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"name": "llm.0001", "namespace": "ns"},
@@ -86,16 +86,16 @@ async def test_the_same_again_is_counted_and_patched_once_a_minute(server: Any, 
     server.then(*[steps.answer({})] * 4)
     async with recorder(server, clock) as events:
         for _ in range(5):
-            tell(events)
+            record(events)
         await events._queue.join()
         for _ in range(59):
             clock.now += 1
-            tell(events)
+            record(events)
         clock.now += 1
-        tell(events)
+        record(events)
         await events._queue.join()
-        tell(events)
-    create, patch = server.seen
+        record(events)
+    create, patch = server.requests
     assert create.json["series"]["count"] == 5
     assert (patch.method, patch.path) == ("PATCH", "/apis/events.k8s.io/v1/namespaces/ns/events/llm.0001")
     assert patch.json == {"series": {"count": 65, "lastObservedTime": "2027-01-15T08:01:00.000000Z"}}
@@ -104,11 +104,11 @@ async def test_the_same_again_is_counted_and_patched_once_a_minute(server: Any, 
 async def test_after_ten_minutes_of_silence_it_is_news_again(server: Any, steps: Any, clock: Clock) -> None:
     server.then(*[steps.answer({})] * 2)
     async with recorder(server, clock) as events:
-        tell(events)
+        record(events)
         await events._queue.join()
         clock.now += 601
-        tell(events)
-    assert [seen.json["metadata"]["name"] for seen in server.seen] == ["llm.0001", "llm.0002"]
+        record(events)
+    assert [observed.json["metadata"]["name"] for observed in server.requests] == ["llm.0001", "llm.0002"]
 
 
 async def test_an_object_gets_a_few_a_minute_and_warnings_have_their_own_share(
@@ -118,11 +118,11 @@ async def test_an_object_gets_a_few_a_minute_and_warnings_have_their_own_share(
     async with recorder(server, clock) as events:
         for number in range(500):
             clock.now += 0.125
-            tell(events, f"message {number}")
-        tell(events, "broken", type_="Warning")
+            record(events, f"message {number}")
+        record(events, "broken", type_="Warning")
         other = {**OBJECT, "metadata": {**OBJECT["metadata"], "uid": "u2"}}
-        tell(events, "other", involved=other)
-    kinds = [(seen.json["type"], seen.json["regarding"]["uid"]) for seen in server.seen]
+        record(events, "other", involved=other)
+    kinds = [(observed.json["type"], observed.json["regarding"]["uid"]) for observed in server.requests]
     assert kinds.count(("Normal", "u1")) == 7
     assert kinds.count(("Warning", "u1")) == 1
     assert kinds.count(("Normal", "u2")) == 1
@@ -147,17 +147,17 @@ async def test_a_broken_server_costs_the_teller_nothing(server: Any, steps: Any,
     waits: list[float] = []
     server.then(steps.reset(), steps.refuse(503), steps.refuse(429, headers={"Retry-After": "30"}), steps.answer({}))
     async with recorder(server, clock, waits) as events:
-        tell(events)
+        record(events)
     assert (events.written, events.dropped) == (1, 0)
     assert len(waits) == 3
     assert waits[2] >= 15
-    assert len({seen.json["metadata"]["name"] for seen in server.seen}) == 1
+    assert len({observed.json["metadata"]["name"] for observed in server.requests}) == 1
 
 
 async def test_an_answer_that_was_lost_is_not_a_second_event(server: Any, steps: Any, clock: Clock) -> None:
     server.then(steps.reset(), steps.refuse(409, "AlreadyExists"))
     async with recorder(server, clock) as events:
-        tell(events)
+        record(events)
     assert (events.written, events.dropped) == (1, 0)
 
 
@@ -166,10 +166,10 @@ async def test_what_the_server_refuses_is_dropped_and_reported_again_next_time(
 ) -> None:
     server.then(steps.refuse(403, "Forbidden", "the namespace is being terminated"), steps.answer({}))
     async with recorder(server, clock) as events:
-        tell(events)
+        record(events)
         await events._queue.join()
-        tell(events)
-    assert [seen.method for seen in server.seen] == ["POST", "POST"]
+        record(events)
+    assert [observed.method for observed in server.requests] == ["POST", "POST"]
     assert (events.written, events.dropped) == (1, 1)
 
 
@@ -177,16 +177,16 @@ async def test_a_series_whose_event_has_expired_starts_again(server: Any, steps:
     server.then(steps.answer({}), steps.refuse(404, "NotFound"), steps.answer({}))
     async with recorder(server, clock) as events:
         for _ in range(3):
-            tell(events)
+            record(events)
             await events._queue.join()
             clock.now += 60
-    assert [seen.method for seen in server.seen] == ["POST", "PATCH", "POST"]
+    assert [observed.method for observed in server.requests] == ["POST", "PATCH", "POST"]
 
 
 async def test_the_queue_is_bounded(server: Any, clock: Clock) -> None:
     events = recorder(server, clock)
     for number in range(CAPACITY + 10):
-        tell(events, involved={**OBJECT, "metadata": {**OBJECT["metadata"], "uid": str(number)}})
+        record(events, involved={**OBJECT, "metadata": {**OBJECT["metadata"], "uid": str(number)}})
     assert events.dropped == 10
 
 
@@ -196,28 +196,28 @@ async def test_what_waits_at_the_end_is_written_within_the_deadline(
     monkeypatch.setattr("dynamo_shared.kube.events.FLUSH_SECONDS", 0.05)
     server.then(steps.answer({}), steps.hang())
     async with asyncio.timeout(3), recorder(server, clock) as events:
-        tell(events, "first")
-        tell(events, "never answered")
+        record(events, "first")
+        record(events, "never answered")
     assert events.written == 1
 
 
 async def test_run_writes_until_cancelled_and_then_what_is_left(server: Any, steps: Any, clock: Clock) -> None:
     server.then(steps.answer({}), steps.answer({}))
     events = recorder(server, clock)
-    tell(events, "before")
+    record(events, "before")
     task = asyncio.create_task(events.run())
     await server.arrived.wait()
-    tell(events, "at the end")
+    record(events, "at the end")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert events.written == 2
 
 
-async def test_an_object_that_is_none_is_not_a_failure(server: Any, clock: Clock) -> None:
+async def test_an_event_without_an_object_is_not_a_failure(server: Any, clock: Clock) -> None:
     events = recorder(server, clock)
-    tell(events, involved={})
-    tell(events, involved={"metadata": None})
+    record(events, involved={})
+    record(events, involved={"metadata": None})
     assert events._queue.empty()
 
 
@@ -225,9 +225,9 @@ async def test_cluster_scoped_objects_have_their_events_in_default(server: Any, 
     server.then(steps.answer({}))
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n" * 253, "uid": "u"}}
     async with recorder(server, clock) as events:
-        tell(events, involved=node)
-    assert server.seen[0].path == "/apis/events.k8s.io/v1/namespaces/default/events"
-    assert len(server.seen[0].json["metadata"]["name"]) == 253
+        record(events, involved=node)
+    assert server.requests[0].path == "/apis/events.k8s.io/v1/namespaces/default/events"
+    assert len(server.requests[0].json["metadata"]["name"]) == 253
 
 
 @given(st.text(max_size=2000))

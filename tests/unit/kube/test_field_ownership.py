@@ -1,4 +1,4 @@
-"""Fields written by create become fields owned by apply, in one entry, and nobody else's entries change."""
+"""Fields written by create become fields owned by apply, in one entry, and no one else's entries change."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_nothing_to_do():
     assert applied([OTHER], "us") is None
 
 
-def test_what_a_predecessor_wrote_becomes_ours():
+def test_fields_of_a_predecessor_become_fields_of_this_manager():
     mark = "example.com/generation"
     theirs = {
         "manager": "old",
@@ -49,5 +49,5 @@ def test_what_a_predecessor_wrote_becomes_ours():
     before = predecessors(entries, mark, "v1")
     assert before == [theirs, of_status]
     assert predecessors(entries, "example.com/other", "v1") == []
-    ours = {"manager": "us", "operation": "Apply", "apiVersion": "v1", "fieldsV1": theirs["fieldsV1"]}
-    assert applied(entries, "us", before) == [OTHER, of_another_version, of_status, ours]
+    own = {"manager": "us", "operation": "Apply", "apiVersion": "v1", "fieldsV1": theirs["fieldsV1"]}
+    assert applied(entries, "us", before) == [OTHER, of_another_version, of_status, own]

@@ -36,16 +36,16 @@ def messages(checker: Any, template: dict[str, Any]) -> list[str]:
 
 async def test_only_what_is_needed_is_kept(server: Any, steps: Any) -> None:
     server.then(steps.answer(index(pods="1", other="1")), steps.answer(document("a")))
-    found = await openapi.fetch_schemas(server.client())
+    result = await openapi.fetch_schemas(server.client())
     template = {"type": "object", "properties": {"a": {"type": "string"}}}
-    assert found == [{"components": {"schemas": {POD_TEMPLATE: template}}}]
-    assert [seen.path for seen in server.seen] == ["/openapi/v3", "/openapi/v3/api/v1"]
+    assert result == [{"components": {"schemas": {POD_TEMPLATE: template}}}]
+    assert [observed.path for observed in server.requests] == ["/openapi/v3", "/openapi/v3/api/v1"]
 
 
 async def test_every_document_that_is_there_is_read(server: Any, steps: Any) -> None:
     server.then(steps.answer(index(scaling="1", jobs="1", pods="1")), *(steps.answer(document()) for _ in range(3)))
     assert len(await openapi.fetch_schemas(server.client(), ["Any"])) == 3
-    assert [seen.path for seen in server.seen[1:]] == [f"/openapi/v3/{path}" for path in openapi.DOCUMENTS]
+    assert [observed.path for observed in server.requests[1:]] == [f"/openapi/v3/{path}" for path in openapi.DOCUMENTS]
 
 
 async def test_a_checker_stays_until_something_else_is_published(server: Any, steps: Any) -> None:
@@ -70,14 +70,14 @@ async def test_the_api_server_is_not_asked_all_the_time(server: Any, steps: Any)
     first = await source.checker()
     now[0] += 59
     assert await source.checker() is first
-    assert len(server.seen) == 2
+    assert len(server.requests) == 2
     now[0] += 1
     server.then(steps.answer(index(pods="1")))
     assert await source.checker() is first
-    assert len(server.seen) == 3
+    assert len(server.requests) == 3
 
 
-async def test_before_the_first_answer_there_is_none(server: Any, steps: Any) -> None:
+async def test_before_the_first_answer_the_schema_is_missing(server: Any, steps: Any) -> None:
     source = openapi.SchemaSource(server.client(), interval=60)
     server.then(steps.refuse(404, "NotFound"))
     with pytest.raises(NotFound):

@@ -31,8 +31,8 @@ PROXY = "http://proxy:3128"
     ],
 )
 def test_no_proxy(server: str, no_proxy: str, direct: bool) -> None:
-    found = proxy_for(server, {"HTTPS_PROXY": PROXY, "NO_PROXY": no_proxy})
-    assert found == (None if direct else PROXY)
+    result = proxy_for(server, {"HTTPS_PROXY": PROXY, "NO_PROXY": no_proxy})
+    assert result == (None if direct else PROXY)
 
 
 def test_scheme_decides_and_lower_case_counts() -> None:

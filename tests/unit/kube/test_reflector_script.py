@@ -38,7 +38,7 @@ def failure(code: int, reason: str = "", **more: Any) -> dict[str, Any]:
 
 
 class Followed:
-    """A reflector of the scripted server, and what it told."""
+    """A reflector of the scripted server, and what it reported."""
 
     def __init__(self, server: Any, **options: Any) -> None:
         self.health: list[tuple[bool, str]] = []
@@ -62,13 +62,13 @@ class Followed:
         return [short(item) for item in await self.items(count)]
 
     async def items(self, count: int) -> list[ObjectChange | Synced | Absent]:
-        found: list[ObjectChange | Synced | Absent] = []
+        results: list[ObjectChange | Synced | Absent] = []
         async with asyncio.timeout(10), aclosing(self.reflector.changes()) as changes:
             async for item in changes:
-                found.append(item)
-                if len(found) == count:
+                results.append(item)
+                if len(results) == count:
                     break
-        return found
+        return results
 
 
 def short(item: ObjectChange | Synced | Absent) -> str:
@@ -100,8 +100,8 @@ async def test_list_then_watch(server: Any, steps: Any) -> None:
     assert (first.obj["apiVersion"], first.obj["kind"]) == ("v1", "Pod")
     assert all("managedFields" not in item.obj["metadata"] for item in items if isinstance(item, ObjectChange))
     assert last.received_at > first.received_at > 0
-    watch = server.seen[1].query
-    assert server.seen[0].query == {"labelSelector": "x=y", "limit": "500"}
+    watch = server.requests[1].query
+    assert server.requests[0].query == {"labelSelector": "x=y", "limit": "500"}
     assert watch == {
         "labelSelector": "x=y",
         "watch": "true",
@@ -124,7 +124,7 @@ async def test_pages(server: Any, steps: Any) -> None:
         steps.answer(listed(5, pod("a", 3), more="t")), steps.answer(listed(5, pod("b", 4))), steps.watch(then="hang")
     )
     assert await Followed(server, page_size=1).take(3) == ["ADDED a@3", "ADDED b@4", "SYNCED 5"]
-    assert server.seen[1].query == {"limit": "1", "continue": "t"}
+    assert server.requests[1].query == {"limit": "1", "continue": "t"}
 
 
 @pytest.mark.parametrize("end", ["end", "break"])
@@ -136,7 +136,7 @@ async def test_a_watch_goes_on_where_the_last_one_was(server: Any, steps: Any, e
     )
     followed = Followed(server)
     assert await followed.take(4) == ["ADDED a@3", "SYNCED 5", "MODIFIED a@6", "MODIFIED a@10"]
-    assert server.seen[2].query["resourceVersion"] == "9"
+    assert server.requests[2].query["resourceVersion"] == "9"
     assert followed.reflector.relists == 1
     assert followed.health == [(True, "following pods")]
     assert len(followed.waits) == (0 if end == "end" else 1)
@@ -149,7 +149,7 @@ async def test_a_half_line_of_a_broken_connection_is_not_an_event(server: Any, s
         steps.watch(event("ADDED", pod("a", 6)), then="hang"),
     )
     assert await Followed(server).take(2) == ["SYNCED 5", "ADDED a@6"]
-    assert server.seen[2].query["resourceVersion"] == "5"
+    assert server.requests[2].query["resourceVersion"] == "5"
 
 
 async def test_a_silent_connection_is_given_up(server: Any, steps: Any) -> None:
@@ -216,7 +216,7 @@ async def test_a_list_that_expires_midway_starts_over_and_the_second_time_withou
         *("ADDED a@3", "ADDED b@3", "ADDED c@6", "MODIFIED a@8", "ADDED d@8"),
         *("DELETED b@9", "DELETED c@9", "SYNCED 9"),
     ]
-    assert server.seen[4].query == {}
+    assert server.requests[4].query == {}
 
 
 @pytest.mark.parametrize("code", [429, 500, 503, 504])
@@ -231,7 +231,7 @@ async def test_failures_of_the_server_back_off_and_go_on_without_a_list(server: 
     followed = Followed(server)
     assert await followed.take(3) == ["SYNCED 5", "ADDED a@6", "ADDED b@7"]
     assert followed.waits == pytest.approx([0.2, 0.4, 0.8, 1.6, 0.2])
-    assert {seen.query["resourceVersion"] for seen in server.seen[1:5]} == {"5"}
+    assert {observed.query["resourceVersion"] for observed in server.requests[1:5]} == {"5"}
     assert followed.health[0] == (True, "following pods")
     assert followed.health[1][0] is False
     assert followed.health[-1] == (True, "following pods")
@@ -327,7 +327,7 @@ async def test_a_restored_server_that_has_passed_the_known_number_is_noticed_soo
     server.then(
         steps.answer(listed(20, pod("a", 3), pod("b", 15))),
         steps.watch(then="break"),
-        # Restored to 10, and at 25 by now: "b" never was, and no watch from 20 on tells of "c".
+        # Restored to 10, and at 25 by now: "b" never existed, and no watch from 20 on reports "c".
         steps.answer(listed(25)),
         steps.watch(event("ADDED", pod("d", 26))),
         steps.answer(listed(26, pod("a", 3), pod("c", 18), pod("d", 26))),
@@ -339,7 +339,7 @@ async def test_a_restored_server_that_has_passed_the_known_number_is_noticed_soo
         *("ADDED a@3", "ADDED b@15", "SYNCED 20"),
         *("ADDED d@26", "ADDED c@18", "DELETED b@26", "SYNCED 26"),
     ]
-    first, resumed = (server.seen[number].query for number in (1, 3))
+    first, resumed = (server.requests[number].query for number in (1, 3))
     assert int(first["timeoutSeconds"]) >= 200
     assert 10 <= int(resumed["timeoutSeconds"]) <= 20
 
@@ -370,7 +370,7 @@ async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(server: Any
     followed.reflector._client = server.client(max_response_bytes=300)
     server.then(steps.text("x" * 301), steps.answer(listed(5)), steps.watch(then="hang"))
     assert await followed.take(1) == ["SYNCED 5"]
-    assert server.seen[1].query["limit"] == "62"
+    assert server.requests[1].query["limit"] == "62"
 
 
 async def test_a_second_iteration_goes_on_without_gap_and_without_repetition(server: Any, steps: Any) -> None:
@@ -382,7 +382,7 @@ async def test_a_second_iteration_goes_on_without_gap_and_without_repetition(ser
     followed = Followed(server)
     assert await followed.take(3) == ["ADDED a@3", "SYNCED 5", "MODIFIED a@6"]
     assert await followed.take(1) == ["MODIFIED a@7"]
-    assert server.seen[2].query["resourceVersion"] == "6"
+    assert server.requests[2].query["resourceVersion"] == "6"
 
 
 async def test_deletions_that_were_left_midway_are_reported_by_the_next_iteration(server: Any, steps: Any) -> None:

@@ -18,13 +18,13 @@ OBJECT = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a
 async def test_one_apply_is_one_request(server: Any, steps: Any) -> None:
     server.then(steps.answer(OBJECT))
     assert await server.client().apply(DEPLOYMENTS, OBJECT) == OBJECT
-    [seen] = server.seen
-    assert (seen.method, seen.path) == ("PATCH", "/apis/apps/v1/namespaces/ns/deployments/a")
-    assert seen.query == {"fieldManager": "tester", "force": "true"}
-    assert seen.headers["Content-Type"] == "application/apply-patch+yaml"
-    assert seen.headers["User-Agent"].startswith("dynamo-platform/")
-    assert "Authorization" not in seen.headers
-    assert seen.json == OBJECT
+    [observed] = server.requests
+    assert (observed.method, observed.path) == ("PATCH", "/apis/apps/v1/namespaces/ns/deployments/a")
+    assert observed.query == {"fieldManager": "tester", "force": "true"}
+    assert observed.headers["Content-Type"] == "application/apply-patch+yaml"
+    assert observed.headers["User-Agent"].startswith("dynamo-platform/")
+    assert "Authorization" not in observed.headers
+    assert observed.json == OBJECT
 
 
 @pytest.mark.parametrize("fault", ["reset", "429", "503"])
@@ -61,7 +61,7 @@ async def test_what_must_not_arrive_twice_is_not_repeated(server: Any, steps: An
         assert caught.value.status == status
         assert caught.value.retriable
     assert server.waits == []
-    assert len(server.seen) == 4
+    assert len(server.requests) == 4
 
 
 async def test_retries_end_and_grow(server: Any, steps: Any) -> None:
@@ -69,7 +69,7 @@ async def test_retries_end_and_grow(server: Any, steps: Any) -> None:
     with pytest.raises(errors.Unavailable):
         await server.client().get(DEPLOYMENTS, KEY)
     assert server.waits == pytest.approx([0.1, 0.2, 0.4, 0.8])
-    assert len(server.seen) == 5
+    assert len(server.requests) == 5
 
 
 async def test_the_servers_request_counts_and_spreads(server: Any, steps: Any) -> None:
@@ -90,7 +90,7 @@ async def test_500_is_not_repeated_within_a_call(server: Any, steps: Any) -> Non
     server.then(steps.refuse(500))
     with pytest.raises(errors.Unavailable):
         await server.client().get(DEPLOYMENTS, KEY)
-    assert len(server.seen) == 1
+    assert len(server.requests) == 1
 
 
 async def test_no_answer_is_unavailable_within_the_time_out(server: Any, steps: Any) -> None:
@@ -122,7 +122,7 @@ async def test_a_cancelled_request_is_cancelled(server: Any, steps: Any) -> None
 async def test_a_repeated_delete_that_finds_nothing_is_done(server: Any, steps: Any) -> None:
     server.then(steps.refuse(503), steps.refuse(404, "NotFound"))
     await server.client().delete(DEPLOYMENTS, KEY, uid="u")
-    assert server.seen[0].json == {
+    assert server.requests[0].json == {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
         "propagationPolicy": "Background",
@@ -181,7 +181,7 @@ async def test_refused_credentials_are_renewed_once_for_any_request(server: Any,
     credentials = Renewable()
     server.then(steps.refuse(401), steps.answer(OBJECT))
     await server.client(credentials=credentials).create(DEPLOYMENTS, OBJECT)
-    assert [seen.headers["Authorization"] for seen in server.seen] == ["Bearer old", "Bearer new"]
+    assert [observed.headers["Authorization"] for observed in server.requests] == ["Bearer old", "Bearer new"]
     server.then(steps.refuse(401), steps.refuse(401))
     with pytest.raises(errors.Unauthorized):
         await server.client(credentials=credentials).create(DEPLOYMENTS, OBJECT)
@@ -193,7 +193,7 @@ async def test_stale_credentials_are_renewed_before_a_request(server: Any, steps
     credentials.is_stale = True
     server.then(steps.answer(OBJECT))
     await server.client(credentials=credentials).get(DEPLOYMENTS, KEY)
-    assert server.seen[0].headers["Authorization"] == "Bearer new"
+    assert server.requests[0].headers["Authorization"] == "Bearer new"
     assert credentials.refreshed == [False]
 
 
@@ -213,11 +213,11 @@ async def test_list_follows_pages_and_completes_items(server: Any, steps: Any) -
         steps.answer({"metadata": {"resourceVersion": "5", "continue": "t/1"}, "items": [{"metadata": {"name": "a"}}]}),
         steps.answer({"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": "b"}}]}),
     )
-    found = await server.client().list(PODS, "ns", label_selector="a=b,c", page_size=1)
-    assert [item["metadata"]["name"] for item in found] == ["a", "b"]
-    assert all((item["apiVersion"], item["kind"]) == ("v1", "Pod") for item in found)
-    assert found.resource_version == "5"
-    assert [seen.query for seen in server.seen] == [
+    pods = await server.client().list(PODS, "ns", label_selector="a=b,c", page_size=1)
+    assert [item["metadata"]["name"] for item in pods] == ["a", "b"]
+    assert all((item["apiVersion"], item["kind"]) == ("v1", "Pod") for item in pods)
+    assert pods.resource_version == "5"
+    assert [observed.query for observed in server.requests] == [
         {"labelSelector": "a=b,c", "limit": "1"},
         {"labelSelector": "a=b,c", "limit": "1", "continue": "t/1"},
     ]
@@ -227,28 +227,28 @@ async def test_list_starts_over_unpaged_where_it_expires_midway(server: Any, ste
     page = {"metadata": {"resourceVersion": "5", "continue": "t"}, "items": [{"metadata": {"name": "a"}}]}
     whole = {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": {"name": "b"}}]}
     server.then(steps.answer(page), steps.refuse(410, "Expired"), steps.answer(whole))
-    found = await server.client().list(PODS, page_size=1)
-    assert [item["metadata"]["name"] for item in found] == ["b"]
-    assert server.seen[2].query == {}
+    pods = await server.client().list(PODS, page_size=1)
+    assert [item["metadata"]["name"] for item in pods] == ["b"]
+    assert server.requests[2].query == {}
 
 
 async def test_list_takes_smaller_pages_where_they_are_too_large(server: Any, steps: Any) -> None:
     small = {"metadata": {"resourceVersion": "5"}, "items": None}
     server.then(steps.text("x" * 1000), steps.answer(small))
     assert len(await server.client(max_response_bytes=500).list(PODS)) == 0
-    assert [seen.query["limit"] for seen in server.seen] == ["500", "62"]
+    assert [observed.query["limit"] for observed in server.requests] == ["500", "62"]
 
 
 async def test_requests_are_observed(server: Any, steps: Any) -> None:
-    seen: list[tuple[str, str, int]] = []
-    client = server.client(observer=lambda method, path, status, _seconds: seen.append((method, path, status)))
+    observed: list[tuple[str, str, int]] = []
+    client = server.client(observer=lambda method, path, status, _seconds: observed.append((method, path, status)))
     server.then(steps.refuse(503), steps.answer(OBJECT), steps.reset())
     await client.get(DEPLOYMENTS, KEY)
     path = DEPLOYMENTS.path("ns", "a")
-    assert seen == [("GET", path, 503), ("GET", path, 200)]
+    assert observed == [("GET", path, 503), ("GET", path, 200)]
     with pytest.raises(errors.Unavailable):
         await client.create(DEPLOYMENTS, OBJECT)
-    assert seen[-1] == ("POST", DEPLOYMENTS.path("ns"), 0)
+    assert observed[-1] == ("POST", DEPLOYMENTS.path("ns"), 0)
 
 
 async def test_another_field_manager_shares_the_connections(server: Any, steps: Any) -> None:
@@ -258,8 +258,8 @@ async def test_another_field_manager_shares_the_connections(server: Any, steps: 
     server.then(steps.answer(OBJECT), steps.answer(OBJECT))
     await client.create(DEPLOYMENTS, OBJECT, dry_run=True)
     await other.apply(DEPLOYMENTS, OBJECT, force=False, dry_run=True)
-    assert server.seen[0].query == {"fieldManager": "tester", "fieldValidation": "Strict", "dryRun": "All"}
-    assert server.seen[1].query == {"fieldManager": "dynamo-scaler", "force": "false", "dryRun": "All"}
+    assert server.requests[0].query == {"fieldManager": "tester", "fieldValidation": "Strict", "dryRun": "All"}
+    assert server.requests[1].query == {"fieldManager": "dynamo-scaler", "force": "false", "dryRun": "All"}
 
 
 async def test_a_span_is_made_only_where_one_is_recording(server: Any, steps: Any) -> None:
@@ -270,13 +270,13 @@ async def test_a_span_is_made_only_where_one_is_recording(server: Any, steps: An
     await client.get(DEPLOYMENTS, KEY)
     with TracerProvider().get_tracer("test").start_as_current_span("reconcile") as span:
         await client.get(DEPLOYMENTS, KEY)
-    assert "traceparent" not in server.seen[0].headers
-    assert f"{span.get_span_context().trace_id:032x}" in server.seen[1].headers["traceparent"]
+    assert "traceparent" not in server.requests[0].headers
+    assert f"{span.get_span_context().trace_id:032x}" in server.requests[1].headers["traceparent"]
 
 
 async def test_bodies_are_compact_json(server: Any, steps: Any) -> None:
     server.then(steps.answer(OBJECT))
     await server.client().merge_patch(DEPLOYMENTS, KEY, {"spec": {"replicas": None}}, subresource="status")
-    assert server.seen[0].body == b'{"spec":{"replicas":null}}'
-    assert server.seen[0].path.endswith("/deployments/a/status")
-    assert json.loads(server.seen[0].body) == {"spec": {"replicas": None}}
+    assert server.requests[0].body == b'{"spec":{"replicas":null}}'
+    assert server.requests[0].path.endswith("/deployments/a/status")
+    assert json.loads(server.requests[0].body) == {"spec": {"replicas": None}}

@@ -18,19 +18,19 @@ def lease(holder: Any = "other", duration: Any = 15, renewed: Any = "2026-01-01T
 
 
 def test_what_no_one_holds_is_taken_at_once() -> None:
-    for found in (
+    for each in (
         None,
         LeaseRecord.of(lease("")),
         LeaseRecord.of({}),
         LeaseRecord.of({"spec": None}),
         LeaseRecord.of(lease("me")),
     ):
-        assert LeaseCandidate("me", TTL).may_take(found, 0.0)
+        assert LeaseCandidate("me", TTL).may_take(each, 0.0)
 
 
 def test_a_holder_that_is_silent_for_its_duration_is_gone() -> None:
-    candidate, found = LeaseCandidate("me", TTL), LeaseRecord.of(lease())
-    assert [candidate.may_take(found, at) for at in (100.0, 114.9, 115.0)] == [False, False, True]
+    candidate, result = LeaseCandidate("me", TTL), LeaseRecord.of(lease())
+    assert [candidate.may_take(result, at) for at in (100.0, 114.9, 115.0)] == [False, False, True]
     assert candidate.holder == "other"
 
 
@@ -47,17 +47,17 @@ def test_a_renewal_is_one_whatever_time_it_names() -> None:
     [(1, TTL), (0, TTL), (-(2**31), TTL), (20, 20.0), (2**31 - 1, LONGEST_DURATION), ("15", TTL), (True, TTL)],
 )
 def test_durations_are_clamped(duration: Any, waits: float) -> None:
-    candidate, found = LeaseCandidate("me", TTL), LeaseRecord.of(lease(duration=duration))
-    assert not candidate.may_take(found, 0.0)
-    assert not candidate.may_take(found, waits - 0.01)
-    assert candidate.may_take(found, waits)
+    candidate, result = LeaseCandidate("me", TTL), LeaseRecord.of(lease(duration=duration))
+    assert not candidate.may_take(result, 0.0)
+    assert not candidate.may_take(result, waits - 0.01)
+    assert candidate.may_take(result, waits)
 
 
 @pytest.mark.parametrize("renewed", ["9999-12-31T23:59:59.000000Z", "", None, 5, {"a": []}, "x" * 10**6])
 def test_no_time_of_renewal_keeps_a_lease_for_long(renewed: Any) -> None:
-    candidate, found = LeaseCandidate("me", TTL), LeaseRecord.of(lease(renewed=renewed))
-    assert not candidate.may_take(found, 0.0)
-    assert candidate.may_take(found, TTL)
+    candidate, result = LeaseCandidate("me", TTL), LeaseRecord.of(lease(renewed=renewed))
+    assert not candidate.may_take(result, 0.0)
+    assert candidate.may_take(result, TTL)
 
 
 @given(
@@ -68,8 +68,8 @@ def test_no_time_of_renewal_keeps_a_lease_for_long(renewed: Any) -> None:
         ),
     )
 )
-def test_anything_can_be_read(found: Any) -> None:
-    record = LeaseRecord.of(found if isinstance(found, dict) else {"spec": found})
+def test_anything_can_be_read(observed: Any) -> None:
+    record = LeaseRecord.of(observed if isinstance(observed, dict) else {"spec": observed})
     candidate = LeaseCandidate("me", TTL)
     candidate.may_take(record, 0.0)
     assert candidate.may_take(record, LONGEST_DURATION)

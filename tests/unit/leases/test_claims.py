@@ -23,14 +23,14 @@ def nothing(decision: ClaimDecision) -> bool:
     return not any((decision.gained, decision.lost, decision.claim, decision.drain, decision.release))
 
 
-def test_free_partitions_of_ours_are_claimed() -> None:
+def test_free_partitions_of_the_replica_are_claimed() -> None:
     claims = Claims("a", 8)
     decision = claims.observe(LEASE, BOTH, {MINE[0]: Claim(OTHER, 1)})
     assert list(decision.claim) == MINE[1:]
     assert not claims.held(LEASE), "asked for is not got"
 
 
-def test_what_etcd_shows_as_ours_is_ours() -> None:
+def test_partitions_that_etcd_assigns_to_the_replica_are_owned() -> None:
     claims = Claims("a", 8)
     decision = claims.observe(LEASE, ("a",), ALL)
     assert decision.gained == frozenset(range(8)) == claims.held(LEASE)

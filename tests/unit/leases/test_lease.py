@@ -1,4 +1,4 @@
-"""The lease of a process: trusted until its own deadline, lost early, got anew. The clock stands until it is moved."""
+"""The lease of a process: trusted until its own deadline, lost early, got again. The clock stands until it is moved."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynamo_shared.leases.lease import Lease
 
 
 class FakeEtcd:
-    """Grants and renews leases, unless told otherwise."""
+    """Grants and renews leases, unless a test makes it refuse."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -148,8 +148,8 @@ async def test_the_end_gives_it_back(etcd: FakeEtcd) -> None:
     await until(lease.alive)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    told: list[int] = []
-    lease.on_change(lambda: told.append(lease.id))
+    reported: list[int] = []
+    lease.on_change(lambda: reported.append(lease.id))
     await lease.close()
     assert etcd.revoked == [1]
-    assert told == [0], "before the server knows"
+    assert reported == [0], "before the server knows"

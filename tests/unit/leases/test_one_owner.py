@@ -77,7 +77,7 @@ class Replica:
     term: Term | None = None
     working: set[int] = field(default_factory=set)
     drains: list[Drain] = field(default_factory=list)
-    looks: int = 0
+    checks: int = 0
 
     def lease(self, now: float) -> int:
         return self.term.lease if self.term is not None and self.term.alive(now) else 0
@@ -119,7 +119,7 @@ class World:
     def the_server_loses_its_data(self, _: int) -> None:
         self.server.leases, self.server.members, self.server.claims = {}, {}, {}
         self.server.marked, self.server.settling = False, 0
-        self.server.revision = 1  # revisions begin anew; leases do not, their ids are random
+        self.server.revision = 1  # revisions begin again; leases do not, their ids are random
 
     # --- replicas
 
@@ -167,17 +167,17 @@ class World:
         if lease:
             self.requests.append(partial(self._register, replica.name, lease))
 
-    def looks(self, number: int) -> None:
+    def checks(self, number: int) -> None:
         """One at a time, as `Partitions` does: an earlier one whose answer is still awaited is given up."""
         replica = self._replica(number)
-        replica.looks += 1
-        number = replica.looks
+        replica.checks += 1
+        number = replica.checks
 
         def request() -> Callable[[], None]:
             members, claims = set(self.server.members), dict(self.server.claims)
 
             def answer() -> None:
-                if replica.looks == number:
+                if replica.checks == number:
                     self._decide(replica, members, claims)
 
             return answer
@@ -190,7 +190,7 @@ class World:
         Without it, random steps seldom get as far as a claim.
         """
         for _ in range(1 + number % 3):
-            for step in (self.asks_for_a_lease, self.keeps_its_lease, self.registers, self.looks):
+            for step in (self.asks_for_a_lease, self.keeps_its_lease, self.registers, self.checks):
                 waiting, self.requests = self.requests, []
                 step(number)
                 mine, self.requests = self.requests, waiting
@@ -215,7 +215,7 @@ class World:
 
     def is_started_again(self, number: int) -> None:
         name = NAMES[number % len(NAMES)]
-        self.replicas[name].looks += 1
+        self.replicas[name].checks += 1
         self.replicas[name] = Replica(name, Claims(name, COUNT))
 
     def every_partition_has_at_most_one_owner(self) -> None:
@@ -269,7 +269,7 @@ HAPPENS: dict[Callable[[World, int], None], int] = {
     World.asks_for_a_lease: 1,
     World.keeps_its_lease: 3,
     World.registers: 1,
-    World.looks: 4,
+    World.checks: 4,
     World.begins_work: 4,
     World.ends_work: 1,
     World.notices_that_work_has_ended: 2,

@@ -45,9 +45,9 @@ def test_a_lost_ca_takes_its_certificates_with_it(tmp_path: Path) -> None:
 
 
 def test_ports_are_remembered_until_taken(tmp_path: Path) -> None:
-    book = PortFile(tmp_path / "ports.json")
-    port = book.port("api")
-    book.release()
+    ports = PortFile(tmp_path / "ports.json")
+    port = ports.port("api")
+    ports.release()
     again = PortFile(tmp_path / "ports.json")
     assert again.port("api") == port
     again.release()

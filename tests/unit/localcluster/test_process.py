@@ -92,7 +92,7 @@ async def test_a_process_that_ends_by_itself_is_not_a_zombie(tmp_path: Path) -> 
     pid = process.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    assert await eventually(lambda: not exists(pid)), "reaped although nobody asked"
+    assert await eventually(lambda: not exists(pid)), "reaped although no one asked"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
@@ -139,7 +139,7 @@ def exists(pid: int) -> bool:
 
 
 def alive(pid: int) -> bool:
-    # An orphan is reaped by whoever adopts it, which we do not control here: a zombie counts as dead.
+    # An orphan is reaped by the process that adopts it, which the test does not control: a zombie counts as dead.
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Which source a program is taken from, and what the error says when there is none."""
+"""From which source a program is taken, and what the error says if no source has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many models at many workers: nobody waits for a bad one, nothing is asked that is not ours, what is owed is done or said."""
+"""Many models at many workers: none waits for a failing worker, and all pending work is done or reported."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def model(uid: str = "m1") -> dict[str, Any]:
 
 @dataclass
 class World:
-    """Workers, and what was told of them."""
+    """Workers, and what was reported of them."""
 
     loras: dict[str, set[str]] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     hanging: set[str] = field(default_factory=set)
     calls: list[tuple[str, str]] = field(default_factory=list)
-    told: list[tuple[str, str]] = field(default_factory=list)
+    reported: list[tuple[str, str]] = field(default_factory=list)
     allowed: bool = True
     now: float = 0.0
     news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -68,25 +68,25 @@ class World:
             raise LoraError("HTTP 500: no")
 
     def loaded(self, state: AdapterState) -> None:
-        self._tell("loaded", state)
+        self._report("loaded", state)
 
     def failed(self, state: AdapterState) -> None:
-        self._tell("failed", state)
+        self._report("failed", state)
 
     def unloaded(self, state: AdapterState) -> None:
-        self._tell("unloaded", state)
+        self._report("unloaded", state)
 
     def given_up(self, model: dict[str, Any], state: AdapterState) -> None:
-        self._tell("given up", state)
+        self._report("given up", state)
 
-    def _tell(self, what: str, state: AdapterState) -> None:
-        self.told.append((what, state.worker.pod))
+    def _report(self, what: str, state: AdapterState) -> None:
+        self.reported.append((what, state.worker.pod))
         self.news.set()
 
     async def until(self, what: str, count: int) -> None:
-        """So many workers were told of with this word."""
+        """So many workers were reported with this word."""
         async with asyncio.timeout(5):
-            while len({pod for told, pod in self.told if told == what}) < count:
+            while len({pod for reported, pod in self.reported if reported == what}) < count:
                 self.news.clear()
                 await self.news.wait()
 
@@ -141,7 +141,7 @@ async def test_workers_that_failed_hold_only_a_part_of_the_hands():
         world.hanging, world.broken = world.broken, set()
         keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
         await world.until("loaded", 4)
-    assert {pod for what, pod in world.told if what == "loaded"} == {worker.pod for worker in good}
+    assert {pod for what, pod in world.reported if what == "loaded"} == {worker.pod for worker in good}
 
 
 async def test_a_failure_is_reported_once_and_tried_until_it_is_over():
@@ -152,7 +152,7 @@ async def test_a_failure_is_reported_once_and_tried_until_it_is_over():
         async with asyncio.timeout(5):
             while state.failures < 3:
                 await asyncio.sleep(0.01)
-        assert world.told == [("failed", "pod-0")]
+        assert world.reported == [("failed", "pod-0")]
         world.broken.clear()
         await world.until("loaded", 1)
     assert not state.failure
@@ -281,13 +281,13 @@ async def test_a_newcomer_of_the_name_sees_to_what_is_owed():
         world.broken = {worker.url}
         keeper.leave(model(), ("a",))
         await world.until("failed", 1)
-        world.told.clear()
+        world.reported.clear()
         world.calls.clear()
         world.broken.clear()
         keeper.set_desired(ObjectKey("prod", "n"), "m2", [worker], Adapter("a", "s3://2"), ())
         await world.until("loaded", 1)
         assert world.loras[worker.url] == {"a"}
-        # Unloaded before it was loaded, by whoever came first, and not after.
+        # Unloaded before it was loaded, by the first request, and not after.
         methods = [method for method, _ in world.calls]
         assert methods.index("DELETE") < methods.index("POST")
         assert methods.count("DELETE") == 1
@@ -299,7 +299,7 @@ async def test_a_container_that_was_started_again_is_asked_again():
         keeper.set_desired(KEY, "m1", [worker], ADAPTER, ())
         await world.until("loaded", 1)
         world.loras.clear()
-        world.told.clear()
+        world.reported.clear()
         keeper.set_desired(KEY, "m1", [replace(worker, incarnation="main:1")], ADAPTER, ())
         await world.until("loaded", 1)
     assert world.loras[worker.url] == {"a"}
@@ -315,7 +315,7 @@ async def test_of_what_a_worker_lists_no_more_is_kept_than_an_honest_one_has() -
         assert list(keeper._listings) == ["uid-2"]
         # One a worker, however often its containers are started again.
         for restarts in range(1, 4):
-            world.told.clear()
+            world.reported.clear()
             keeper.set_desired(KEY, "m1", [replace(each, incarnation=f"main:{restarts}") for each in all_], ADAPTER, ())
             await world.until("loaded", 3)
         assert {uid: kept[0] for uid, kept in keeper._listings.items()} == {"uid-2": "main:3"}

@@ -71,7 +71,7 @@ def test_what_is_remembered_reports_no_address():
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"name": 1}', "null", '{"x": ' + "[" * 5000])
-def test_a_damaged_memory_is_none(text: str):
+def test_a_damaged_record_is_ignored(text: str):
     assert record_of({"metadata": {"annotations": {ANNOTATION: text}}}) is None
 
 
@@ -85,8 +85,8 @@ def test_a_damaged_memory_is_none(text: str):
         AdapterRecord("a", "s", tuple(str(number) for number in range(17))),
     ],
 )
-def test_a_memory_that_we_never_wrote_is_none(record: AdapterRecord):
-    """What is remembered is unloaded, so whoever may annotate a model would choose what workers are asked."""
+def test_a_record_of_another_writer_is_ignored(record: AdapterRecord):
+    """The recorded workers are asked to unload: a user who may annotate a model must not choose them."""
     assert record_of({"metadata": {"annotations": {ANNOTATION: written(record)}}}) is None
 
 
@@ -120,8 +120,8 @@ def test_earlier_names_are_kept_until_they_are_unloaded_everywhere():
     ],
 )
 def test_listings(content: bytes, names: set[str] | None):
-    found = names_in(content)
-    assert (None if found is None else set(found)) == names
+    result = names_in(content)
+    assert (None if result is None else set(result)) == names
 
 
 @pytest.mark.parametrize(

@@ -48,10 +48,10 @@ class FakeApi:
     async def unload(self, url: str, path: str | None, name: str) -> bool:
         mode = self._next("DELETE")
         self.finish()
-        found = self.loras.pop(name, None)
+        result = self.loras.pop(name, None)
         if mode in ("lost", "late"):
             raise LoraError("no answer", unanswered=True)
-        return found is not None
+        return result is not None
 
     def finish(self) -> None:
         for adapter in self.under_way:
@@ -163,10 +163,10 @@ def test_news_is_reported_once():
     assert state.failures == 3
 
 
-_WISHES = st.sampled_from([*ADAPTERS, None])
+_DESIRED = st.sampled_from([*ADAPTERS, None])
 _STEPS = st.one_of(
-    st.tuples(st.just("wish"), _WISHES),
-    st.tuples(st.just("during"), _WISHES),
+    st.tuples(st.just("desire"), _DESIRED),
+    st.tuples(st.just("during"), _DESIRED),
     st.tuples(st.just("try"), st.lists(st.sampled_from(["ok", "refused", "lost", "late"]), max_size=5)),
     st.tuples(st.just("restart"), st.none()),
     st.tuples(st.just("flap"), st.none()),
@@ -179,16 +179,16 @@ _STEPS = st.one_of(
 def test_it_ends_as_it_shall_be(steps: list[tuple[str, object]], user: bool):
     mine = {"user": "s3://user"} if user else {}
     api, state, restarts = FakeApi(loras=dict(mine)), new_state(), 0
-    wished = ADAPTERS[0]
+    desired = ADAPTERS[0]
 
     def set_desired(adapter: Adapter | None) -> None:
-        nonlocal wished
+        nonlocal desired
         # What the model's record says was ever loaded: all names.
-        wished = adapter  # type: ignore[assignment]
+        desired = adapter  # type: ignore[assignment]
         state.set_desired(state.worker, adapter, ("a", "b"))
 
     for step, what in steps:
-        if step == "wish":
+        if step == "desire":
             set_desired(what)  # type: ignore[arg-type]
         elif step == "during":
             api.during.append(lambda what=what: set_desired(what))  # type: ignore[misc]
@@ -199,13 +199,13 @@ def test_it_ends_as_it_shall_be(steps: list[tuple[str, object]], user: bool):
         elif step == "restart":
             restarts += 1
             api.loras, api.under_way = dict(mine), []
-            state.set_desired(replace(state.worker, incarnation=f"main:{restarts}"), wished, ("a", "b"))
+            state.set_desired(replace(state.worker, incarnation=f"main:{restarts}"), desired, ("a", "b"))
         elif step == "flap":
-            state.set_desired(replace(state.worker, ready=False), wished, ())
-            state.set_desired(replace(state.worker, ready=True), wished, ())
+            state.set_desired(replace(state.worker, ready=False), desired, ())
+            state.set_desired(replace(state.worker, ready=True), desired, ())
         elif step == "forget":
             # Another replica, or the same after a restart: it knows the record only.
-            state = AdapterState.unknown(state.model, state.worker, wished, ("a", "b"))
+            state = AdapterState.unknown(state.model, state.worker, desired, ("a", "b"))
         else:
             api.finish()
     api.during.clear()
@@ -214,5 +214,5 @@ def test_it_ends_as_it_shall_be(steps: list[tuple[str, object]], user: bool):
             break
         run(state, api)
     assert state.settled
-    expected = {wished.name: wished.uri} if wished is not None else {}
+    expected = {desired.name: desired.uri} if desired is not None else {}
     assert api.loras == {**mine, **expected}

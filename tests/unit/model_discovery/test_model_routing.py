@@ -1,4 +1,4 @@
-"""Which models are looked at when something changes."""
+"""Which models are reconciled when something changes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_models_of_the_base_in_the_namespace(cache: ObjectCache, resource: Resou
     assert woken(cache, resource, None, labelled()) == {"prod/a", "prod/b"}
     assert woken(cache, resource, labelled(), None) == {"prod/a", "prod/b"}
     assert woken(cache, resource, None, labelled(namespace="dev")) == {"dev/d"}
-    assert woken(cache, resource, None, labelled("nobody's")) == set()
+    assert woken(cache, resource, None, labelled("no one's")) == set()
 
 
 def test_a_pod_that_moves_to_another_base_wakes_both(cache: ObjectCache):

@@ -38,19 +38,19 @@ def endpoint(name: str = "a", ip: str = "10.0.0.1", *, ready: bool | None = True
 
 
 def test_a_ready_pod_in_a_slice_is_a_worker():
-    found = find_workers([pod("b", "10.0.0.2"), pod()], [slice_of(endpoint(), endpoint("b", "10.0.0.2"))], port=9090)
-    assert found.workers == (
+    result = find_workers([pod("b", "10.0.0.2"), pod()], [slice_of(endpoint(), endpoint("b", "10.0.0.2"))], port=9090)
+    assert result.workers == (
         Worker("a", "uid-a", "http://10.0.0.1:9090", "main:0", True),
         Worker("b", "uid-b", "http://10.0.0.2:9090", "main:0", True),
     )
-    assert found.services == ("dynamo-model-abcd1234",)
-    assert found.ready == found.workers
-    assert not found.absent
+    assert result.services == ("dynamo-model-abcd1234",)
+    assert result.ready == result.workers
+    assert not result.absent
 
 
 def test_version_six_stands_in_brackets():
-    found = find_workers([pod(ip="fd00::7")], [slice_of(endpoint(ip="fd00::7"))], port=9090)
-    assert found.workers[0].url == "http://[fd00::7]:9090"
+    result = find_workers([pod(ip="fd00::7")], [slice_of(endpoint(ip="fd00::7"))], port=9090)
+    assert result.workers[0].url == "http://[fd00::7]:9090"
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_version_six_stands_in_brackets():
     ],
 )
 def test_a_slice_that_is_not_of_the_pod_does_not_make_it_ready(listed: dict[str, Any]):
-    found = find_workers([pod()], [slice_of(listed)], port=9090)
-    assert [worker.ready for worker in found.workers] == [False]
-    assert found.absent == (("a", "no EndpointSlice has it ready"),)
+    result = find_workers([pod()], [slice_of(listed)], port=9090)
+    assert [worker.ready for worker in result.workers] == [False]
+    assert result.absent == (("a", "no EndpointSlice has it ready"),)
 
 
 def test_readiness_that_no_one_knows_counts_as_ready():
@@ -75,9 +75,9 @@ def test_readiness_that_no_one_knows_counts_as_ready():
 
 
 def test_a_pod_that_is_not_ready_is_known_at_once_whatever_its_slice_says():
-    found = find_workers([pod(ready=False)], [slice_of(endpoint())], port=9090)
-    assert not found.ready
-    assert found.absent == (("a", "it is not ready"),)
+    result = find_workers([pod(ready=False)], [slice_of(endpoint())], port=9090)
+    assert not result.ready
+    assert result.absent == (("a", "it is not ready"),)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_what_ends_is_not_a_worker(ending: dict[str, Any]):
 
 
 @pytest.mark.parametrize(
-    ("marks", "follows"),
+    ("object_labels", "follows"),
     [
         ({"role": "worker"}, True),
         ({"role": "leader"}, False),
@@ -98,11 +98,11 @@ def test_what_ends_is_not_a_worker(ending: dict[str, Any]):
         ({"grove.io/podclique": "g-0-my-wkr", "nvidia.com/dynamo-component": "my-wkr"}, False),
     ],
 )
-def test_of_a_multi_node_engine_only_the_leader_is_asked(marks: dict[str, str], follows: bool):
-    labels = {HASH: "abcd1234", "nvidia.com/dynamo-component": "Decode", **marks}
-    found = find_workers([pod(metadata={"labels": labels})], [slice_of(endpoint())], port=9090)
-    assert bool(found.workers) is not follows
-    assert not found.absent
+def test_of_a_multi_node_engine_only_the_leader_is_asked(object_labels: dict[str, str], follows: bool):
+    labels = {HASH: "abcd1234", "nvidia.com/dynamo-component": "Decode", **object_labels}
+    result = find_workers([pod(metadata={"labels": labels})], [slice_of(endpoint())], port=9090)
+    assert bool(result.workers) is not follows
+    assert not result.absent
 
 
 @pytest.mark.parametrize(
@@ -123,15 +123,15 @@ def test_of_a_multi_node_engine_only_the_leader_is_asked(marks: dict[str, str], 
     ],
 )
 def test_addresses_of_no_pod_network_are_not_called(address: str):
-    found = find_workers([pod(ip=address)], [slice_of(endpoint(ip=address))], port=9090)
-    assert not found.workers
-    assert found.absent[0][0] == "a"
+    result = find_workers([pod(ip=address)], [slice_of(endpoint(ip=address))], port=9090)
+    assert not result.workers
+    assert result.absent[0][0] == "a"
 
 
 def test_the_first_address_of_the_pod_is_called_not_that_of_a_slice():
     dual = pod(podIPs=[{"ip": "10.0.0.1"}, {"ip": "fd00::1"}])
-    found = find_workers([dual], [slice_of(endpoint(ip="fd00::1"))], port=9090)
-    assert [(worker.url, worker.ready) for worker in found.workers] == [("http://10.0.0.1:9090", True)]
+    result = find_workers([dual], [slice_of(endpoint(ip="fd00::1"))], port=9090)
+    assert [(worker.url, worker.ready) for worker in result.workers] == [("http://10.0.0.1:9090", True)]
 
 
 def test_a_container_that_was_started_again_is_another_incarnation():
@@ -151,7 +151,7 @@ def test_only_what_is_read_matters():
 
 
 _ADDRESSES = st.sampled_from(["10.0.0.1", "10.0.0.2", "127.0.0.1", "169.254.169.254", "10.9.9.9"])
-_NAMES = st.sampled_from(["a", "b", "nobody"])
+_NAMES = st.sampled_from(["a", "b", "no one"])
 
 
 @given(
@@ -164,11 +164,11 @@ _NAMES = st.sampled_from(["a", "b", "nobody"])
 def test_whatever_slices_say_only_addresses_of_pods_are_called(pods: Any, listed: Any):
     known = {name: ip for name, ip, _ in pods}
     endpoints = [endpoint(name, ip, ready=ready, namespace=ns) for name, ip, ready, ns in listed]
-    found = find_workers([pod(name, ip, ready=ready) for name, ip, ready in pods], [slice_of(*endpoints)], port=9090)
-    for worker in found.workers:
+    result = find_workers([pod(name, ip, ready=ready) for name, ip, ready in pods], [slice_of(*endpoints)], port=9090)
+    for worker in result.workers:
         assert worker.url == f"http://{known[worker.pod]}:9090"
         assert not known[worker.pod].startswith(("127.", "169.254."))
-    for worker in found.ready:
+    for worker in result.ready:
         assert (worker.pod, known[worker.pod]) in {
             (name, ip) for name, ip, ready, ns in listed if ready is not False and ns == "prod"
         }

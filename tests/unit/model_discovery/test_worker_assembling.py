@@ -40,12 +40,12 @@ def test_a_worker_is_the_pod_that_has_its_address():
             dynamo_component_type="worker", dynamo_sub_component_type="decode"),
     ]  # fmt: skip
     observed = workers(dict([instance(7), card(7)]), by_address(pods))
-    found = observed.workers[ObjectKey("team", "dyn/backend/7")]
-    assert (found.pod, found.pod_uid, found.graph_deployment, found.graph_component) == (
+    result = observed.workers[ObjectKey("team", "dyn/backend/7")]
+    assert (result.pod, result.pod_uid, result.graph_deployment, result.graph_component) == (
         "decode-0", "uid-decode-0", "g", "Decode",
     )  # fmt: skip
     # The card is of a release that does not say; the graph does.
-    assert found.role == "decode"
+    assert result.role == "decode"
     assert next(iter(workers(dict([instance(7), card(7)])).workers.values())).role == "aggregated"
     assert next(iter(workers(dict([instance(7)])).workers.values())).role == ""
 
@@ -69,8 +69,8 @@ def test_what_two_sources_have_is_one_worker_as_kubernetes_knows_it():
     record = parse(key, value)
     assert record is not None
     place = place_of(pod("decode-0", "10.0.0.7"))
-    found = [SourcedRecord("etcd", record), SourcedRecord(KUBERNETES, record, place)]
-    for order in (found, found[::-1]):
+    results = [SourcedRecord("etcd", record), SourcedRecord(KUBERNETES, record, place)]
+    for order in (results, results[::-1]):
         observed = assemble(order, {"10.0.0.7": place})
         assert [(each.source, each.pod) for each in observed.workers.values()] == [(KUBERNETES, "decode-0")]
 
@@ -88,20 +88,20 @@ def test_the_same_id_in_two_namespaces_is_two_workers():
 def test_a_worker_holds_no_more_models_than_a_message_can():
     cards = [card(1, adapter=f"adapter-{number}", worker_type="aggregated") for number in range(700)]
     random.Random(3).shuffle(cards)
-    found = next(iter(workers(dict([instance(1), *cards])).workers.values()))
-    assert len(found.models) == 500
-    assert len(msgspec.json.encode(found)) < 512 * 1024
+    result = next(iter(workers(dict([instance(1), *cards])).workers.values()))
+    assert len(result.models) == 500
+    assert len(msgspec.json.encode(result)) < 512 * 1024
 
 
 def test_cards_that_are_as_large_as_they_may_be_leave_room_in_the_message():
     needs = [[f"{number:02}-{other:02}-".ljust(32, "x") for other in range(16)] for number in range(16)]
     cards = [card(1, adapter=f"a-{number}".ljust(250, "x"), needs=needs) for number in range(200)]
-    found = next(iter(workers(dict([instance(1), *cards])).workers.values()))
-    assert 10 < len(found.models) < 200
-    assert len(msgspec.json.encode(found)) < 768 * 1024
+    result = next(iter(workers(dict([instance(1), *cards])).workers.values()))
+    assert 10 < len(result.models) < 200
+    assert len(msgspec.json.encode(result)) < 768 * 1024
 
 
-def test_what_cannot_be_seen_stays_as_it_was():
+def test_workers_of_unobserved_sources_stay():
     etcd, file = worker("d/c/1"), msgspec.structs.replace(worker("d/c/2"), source=FILE)
     published = keyed([etcd, file])
     nothing = WorkerObservation({})
@@ -124,7 +124,7 @@ def test_a_damaged_record_changes_nothing_that_is_known_and_hides_nothing_that_i
     assert settle({}, damaged, Unobserved()) == damaged.workers
 
 
-def test_a_worker_stays_where_it_was_found_although_its_pod_is_gone_or_another_has_its_address():
+def test_a_worker_keeps_its_graph_although_its_pod_is_gone_or_another_has_its_address():
     records = dict([instance(7), card(7)])
     before = workers(records, by_address([pod("decode-0", "10.0.0.7", dynamo_component_type="decode")])).workers
     assert [each.role for each in before.values()] == ["decode"]
@@ -152,5 +152,5 @@ def test_a_model_at_two_endpoints_of_a_process_is_one_model_and_the_first_endpoi
     one, (key, value) = card(1, worker_type="decode", context_length=1), card(1, worker_type="decode", context_length=2)
     other = (key.replace("/generate/", "/later/"), value)
     for order in ([one, other], [other, one]):
-        found = next(iter(workers(dict([instance(1), *order])).workers.values()))
-        assert [model.context_length for model in found.models] == [1]
+        result = next(iter(workers(dict([instance(1), *order])).workers.values()))
+        assert [model.context_length for model in result.models] == [1]

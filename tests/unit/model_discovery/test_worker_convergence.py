@@ -31,7 +31,7 @@ NEWS = st.lists(st.tuples(st.sampled_from([PUT, PUT, PUT, DELETE, REREAD, POLL, 
 
 
 class Subscriber:
-    """Knows of the platform only what events tell."""
+    """Knows the platform only from its events."""
 
     def __init__(self) -> None:
         self.workers: dict[ObjectKey, Any] = {}
@@ -73,13 +73,13 @@ class Discovery:
 
     def poll(self) -> None:
         published = {key: entry.data for key, entry in self.view.workers.items()}
-        seen = settle(published, assemble(self.table.records(), {}), Unobserved())
-        for step in changes(self.view, seen, self.stamp):
+        observed = settle(published, assemble(self.table.records(), {}), Unobserved())
+        for step in changes(self.view, observed, self.stamp):
             self.subscriber.take(step)
             self.view.apply(step)
 
     def restart(self) -> None:
-        """The view is read from STATE, etcd is read anew."""
+        """The view is read from STATE, etcd is read again."""
         self.table, self.heard = RecordTable("etcd"), {}
         self.reread()
 
@@ -118,12 +118,12 @@ def test_a_restart_reports_nothing(news):
     discovery.reread()
     discovery.poll()
     published = {key: entry.data for key, entry in discovery.view.workers.items()}
-    # Before etcd has been read there is nothing to see, and nobody has left.
+    # Before etcd has been read there is nothing to see, and no one has left.
     unread = settle(published, assemble((), {}), Unobserved(sources=frozenset({"etcd"})))
     assert changes(discovery.view, unread, discovery.stamp) == []
     discovery.restart()
-    seen = settle(published, assemble(discovery.table.records(), {}), Unobserved())
-    assert changes(discovery.view, seen, discovery.stamp) == []
+    observed = settle(published, assemble(discovery.table.records(), {}), Unobserved())
+    assert changes(discovery.view, observed, discovery.stamp) == []
 
 
 def test_one_who_comes_again_is_another_one():

@@ -1,4 +1,4 @@
-"""The shell of worker discovery on a bus in memory: what is half read tells nothing, and one replica takes over another."""
+"""Worker discovery on a bus in memory: an incomplete read reports nothing, and one replica takes over from another."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Cluster:
             path = self.directory / "v1" / kind / quote(name, safe="")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(value)
-            # Nobody touches them here.
+            # No one touches them here.
             os.utime(path, (2**33, 2**33))
 
     def service(self, leader: Leader | None = None, *, files: bool = True) -> tuple[WorkerDiscoveryService, Health]:
@@ -93,18 +93,18 @@ class Cluster:
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def told(self) -> list[str]:
+    async def reported(self) -> list[str]:
         """Events of workers, in order: namespace, name, event."""
         subscription = await self.bus.subscribe(streams.EVENTS, ["dynamo.evt.v1.local.*.worker.>"], start=Start.ALL)
-        found = []
+        results = []
         async for item in subscription:
             if isinstance(item, Message):
-                told = subjects.parse_event(item.subject)
-                found.append(f"{told.namespace or '-'} {told.name} {told.event}")
+                reported = subjects.parse_event(item.subject)
+                results.append(f"{reported.namespace or '-'} {reported.name} {reported.event}")
             elif isinstance(item, CaughtUp):
                 break
         await subscription.close()
-        return found
+        return results
 
 
 @pytest.fixture
@@ -117,20 +117,20 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def until(look: Callable[[], Any]) -> None:
+async def until(check: Callable[[], Any]) -> None:
     async with asyncio.timeout(10):
-        while not look():
+        while not check():
             await asyncio.sleep(0.01)
 
 
-async def told(cluster: Cluster, expected: list[str]) -> None:
+async def reported(cluster: Cluster, expected: list[str]) -> None:
     heard: list[str] = []
     try:
         async with asyncio.timeout(10):
-            while (heard := await cluster.told()) != expected:
+            while (heard := await cluster.reported()) != expected:
                 await asyncio.sleep(0.01)
     except TimeoutError:
-        raise AssertionError(f"told {heard}, expected {expected}") from None
+        raise AssertionError(f"reported {heard}, expected {expected}") from None
 
 
 def registered(number: int = 7) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
@@ -156,11 +156,11 @@ async def test_a_worker_in_kubernetes_joins_and_leaves_with_its_readiness(cluste
     for resource, obj in ((PODS, pods), (DYNAMO_WORKER_METADATAS, metadata), (ENDPOINT_SLICES, slice_)):
         await cluster.publish(resource, obj)
     async with cluster.serving(files=False) as health:
-        await told(cluster, ["team dyn/backend/7 joined"])
+        await reported(cluster, ["team dyn/backend/7 joined"])
         await until(lambda: health.report()["parts"][NAME]["state"] == "ok")  # type: ignore[index]
         slice_["endpoints"][0]["conditions"]["ready"] = False
         await cluster.publish(ENDPOINT_SLICES, slice_)
-        await told(cluster, ["team dyn/backend/7 joined", "team dyn/backend/7 left"])
+        await reported(cluster, ["team dyn/backend/7 joined", "team dyn/backend/7 left"])
 
 
 @pytest.mark.parametrize("order", [READS, READS[::-1], (ENDPOINT_SLICES, PODS, DYNAMO_WORKER_METADATAS)])
@@ -170,17 +170,17 @@ async def test_a_restart_on_half_a_snapshot_reports_nothing(cluster: Cluster, or
     for resource in order:
         await cluster.publish(resource, objects[resource])
     async with cluster.serving(files=False):
-        await told(cluster, ["team dyn/backend/7 joined"])
+        await reported(cluster, ["team dyn/backend/7 joined"])
     synced: set[str] = set()
     monkeypatch.setattr(StateReader, "is_synced", lambda _, resource: resource.id in synced)
     async with cluster.serving(files=False) as health:
         for resource in order:
             await cluster.publish(resource, objects[resource])
             await asyncio.sleep(2 * discovery.SETTLE)
-            assert await cluster.told() == ["team dyn/backend/7 joined"]
+            assert await cluster.reported() == ["team dyn/backend/7 joined"]
             synced.add(resource.id)
         await until(lambda: health.report()["parts"][NAME]["state"] == "ok")  # type: ignore[index]
-        assert await cluster.told() == ["team dyn/backend/7 joined"]
+        assert await cluster.reported() == ["team dyn/backend/7 joined"]
 
 
 async def test_workers_of_files_are_pods_and_are_so_from_the_first(cluster: Cluster) -> None:
@@ -188,17 +188,17 @@ async def test_workers_of_files_are_pods_and_are_so_from_the_first(cluster: Clus
     pods, _, _ = registered()
     async with cluster.serving():
         await asyncio.sleep(2 * discovery.SETTLE)
-        assert await cluster.told() == []
+        assert await cluster.reported() == []
         for resource, objects in ((DYNAMO_WORKER_METADATAS, ()), (ENDPOINT_SLICES, ()), (PODS, (pods,))):
             await cluster.publish(resource, *objects)
-        await told(cluster, ["team dyn/backend/7 joined"])
+        await reported(cluster, ["team dyn/backend/7 joined"])
 
 
 async def test_without_kubernetes_workers_are_reported_all_the_same(cluster: Cluster, monkeypatch) -> None:
     monkeypatch.setattr(discovery, "PODS_WITHIN", 0.2)
     cluster.write(instance(7), card(7))
     async with cluster.serving() as health:
-        await told(cluster, ["- dyn/backend/7 joined"])
+        await reported(cluster, ["- dyn/backend/7 joined"])
         report = health.report()["parts"][NAME]  # type: ignore[index]
         assert (report["state"], report["message"]) == ("degraded", "not read yet: kubernetes")
 
@@ -208,13 +208,13 @@ async def test_one_replica_reports_and_another_takes_over_without_a_word(cluster
     cluster.write(instance(7), card(7))
     first, second = Leader(), Leader(elected=False)
     async with cluster.serving(first), cluster.serving(second) as health:
-        await told(cluster, ["- dyn/backend/7 joined"])
+        await reported(cluster, ["- dyn/backend/7 joined"])
         assert health.report()["parts"][NAME]["message"] == "state by"  # type: ignore[index]
         first.elected.clear()
         first.lost.set()
         second.elected.set()
         cluster.write(instance(8))
-        await told(cluster, ["- dyn/backend/7 joined", "- dyn/backend/8 joined"])
+        await reported(cluster, ["- dyn/backend/7 joined", "- dyn/backend/8 joined"])
         await until(lambda: health.report()["parts"][NAME]["message"] != "state by")  # type: ignore[index]
 
 
@@ -222,15 +222,15 @@ async def test_a_state_that_was_lost_is_filled_again(cluster: Cluster, monkeypat
     monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)
     cluster.write(instance(7), card(7))
     async with cluster.serving():
-        await told(cluster, ["- dyn/backend/7 joined"])
+        await reported(cluster, ["- dyn/backend/7 joined"])
         cluster.bus.lose_data()
         # As any other service would, and before a subscriber of the bus in memory finds no stream.
         await cluster.bus.declare(*streams.ALL)
-        # A publisher that is connected again looks whether the stream is still the one that it was.
+        # After a reconnection a publisher checks whether the stream is still the same.
         cluster.bus.disconnect()
         cluster.bus.reconnect()
         cluster.write(instance(8))
-        await told(cluster, ["- dyn/backend/8 joined"])
+        await reported(cluster, ["- dyn/backend/8 joined"])
 
         async def both() -> bool:
             subject = subjects.state_subject("local", "workers.discovery.dynamo", ObjectKey("", "dyn/backend/7"))

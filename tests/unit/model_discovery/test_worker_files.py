@@ -1,4 +1,4 @@
-"""Discovery by files: percent-encoded names, files that nobody touches any more, and those that come and go."""
+"""Discovery by files: percent-encoded names, files that no one touches any more, and those that come and go."""
 
 from __future__ import annotations
 
@@ -70,15 +70,15 @@ async def test_files_are_workers_while_they_are_touched(deployment: Deployment):
 async def test_nothing_new_is_not_news(deployment: Deployment):
     path = deployment.write(instance(7))
     await deployment.workers()
-    told = deployment.news
+    reported = deployment.news
     deployment.now += 1
     deployment.touch(path)
     await deployment.workers()
-    assert deployment.news == told
+    assert deployment.news == reported
     path.write_bytes(b"{")
     deployment.touch(path)
     await deployment.workers()
-    assert (deployment.news, deployment.source.unreadable) == (told + 1, 1)
+    assert (deployment.news, deployment.source.unreadable) == (reported + 1, 1)
 
 
 async def test_what_is_not_a_record_is_left_alone(deployment: Deployment):

@@ -38,10 +38,10 @@ def content(pair: tuple[str, bytes]) -> dict[str, Any]:
 def test_endpoints_and_cards_are_read_by_what_their_values_say(key):
     data = {"endpoints": {key: content(instance(42))}, "model_cards": {key: content(card(42)), "bad": {"type": "Model"}},
             "event_channels": {"x": {}}}  # fmt: skip
-    told = metadata.read(registered("decode-0", data))
-    assert [type(record) for record in told.records] == [EndpointRecord, CardRecord]
-    assert {record.identity.worker for record in told.records} == {"dyn/backend/2a"}
-    assert (told.unreadable, told.readable) == (1, True)
+    reported = metadata.read(registered("decode-0", data))
+    assert [type(record) for record in reported.records] == [EndpointRecord, CardRecord]
+    assert {record.identity.worker for record in reported.records} == {"dyn/backend/2a"}
+    assert (reported.unreadable, reported.readable) == (1, True)
 
 
 def test_an_adapters_card():
@@ -82,8 +82,8 @@ def where(obj: dict[str, Any], pods: list[dict[str, Any]], *ready: str) -> Worke
 
 def test_an_object_is_where_its_pod_is():
     obj = registered("decode-0", {}, owner="decode-0")
-    found = where(obj, [pod("decode-0", dynamo_graph_deployment_name="g", dynamo_component="Decode")], "decode-0")
-    assert found == WorkerLocation("team", "decode-0", "uid-decode-0", "", "g", "Decode")
+    result = where(obj, [pod("decode-0", dynamo_graph_deployment_name="g", dynamo_component="Decode")], "decode-0")
+    assert result == WorkerLocation("team", "decode-0", "uid-decode-0", "", "g", "Decode")
     # The pod may come later than its object.
     assert where(obj, [], "decode-0") == WorkerLocation("team", "decode-0")
     assert where(registered("decode-0", {}), [], "decode-0") == WorkerLocation("team", "decode-0")
@@ -96,7 +96,7 @@ def test_an_object_of_a_container_counts_while_the_container_is_ready():
     two["status"]["containerStatuses"] = [{"name": "engine-0", "ready": True}, {"name": "engine-1", "ready": False}]
     assert where(obj, [two], "decode-0") is None
     two["status"]["containerStatuses"][1]["ready"] = True
-    found = where(obj, [two])
-    assert found is not None
-    assert (found.pod, found.container) == ("decode-0", "engine-1")
+    result = where(obj, [two])
+    assert result is not None
+    assert (result.pod, result.container) == ("decode-0", "engine-1")
     assert where(obj, [], "decode-0") is None

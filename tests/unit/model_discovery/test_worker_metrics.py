@@ -1,4 +1,4 @@
-"""Figures of workers: their labels are ours, whatever workers say of themselves."""
+"""Metrics of workers: the platform sets their labels, whatever workers report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.unit.model_discovery.worker_building import worker
 def test_a_role_that_someone_made_up_is_not_a_label_of_its_own():
     registry = CollectorRegistry()
     roles = ["prefill", "", *(f"made-up-{number}" for number in range(100))]
-    told = [worker(f"d/c/{number:x}", role=role) for number, role in enumerate(roles)]
-    WorkerMetrics(registry).counted(told, [], {})
-    (found,) = (each for each in registry.collect() if each.name == "dynamo_model_discovery_workers")
-    assert {each.labels["role"]: each.value for each in found.samples} == {"prefill": 1, "none": 1, "other": 100}
+    reported = [worker(f"d/c/{number:x}", role=role) for number, role in enumerate(roles)]
+    WorkerMetrics(registry).counted(reported, [], {})
+    (result,) = (each for each in registry.collect() if each.name == "dynamo_model_discovery_workers")
+    assert {each.labels["role"]: each.value for each in result.samples} == {"prefill": 1, "none": 1, "other": 100}

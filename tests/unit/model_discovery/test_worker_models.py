@@ -30,7 +30,7 @@ DECODE = of("decode", "prefill", model_type="Chat")
         ([of("encode", "decode+prefill", "aggregated"), of("prefill"), of("decode")], []),
         ([of("encode", "decode+prefill", "aggregated"), of("prefill")], ["aggregated", "decode"]),
         ([of("aggregated"), PREFILL], ["decode"]),
-        # Cards of a release without worker types: nobody knows what is missing.
+        # Cards of a release without worker types: no one knows what is missing.
         ([of("")], []),
         ([of(""), DECODE], []),
     ],
@@ -55,8 +55,8 @@ def test_workers_of_different_dynamo_namespaces_never_serve_together():
 def test_the_partners_of_an_adapter_are_those_of_its_model():
     adapter = of("decode", "prefill", name="support", lora=True, base_model="m", model_type="Chat")
     models = served([worker("d/c/1", PREFILL), worker("d/c/2", DECODE, adapter)])
-    found = models[ObjectKey("team", "d/support")]
-    assert (found.available, found.lora, found.base_model, found.workers) == (True, True, "m", {"decode": 1})
+    result = models[ObjectKey("team", "d/support")]
+    assert (result.available, result.lora, result.base_model, result.workers) == (True, True, "m", {"decode": 1})
     alone = served([worker("d/c/2", DECODE, adapter)])
     assert alone[ObjectKey("team", "d/support")].missing == ["prefill"]
 

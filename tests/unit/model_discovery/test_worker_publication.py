@@ -1,4 +1,4 @@
-"""Workers on the bus: told once, whatever restarts, and there for who comes late."""
+"""Workers on the bus: reported once in spite of restarts, and available to late subscribers."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ async def publish(publication: Publication, *there) -> list[str]:
 async def events(bus: MemoryBus) -> list[str]:
     """What happened to whom, as subscribers read it."""
     subscription = await bus.subscribe(streams.EVENTS, ["dynamo.evt.v1.local.>"], start=Start.ALL)
-    found = []
+    results = []
     async for item in subscription:
         if isinstance(item, Message):
-            told = subjects.parse_event(item.subject)
-            assert json.loads(item.payload)["data"]["name"] == told.name
-            found.append(f"{told.kind} {told.name} {told.event}")
+            reported = subjects.parse_event(item.subject)
+            assert json.loads(item.payload)["data"]["name"] == reported.name
+            results.append(f"{reported.kind} {reported.name} {reported.event}")
         elif isinstance(item, CaughtUp):
             break
     await subscription.close()
-    return sorted(found)
+    return sorted(results)
 
 
 @asynccontextmanager
@@ -93,14 +93,14 @@ async def test_a_restart_reports_nothing_and_goes_on_where_it_was():
     async with publishing(bus) as publication:
         assert await publish(publication, ONE, TWO) == ["joined", "joined", "available"]
         before = publication.view
-    told = await events(bus)
+    reported = await events(bus)
     async with publishing(bus) as publication:
         assert publication.view == before
         assert await publish(publication, ONE, TWO) == []
-        assert await events(bus) == told
-        # What happened meanwhile is told, under the uid that it joined with.
+        assert await events(bus) == reported
+        # A change in the meantime is reported, under the uid that the worker joined with.
         assert await publish(publication, TWO) == ["left", ""]
-    assert await events(bus) == sorted([*told, "worker d/c/1 left"])
+    assert await events(bus) == sorted([*reported, "worker d/c/1 left"])
     async with publishing(bus) as publication:
         assert await publish(publication) == ["left", "gone"]
         assert await publish(publication, ONE) == ["joined", "available"]
@@ -109,7 +109,7 @@ async def test_a_restart_reports_nothing_and_goes_on_where_it_was():
 
 
 async def test_an_event_leaves_before_state_remembers_it():
-    """Whoever is stopped in between tells again, instead of never."""
+    """A replica that is stopped in between reports again, instead of never."""
     bus = MemoryBus()
     publication = Publication(bus, "local")
     await bus.declare(*streams.ALL)

@@ -1,4 +1,4 @@
-"""Dynamo's records as several releases write them, and what is none."""
+"""Dynamo's records as several releases write them, and invalid records."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_keys_report_whose_a_record_is(key, identity):
 
 
 @pytest.mark.parametrize(
-    ("transport", "told"),
+    ("transport", "reported"),
     [
         ({"tcp": "h:1/x"}, ("tcp", "h:1/x")),
         ({"nats_tcp": "dyn.backend"}, ("nats", "dyn.backend")),
@@ -76,9 +76,9 @@ def test_keys_report_whose_a_record_is(key, identity):
         (None, ("", "")),
     ],
 )
-def test_transports(transport, told):
+def test_transports(transport, reported):
     record = endpoint_of("v1/instances/d/c/e/1", {"transport": transport})
-    assert (record.transport, record.address) == told
+    assert (record.transport, record.address) == reported
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ def card_in(**content: object):
 
 
 def test_a_prefill_worker_of_a_release_without_worker_types_is_known_by_its_model_type():
-    told = card_in(display_name="m", model_type="Prefill")
-    assert (told.worker_type, told.needs) == ("prefill", ["decode"])
+    reported = card_in(display_name="m", model_type="Prefill")
+    assert (reported.worker_type, reported.needs) == ("prefill", ["decode"])
     assert card_in(display_name="m", model_type="Chat").worker_type == ""
 
 
 @pytest.mark.parametrize(
-    ("needs", "told"),
+    ("needs", "reported"),
     [
         ([["prefill"]], ["prefill"]),
         ([["Prefill", "decode"], ["aggregated"]], ["aggregated", "decode+prefill"]),
@@ -126,14 +126,19 @@ def test_a_prefill_worker_of_a_release_without_worker_types_is_known_by_its_mode
         ([[7]], []),
     ],
 )
-def test_needs(needs, told):
-    assert card_in(display_name="m", worker_type="decode", needs=needs).needs == told
+def test_needs(needs, reported):
+    assert card_in(display_name="m", worker_type="decode", needs=needs).needs == reported
 
 
-def test_numbers_that_are_none_are_unknown():
+def test_invalid_numbers_are_unknown():
     engine = {"total_kv_blocks": 2**40, "max_num_seqs": "8"}
-    told = card_in(display_name="m", context_length=-1, kv_cache_block_size=True, runtime_config=engine)
-    assert (told.context_length, told.kv_cache_block_size, told.total_kv_blocks, told.max_num_seqs) == (0, 0, 0, 0)
+    reported = card_in(display_name="m", context_length=-1, kv_cache_block_size=True, runtime_config=engine)
+    assert (reported.context_length, reported.kv_cache_block_size, reported.total_kv_blocks, reported.max_num_seqs) == (
+        0,
+        0,
+        0,
+        0,
+    )
 
 
 def test_cards_as_text_and_cards_without_a_name():
@@ -145,11 +150,11 @@ def test_cards_as_text_and_cards_without_a_name():
     assert card_in(display_name="x" * 300) is None
 
 
-def test_texts_that_are_made_to_hurt_are_none():
+def test_hostile_texts_are_ignored():
     assert card_in(display_name="\N{GRINNING FACE}" * 250) is None
-    found = card_in(display_name="m", worker_type="d\N{LATIN SMALL LETTER E WITH ACUTE}code", model_type="x" * 254)
-    assert found is not None
-    assert (found.worker_type, found.model_type) == ("", "")
+    result = card_in(display_name="m", worker_type="d\N{LATIN SMALL LETTER E WITH ACUTE}code", model_type="x" * 254)
+    assert result is not None
+    assert (result.worker_type, result.model_type) == ("", "")
     deep = json.dumps({"card_json": '{"x": ' + "[" * 5000}).encode()
     assert parse("v1/mdc/d/c/e/1", deep) == CardRecord(EndpointIdentity("d", "c", "e", 1), None)
 

@@ -94,6 +94,6 @@ class Stamp:
         return "2026-03-01T12:00:00Z"
 
 
-def keyed(found: Iterable[WorkerData]) -> dict[ObjectKey, WorkerData]:
+def keyed(observed: Iterable[WorkerData]) -> dict[ObjectKey, WorkerData]:
     """By namespace and name."""
-    return {ObjectKey(each.namespace, each.name): each for each in found}
+    return {ObjectKey(each.namespace, each.name): each for each in observed}

@@ -23,9 +23,9 @@ from .graph.test_carry_out import Recorder
 IDENTITY = {"model": "m", "backendFramework": "vllm"}
 POD = {"containers": [{"name": "main", "image": "i", "command": ["python3", "-m", "dynamo.vllm"]}]}
 SPEC = {"identity": IDENTITY, "job": {"podTemplateSpec": {"spec": POD}}}
-FOUND = identity_of({"spec": SPEC})
-assert FOUND is not None
-DIGEST = identity_hash(FOUND)
+PARSED = identity_of({"spec": SPEC})
+assert PARSED is not None
+DIGEST = identity_hash(PARSED)
 STORED = CheckpointDefaults(enabled=True, claim="claim", base_path="/checkpoints")
 
 
@@ -64,11 +64,11 @@ class Publisher:
         pass
 
 
-async def reconciled(config: CheckpointDefaults, *found: KubeObject) -> tuple[list[KubeObject], list[str]]:
+async def reconciled(config: CheckpointDefaults, *observed: KubeObject) -> tuple[list[KubeObject], list[str]]:
     cache = ObjectCache()
     for module in (checkpoints, children, pods):
         module.index(cache)
-    for each in found:
+    for each in observed:
         cache.put(DYNAMO_CHECKPOINTS, each)
     writer, recorder = Writer(), Recorder()
     reconciler = CheckpointReconciler(
@@ -92,7 +92,7 @@ OLDER = checkpoint("older", "2026-01-01T00:00:00Z")
 
 
 @pytest.mark.parametrize(
-    ("config", "found", "phase", "reason"),
+    ("config", "observed", "phase", "reason"),
     [
         pytest.param(STORED, [checkpoint(spec=None)], "Failed", "InvalidSpec", id="no spec"),
         pytest.param(
@@ -103,15 +103,15 @@ OLDER = checkpoint("older", "2026-01-01T00:00:00Z")
         pytest.param(STORED, [checkpoint(), OLDER], "Failed", "AlreadyOwned", id="another one has its identity"),
     ],
 )
-async def test_what_is_in_the_way(config, found, phase, reason):
-    (status,), (event,) = await reconciled(config, *found)
+async def test_what_is_in_the_way(config, observed, phase, reason):
+    (status,), (event,) = await reconciled(config, *observed)
     assert (status["phase"], status["conditions"][0]["reason"]) == (phase, reason)
     assert event.startswith(("CheckpointFailed" if phase == "Failed" else "CheckpointWaiting") + f": {reason}: ")
 
 
-@pytest.mark.parametrize("found", [[], [leaving(checkpoint())]], ids=["gone", "leaving"])
-async def test_what_is_gone_is_left_alone(found):
-    assert await reconciled(STORED, *found) == ([], [])
+@pytest.mark.parametrize("observed", [[], [leaving(checkpoint())]], ids=["gone", "leaving"])
+async def test_what_is_gone_is_left_alone(observed):
+    assert await reconciled(STORED, *observed) == ([], [])
 
 
 async def test_one_that_is_leaving_keeps_no_identity():

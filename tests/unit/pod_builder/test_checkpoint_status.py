@@ -38,18 +38,18 @@ JOB = f"checkpoint-job-{HASH}-1"
 TAKING = Taking(HASH, "1", Storage("claim", "/checkpoints"))
 
 
-def job(told: str = "", **ended: str) -> KubeObject:
-    """A Job; `told` is the agent's word, `ended` its conditions that hold, with their reasons."""
+def job(reported: str = "", **ended: str) -> KubeObject:
+    """A Job; `reported` is the agent's word, `ended` its conditions that hold, with their reasons."""
     conditions = [
         {"type": type_, "status": "True", "reason": reason, "message": f"of {reason}"}
         for type_, reason in ended.items()
     ]
-    marks = {"nvidia.com/snapshot-checkpoint-status": told} if told else {}
-    return {"metadata": {"name": JOB, "annotations": marks}, "status": {"conditions": conditions}}
+    object_labels = {"nvidia.com/snapshot-checkpoint-status": reported} if reported else {}
+    return {"metadata": {"name": JOB, "annotations": object_labels}, "status": {"conditions": conditions}}
 
 
 @pytest.mark.parametrize(
-    ("seen", "progress", "reason"),
+    ("observed", "progress", "reason"),
     [
         (job(), JobProgress.UNDER_WAY, "JobRunning"),
         ({"metadata": {"name": JOB}}, JobProgress.UNDER_WAY, "JobRunning"),
@@ -63,8 +63,8 @@ def job(told: str = "", **ended: str) -> KubeObject:
         (job(SuccessCriteriaMet="CompletionsReached"), JobProgress.UNDER_WAY, "JobRunning"),
     ],
 )
-def test_what_a_job_and_the_agent_report(seen: KubeObject, progress: JobProgress, reason: str) -> None:
-    observation = observe(seen)
+def test_what_a_job_and_the_agent_report(observed: KubeObject, progress: JobProgress, reason: str) -> None:
+    observation = observe(observed)
     assert (observation.progress, observation.reason) == (progress, reason)
 
 
@@ -77,7 +77,7 @@ def trouble(rank: Rank, reason: str) -> Trouble:
 
 
 @pytest.mark.parametrize(
-    ("found", "reason", "message"),
+    ("actual", "reason", "message"),
     [
         ([], "JobRunning", f"Job {JOB} loads the engine"),
         ([trouble(Rank.IMAGE, "ImagePullBackOff")], "ImagePullBackOff", "pod pod-1: of ImagePullBackOff"),
@@ -85,9 +85,9 @@ def trouble(rank: Rank, reason: str) -> Trouble:
         ([trouble(Rank.PROBE, "ReadinessProbeFailing")], "JobRunning", f"Job {JOB} loads the engine"),
     ],
 )
-def test_what_holds_a_job_up_is_reported(found: list[Trouble], reason: str, message: str) -> None:
-    seen = observe(job(), found)
-    assert (seen.progress, seen.reason, seen.message) == (JobProgress.UNDER_WAY, reason, message)
+def test_what_holds_a_job_up_is_reported(actual: list[Trouble], reason: str, message: str) -> None:
+    observed = observe(job(), actual)
+    assert (observed.progress, observed.reason, observed.message) == (JobProgress.UNDER_WAY, reason, message)
 
 
 def pod(**ended: Any) -> KubeObject:
@@ -184,10 +184,10 @@ def test_another_version_of_the_files_is_not_ready_yet() -> None:
     assert not is_ready(ready(annotations={"nvidia.com/snapshot-artifact-version": "2"}), HASH)
 
 
-def cache_of(*found: KubeObject) -> ObjectCache:
+def cache_of(*observed: KubeObject) -> ObjectCache:
     cache = ObjectCache()
     checkpoints.index(cache)
-    for each in found:
+    for each in observed:
         cache.put(DYNAMO_CHECKPOINTS, each)
     return cache
 
@@ -195,9 +195,9 @@ def cache_of(*found: KubeObject) -> ObjectCache:
 def test_the_first_checkpoint_of_an_identity_is_the_one() -> None:
     later = checkpoint("a", creationTimestamp="2026-01-02T00:00:00Z")
     leaving = checkpoint("b", creationTimestamp="2025-01-01T00:00:00Z", deletionTimestamp="2026-01-01T00:00:00Z")
-    found = checkpoints.of_identity(cache_of(later, leaving, checkpoint("z"), checkpoint("y")), "ns", HASH)
-    assert found is not None
-    assert found["metadata"]["name"] == "y"
+    result = checkpoints.of_identity(cache_of(later, leaving, checkpoint("z"), checkpoint("y")), "ns", HASH)
+    assert result is not None
+    assert result["metadata"]["name"] == "y"
     assert checkpoints.of_identity(cache_of(checkpoint()), "other", HASH) is None
     assert checkpoints.of_identity(cache_of({**checkpoint(), "spec": {}}), "ns", HASH) is None
 
@@ -250,8 +250,8 @@ def test_its_checkpoint_reconciles_again_when_a_pod_gets_into_trouble() -> None:
     cache = cache_of()
     metadata = {"name": JOB, "namespace": "ns", "uid": "j", "resourceVersion": "1", "ownerReferences": [owner]}
     cache.put(JOBS, {"metadata": metadata})
-    marks = {"nvidia.com/snapshot-is-checkpoint-source": "true", "batch.kubernetes.io/job-name": JOB}
-    fine = {"metadata": {"name": "p", "labels": marks}, "status": {"phase": "Pending"}}
+    object_labels = {"nvidia.com/snapshot-is-checkpoint-source": "true", "batch.kubernetes.io/job-name": JOB}
+    fine = {"metadata": {"name": "p", "labels": object_labels}, "status": {"phase": "Pending"}}
     unplaced = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no GPU"}
     held_up = {**fine, "status": {"phase": "Pending", "conditions": [unplaced]}}
     key = ObjectKey("ns", "p")

@@ -1,4 +1,4 @@
-"""An engine over several nodes is replaced whole when one of its pods ends, and nobody else's pods are."""
+"""An engine over several nodes is replaced whole when one of its pods ends, and no one else's pods are."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def pod(
     phase: str = "Running",
     engine: bool = True,
 ) -> KubeObject:
-    marks = {
+    object_labels = {
         "grove.io/podcliquescalinggroup": group,
         "grove.io/podcliquescalinggroup-replica-index": str(replica),
         "grove.io/podclique-pod-index": str(index),
         **({"nvidia.com/dynamo-failover-engine-group-member": "true"} if engine else {}),
     }
-    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": "1", "labels": marks}
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": "1", "labels": object_labels}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": {"phase": phase}}
 
 
-def cache_of(*found: KubeObject) -> ObjectCache:
+def cache_of(*observed: KubeObject) -> ObjectCache:
     cache = ObjectCache()
     pods.index(cache)
-    for each in found:
+    for each in observed:
         cache.put(PODS, each)
     return cache
 
@@ -71,7 +71,7 @@ class Recorder:
 
 
 @pytest.mark.parametrize(
-    ("found", "ended"),
+    ("observed", "ended"),
     [
         (pod("a", phase="Failed"), True),
         (pod("a", phase="Succeeded"), True),
@@ -80,8 +80,8 @@ class Recorder:
         ({"metadata": {"name": "a"}}, False),
     ],
 )
-def test_what_has_ended(found, ended) -> None:
-    assert has_ended(found) is ended
+def test_what_has_ended(observed, ended) -> None:
+    assert has_ended(observed) is ended
 
 
 def test_the_pods_of_one_engine() -> None:

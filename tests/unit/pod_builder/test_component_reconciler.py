@@ -34,11 +34,11 @@ ENGINE = {"command": ["python3", "-m", "dynamo.vllm"], "args": ["--model", "m"]}
 
 
 def dcd(*, alone: bool = False, **fields: Any) -> KubeObject:
-    (found,) = component_deployments(graph(component("One", replicas=1, **fields)), ON).values()
-    found = stored(found)
+    (result,) = component_deployments(graph(component("One", replicas=1, **fields)), ON).values()
+    result = stored(result)
     if alone:
-        del found["metadata"]["ownerReferences"]
-    return found
+        del result["metadata"]["ownerReferences"]
+    return result
 
 
 @pytest.mark.parametrize(
@@ -109,11 +109,11 @@ class Applier(Ledger):
 
 
 class World:
-    def __init__(self, *found: KubeObject, **refusals: Exception) -> None:
+    def __init__(self, *observed: KubeObject, **refusals: Exception) -> None:
         self.cache = ObjectCache()
         for module in (checkpoints, children, pods, surroundings):
             module.index(self.cache)
-        for each in found:
+        for each in observed:
             self.cache.put(resources.of(each), each)
         self.applier, self.writer, self.recorder = Applier(**refusals), Writer(), Recorder()
         self.reconciler = ComponentReconciler(
@@ -133,8 +133,8 @@ class World:
 
     @property
     def available(self) -> tuple[str, str]:
-        found = self.writer.statuses[-1]["conditions"][0]
-        return found["status"], found["reason"]
+        result = self.writer.statuses[-1]["conditions"][0]
+        return result["status"], result["reason"]
 
 
 ONE = dcd()
@@ -142,9 +142,9 @@ NAME = objects.name(ONE)
 
 
 def workload() -> KubeObject:
-    (found,) = (each for each in planned(ComponentInputs(ONE, CONFIG)).children if each["kind"] == "Deployment")
+    (result,) = (each for each in planned(ComponentInputs(ONE, CONFIG)).children if each["kind"] == "Deployment")
     serving = deployment(NAME)
-    return {**serving, "metadata": {**serving["metadata"], **stored(found)["metadata"]}}
+    return {**serving, "metadata": {**serving["metadata"], **stored(result)["metadata"]}}
 
 
 async def test_without_a_component_nothing_happens():

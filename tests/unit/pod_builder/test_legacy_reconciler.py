@@ -87,7 +87,7 @@ def test_the_graph_belongs_to_it_and_has_its_name() -> None:
 
 
 def test_what_it_becomes() -> None:
-    found = rendered(
+    result = rendered(
         serviceName="Frontend",
         replicas=2,
         envs=[{"name": "A", "value": "b"}],
@@ -101,7 +101,7 @@ def test_what_it_becomes() -> None:
         pvc=CLAIM,
     )
     (deployment,), (service,), (ingress,), (claim,) = (
-        of_kind(found, kind) for kind in ("Deployment", "Service", "Ingress", "PersistentVolumeClaim")
+        of_kind(result, kind) for kind in ("Deployment", "Service", "Ingress", "PersistentVolumeClaim")
     )
     template = deployment["spec"]["template"]
     (main,) = template["spec"]["containers"]
@@ -124,8 +124,8 @@ def test_what_it_becomes() -> None:
 
 
 def test_an_autoscaler_owns_its_replicas() -> None:
-    found = rendered(replicas=3, autoscaling={"enabled": True, "minReplicas": 1, "maxReplicas": 4})
-    assert of_kind(found, "DynamoGraphDeploymentScalingAdapter")
+    result = rendered(replicas=3, autoscaling={"enabled": True, "minReplicas": 1, "maxReplicas": 4})
+    assert of_kind(result, "DynamoGraphDeploymentScalingAdapter")
     assert "replicas" not in graph_of(NIM, nim(autoscaling={"enabled": True}))["spec"]["components"][0]
 
 
@@ -207,9 +207,9 @@ def test_the_state_of_a_deployment_is_its_graphs(graph: KubeObject | None, failu
     ],
 )
 def test_the_request_for_an_artifact_has_its_name(written: str | None, artifact: str, name: str) -> None:
-    found = nim(dynamoNim=written)
-    assert (artifact_of(found), request_key(found)) == (artifact, ObjectKey("ns", name))
-    request = request_for(NIM, found)
+    result = nim(dynamoNim=written)
+    assert (artifact_of(result), request_key(result)) == (artifact, ObjectKey("ns", name))
+    request = request_for(NIM, result)
     assert request["spec"] == {"bentoTag": artifact}
     assert request["metadata"]["ownerReferences"][0]["uid"] == "nim-uid"
 
@@ -262,7 +262,7 @@ WAITS = "waiting for the image of frontend:v1"
 
 
 @pytest.mark.parametrize(
-    ("found", "answer"),
+    ("observed", "answer"),
     [
         (None, Waiting("ImagePending", f"{WAITS}: DynamoNimRequest frontend--v1 is being created")),
         (
@@ -297,18 +297,18 @@ WAITS = "waiting for the image of frontend:v1"
     ],
     ids=["no request", "unanswered", "pending", "building", "ready", "failed", "of another artifact"],
 )
-def test_what_a_request_answers(found: KubeObject | None, answer: object) -> None:
-    assert answer_of("frontend:v1", "frontend--v1", found) == answer
+def test_what_a_request_answers(observed: KubeObject | None, answer: object) -> None:
+    assert answer_of("frontend:v1", "frontend--v1", observed) == answer
 
 
 def test_an_answer_for_an_earlier_spec_does_not_count() -> None:
-    found = request("Ready", imageRef=IMAGE)
-    found["metadata"]["generation"] = 2
-    assert isinstance(answer_of("frontend:v1", "frontend--v1", found), Waiting)
+    result = request("Ready", imageRef=IMAGE)
+    result["metadata"]["generation"] = 2
+    assert isinstance(answer_of("frontend:v1", "frontend--v1", result), Waiting)
 
 
 class Held:
-    """Notes what is reported."""
+    """Records what is reported."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -318,10 +318,10 @@ class Held:
 
 
 class World:
-    def __init__(self, *found: KubeObject, of: Any = NIM, **refusals: Exception) -> None:
+    def __init__(self, *observed: KubeObject, of: Any = NIM, **refusals: Exception) -> None:
         self.cache, self.applier, self.writer = ObjectCache(), Ledger(**refusals), Writer()
         self.reporter = Held()
-        for each in found:
+        for each in observed:
             self.cache.put(resources.of(each), each)
         applier: Any = self.applier
         writer: Any = self.writer
@@ -338,7 +338,7 @@ WITHOUT_IMAGE = pipeline({"Frontend": {"replicas": 1}})
 
 
 @pytest.mark.parametrize(
-    ("found", "lines", "state", "reason"),
+    ("observed", "lines", "state", "reason"),
     [
         ((), ["create DynamoNimRequest frontend--v1"], "pending", "ImagePending"),
         ((request("Building"),), [], "pending", "ImageBuilding"),
@@ -353,9 +353,9 @@ WITHOUT_IMAGE = pipeline({"Frontend": {"replicas": 1}})
     ids=["new", "building", "built", "failed"],
 )
 async def test_a_deployment_runs_the_image_of_its_artifact_when_it_is_built(
-    found: tuple[KubeObject, ...], lines: list[str], state: str, reason: str
+    observed: tuple[KubeObject, ...], lines: list[str], state: str, reason: str
 ) -> None:
-    world = World(WITHOUT_IMAGE, *found, of=DYNAMO_DEPLOYMENTS)
+    world = World(WITHOUT_IMAGE, *observed, of=DYNAMO_DEPLOYMENTS)
     written, (status,) = await world.reconcile()
     assert (written, status["state"], status["conditions"][0]["reason"]) == (lines, state, reason)
     assert world.reporter.lines == ([] if reason == "GraphPending" else [f"frontend:v1 {reason}"])
@@ -397,10 +397,10 @@ async def test_its_graph_is_written_and_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    "found", [(), ({**nim(), "metadata": {**nim()["metadata"], "deletionTimestamp": "now"}},)], ids=["gone", "going"]
+    "observed", [(), ({**nim(), "metadata": {**nim()["metadata"], "deletionTimestamp": "now"}},)], ids=["gone", "going"]
 )
-async def test_without_it_nothing_is_written(found: tuple[KubeObject, ...]) -> None:
-    assert await World(*found).reconcile() == ([], [])
+async def test_without_it_nothing_is_written(observed: tuple[KubeObject, ...]) -> None:
+    assert await World(*observed).reconcile() == ([], [])
 
 
 async def test_one_that_the_api_server_does_not_have_gets_no_graph() -> None:

@@ -31,7 +31,7 @@ def changed(obj: KubeObject, **metadata: object) -> KubeObject:
 
 
 @pytest.mark.parametrize(
-    ("found", "writes"),
+    ("observed", "writes"),
     [
         pytest.param([], [], id="nothing there"),
         pytest.param([GRAPH, *CHILDREN], [], id="a graph is there"),
@@ -46,9 +46,9 @@ def changed(obj: KubeObject, **metadata: object) -> KubeObject:
         pytest.param([each for each in CHILDREN if each not in SHARED], [], id="what has an owner goes with it"),
     ],
 )
-async def test_what_is_deleted(found, writes):
+async def test_what_is_deleted(observed, writes):
     cache, ledger = ObjectCache(), Ledger()
-    for each in found:
+    for each in observed:
         cache.put(resources.of(each), each)
     await NamespaceReconciler(cache, ledger).reconcile(ObjectKey("", "ns"))  # type: ignore[arg-type]
     assert sorted(ledger.lines) == sorted(writes)

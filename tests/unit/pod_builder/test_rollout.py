@@ -81,8 +81,8 @@ def test_every_rollout_keeps_its_promises_and_ends(desired, before, surge, unava
 
 
 def test_recreate_never_runs_two_generations_side_by_side():
-    def old(wanted, left):
-        return Replicas("old", wanted, left, left, left=left)
+    def old(desired, left):
+        return Replicas("old", desired, left, left, left=left)
 
     assert replace_all(2, Replicas("new", 0, 0, 0), [old(2, 2)]) == RolloutStep(0, {"old": 0}, False)
     assert replace_all(2, Replicas("new", 0, 0, 0), [old(0, 1)]) == RolloutStep(0, {"old": 0}, False)

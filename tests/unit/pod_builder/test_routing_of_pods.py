@@ -1,4 +1,4 @@
-"""Whose reconciler looks when a pod changes, and that it looks only where the pod's trouble does."""
+"""Which reconciler runs when a pod changes, and that it runs only if the pod's trouble changes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ OF_GROUP = {
 }
 
 
-def pod(marks: dict[str, str], waiting: str = "", restarts: int = 0, name: str = "p") -> dict[str, Any]:
+def pod(object_labels: dict[str, str], waiting: str = "", restarts: int = 0, name: str = "p") -> dict[str, Any]:
     state = {"waiting": {"reason": waiting}} if waiting else {"running": {"startedAt": "2026-01-02T03:04:05Z"}}
     container = {"name": "main", "ready": False, "restartCount": restarts, "state": state}
     if waiting == "CrashLoopBackOff":
         container["lastState"] = {"terminated": {"exitCode": 1}}
-    metadata = {"name": name, "namespace": "ns", "uid": name, "resourceVersion": "1", "labels": marks}
+    metadata = {"name": name, "namespace": "ns", "uid": name, "resourceVersion": "1", "labels": object_labels}
     return {"metadata": metadata, "spec": {}, "status": {"containerStatuses": [container]}}
 
 
@@ -36,7 +36,7 @@ def tasks(old: dict[str, Any] | None, new: dict[str, Any] | None) -> list[Builde
 
 
 @pytest.mark.parametrize(
-    ("marks", "concern", "name"),
+    ("object_labels", "concern", "name"),
     [
         (OF_DEPLOYMENT, BuilderConcern.COMPONENT, "g-worker-abc"),
         (OF_LWS, BuilderConcern.COMPONENT, "g-wide"),
@@ -44,8 +44,8 @@ def tasks(old: dict[str, Any] | None, new: dict[str, Any] | None) -> list[Builde
         (OF_GROUP, BuilderConcern.GRAPH, "g"),
     ],
 )
-def test_a_trouble_concerns_what_the_pod_is_a_part_of(marks, concern, name) -> None:
-    fine, broken = pod(marks), pod(marks, "ImagePullBackOff")
+def test_a_trouble_concerns_what_the_pod_is_a_part_of(object_labels, concern, name) -> None:
+    fine, broken = pod(object_labels), pod(object_labels, "ImagePullBackOff")
     expected = [BuilderTask(concern, ObjectKey("ns", name))]
     assert tasks(fine, broken) == expected
     assert tasks(broken, fine) == expected
@@ -66,7 +66,7 @@ def test_a_pod_of_no_one_wakes_no_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "found"),
+    ("kind", "name", "observed"),
     [
         ("Deployment", "g-worker-abc", ["d"]),
         ("LeaderWorkerSet", "g-wide", ["l"]),
@@ -75,13 +75,13 @@ def test_a_pod_of_no_one_wakes_no_one() -> None:
         ("Deployment", "other", []),
     ],
 )
-def test_pods_are_found_by_what_runs_them(kind, name, found) -> None:
+def test_pods_are_matched_by_their_workload(kind, name, observed) -> None:
     cache = ObjectCache()
     index(cache)
-    for letter, marks in (("d", OF_DEPLOYMENT), ("l", OF_LWS), ("q", OF_GROVE), ("r", OF_GROUP)):
-        cache.put(PODS, pod(marks, name=letter))
+    for letter, object_labels in (("d", OF_DEPLOYMENT), ("l", OF_LWS), ("q", OF_GROVE), ("r", OF_GROUP)):
+        cache.put(PODS, pod(object_labels, name=letter))
     workload = {"kind": kind, "metadata": {"name": name, "namespace": "ns"}}
-    assert sorted(each["metadata"]["name"] for each in pods_of(cache, workload)) == found
+    assert sorted(each["metadata"]["name"] for each in pods_of(cache, workload)) == observed
     assert pods_of(cache, None) == []
 
 

@@ -36,10 +36,10 @@ def scaled(replicas: int) -> KubeObject:
     return {**ADAPTER, "spec": {**ADAPTER["spec"], "replicas": replicas}}
 
 
-async def reconciled(*found: KubeObject, **refusals: Any) -> list[str]:
+async def reconciled(*observed: KubeObject, **refusals: Any) -> list[str]:
     cache = ObjectCache()
     children.index(cache)
-    for each in found:
+    for each in observed:
         cache.put(resources.of(each), each)
     ledger = Ledger(**refusals)
     result = await ScalingReconciler(cache, ledger).reconcile(ObjectKey("ns", NAME))  # type: ignore[arg-type]
@@ -48,7 +48,7 @@ async def reconciled(*found: KubeObject, **refusals: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("found", "writes"),
+    ("observed", "writes"),
     [
         pytest.param([], [], id="no component"),
         pytest.param([GRAPH, DCD, scaled(3)], [], id="no workload yet"),
@@ -61,8 +61,8 @@ async def reconciled(*found: KubeObject, **refusals: Any) -> list[str]:
         pytest.param([DCD, WORKLOAD, scaled(3)], [], id="no graph"),
     ],
 )
-async def test_the_workload_gets_the_number(found, writes):
-    assert await reconciled(*found) == writes
+async def test_the_workload_gets_the_number(observed, writes):
+    assert await reconciled(*observed) == writes
     assert CONFIG.grove is False
 
 

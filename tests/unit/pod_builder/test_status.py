@@ -1,4 +1,4 @@
-"""Status of components and graphs as tables: what is observed on the left, what is told on the right."""
+"""Status of components and graphs as tables: what is observed on the left, what is reported on the right."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dynamo_pod_builder.status.workload import readiness
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def deployment(name="d", *, wanted=2, updated=2, available=2, total=2, generation=3, observed=3, conditions=()):
+def deployment(name="d", *, desired=2, updated=2, available=2, total=2, generation=3, observed=3, conditions=()):
     return {
         "metadata": {"name": name, "generation": generation},
-        "spec": {"replicas": wanted},
+        "spec": {"replicas": desired},
         "status": {
             "observedGeneration": observed,
             "replicas": total,
@@ -34,8 +34,8 @@ def deployment(name="d", *, wanted=2, updated=2, available=2, total=2, generatio
     [
         (None, False, "nothing runs its pods yet"),
         (deployment(), True, "2 of 2 replicas available"),
-        (deployment(wanted=0, updated=0, available=0, total=0), True, "0 of 0"),
-        (deployment(wanted=0, updated=0, available=0, total=1), False, "0 of 0"),
+        (deployment(desired=0, updated=0, available=0, total=0), True, "0 of 0"),
+        (deployment(desired=0, updated=0, available=0, total=1), False, "0 of 0"),
         (deployment(observed=2), False, "not yet observed"),
         (deployment(updated=1), False, "1 updated"),
         (deployment(total=3), False, "3 in all"),
@@ -182,7 +182,7 @@ PULL = Trouble(Rank.IMAGE, "ImagePullBackOff", "w-2", "container main cannot pul
 
 
 @pytest.mark.parametrize(
-    ("conditions", "found", "reason", "says"),
+    ("conditions", "observed", "reason", "says"),
     [
         ((), (), "DeploymentNotReady", ["1 of 2 replicas available"]),
         ((), [PULL, CRASH], "ImagePullBackOff", ["1 of 2 replicas", "pod w-2: container main cannot pull img:1"]),
@@ -202,14 +202,14 @@ PULL = Trouble(Rank.IMAGE, "ImagePullBackOff", "w-2", "container main cannot pul
         ([LATE, refused("failed quota: q: must specify limits.memory")], (), "QuotaExceeded", ["must specify"]),
     ],
 )
-def test_conditions_say_why(conditions, found, reason, says):
+def test_conditions_say_why(conditions, observed, reason, says):
     workload = deployment(available=1, conditions=conditions)
     component: dict[str, Any] = {"metadata": {"name": "c", "generation": 1}}
-    component["status"] = component_status(component, workload, None, NOW, found)
+    component["status"] = component_status(component, workload, None, NOW, observed)
     available, ready = component["status"]["conditions"]
     assert (available["status"], available["reason"]) == ("False", reason)
     assert (ready["status"], ready["reason"], ready["message"]) == ("False", "ComponentNotReady", available["message"])
-    graph = graph_status(GRAPH, GraphOutcome({"Worker": [Generation("w", workload, troubles=found)]}), NOW)
+    graph = graph_status(GRAPH, GraphOutcome({"Worker": [Generation("w", workload, troubles=observed)]}), NOW)
     (condition,) = graph["conditions"]
     assert graph["state"] == "pending"
     assert condition["reason"] == (reason if reason != "DeploymentNotReady" else "some_resources_are_not_ready")

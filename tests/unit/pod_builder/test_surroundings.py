@@ -1,4 +1,4 @@
-"""Which secrets and which account a namespace has for pods, from a scripted API server under a clock of ours."""
+"""Which secrets and which account a namespace has for pods, from a scripted API server, under a test's clock."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Stage:
         self.secrets = list(secrets)
         self.error: Exception | None = None
         self.asked: list[str] = []
-        self.told: list[dict[str, Any]] = []
+        self.reported: list[dict[str, Any]] = []
         self.changed: list[str] = []
         self.time = 0.0
         self.lists = PullSecretLists(
@@ -51,13 +51,13 @@ class Stage:
         return SimpleNamespace(items=[each for each in self.secrets if f"type={each['type']}" == field_selector])
 
     def record(self, involved: dict[str, Any], **event: Any) -> None:
-        self.told.append({"about": involved, **event})
+        self.reported.append({"about": involved, **event})
 
 
 async def test_secrets_are_listed_by_type_once_for_all_that_ask_and_again_when_old() -> None:
     stage = Stage(secret("a"))
-    found = await asyncio.gather(*(stage.lists.of("ns") for _ in range(5)))
-    assert {each.of("nvcr.io/x") for each in found} == {("a",)}
+    result = await asyncio.gather(*(stage.lists.of("ns") for _ in range(5)))
+    assert {each.of("nvcr.io/x") for each in result} == {("a",)}
     assert stage.asked == ["ns type=kubernetes.io/dockerconfigjson", "ns type=kubernetes.io/dockercfg"]
     stage.time = REFRESH - 1
     await stage.lists.of("ns")
@@ -82,7 +82,7 @@ async def test_a_malformed_secret_is_reported_once_and_without_its_content() -> 
     for _ in range(3):
         assert (await stage.lists.of("ns")).of("nvcr.io/x") == ("a",)
         stage.time += REFRESH
-    (event,) = stage.told
+    (event,) = stage.reported
     assert (event["reason"], event["type_"]) == ("MalformedPullSecret", "Warning")
     assert event["about"]["metadata"]["name"] == "bad"
     assert "data" not in event["about"]
@@ -118,8 +118,10 @@ async def test_a_platform_that_may_not_list_secrets_works_without_them() -> None
 
 
 def account(name: str, marked: str | None = "true", namespace: str = "ns") -> dict[str, Any]:
-    marks = {"nvidia.com/dynamo-component-pod": marked} if marked else {}
-    return {"metadata": {"name": name, "namespace": namespace, "uid": name, "resourceVersion": "1", "labels": marks}}
+    object_labels = {"nvidia.com/dynamo-component-pod": marked} if marked else {}
+    return {
+        "metadata": {"name": name, "namespace": namespace, "uid": name, "resourceVersion": "1", "labels": object_labels}
+    }
 
 
 @pytest.mark.parametrize(

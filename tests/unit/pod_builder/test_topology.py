@@ -1,4 +1,4 @@
-"""Topology domains, as Grove tells of them and as a graph's condition does."""
+"""Topology domains, as Grove reports them and as a graph's condition does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynamo_pod_builder.status.topology import is_constrained, topology_conditio
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def told(status: str, reason: str = "R", message: str = "m") -> dict[str, Any]:
+def reported(status: str, reason: str = "R", message: str = "m") -> dict[str, Any]:
     condition = {"type": "TopologyLevelsUnavailable", "status": status, "reason": reason, "message": message}
     return {"status": {"conditions": [condition]}}
 
@@ -21,20 +21,20 @@ def told(status: str, reason: str = "R", message: str = "m") -> dict[str, Any]:
     [
         (None, "Unknown", "TopologyConditionPending"),
         ({"status": {}}, "Unknown", "TopologyConditionPending"),
-        (told("True"), "False", "TopologyLevelsUnavailable"),
-        (told("False"), "True", "AllTopologyLevelsAvailable"),
-        (told("Unknown"), "Unknown", "TopologyConditionPending"),
-        (told("Unknown", "ClusterTopologyNotFound"), "False", "TopologyDefinitionNotFound"),
+        (reported("True"), "False", "TopologyLevelsUnavailable"),
+        (reported("False"), "True", "AllTopologyLevelsAvailable"),
+        (reported("Unknown"), "Unknown", "TopologyConditionPending"),
+        (reported("Unknown", "ClusterTopologyNotFound"), "False", "TopologyDefinitionNotFound"),
     ],
 )
 def test_condition(observed, status, reason) -> None:
-    found = topology_condition([], observed, 3, NOW)
-    assert (found["type"], found["status"], found["reason"]) == ("TopologyLevelsAvailable", status, reason)
-    assert found["observedGeneration"] == 3
+    result = topology_condition([], observed, 3, NOW)
+    assert (result["type"], result["status"], result["reason"]) == ("TopologyLevelsAvailable", status, reason)
+    assert result["observedGeneration"] == 3
 
 
 def test_groves_message_is_passed_on() -> None:
-    assert topology_condition([], told("True", message="no rack"), 1, NOW)["message"] == "no rack"
+    assert topology_condition([], reported("True", message="no rack"), 1, NOW)["message"] == "no rack"
 
 
 @pytest.mark.parametrize(

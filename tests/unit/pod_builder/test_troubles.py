@@ -1,4 +1,4 @@
-"""What pods' status says of their trouble, as tables: the kubelet's and the scheduler's words left, ours right."""
+"""What pods' status says of their trouble, as tables: the kubelet's and the scheduler's words left, the platform's right."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def ago(seconds: float) -> str:
 def status(name: str = "main", *, ready: bool = False, restarts: int = 0, started: bool = True, **states: Any) -> Any:
     """A container's status; `waiting`, `running` and `terminated` are its state, `last` how it ended before."""
     last = states.pop("last", None)
-    found = {"name": name, "ready": ready, "restartCount": restarts, "started": started, "state": states}
-    return {**found, "lastState": {"terminated": last}} if last else found
+    results = {"name": name, "ready": ready, "restartCount": restarts, "started": started, "state": states}
+    return {**results, "lastState": {"terminated": last}} if last else results
 
 
 def pod(name: str = "a", *, containers=(), init=(), conditions=(), spec=None, **fields: Any) -> dict[str, Any]:
@@ -55,7 +55,7 @@ UNSCHEDULABLE = {
 
 
 @pytest.mark.parametrize(
-    ("found", "reason", "message"),
+    ("observed", "reason", "message"),
     [
         (
             pod(containers=[status(waiting={"reason": "ErrImagePull", "message": "401 Unauthorized"})]),
@@ -178,8 +178,8 @@ UNSCHEDULABLE = {
         ),
     ],
 )
-def test_a_trouble_has_a_reason_and_says_what_it_is(found, reason, message) -> None:
-    (only,) = troubles([found], NOW)
+def test_a_trouble_has_a_reason_and_says_what_it_is(observed, reason, message) -> None:
+    (only,) = troubles([observed], NOW)
     assert (only.reason, only.pod, only.message) == (reason, "a", message)
 
 
@@ -188,7 +188,7 @@ BROKEN = [status(waiting={"reason": "ImagePullBackOff", "message": "not found"})
 
 
 @pytest.mark.parametrize(
-    "found",
+    "observed",
     [
         pod(),
         pod(containers=[status(waiting={"reason": "ContainerCreating"})]),
@@ -210,8 +210,8 @@ BROKEN = [status(waiting={"reason": "ImagePullBackOff", "message": "not found"})
         ),
     ],
 )
-def test_what_is_on_its_way_or_was_is_not_trouble(found) -> None:
-    assert troubles([found], NOW) == []
+def test_what_is_on_its_way_or_was_is_not_trouble(observed) -> None:
+    assert troubles([observed], NOW) == []
 
 
 def test_the_same_trouble_is_reported_in_the_same_words_whatever_the_attempt() -> None:
@@ -226,20 +226,22 @@ def test_the_same_trouble_is_reported_in_the_same_words_whatever_the_attempt() -
 
     def crashing(restarts: int, time: str) -> Trouble | None:
         waiting = {"reason": "CrashLoopBackOff", "message": f"back-off {restarts}m restarting failed container"}
-        last = crashed(1, message=f"{time} ERROR no GPU found")
+        last = crashed(1, message=f"{time} ERROR no GPU available")
         return trouble_of(pod(containers=[status(waiting=waiting, last=last, restarts=restarts)]), NOW)
 
     assert crashing(3, "2026-01-02 03:04:05,123") == crashing(9, "2026-01-02 04:10:00,007")
-    running = status(running={"startedAt": ago(1)}, last=crashed(1, message="04:10:00 ERROR no GPU found"), restarts=10)
+    running = status(
+        running={"startedAt": ago(1)}, last=crashed(1, message="04:10:00 ERROR no GPU available"), restarts=10
+    )
     assert crashing(3, "03:04:05") == trouble_of(pod(containers=[running]), NOW)
 
 
 def test_the_words_of_others_are_bounded_and_the_end_of_a_log_is_kept() -> None:
     long = "x" * 5000 + " ValueError: the model does not fit"
-    found = trouble_of(pod(containers=[status(waiting={"reason": "CrashLoopBackOff"}, last=crashed(1, message=long))]))
-    assert found is not None
-    assert len(found.message) < 500
-    assert found.message.endswith("ValueError: the model does not fit")
+    result = trouble_of(pod(containers=[status(waiting={"reason": "CrashLoopBackOff"}, last=crashed(1, message=long))]))
+    assert result is not None
+    assert len(result.message) < 500
+    assert result.message.endswith("ValueError: the model does not fit")
 
 
 def test_the_worst_trouble_of_a_pod_is_reported() -> None:
@@ -247,9 +249,9 @@ def test_the_worst_trouble_of_a_pod_is_reported() -> None:
         status("aside", waiting={"reason": "ImagePullBackOff", "message": "not found"}),
         status(waiting={"reason": "CrashLoopBackOff"}, last=crashed()),
     ]
-    found = trouble_of(pod(containers=containers))
-    assert found is not None
-    assert found.message.startswith("container aside cannot pull")
+    result = trouble_of(pod(containers=containers))
+    assert result is not None
+    assert result.message.startswith("container aside cannot pull")
 
 
 def trouble(name: str, message: str = "out of luck", rank: Rank = Rank.CRASH) -> Trouble:
@@ -257,7 +259,7 @@ def trouble(name: str, message: str = "out of luck", rank: Rank = Rank.CRASH) ->
 
 
 @pytest.mark.parametrize(
-    ("found", "says"),
+    ("observed", "says"),
     [
         ([], ""),
         ([trouble("a")], "pod a: out of luck"),
@@ -274,8 +276,8 @@ def trouble(name: str, message: str = "out of luck", rank: Rank = Rank.CRASH) ->
         ),
     ],
 )
-def test_at_most_three_pods_are_named(found, says) -> None:
-    assert summary(found) == says
+def test_at_most_three_pods_are_named(observed, says) -> None:
+    assert summary(observed) == says
 
 
 def test_the_order_of_pods_does_not_matter() -> None:
@@ -295,7 +297,7 @@ def test_what_takes_time_is_checked_again_when_it_would_have_taken_too_long() ->
     assert recheck_after([pod()], NOW) == 600
     assert recheck_after([pod(conditions=[READY])], NOW) is None
     assert recheck_after([], NOW) is None
-    # As soon as it is looked at again it is one.
+    # The next reconcile treats it as one.
     assert troubles([starting], NOW + timedelta(seconds=100)) != []
 
 
@@ -337,6 +339,6 @@ def event(reason: str, note: str, type_: str = "Warning") -> dict[str, Any]:
     ],
 )
 def test_events_report_what_a_pod_that_does_not_start_waits_for(events, reason, message) -> None:
-    found = explained(NO_START, events)
-    assert (found.reason, found.pod, found.message) == (reason, "a", message)
-    assert explained(NO_START, list(reversed(events))) == found
+    result = explained(NO_START, events)
+    assert (result.reason, result.pod, result.message) == (reason, "a", message)
+    assert explained(NO_START, list(reversed(events))) == result

@@ -8,13 +8,13 @@ import pytest
 from dynamo_pod_builder.status.workload import readiness, ready_replicas, replicas_of
 
 
-def groups(wanted: int = 2, available: bool = True, **status: Any) -> dict[str, Any]:
-    counts = {"replicas": wanted, "updatedReplicas": wanted, "readyReplicas": wanted, **status}
+def groups(desired: int = 2, available: bool = True, **status: Any) -> dict[str, Any]:
+    counts = {"replicas": desired, "updatedReplicas": desired, "readyReplicas": desired, **status}
     condition = {"type": "Available", "status": "True" if available else "False"}
     return {
         "kind": "LeaderWorkerSet",
         "metadata": {"name": "w"},
-        "spec": {"replicas": wanted},
+        "spec": {"replicas": desired},
         "status": {**counts, "conditions": [condition]},
     }
 
@@ -54,12 +54,12 @@ def test_replicas_in_a_status() -> None:
     assert replicas_of(None) is None
 
 
-def of_grove(kind: str, serving: str, wanted: int = 2, **changed: Any) -> dict[str, Any]:
-    status = {"observedGeneration": 3, "replicas": wanted, "updatedReplicas": wanted, serving: wanted, **changed}
+def of_grove(kind: str, serving: str, desired: int = 2, **changed: Any) -> dict[str, Any]:
+    status = {"observedGeneration": 3, "replicas": desired, "updatedReplicas": desired, serving: desired, **changed}
     return {
         "kind": kind,
         "metadata": {"name": "g-0-w", "generation": 3},
-        "spec": {"replicas": wanted},
+        "spec": {"replicas": desired},
         "status": {name: value for name, value in status.items() if value is not None},
     }
 
@@ -70,11 +70,11 @@ def of_grove(kind: str, serving: str, wanted: int = 2, **changed: Any) -> dict[s
 )
 def test_what_grove_makes_is_ready_when_all_counts_are_what_is_desired(kind, serving, unit) -> None:
     def state(**changed: Any) -> tuple[bool, str]:
-        found = readiness(of_grove(kind, serving, **changed))
-        return found.ready, found.message
+        result = readiness(of_grove(kind, serving, **changed))
+        return result.ready, result.message
 
     assert state() == (True, f"2 of 2 {unit} ready")
-    assert state(wanted=0) == (True, f"0 of 0 {unit} ready")
+    assert state(desired=0) == (True, f"0 of 0 {unit} ready")
     assert state(**{serving: 1}) == (False, f"1 of 2 {unit} ready, 2 updated, 2 in all")
     assert state(updatedReplicas=0) == (False, f"2 of 2 {unit} ready, 0 updated, 2 in all")
     assert state(observedGeneration=2) == (False, f"Grove has not yet observed the present {kind}")

@@ -1,4 +1,4 @@
-"""Small graphs and components for tests, and looking into what they become."""
+"""Small graphs and components for tests, and readers of the objects they become."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def of_kind(children: list[KubeObject], kind: str) -> list[KubeObject]:
 
 def component_deployments(obj: KubeObject, config: render.RenderConfig = CONFIG) -> dict[str, KubeObject]:
     """DCDs of a graph by component name."""
-    found = of_kind(graph_children(obj, config), "DynamoComponentDeployment")
-    return {dcd["spec"]["name"]: dcd for dcd in found}
+    result = of_kind(graph_children(obj, config), "DynamoComponentDeployment")
+    return {dcd["spec"]["name"]: dcd for dcd in result}
 
 
 def workloads(obj: KubeObject, config: render.RenderConfig = CONFIG) -> dict[str, list[KubeObject]]:

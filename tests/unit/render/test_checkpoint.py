@@ -68,8 +68,8 @@ def children(obj: KubeObject, config: render.RenderConfig = TAKING, version: str
 
 
 def job_of(obj: KubeObject, config: render.RenderConfig = TAKING) -> KubeObject:
-    (found,) = of_kind(children(obj, config), "Job")
-    return found
+    (result,) = of_kind(children(obj, config), "Job")
+    return result
 
 
 def main_of(obj: KubeObject, config: render.RenderConfig = TAKING) -> KubeObject:
@@ -198,18 +198,18 @@ def test_the_pod_has_storage_a_way_to_the_agent_and_shared_memory() -> None:
 )
 def test_shared_memory(memory: KubeObject, size: str | None) -> None:
     volumes = job_of(manifest(job=memory))["spec"]["template"]["spec"]["volumes"]
-    found = next((each["emptyDir"]["sizeLimit"] for each in volumes if each["name"] == "shared-memory"), None)
-    assert found == size
+    result = next((each["emptyDir"]["sizeLimit"] for each in volumes if each["name"] == "shared-memory"), None)
+    assert result == size
 
 
 def test_the_engine_is_a_worker_that_stands_alone() -> None:
     config = replace(TAKING, nats_address="nats://n")
-    found = variables(main_of(manifest({"env": [{"name": "DYN_SYSTEM_PORT", "value": "1"}]}), config))
-    assert found["DYN_SYSTEM_PORT"] == "1"
-    assert found["DYN_COMPONENT"] == "worker"
-    assert found["NATS_SERVER"] == "nats://n"
-    assert found["DYN_SNAPSHOT_CONTROL_DIR"] == "/snapshot-control"
-    assert found["DYN_NAMESPACE"] == f"ns-checkpoint-{HASH}"
+    result = variables(main_of(manifest({"env": [{"name": "DYN_SYSTEM_PORT", "value": "1"}]}), config))
+    assert result["DYN_SYSTEM_PORT"] == "1"
+    assert result["DYN_COMPONENT"] == "worker"
+    assert result["NATS_SERVER"] == "nats://n"
+    assert result["DYN_SNAPSHOT_CONTROL_DIR"] == "/snapshot-control"
+    assert result["DYN_NAMESPACE"] == f"ns-checkpoint-{HASH}"
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_what_no_pod_can_be_made_of_is_refused(obj: KubeObject, message: str) ->
         children(obj)
 
 
-def test_seccomp_is_the_installation_s_beside_the_user_s_security_context() -> None:
+def test_seccomp_of_the_installation_joins_the_users_security_context() -> None:
     obj = manifest(pod={"securityContext": {"runAsUser": 7}})
     profile = {"type": "Localhost", "localhostProfile": "profiles/block-iouring.json"}
     assert job_of(obj)["spec"]["template"]["spec"]["securityContext"] == {"runAsUser": 7, "seccompProfile": profile}
@@ -298,8 +298,8 @@ def test_other_containers_stay_as_they_are_and_the_input_is_not_changed() -> Non
 def test_who_may_take_a_checkpoint_with_a_gpu_memory_service(defaults: CheckpointDefaults, reason: str | None) -> None:
     spec = parse_checkpoint(manifest(gpuMemoryService={"enabled": True})).spec
     assert spec is not None
-    found = refusal(spec, defaults)
-    assert (found[0] if found else None) == reason
+    result = refusal(spec, defaults)
+    assert (result[0] if result else None) == reason
 
 
 def agent(container: str = "agent", volume: str = "checkpoints", claim: str = "pvc") -> KubeObject:
@@ -348,15 +348,15 @@ def test_a_claim_is_made_where_the_settings_say_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("marks", "version"),
+    ("object_labels", "version"),
     [
         ({}, "1"),
         ({"nvidia.com/snapshot-artifact-version": " 7 "}, "7"),
         ({"nvidia.com/snapshot-artifact-version": ""}, "1"),
     ],
 )
-def test_the_version_of_the_files(marks: dict[str, str], version: str) -> None:
-    assert names.version_of({"metadata": {"annotations": marks}}) == version
+def test_the_version_of_the_files(object_labels: dict[str, str], version: str) -> None:
+    assert names.version_of({"metadata": {"annotations": object_labels}}) == version
 
 
 def made_for(**fields: Any) -> KubeObject:

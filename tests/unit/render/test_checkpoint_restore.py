@@ -31,8 +31,8 @@ def starting(restore: Restore | None = RESTORE, config: render.RenderConfig = ON
     single = component(experimental=experimental, **fields)
     dcd = component_deployments(graph(single), config)["Worker"]
     observed = {"restore": restore} if restore is not None else {}
-    (found,) = (each for each in component_children(dcd, config, **observed) if each["kind"] == "Deployment")
-    template: KubeObject = found["spec"]["template"]
+    (result,) = (each for each in component_children(dcd, config, **observed) if each["kind"] == "Deployment")
+    template: KubeObject = result["spec"]["template"]
     return template
 
 
@@ -64,8 +64,8 @@ def test_the_agent_finds_the_pods() -> None:
     metadata = starting()["metadata"]
     assert metadata["labels"]["nvidia.com/snapshot-is-restore-target"] == "true"
     assert metadata["labels"]["nvidia.com/snapshot-checkpoint-id"] == "0123456789abcdef"
-    found = {name: value for name, value in metadata["annotations"].items() if "snapshot" in name}
-    assert found == {
+    results = {name: value for name, value in metadata["annotations"].items() if "snapshot" in name}
+    assert results == {
         "nvidia.com/snapshot-artifact-version": "3",
         "nvidia.com/snapshot-target-containers": "main",
         "nvidia.com/snapshot-storage-type": "pvc",
@@ -94,8 +94,8 @@ def test_the_first_question_is_asked_as_long_as_it_takes(probes: KubeObject, ask
 
 def test_other_containers_start_as_they_do() -> None:
     sidecar = {"name": "log", "image": "log:1", "command": ["log"]}
-    found = starting(sidecars=[sidecar])["spec"]["containers"][1]
-    assert found["command"] == ["log"]
+    result = starting(sidecars=[sidecar])["spec"]["containers"][1]
+    assert result["command"] == ["log"]
 
 
 def test_both_engines_of_a_pod_start_from_it() -> None:
@@ -126,8 +126,8 @@ def test_pods_of_grove_start_from_it_too() -> None:
     config = replace(ON, grove=True)
     obj = graph(component(experimental={"checkpoint": {"checkpointRef": "c"}}), component("Other", "decode"))
     made = graph_children(obj, config, restores={"Worker": RESTORE})
-    (found,) = (each for each in made if each["kind"] == "PodCliqueSet")
-    first, second = found["spec"]["template"]["cliques"]
+    (result,) = (each for each in made if each["kind"] == "PodCliqueSet")
+    first, second = result["spec"]["template"]["cliques"]
     assert first["labels"]["nvidia.com/snapshot-is-restore-target"] == "true"
     assert first["annotations"]["nvidia.com/snapshot-artifact-version"] == "3"
     assert first["spec"]["podSpec"]["containers"][0]["command"] == ["sleep", "infinity"]

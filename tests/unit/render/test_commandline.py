@@ -150,8 +150,8 @@ def test_variables_of_kubernetes_are_not_quoted_away() -> None:
     ],
 )
 def test_the_number_of_a_flag_raised(line, expected) -> None:
-    found = commandline.read("Worker", line).raised("--port", 100)
-    if found is None:
+    result = commandline.read("Worker", line).raised("--port", 100)
+    if result is None:
         assert expected is None
     else:
-        assert " ".join([*found[0], *found[1]]).endswith(f"dynamo.vllm {expected}")
+        assert " ".join([*result[0], *result[1]]).endswith(f"dynamo.vllm {expected}")

@@ -19,7 +19,7 @@ from .recorded import CASES, MUST, canonical_module, differences, load, normaliz
 NAMESPACE = "recorded-namespace"
 BETA = "nvidia.com/v1beta1"
 PROFILES = ("deployments", "grove")
-#: As `operator-config.yaml` beside the cases says.
+#: As `operator-config.yaml` next to the cases says.
 CONFIG = render.RenderConfig(
     discovery_backend="kubernetes",
     nats_address="nats://dynamo-platform-nats.dynamo-system.svc.cluster.local:4222",
@@ -47,7 +47,7 @@ KINDS = {
     "rolebindings",
     "resourceclaimtemplates",
 }
-#: Reference faults that are ours no more, by case: `../shared/conformance/cases/grove` records them.
+#: Faults of the reference that this platform no longer has, by case: `../shared/conformance/cases/grove` records them.
 BETTER = {
     # A probe that only tunes the default is laid over it; the reference passes it on with nothing to ask.
     "examples-deployments-gke-vllm-disagg",
@@ -98,7 +98,7 @@ def slug(path: Path) -> str:
     return f"{path.parent.name}-{path.stem}"
 
 
-#: Ours, not the reference's: tests/conformance/differences.toml says why.
+#: Only here, not in the reference: tests/conformance/differences.toml says why.
 MODEL_LABEL = "labels.nvidia.com/dynamo-base-model: expected None"
 
 
@@ -115,8 +115,8 @@ def test_equals_the_recording(path: Path) -> None:
             # The script that waits is our own.
             assert want[key].pop("data").keys() == got[key].pop("data").keys()
     assert got.keys() == want.keys()
-    found = [f"{key}{line}" for key in want for line in differences(want[key], got[key]) if MODEL_LABEL not in line]
-    assert bool(found) == (path.parent.name == "grove" and path.stem in BETTER), "\n".join(found)
+    results = [f"{key}{line}" for key in want for line in differences(want[key], got[key]) if MODEL_LABEL not in line]
+    assert bool(results) == (path.parent.name == "grove" and path.stem in BETTER), "\n".join(results)
 
 
 @pytest.mark.parametrize("path", CASES_REFUSED, ids=slug)
@@ -131,9 +131,9 @@ def test_refuses_what_it_cannot_run(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in MUST_RUN if graphs(load(path))], ids=slug)
 def test_runs_what_the_reference_does_not(path: Path) -> None:
     """A probe that only tunes the default, which the reference passes on without anything to ask."""
-    found = [obj for graph in graphs(load(path)) for obj in rendered(graph).values() if obj["kind"] == "Deployment"]
-    assert found
-    for obj in found:
+    results = [obj for graph in graphs(load(path)) for obj in rendered(graph).values() if obj["kind"] == "Deployment"]
+    assert results
+    for obj in results:
         main = obj["spec"]["template"]["spec"]["containers"][0]
         for name in PROBES:
             assert name not in main or asks(main[name])

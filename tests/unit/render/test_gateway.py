@@ -20,8 +20,8 @@ CONFIG = render.RenderConfig(
 
 def graph(*types: str) -> KubeObject:
     def component(type_: str) -> KubeObject:
-        found = {"name": type_.title(), "type": type_, "podTemplate": {"spec": {"containers": [{"name": "main"}]}}}
-        return {**found, "eppConfig": {"configMapRef": {"name": "c", "key": "k"}}} if type_ == "epp" else found
+        results = {"name": type_.title(), "type": type_, "podTemplate": {"spec": {"containers": [{"name": "main"}]}}}
+        return {**results, "eppConfig": {"configMapRef": {"name": "c", "key": "k"}}} if type_ == "epp" else results
 
     return {
         "apiVersion": "nvidia.com/v1beta1",

@@ -229,10 +229,10 @@ def test_memory_of_every_rank() -> None:
     made = grove_template(worker(BETWEEN_FAILOVER, "-tp", "6", multinode={"nodeCount": 3}))
     names = [each["name"] for each in made["cliques"]]
     assert names == ["worker-gms-0", "worker-ldr", "worker-gms-1", "worker-wkr-1", "worker-gms-2", "worker-wkr-2"]
-    found = {each["name"]: each["spec"] for each in made["cliques"]}
-    assert {name: spec["replicas"] for name, spec in found.items()} == dict(zip(names, [1, 2] * 3, strict=True))
-    assert {spec["minAvailable"] for spec in found.values()} == {1}
-    assert found["worker-wkr-2"]["startsAfter"] == ["worker-gms-2"]
+    results = {each["name"]: each["spec"] for each in made["cliques"]}
+    assert {name: spec["replicas"] for name, spec in results.items()} == dict(zip(names, [1, 2] * 3, strict=True))
+    assert {spec["minAvailable"] for spec in results.values()} == {1}
+    assert results["worker-wkr-2"]["startsAfter"] == ["worker-gms-2"]
     assert made["cliqueStartupType"] == "CliqueStartupTypeExplicit"
     assert [each["name"] for each in made["resourceClaimTemplates"]] == [f"worker-gpu-rank-{i}" for i in range(3)]
     (group,) = made["podCliqueScalingGroups"]
@@ -244,16 +244,16 @@ def test_memory_of_every_rank() -> None:
 
 
 def test_engines_of_one_index_are_one_engine_over_the_ranks() -> None:
-    found = cliques(worker(BETWEEN_FAILOVER, "-tp", "4", multinode={"nodeCount": 2}))
+    result = cliques(worker(BETWEEN_FAILOVER, "-tp", "4", multinode={"nodeCount": 2}))
     host = "$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-worker-ldr-$(GROVE_PCLQ_POD_INDEX).$(GROVE_HEADLESS_SERVICE)"
     for name, rank in (("worker-ldr", "0"), ("worker-wkr-1", "1")):
-        args = main_of(found[name])["args"]
+        args = main_of(result[name])["args"]
         assert args[:4] == ["-tp", "4", "--load-format", "gms"]
         assert args[args.index("--master-addr") + 1] == host
         assert args[args.index("--node-rank") + 1] == rank
-        (mount,) = [each for each in main_of(found[name])["volumeMounts"] if each["name"] == "gms-shared"]
+        (mount,) = [each for each in main_of(result[name])["volumeMounts"] if each["name"] == "gms-shared"]
         assert mount["subPathExpr"].endswith(f"/rank-{rank}")
-    waiting = found["worker-wkr-1"]["spec"]["podSpec"]["initContainers"][0]
+    waiting = result["worker-wkr-1"]["spec"]["podSpec"]["initContainers"][0]
     assert "worker-ldr-${GROVE_PCLQ_POD_INDEX}." in waiting["command"][-1]
 
 
@@ -262,8 +262,8 @@ def test_the_server_counts_the_sockets_of_its_gpus_and_runs_nothing_else() -> No
         "sidecars": [{"name": "log", "image": "log"}],
         "pod": {"initContainers": [{"name": "prepare", "image": "i"}]},
     }
-    found = cliques(worker(BETWEEN_FAILOVER, gpus=4, **own))
-    server, engine = (found[name]["spec"]["podSpec"] for name in ("worker-gms-0", "worker"))
+    result = cliques(worker(BETWEEN_FAILOVER, gpus=4, **own))
+    server, engine = (result[name]["spec"]["podSpec"] for name in ("worker-gms-0", "worker"))
     assert server["containers"][0]["startupProbe"]["exec"]["command"][-1].endswith("-ge 8")
     assert [each["name"] for each in server["containers"]] == ["main"]
     assert [each["name"] for each in server["initContainers"]] == ["fix-gms-perms"]
@@ -273,8 +273,8 @@ def test_the_server_counts_the_sockets_of_its_gpus_and_runs_nothing_else() -> No
 
 
 def test_a_load_format_of_the_users_stays() -> None:
-    found = cliques(worker(BETWEEN_FAILOVER, "--load-format=auto"))
-    assert main_of(found["worker"])["args"] == ["--load-format=auto"]
+    result = cliques(worker(BETWEEN_FAILOVER, "--load-format=auto"))
+    assert main_of(result["worker"])["args"] == ["--load-format=auto"]
 
 
 def test_cliques_that_are_there_keep_their_order_and_so_do_claims() -> None:

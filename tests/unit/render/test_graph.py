@@ -79,8 +79,8 @@ def test_owner_references() -> None:
     ],
 )
 def test_service_accounts(config: render.RenderConfig, parts: list[KubeObject], accounts: set[str]) -> None:
-    found = of_kind(graph_children(graph(*parts), config), "ServiceAccount")
-    assert {account["metadata"]["name"] for account in found} == accounts
+    result = of_kind(graph_children(graph(*parts), config), "ServiceAccount")
+    assert {account["metadata"]["name"] for account in result} == accounts
 
 
 def test_discovery_backend_of_the_graph_wins() -> None:
@@ -91,12 +91,16 @@ def test_discovery_backend_of_the_graph_wins() -> None:
     assert "nvidia.com/dynamo-discovery-enabled" not in labels
 
 
-def test_labels_of_the_user_stay_beneath_ours() -> None:
+def test_labels_of_the_platform_override_those_of_the_user() -> None:
     labels = {"team": "a", "nvidia.com/dynamo-component": "mine", "nvidia.com/selector": "mine"}
     made = deployment(component("Decode", "decode", labels=labels), labels={"team": "graph", "cost": "1"})
-    for marks in (made["metadata"]["labels"], made["spec"]["template"]["metadata"]["labels"]):
-        assert (marks["team"], marks["cost"], marks["nvidia.com/dynamo-component"]) == ("a", "1", "Decode")
-        assert marks["nvidia.com/dynamo-sub-component-type"] == "decode"
+    for object_labels in (made["metadata"]["labels"], made["spec"]["template"]["metadata"]["labels"]):
+        assert (object_labels["team"], object_labels["cost"], object_labels["nvidia.com/dynamo-component"]) == (
+            "a",
+            "1",
+            "Decode",
+        )
+        assert object_labels["nvidia.com/dynamo-sub-component-type"] == "decode"
     selected = made["spec"]["selector"]["matchLabels"]
     assert selected.items() <= made["spec"]["template"]["metadata"]["labels"].items()
     assert selected == {"nvidia.com/selector": made["metadata"]["name"]}
@@ -104,23 +108,23 @@ def test_labels_of_the_user_stay_beneath_ours() -> None:
 
 def test_annotations_reach_pods_but_for_the_version() -> None:
     made = deployment(component(annotations={"a": "own"}), annotations={"nvidia.com/enable-metrics": "false", "x": "y"})
-    marks = made["spec"]["template"]["metadata"]["annotations"]
-    assert marks == made["metadata"]["annotations"] == {"a": "own", "nvidia.com/enable-metrics": "false"}
+    object_labels = made["spec"]["template"]["metadata"]["annotations"]
+    assert object_labels == made["metadata"]["annotations"] == {"a": "own", "nvidia.com/enable-metrics": "false"}
     assert "nvidia.com/metrics-enabled" not in made["spec"]["template"]["metadata"]["labels"]
 
 
 @pytest.mark.parametrize(
-    ("notes", "own", "version"),
+    ("object_annotations", "own", "version"),
     [({}, {}, "1.2.0"), ({"nvidia.com/dynamo-operator-origin-version": "0.9.0"}, {}, "0.9.0")],
 )
-def test_origin_version(notes: dict[str, str], own: dict[str, str], version: str) -> None:
-    (dcd,) = component_deployments(graph(component(annotations=own), annotations=notes)).values()
-    found = dcd["spec"]["podTemplate"]["metadata"]["annotations"]
-    assert found["nvidia.com/dynamo-operator-origin-version"] == version
+def test_origin_version(object_annotations: dict[str, str], own: dict[str, str], version: str) -> None:
+    (dcd,) = component_deployments(graph(component(annotations=own), annotations=object_annotations)).values()
+    result = dcd["spec"]["podTemplate"]["metadata"]["annotations"]
+    assert result["nvidia.com/dynamo-operator-origin-version"] == version
 
 
 @pytest.mark.parametrize(
-    ("notes", "expected"),
+    ("object_annotations", "expected"),
     [
         ({}, {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}),
         ({"deployment-strategy": "Recreate"}, {"type": "Recreate"}),
@@ -134,9 +138,9 @@ def test_origin_version(notes: dict[str, str], own: dict[str, str], version: str
         ),
     ],
 )
-def test_strategy(notes: dict[str, str], expected: KubeObject) -> None:
-    marks = {f"nvidia.com/{name}": value for name, value in notes.items()}
-    assert deployment(component(annotations=marks))["spec"]["strategy"] == expected
+def test_strategy(object_annotations: dict[str, str], expected: KubeObject) -> None:
+    object_labels = {f"nvidia.com/{name}": value for name, value in object_annotations.items()}
+    assert deployment(component(annotations=object_labels))["spec"]["strategy"] == expected
 
 
 @pytest.mark.parametrize("replicas", [None, 0, 3])
@@ -157,16 +161,16 @@ def test_replicas(replicas: int | None) -> None:
 )
 def test_backend_framework(parts: list[KubeObject], framework: str | None, expected: str | None) -> None:
     fields = {"backendFramework": framework} if framework else {}
-    found = component_deployments(graph(*parts, **fields))
-    assert {dcd["spec"].get("backendFramework") for dcd in found.values()} == {expected}
+    result = component_deployments(graph(*parts, **fields))
+    assert {dcd["spec"].get("backendFramework") for dcd in result.values()} == {expected}
 
 
 def test_backend_framework_of_an_existing_component_is_kept() -> None:
     children = graph_children(graph(component(main=VLLM), FRONTEND), backends={"graph-frontend": "sglang"})
-    found = {
+    results = {
         dcd["spec"]["name"]: dcd["spec"]["backendFramework"] for dcd in of_kind(children, "DynamoComponentDeployment")
     }
-    assert found == {"Worker": "vllm", "Frontend": "sglang"}
+    assert results == {"Worker": "vllm", "Frontend": "sglang"}
 
 
 @pytest.mark.parametrize(
@@ -341,10 +345,10 @@ def test_a_component_on_its_own_gets_its_access() -> None:
 def test_legacy_selectors_are_kept() -> None:
     dcd = component_deployments(graph(component("Decode", "decode")))["Decode"]
     made, service = component_children(dcd, legacy_type="worker")
-    marks = made["spec"]["template"]["metadata"]["labels"]
+    object_labels = made["spec"]["template"]["metadata"]["labels"]
     assert (
-        marks["nvidia.com/dynamo-component-type"]
+        object_labels["nvidia.com/dynamo-component-type"]
         == service["spec"]["selector"]["nvidia.com/dynamo-component-type"]
         == "worker"
     )
-    assert marks["nvidia.com/dynamo-sub-component-type"] == "decode"
+    assert object_labels["nvidia.com/dynamo-sub-component-type"] == "decode"

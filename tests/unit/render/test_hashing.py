@@ -36,13 +36,13 @@ def sample() -> KubeObject:
 
 
 def part(obj: KubeObject, name: str) -> KubeObject:
-    found: KubeObject = next(each for each in obj["spec"]["components"] if each["name"] == name)
-    return found
+    result: KubeObject = next(each for each in obj["spec"]["components"] if each["name"] == name)
+    return result
 
 
 def container(obj: KubeObject, name: str) -> KubeObject:
-    found: KubeObject = part(obj, name)["podTemplate"]["spec"]["containers"][0]
-    return found
+    result: KubeObject = part(obj, name)["podTemplate"]["spec"]["containers"][0]
+    return result
 
 
 def shuffled(value: Any, rng: random.Random) -> Any:
@@ -137,13 +137,13 @@ def test_an_upgrade_of_the_platform_changes_no_hash() -> None:
 def test_it_is_in_names_and_labels_of_all_workers_and_of_nothing_else() -> None:
     digest = hash_of(sample())
     assert len(digest) == 8
-    found = component_deployments(sample())
+    result = component_deployments(sample())
     for name in ("Decode", "Prefill"):
-        assert found[name]["metadata"]["name"] == f"graph-{name.lower()}-{digest}"
-        assert found[name]["metadata"]["labels"]["nvidia.com/dynamo-worker-hash"] == digest
-        assert found[name]["spec"]["podTemplate"]["metadata"]["labels"]["nvidia.com/dynamo-worker-hash"] == digest
-    assert found["Frontend"]["metadata"]["name"] == "graph-frontend"
-    assert digest not in str(found["Frontend"])
+        assert result[name]["metadata"]["name"] == f"graph-{name.lower()}-{digest}"
+        assert result[name]["metadata"]["labels"]["nvidia.com/dynamo-worker-hash"] == digest
+        assert result[name]["spec"]["podTemplate"]["metadata"]["labels"]["nvidia.com/dynamo-worker-hash"] == digest
+    assert result["Frontend"]["metadata"]["name"] == "graph-frontend"
+    assert digest not in str(result["Frontend"])
 
 
 def test_a_graph_without_workers_has_none() -> None:

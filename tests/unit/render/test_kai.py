@@ -30,29 +30,29 @@ def clique(config: render.RenderConfig, queue: str = "", **pod: Any) -> KubeObje
         },
     }
     children = render.graph_children(parse_graph(graph), config)
-    (found,) = [each for each in children if each["kind"] == "PodCliqueSet"]
-    return found["spec"]["template"]["cliques"][0]
+    (result,) = [each for each in children if each["kind"] == "PodCliqueSet"]
+    return result["spec"]["template"]["cliques"][0]
 
 
 @pytest.mark.parametrize(("annotation", "queue"), [("", "dynamo"), (" team-a ", "team-a")])
 def test_pods_wait_in_the_queue_of_their_graph(annotation, queue) -> None:
-    found = clique(CONFIG, annotation)
-    assert found["labels"]["kai.scheduler/queue"] == queue
-    assert found["spec"]["podSpec"]["schedulerName"] == "kai-scheduler"
+    result = clique(CONFIG, annotation)
+    assert result["labels"]["kai.scheduler/queue"] == queue
+    assert result["spec"]["podSpec"]["schedulerName"] == "kai-scheduler"
 
 
 def test_pods_of_another_scheduler_are_left_to_it() -> None:
-    found = clique(CONFIG, schedulerName="mine")
-    assert "kai.scheduler/queue" not in found["labels"]
-    assert found["spec"]["podSpec"]["schedulerName"] == "mine"
+    result = clique(CONFIG, schedulerName="mine")
+    assert "kai.scheduler/queue" not in result["labels"]
+    assert result["spec"]["podSpec"]["schedulerName"] == "mine"
 
 
 def test_without_the_scheduler_nothing_is_said_of_queues() -> None:
-    found = clique(replace(CONFIG, kai_queues=None), "team-a")
-    assert "kai.scheduler/queue" not in found["labels"]
-    assert "schedulerName" not in found["spec"]["podSpec"]
+    result = clique(replace(CONFIG, kai_queues=None), "team-a")
+    assert "kai.scheduler/queue" not in result["labels"]
+    assert "schedulerName" not in result["spec"]["podSpec"]
 
 
-def test_a_queue_that_is_none_is_refused() -> None:
+def test_an_invalid_queue_is_refused() -> None:
     with pytest.raises(render.NotDeployable, match="has no queue 'team-b'; there are: dynamo, team-a"):
         clique(CONFIG, "team-b")

@@ -32,7 +32,7 @@ def test_resources_become_requests_and_limits() -> None:
 
 
 @pytest.mark.parametrize("entry", ["Front", "FrontEnd"])
-def test_port_of_a_frontend_is_ours(entry: str) -> None:
+def test_the_platform_sets_the_port_of_a_frontend(entry: str) -> None:
     given = configured({entry: {"port": 9999, "x": 1}, "Other": {"port": 1}}, "Front", "frontend")
     text = next(each["value"] for each in main(given)["env"] if each["name"] == CONFIG)
     assert json.loads(text) == {entry: {"port": 8000, "x": 1}, "Other": {"port": 1}}
@@ -76,8 +76,8 @@ routing:               # Router configuration
 
 def value(obj: dict[str, Any]) -> dict[str, Any]:
     text = next(each["value"] for each in main(obj)["env"] if each["name"] == CONFIG)
-    found: dict[str, Any] = json.loads(text)
-    return found
+    document: dict[str, Any] = json.loads(text)
+    return document
 
 
 def test_yaml_says_what_a_component_is_and_we_write_what_it_is() -> None:

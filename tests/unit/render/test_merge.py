@@ -78,7 +78,7 @@ layers = st.lists(
 @given(layers)
 def test_env_is_a_sorted_union_in_which_the_last_wins(given_layers: list[list[dict[str, str]]]) -> None:
     merged = merge_env(*given_layers)
-    found = [each["name"] for each in merged]
-    assert found == sorted(set(found))
+    results = [each["name"] for each in merged]
+    assert results == sorted(set(results))
     last = {each["name"]: each["value"] for layer in given_layers for each in layer}
     assert {each["name"]: each["value"] for each in merged} == last

@@ -1,4 +1,4 @@
-"""Replicas over several nodes: what leaders and workers of each engine are told."""
+"""Replicas over several nodes: the arguments of leaders and workers of each engine."""
 
 from __future__ import annotations
 

@@ -21,13 +21,13 @@ def test_users_variables_win_over_addresses_and_defaults() -> None:
         {"name": "DYN_SYSTEM_PORT", "value": "1"},
         {"name": "A", "value": ""},
     ]
-    found = variables(main(component(main={"env": env}), ADDRESSES))
-    assert found["NATS_SERVER"] == "mine"
-    assert found["DYN_SYSTEM_PORT"] == "1"
-    assert found["ETCD_ENDPOINTS"] == "e:2379"
-    assert found["MODEL_EXPRESS_URL"] == "http://m"
-    assert found["A"] is None
-    assert list(found) == sorted(found)
+    result = variables(main(component(main={"env": env}), ADDRESSES))
+    assert result["NATS_SERVER"] == "mine"
+    assert result["DYN_SYSTEM_PORT"] == "1"
+    assert result["ETCD_ENDPOINTS"] == "e:2379"
+    assert result["MODEL_EXPRESS_URL"] == "http://m"
+    assert result["A"] is None
+    assert list(result) == sorted(result)
 
 
 def test_addresses_that_are_not_configured_are_not_given() -> None:
@@ -39,8 +39,8 @@ def test_addresses_that_are_not_configured_are_not_given() -> None:
 
 def test_variables_of_the_graph_reach_main_and_lose_against_its_own() -> None:
     graph_env = [{"name": "A", "value": "graph"}, {"name": "B", "value": "graph"}]
-    found = variables(main(component(main={"env": [{"name": "A", "value": "own"}]}), env=graph_env))
-    assert (found["A"], found["B"]) == ("own", "graph")
+    result = variables(main(component(main={"env": [{"name": "A", "value": "own"}]}), env=graph_env))
+    assert (result["A"], result["B"]) == ("own", "graph")
 
 
 def test_main_container_is_made_for_variables_of_the_graph() -> None:
@@ -202,23 +202,23 @@ def test_frontend_sidecar_is_a_frontend_that_sees_the_data_of_main() -> None:
     assert front["command"] == ["python3"]
     assert front["ports"] == [{"name": "http", "containerPort": 8000, "protocol": "TCP"}]
     assert [mount["mountPath"] for mount in front["volumeMounts"]] == ["/elsewhere", "/models"]
-    found = variables(front)
-    assert found["DYN_COMPONENT"] == "frontend"
-    assert found["OF_THE_GRAPH"] == "1"
-    # As recorded: generations are told apart by workers only.
-    assert "DYN_NAMESPACE_WORKER_SUFFIX" not in found
+    result = variables(front)
+    assert result["DYN_COMPONENT"] == "frontend"
+    assert result["OF_THE_GRAPH"] == "1"
+    # As recorded: only workers distinguish generations.
+    assert "DYN_NAMESPACE_WORKER_SUFFIX" not in result
     assert spec["containers"][1] == {"name": "first", "image": "i", "resources": {}}
 
 
 def test_discovery_by_container() -> None:
-    found = variables(main(component(), annotations={"nvidia.com/dynamo-kube-discovery-mode": "container"}))
-    assert (found["CONTAINER_NAME"], found["DYN_KUBE_DISCOVERY_MODE"]) == ("main", "container")
+    result = variables(main(component(), annotations={"nvidia.com/dynamo-kube-discovery-mode": "container"}))
+    assert (result["CONTAINER_NAME"], result["DYN_KUBE_DISCOVERY_MODE"]) == ("main", "container")
 
 
 @pytest.mark.parametrize(("backend", "value"), [("kubernetes", "kubernetes"), ("etcd", None), ("other", "kubernetes")])
 def test_discovery_backend(backend: str, value: str | None) -> None:
-    found = variables(main(component(), annotations={"nvidia.com/dynamo-discovery-backend": backend}))
-    assert found.get("DYN_DISCOVERY_BACKEND") == value
+    result = variables(main(component(), annotations={"nvidia.com/dynamo-discovery-backend": backend}))
+    assert result.get("DYN_DISCOVERY_BACKEND") == value
 
 
 def test_global_dynamo_namespace() -> None:
@@ -262,10 +262,10 @@ def test_a_probe_that_asks_nothing_needs_a_default() -> None:
 
 def test_a_probe_that_is_null_is_not_a_probe() -> None:
     # Through the type, as the pod-builder reads it: nulls that say nothing are gone by then, this one is not.
-    found = main(component("worker", main={"livenessProbe": None, "lifecycle": None}))
-    assert "livenessProbe" not in found
-    assert "lifecycle" not in found
-    assert {"readinessProbe", "startupProbe"} <= found.keys()
+    result = main(component("worker", main={"livenessProbe": None, "lifecycle": None}))
+    assert "livenessProbe" not in result
+    assert "lifecycle" not in result
+    assert {"readinessProbe", "startupProbe"} <= result.keys()
 
 
 def test_a_sidecars_null_probe_is_left_out() -> None:

@@ -46,7 +46,7 @@ def holding(name: str, content: str, *, type_: str = "kubernetes.io/dockerconfig
         ("[2001:db8::1]:5000/img", "[2001:db8::1]:5000"),
         # Without a slash the part behind the colon is a tag.
         ("localhost:5000", "docker.io"),
-        # Hosts only in looks: user names have no dot.
+        # They only resemble hosts: user names have no dot.
         ("nvcr/img", "docker.io"),
     ],
 )
@@ -75,7 +75,7 @@ def test_the_registry_of_a_key(key, host) -> None:
 
 
 def test_both_types_are_read_and_secrets_of_one_registry_are_sorted() -> None:
-    found, malformed = index(
+    result, malformed = index(
         [
             secret("b", "nvcr.io"),
             secret("old", "https://index.docker.io/v1/", type_="kubernetes.io/dockercfg"),
@@ -83,11 +83,11 @@ def test_both_types_are_read_and_secrets_of_one_registry_are_sorted() -> None:
             secret("other", "nvcr.io") | {"type": "Opaque"},
         ]
     )
-    assert found == PullSecrets({"docker.io": ("old",), "nvcr.io": ("a", "b"), "quay.io": ("a",)})
+    assert result == PullSecrets({"docker.io": ("old",), "nvcr.io": ("a", "b"), "quay.io": ("a",)})
     assert malformed == ()
-    assert found.of("nvcr.io/x") == ("a", "b")
-    assert found.of("busybox") == ("old",)
-    assert found.of("ghcr.io/x") == ()
+    assert result.of("nvcr.io/x") == ("a", "b")
+    assert result.of("busybox") == ("old",)
+    assert result.of("ghcr.io/x") == ()
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_both_types_are_read_and_secrets_of_one_registry_are_sorted() -> None:
     ],
 )
 def test_a_key_may_stand_for_many_hosts_as_for_the_kubelet(host, image, matches) -> None:
-    found, _ = index([secret("s", host)])
-    assert found.of(image) == (("s",) if matches else ())
+    result, _ = index([secret("s", host)])
+    assert result.of(image) == (("s",) if matches else ())
 
 
 JSON = ".dockerconfigjson"
@@ -133,14 +133,14 @@ _WRONG = "{} of its {} entries do not map a registry to an object with credentia
     ],
 )
 def test_a_malformed_secret_hides_no_other(broken, says) -> None:
-    found, malformed = index([broken, secret("good", "nvcr.io")])
-    assert found == PullSecrets({"nvcr.io": ("good",)})
+    result, malformed = index([broken, secret("good", "nvcr.io")])
+    assert result == PullSecrets({"nvcr.io": ("good",)})
     assert malformed == (Malformed("bad", says),)
 
 
 def test_the_rest_of_a_malformed_secret_counts() -> None:
-    found, malformed = index([holding("half", '{"auths": {"nvcr.io": {"auth": "dTpw"}, "quay.io": 1}}')])
-    assert found.of("nvcr.io/x") == ("half",)
+    result, malformed = index([holding("half", '{"auths": {"nvcr.io": {"auth": "dTpw"}, "quay.io": 1}}')])
+    assert result.of("nvcr.io/x") == ("half",)
     assert [each.name for each in malformed] == ["half"]
 
 
@@ -188,8 +188,8 @@ NGC = {"image": "nvcr.io/nvidia/x:1"}
     ],
 )
 def test_pods_get_the_secrets_of_their_images(single, names) -> None:
-    found = pod(single).get("imagePullSecrets")
-    assert found == (None if names is None else [{"name": name} for name in names])
+    observed = pod(single).get("imagePullSecrets")
+    assert observed == (None if names is None else [{"name": name} for name in names])
 
 
 def test_pods_of_grove_get_them_and_the_account_too() -> None:
@@ -217,8 +217,8 @@ def test_nodes_of_a_replica_get_them_all() -> None:
     (dcd,) = building.component_deployments(building.graph(wide), config).values()
     (made,) = building.of_kind(building.component_children(dcd, config, pull_secrets=SECRETS), "LeaderWorkerSet")
     for template in ("leaderTemplate", "workerTemplate"):
-        found = made["spec"]["leaderWorkerTemplate"][template]["spec"]["imagePullSecrets"]
-        assert {"name": "a-ngc"} in found
+        result = made["spec"]["leaderWorkerTemplate"][template]["spec"]["imagePullSecrets"]
+        assert {"name": "a-ngc"} in result
 
 
 def test_no_word_repeats_a_key_since_it_may_hold_a_password() -> None:
@@ -227,16 +227,16 @@ def test_no_word_repeats_a_key_since_it_may_hold_a_password() -> None:
 
 
 def test_a_key_with_a_password_opens_its_host_all_the_same() -> None:
-    found, malformed = index([holding("s", '{"auths": {"https://user:s3cr3t@x.io/v1": {}}}')])
-    assert (dict(found.by_host), malformed) == ({"x.io": ("s",)}, ())
+    result, malformed = index([holding("s", '{"auths": {"https://user:s3cr3t@x.io/v1": {}}}')])
+    assert (dict(result.by_host), malformed) == ({"x.io": ("s",)}, ())
 
 
 def test_thousands_of_registries_are_one_problem_and_the_first_ones_count() -> None:
     many = ", ".join(f'"*.r{number}.io": {{}}' for number in range(5000))
-    found, malformed = index([holding("many", f'{{"auths": {{{many}}}}}')])
-    assert len(found.by_host) == MOST_HOSTS
+    result, malformed = index([holding("many", f'{{"auths": {{{many}}}}}')])
+    assert len(result.by_host) == MOST_HOSTS
     assert malformed == (Malformed("many", _WRONG.format(5000 - MOST_HOSTS, 5000)),)
     wrong = ", ".join(f'"r{number}.io": 1' for number in range(9000))
-    found, malformed = index([holding("many", f'{{"auths": {{{wrong}}}}}'), secret("good", "r1.io")])
-    assert found.by_host == {"r1.io": ("good",)}
+    result, malformed = index([holding("many", f'{{"auths": {{{wrong}}}}}'), secret("good", "r1.io")])
+    assert result.by_host == {"r1.io": ("good",)}
     assert malformed == (Malformed("many", _WRONG.format(9000, 9000)),)

@@ -16,15 +16,15 @@ def test_components_that_ask_for_it_have_one_with_their_replicas() -> None:
             component("Plain"),
         )
     )
-    found = of_kind(made, "DynamoGraphDeploymentScalingAdapter")
-    assert {each["metadata"]["name"]: each["spec"]["replicas"] for each in found} == {
+    result = of_kind(made, "DynamoGraphDeploymentScalingAdapter")
+    assert {each["metadata"]["name"]: each["spec"]["replicas"] for each in result} == {
         "graph-worker": 1,
         "graph-many": 3,
         "graph-none": 0,
     }
-    assert found[0]["apiVersion"] == "nvidia.com/v1beta1"
-    assert found[0]["spec"]["dgdRef"] == {"name": "graph", "componentName": "Worker"}
-    assert found[0]["metadata"]["ownerReferences"][0]["controller"] is True
+    assert result[0]["apiVersion"] == "nvidia.com/v1beta1"
+    assert result[0]["spec"]["dgdRef"] == {"name": "graph", "componentName": "Worker"}
+    assert result[0]["metadata"]["ownerReferences"][0]["controller"] is True
 
 
 def test_it_does_not_change_the_generation_of_workers() -> None:

@@ -44,25 +44,25 @@ def test_labels_and_annotations_of_a_service_reach_its_pods(grove) -> None:
         "annotations": {"note": "b"},
         "extraPodMetadata": {"labels": {"both": "pod"}},
     }
-    found = made(graph(service), replace(CONFIG, grove=grove))
+    result = made(graph(service), replace(CONFIG, grove=grove))
     if grove:
-        pod = found["PodCliqueSet/g"]["spec"]["template"]["cliques"][0]
+        pod = result["PodCliqueSet/g"]["spec"]["template"]["cliques"][0]
     else:
-        pod = found["Deployment/g-frontend"]["spec"]["template"]["metadata"]
+        pod = result["Deployment/g-frontend"]["spec"]["template"]["metadata"]
     assert {"team": "a", "both": "pod"}.items() <= pod["labels"].items()
     assert pod["annotations"]["note"] == "b"
 
 
 def test_annotations_of_a_service_decide_what_pod_annotations_decide() -> None:
-    found = made(graph({"annotations": {"nvidia.com/deployment-strategy": "Recreate"}}))
-    assert found["Deployment/g-frontend"]["spec"]["strategy"] == {"type": "Recreate"}
+    result = made(graph({"annotations": {"nvidia.com/deployment-strategy": "Recreate"}}))
+    assert result["Deployment/g-frontend"]["spec"]["strategy"] == {"type": "Recreate"}
 
 
 def test_a_component_type_that_v1beta1_does_not_know() -> None:
-    found = made(graph({"componentType": "default"}))
-    template = found["Deployment/g-frontend"]["spec"]["template"]
+    result = made(graph({"componentType": "default"}))
+    template = result["Deployment/g-frontend"]["spec"]["template"]
     assert template["metadata"]["labels"]["nvidia.com/dynamo-component-type"] == "default"
-    selector = found["Service/g-frontend"]["spec"]["selector"]
+    selector = result["Service/g-frontend"]["spec"]["selector"]
     assert selector["nvidia.com/dynamo-component-type"] == "default"
 
 
@@ -72,7 +72,7 @@ def test_a_component_deployment_that_needs_no_annotation_has_none() -> None:
 
 
 def test_an_ingress() -> None:
-    wish = {
+    desired = {
         "enabled": True,
         "host": "chat",
         "hostPrefix": "a-",
@@ -82,13 +82,13 @@ def test_an_ingress() -> None:
         "labels": {"l": "m"},
         "tls": {"secretName": "cert"},
     }
-    found = made(graph({"ingress": wish}))["Ingress/g-frontend"]
+    result = made(graph({"ingress": desired}))["Ingress/g-frontend"]
     host = "a-chat.example.com"
-    assert found["metadata"]["annotations"] == {"x": "y"}
-    assert found["metadata"]["labels"]["l"] == "m"
-    assert found["spec"]["ingressClassName"] == "nginx"
-    assert found["spec"]["tls"] == [{"hosts": [host], "secretName": "cert"}]
-    (rule,) = found["spec"]["rules"]
+    assert result["metadata"]["annotations"] == {"x": "y"}
+    assert result["metadata"]["labels"]["l"] == "m"
+    assert result["spec"]["ingressClassName"] == "nginx"
+    assert result["spec"]["tls"] == [{"hosts": [host], "secretName": "cert"}]
+    (rule,) = result["spec"]["rules"]
     assert rule["host"] == host
     assert rule["http"]["paths"][0]["backend"] == {"service": {"name": "g-frontend", "port": {"number": 8000}}}
 
@@ -101,8 +101,8 @@ def test_an_empty_list_is_as_good_as_absent() -> None:
         "mainContainer": {"image": "i", "args": [], "securityContext": {"capabilities": {"drop": []}}},
     }
     with_empty = made(graph({"extraPodSpec": pod}))
-    found = with_empty["DynamoComponentDeployment/g-frontend"]["spec"]["podTemplate"]["spec"]
-    assert found == {
+    result = with_empty["DynamoComponentDeployment/g-frontend"]["spec"]["podTemplate"]["spec"]
+    assert result == {
         "volumes": [{"name": "scratch", "emptyDir": {}}],
         "containers": [{"name": "main", "image": "i", "securityContext": {"capabilities": {}}}],
     }
@@ -110,17 +110,17 @@ def test_an_empty_list_is_as_good_as_absent() -> None:
 
 
 def test_an_ingress_without_a_class_is_the_default_ones() -> None:
-    found = made(graph({"ingress": {"enabled": True, "host": "chat"}}))["Ingress/g-frontend"]
-    assert "ingressClassName" not in found["spec"]
-    assert found["spec"]["rules"][0]["host"] == "chat.local"
+    result = made(graph({"ingress": {"enabled": True, "host": "chat"}}))["Ingress/g-frontend"]
+    assert "ingressClassName" not in result["spec"]
+    assert result["spec"]["rules"][0]["host"] == "chat.local"
     assert "Ingress/g-frontend" not in made(graph({"ingress": {"enabled": True}}))
 
 
 @pytest.mark.parametrize("grove", [False, True])
 def test_labels_of_a_pod_template_reach_the_service(grove: bool) -> None:
     service = {"labels": {"team": "x"}, "extraPodMetadata": {"labels": {"tier": "front"}}}
-    found = made(graph(service), replace(CONFIG, grove=grove))["Service/g-frontend"]
-    assert {"team": "x", "tier": "front"}.items() <= found["metadata"]["labels"].items()
+    result = made(graph(service), replace(CONFIG, grove=grove))["Service/g-frontend"]
+    assert {"team": "x", "tier": "front"}.items() <= result["metadata"]["labels"].items()
 
 
 def test_the_installation_may_expose_every_frontend() -> None:
@@ -133,19 +133,19 @@ def test_the_installation_may_expose_every_frontend() -> None:
 def test_a_gateway_makes_a_virtual_service_where_there_are_any() -> None:
     config = replace(CONFIG, ingress=render.IngressDefaults(virtual_service_gateway="istio/gate"))
     assert not any(name.startswith("VirtualService") for name in made(graph({}), config))
-    found = made(graph({}), replace(config, virtual_services=True))["VirtualService/g-frontend"]
-    assert found["spec"]["gateways"] == ["istio/gate"]
-    assert found["spec"]["hosts"] == ["g.local"]
+    result = made(graph({}), replace(config, virtual_services=True))["VirtualService/g-frontend"]
+    assert result["spec"]["gateways"] == ["istio/gate"]
+    assert result["spec"]["hosts"] == ["g.local"]
 
 
 def test_claims() -> None:
-    wishes = [
+    desired = [
         {"name": "models", "create": True, "size": "10Gi", "storageClass": "fast", "volumeAccessMode": "ReadWriteMany"},
         {"name": "there"},
     ]
-    found = made(graph({}, pvcs=wishes))
-    assert [name for name in found if name.startswith("PersistentVolumeClaim")] == ["PersistentVolumeClaim/models"]
-    assert found["PersistentVolumeClaim/models"]["spec"] == {
+    result = made(graph({}, pvcs=desired))
+    assert [name for name in result if name.startswith("PersistentVolumeClaim")] == ["PersistentVolumeClaim/models"]
+    assert result["PersistentVolumeClaim/models"]["spec"] == {
         "accessModes": ["ReadWriteMany"],
         "resources": {"requests": {"storage": "10Gi"}},
         "storageClassName": "fast",

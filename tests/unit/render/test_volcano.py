@@ -21,8 +21,8 @@ GROVE = replace(CONFIG, grove=True, kai_queues=frozenset({"dynamo"}))
 
 def on_grove(**annotations: str) -> KubeObject:
     obj = graph(component("Worker"), annotations=annotations)
-    (found,) = of_kind(graph_children(obj, GROVE), "PodCliqueSet")
-    clique: KubeObject = found["spec"]["template"]["cliques"][0]
+    (result,) = of_kind(graph_children(obj, GROVE), "PodCliqueSet")
+    clique: KubeObject = result["spec"]["template"]["cliques"][0]
     return clique
 
 

@@ -24,7 +24,7 @@ contexts: [{name: none, context: {cluster: none, user: none}}]
 
 
 class Recorder:
-    """A service that notes when it runs."""
+    """A service that records when it runs."""
 
     def __init__(self, name: str = "recorder", failures: int = 0, *, stubborn: float = 0.0) -> None:
         self.name = name
@@ -119,7 +119,7 @@ async def test_readiness_reports_what_is_wanting(settings: Settings) -> None:
         await platform.ready(10)
         status, body = await fetch(f"{url}/readyz")
         assert status == 200
-        assert '"degraded"' in body, "NATS is away, which is no reason to be taken out of service"
+        assert '"degraded"' in body, "NATS is away: that must not take the pod out of service"
 
 
 async def test_metrics_over_tls_take_up_new_certificates(settings: Settings, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ async def test_metrics_over_tls_take_up_new_certificates(settings: Settings, tmp
     async with running([Recorder()], settings.model_copy(update={"server": server})) as platform:
         url = f"https://127.0.0.1:{platform.metrics_port}/metrics"
         clients = [ssl.create_default_context(cafile=str(authority.certificate)) for authority in authorities]
-        assert (await fetch(url, clients[0]))[0] == 401, "a bearer token is needed, whoever signed the certificate"
+        assert (await fetch(url, clients[0]))[0] == 401, "a bearer token is needed, with any certificate"
         with pytest.raises(aiohttp.ClientError):
             await fetch(url, clients[1])
         install(authorities[1])

@@ -61,7 +61,7 @@ def test_fields_inside_of_fields_are_masked():
 
 
 @pytest.mark.parametrize("style", ["json", "console"])
-def test_lines_of_ours_and_of_libraries_hold_no_secret_and_no_local_variable(style):
+def test_log_lines_of_the_platform_and_of_libraries_hold_no_secret_and_no_local_variable(style):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROGRAM, style], capture_output=True, text=True, check=True, timeout=60
     )

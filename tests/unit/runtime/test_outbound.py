@@ -36,9 +36,9 @@ class Names(AbstractResolver):
 
 @pytest.mark.parametrize("address", ["10.0.0.7", "192.168.1.2", "8.8.8.8", "fd00::7", "2001:4860:4860::8888"])
 def test_addresses_of_networks_may_be_called(address: str) -> None:
-    found = parsed(address)
-    assert found is not None
-    assert may_be_called(found)
+    result = parsed(address)
+    assert result is not None
+    assert may_be_called(result)
 
 
 @pytest.mark.parametrize(

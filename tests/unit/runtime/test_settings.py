@@ -1,4 +1,4 @@
-"""Settings: the reference's file is read, variables override it, and every mistake is told at once."""
+"""Settings: the reference's file is read, variables override it, and all mistakes are reported at once."""
 
 from __future__ import annotations
 

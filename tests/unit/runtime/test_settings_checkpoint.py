@@ -27,5 +27,5 @@ def test_an_incomplete_claim_is_refused_where_it_is_used(claim: dict[str, object
 
 def test_a_complete_claim_is_taken() -> None:
     claim = {"pvcName": "c", "basePath": "/x", "create": True, "size": "1Ti"}
-    found = Checkpoint.model_validate({"enabled": True, "storage": {"type": "pvc", "pvc": claim}})
-    assert found.storage.pvc.size == "1Ti"
+    result = Checkpoint.model_validate({"enabled": True, "storage": {"type": "pvc", "pvc": claim}})
+    assert result.storage.pvc.size == "1Ti"

@@ -44,7 +44,7 @@ class Task:
 
 
 class Deployments(Controller[Task]):
-    """Looks at Deployments; it stumbles over those named "routed-badly", "counted-badly" and "noticed-badly"."""
+    """Reconciles Deployments; it fails for those named "routed-badly", "counted-badly" and "noticed-badly"."""
 
     def __init__(self, context: ServiceContext, parts: Mapping[str, Part]) -> None:
         super().__init__(context, SERVICE, (DEPLOYMENTS,))

@@ -1,4 +1,4 @@
-"""The work queue: a key is never worked on twice at once, the newest wish wins, failures come back later."""
+"""The work queue: a key is never worked on twice at once, the newest request wins, failures are retried later."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def queue(clock: Clock | None = None) -> WorkQueue[str]:
 
 async def taken(work: WorkQueue[str]) -> list[str]:
     """Keys that are ready now, in order."""
-    found = []
+    results = []
     while True:
         try:
-            found.append(await asyncio.wait_for(work.get(), 0.01))
+            results.append(await asyncio.wait_for(work.get(), 0.01))
         except TimeoutError:
-            return found
+            return results
 
 
 async def test_adding_twice_is_adding_once():
@@ -92,14 +92,14 @@ def test_failures_double_the_delay_up_to_a_minute_and_success_forgets_them():
 
 async def test_workers_retry_what_raises_and_go_on():
     work = WorkQueue[str](metrics=Metrics().queue("test"))
-    seen: Counter[str] = Counter()
+    observed: Counter[str] = Counter()
     finished = asyncio.Event()
 
     async def handler(key: str) -> Result:
-        seen[key] += 1
-        if key == "bad" and seen[key] < 3:
+        observed[key] += 1
+        if key == "bad" and observed[key] < 3:
             raise RuntimeError("not yet")
-        if seen["bad"] == 3 and seen["good"]:
+        if observed["bad"] == 3 and observed["good"]:
             finished.set()
         return Result()
 
@@ -109,7 +109,7 @@ async def test_workers_retry_what_raises_and_go_on():
     await asyncio.wait_for(finished.wait(), 5)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert seen == {"bad": 3, "good": 1}
+    assert observed == {"bad": 3, "good": 1}
 
 
 async def test_a_cancellation_that_comes_with_a_key_is_not_lost():
@@ -130,36 +130,36 @@ async def test_a_cancellation_that_comes_with_a_key_is_not_lost():
 async def test_requeue_after_brings_a_key_back():
     clock = Clock()
     work = queue(clock)
-    looks = 0
+    checks = 0
 
     async def handler(_: str) -> Result:
-        nonlocal looks
-        looks += 1
+        nonlocal checks
+        checks += 1
         return Result(requeue_after=30)
 
     task = asyncio.create_task(work.run(1, handler))
     work.add("a")
     for _ in range(20):
         await asyncio.sleep(0)
-    assert looks == 1
+    assert checks == 1
     clock.now += 31
     work.add("wake")
     for _ in range(20):
         await asyncio.sleep(0)
-    assert looks == 3
+    assert checks == 3
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=40), st.integers(1, 4))
-def test_never_two_at_once_and_nothing_is_lost(wishes, workers):
-    """Whatever is added and whenever: each key is looked at after its last wish, by one worker at a time."""
+def test_never_two_at_once_and_nothing_is_lost(desired, workers):
+    """Whatever is added and whenever: each key is handled after its last request, by one worker at a time."""
 
     async def scenario() -> None:
         work = WorkQueue[str](metrics=Metrics().queue("test"))
         active: Counter[str] = Counter()
-        last_wish: dict[str, int] = {}
-        last_look: dict[str, int] = {}
+        last_desired: dict[str, int] = {}
+        last_sync: dict[str, int] = {}
         step = 0
 
         async def handler(key: str) -> Result:
@@ -167,15 +167,15 @@ def test_never_two_at_once_and_nothing_is_lost(wishes, workers):
             active[key] += 1
             assert active[key] == 1
             step += 1
-            last_look[key] = step
+            last_sync[key] = step
             await asyncio.sleep(0)
             active[key] -= 1
             return Result()
 
         task = asyncio.create_task(work.run(workers, handler))
-        for key, pauses in wishes:
+        for key, pauses in desired:
             step += 1
-            last_wish[key] = step
+            last_desired[key] = step
             work.add(key)
             for _ in range(pauses):
                 await asyncio.sleep(0)
@@ -183,6 +183,6 @@ def test_never_two_at_once_and_nothing_is_lost(wishes, workers):
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert {key for key in last_wish if last_look.get(key, 0) < last_wish[key]} == set()
+        assert {key for key in last_desired if last_sync.get(key, 0) < last_desired[key]} == set()
 
     asyncio.run(scenario())

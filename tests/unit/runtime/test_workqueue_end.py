@@ -1,4 +1,4 @@
-"""How work ends: when the queue is told to, when its keys go to another replica, and when they are lost."""
+"""How work ends: when the queue is stopped, when its keys move to another replica, and when they are lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynamo_shared.runtime.workqueue import Result, WorkQueue
 
 
 class Work:
-    """A handler that waits until it is let go, and notes what happens to it."""
+    """A handler that waits until it is let go, and records what happens to it."""
 
     def __init__(self) -> None:
         self.queue = WorkQueue[str](metrics=Metrics().queue("test"))

@@ -36,11 +36,11 @@ def queue(clock: Clock | None = None) -> WorkQueue[str]:
 
 async def take(work: WorkQueue[str], count: int) -> list[str]:
     """The next keys, each worked on before the next one is taken."""
-    found = []
+    results = []
     for _ in range(count):
-        found.append(await work.get())
-        work.done(found[-1])
-    return found
+        results.append(await work.get())
+        work.done(results[-1])
+    return results
 
 
 async def turns() -> None:
@@ -107,11 +107,11 @@ async def test_an_urgent_storm_that_never_ends_leaves_others_every_second_turn()
     storm = iter(range(10**6))
     for number in range(50):
         work.add(f"quiet/{number}")
-    found: list[str] = []
-    while len(found) < 20:
+    results: list[str] = []
+    while len(results) < 20:
         work.add(f"storm/{next(storm)}!")
-        found += await take(work, 1)
-    assert sum(lane(key) == "quiet" for key in found) == 10
+        results += await take(work, 1)
+    assert sum(lane(key) == "quiet" for key in results) == 10
 
 
 async def test_work_of_one_namespace_that_hangs_leaves_workers_for_the_others() -> None:

@@ -38,7 +38,7 @@ async def test_urgent_keys_are_first_and_the_others_wait_until_they_are_done():
     assert await work.get() == "c"
 
 
-async def test_urgent_work_that_takes_long_holds_up_nothing_for_ever():
+async def test_slow_urgent_work_does_not_block_other_work():
     clock = Clock()
     work = queue(clock)
     work.add("A")

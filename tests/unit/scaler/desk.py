@@ -1,4 +1,4 @@
-"""A scaler's desk without servers: objects in memory, a clock that is set by hand, and what was told."""
+"""A scaler's desk without servers: objects in memory, a clock that is set by hand, and all reports."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class MemoryKube:
         self._version = 100
 
     def put(self, resource: Resource, obj: KubeObject) -> KubeObject:
-        """Store an object as somebody else's write would."""
+        """Store an object as another user's write would."""
         old = self.objects.get((resource.id, key_of(obj)))
         self._version += 1
         generation = old["metadata"]["generation"] if old else 0
@@ -67,10 +67,10 @@ class MemoryKube:
         return copy.deepcopy(stored)
 
     async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
-        found = self.objects.get((resource.id, key))
-        if found is None:
+        observed = self.objects.get((resource.id, key))
+        if observed is None:
             raise NotFound(404, "NotFound", str(key))
-        return copy.deepcopy(found)
+        return copy.deepcopy(observed)
 
     async def merge_patch(self, resource: Resource, key: ObjectKey, patch: KubeObject) -> KubeObject:
         self._write(resource, key)
@@ -110,12 +110,12 @@ class MemoryKube:
         self.writes.append(f"{resource.plural} {key.name}")
 
 
-class Told:
-    """What was told, instead of a recorder and a publisher."""
+class Reports:
+    """All reports, in place of a recorder and a publisher."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, Any]] = []
-        self.notes: list[tuple[str, str, str]] = []
+        self.kube_events: list[tuple[str, str, str]] = []
         #: What makes each event another one.
         self.identities: list[tuple[str, str, str]] = []
 
@@ -128,7 +128,7 @@ class Told:
 
     def record(self, involved: KubeObject, *, type_: str, reason: str, message: str, action: str) -> None:
         del involved, action
-        self.notes.append((type_, reason, message))
+        self.kube_events.append((type_, reason, message))
 
     def of(self, graph: str) -> list[tuple[str, str]]:
         """Event and reason, of one graph."""
@@ -136,24 +136,24 @@ class Told:
 
 
 class Desk:
-    """One scaler; `again` is another one after it, which has read everything anew and remembers nothing."""
+    """One scaler; `again` is another one after it, which has read everything again and remembers nothing."""
 
     def __init__(self, settings: Scaler, kube: MemoryKube | None = None, clock: list[float] | None = None) -> None:
         self.settings = settings
         self.kube = kube or MemoryKube()
         self.clock = clock or [START]
-        self.told = Told()
+        self.reported = Reports()
         self.cache = ObjectCache()
         pods.index(self.cache)
         adapters.index(self.cache)
-        told: Any = self.told
+        reported: Any = self.reported
         self.view = ClusterView(self.cache, settings, lambda namespace: namespace == "elsewhere")
         writer = Writer(self.kube, self.cache)  # type: ignore[arg-type]
         self.metrics = DecisionMetrics(CollectorRegistry())
         self.scaling = Scaling(
             self.view,
             writer,
-            DecisionReporter(told, told, self.metrics),
+            DecisionReporter(reported, reported, self.metrics),
             CommandAdmission(self.view, writer),
             lambda: self.clock[0],
         )
@@ -210,31 +210,31 @@ class Desk:
         self.read()
 
     def note(self, name: str, **annotations: str | None) -> None:
-        """Somebody annotates a graph."""
+        """A user annotates a graph."""
         self.change(name, lambda graph: graph["metadata"].setdefault("annotations", {}).update(annotations))
 
     def change(self, name: str, how: Callable[[KubeObject], Any]) -> None:
-        """Somebody changes a graph, and that is heard of."""
+        """A user changes a graph, and that is heard of."""
         obj = copy.deepcopy(self.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", name)])
         how(obj)
         self.kube.put(DYNAMO_GRAPH_DEPLOYMENTS, obj)
         self.read()
 
     def replicas(self, name: str) -> dict[str, int]:
-        """What is wanted, as the API server has it."""
+        """The desired replicas, as the API server has them."""
         graph = self.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", name)]
-        found = {each["name"]: each["replicas"] for each in graph["spec"]["components"]}
+        results = {each["name"]: each["replicas"] for each in graph["spec"]["components"]}
         for (plural, _), obj in self.kube.objects.items():
             if plural == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.id and obj["spec"]["dgdRef"]["name"] == name:
-                found[obj["spec"]["dgdRef"]["componentName"]] = obj["spec"]["replicas"]
-        return found
+                results[obj["spec"]["dgdRef"]["componentName"]] = obj["spec"]["replicas"]
+        return results
 
     def intents(self, name: str) -> dict[str, Any]:
         """The intents that are remembered."""
         graph = self.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", name)]
         text = graph["metadata"].get("annotations", {}).get(SCALING_INTENTS)
-        found: dict[str, Any] = json.loads(text) if text else {}
-        return found
+        document: dict[str, Any] = json.loads(text) if text else {}
+        return document
 
     def ask(self, name: str, command: str = "c1", requester: str = "", sent: str = "", **replicas: int) -> ScaleRequest:
         targets = [ScaleTarget(component=component, replicas=n) for component, n in replicas.items()]

@@ -40,9 +40,9 @@ class Clock:
         return self.now
 
 
-def pod(phase: str = "Running", *, leaving: bool = False, **marks: str) -> dict[str, Any]:
-    found = {labels.GRAPH_DEPLOYMENT_NAME: "g", labels.COMPONENT: "W", **marks}
-    metadata = {"name": "p", "namespace": "n", "labels": found, **({"deletionTimestamp": "now"} if leaving else {})}
+def pod(phase: str = "Running", *, leaving: bool = False, **object_labels: str) -> dict[str, Any]:
+    results = {labels.GRAPH_DEPLOYMENT_NAME: "g", labels.COMPONENT: "W", **object_labels}
+    metadata = {"name": "p", "namespace": "n", "labels": results, **({"deletionTimestamp": "now"} if leaving else {})}
     return {"metadata": metadata, "status": {"phase": phase}}
 
 
@@ -52,9 +52,9 @@ def adapter(**more: Any) -> dict[str, Any]:
 
 
 def test_replicas_are_pods_that_are_there_and_stay():
-    found = [pod(), pod("Pending"), pod("Failed"), pod("Succeeded"), pod(leaving=True)]
-    assert pods.replicas(GRAPH, {"name": "W"}, found) == 2
-    assert pods.selector(GRAPH, {"name": "W"}, found) == (
+    results = [pod(), pod("Pending"), pod("Failed"), pod("Succeeded"), pod(leaving=True)]
+    assert pods.replicas(GRAPH, {"name": "W"}, results) == 2
+    assert pods.selector(GRAPH, {"name": "W"}, results) == (
         "nvidia.com/dynamo-component=W,nvidia.com/dynamo-graph-deployment-name=g"
     )
 
@@ -66,7 +66,7 @@ def test_of_replicas_that_span_nodes_one_pod_counts_where_one_stands_out():
     assert pods.selector(GRAPH, component, groups).endswith(",role=leader")
     # Without a number there are two nodes, as everywhere.
     assert pods.replicas(GRAPH, {"name": "W", "multinode": {}}, groups) == 2
-    # Grove's pods carry no such label: the graph's own count is told.
+    # Grove's pods carry no such label: the graph's own count is reported.
     assert pods.replicas(GRAPH, component, [pod(), pod()]) == 7
     sharing = {"name": "W", "experimental": {"gpuMemoryService": {"mode": "InterPod"}}}
     assert pods.replicas(GRAPH, sharing, [pod(), pod(), pod()]) == 7
@@ -110,19 +110,19 @@ def test_a_graph_is_patched_by_position_and_only_where_the_name_still_stands_the
     ],
 )
 def test_another_number_in_the_graph_is_asked_about_where_they_were_in_step(generation, status, before, suspicious):
-    found = adapter(status=status)
-    found["metadata"]["generation"] = generation
-    assert mirror.is_suspicious(found, Difference("W", 0, before, 3)) is suspicious
+    result = adapter(status=status)
+    result["metadata"]["generation"] = generation
+    assert mirror.is_suspicious(result, Difference("W", 0, before, 3)) is suspicious
 
 
-def test_a_number_of_ours_is_not_a_conflict_and_one_of_anybody_else_names_both():
+def test_a_number_of_the_platform_is_not_a_conflict_and_one_of_another_writer_names_both():
     difference = Difference("W", 0, 4, 3)
-    for ours in ("dynamo-scaler", "manager", "dynamo-pod-builder"):
-        assert mirror.overwritten(difference, [ours], "hpa") is None
+    for own in ("dynamo-scaler", "manager", "dynamo-pod-builder"):
+        assert mirror.overwritten(difference, [own], "hpa") is None
     assert mirror.overwritten(difference, [], "hpa") is None
-    found = mirror.overwritten(difference, ["kubectl-edit"], "hpa")
-    assert found is not None
-    assert found.message.startswith("kubectl-edit set 4 replicas of W in the graph, hpa 3 in the adapter")
+    result = mirror.overwritten(difference, ["kubectl-edit"], "hpa")
+    assert result is not None
+    assert result.message.startswith("kubectl-edit set 4 replicas of W in the graph, hpa 3 in the adapter")
 
 
 def test_two_writers_take_turns_when_the_first_undoes_the_second_within_minutes():
@@ -160,14 +160,14 @@ def test_status_keeps_what_is_not_reported_and_a_conflict_is_shown_for_a_while()
     assert adapter_status(adapter(status=later), AdapterObservation(OK, 3), NOW + 2 * SHOWN_FOR) == later
 
 
-def test_a_conflict_that_goes_on_is_shown_until_it_was_not_seen_for_a_while():
+def test_a_lasting_conflict_is_shown_until_it_was_absent_for_a_while():
     first = adapter_status(adapter(), AdapterObservation(OK, conflict=TROUBLE), NOW)
     again = NOW + SHOWN_FOR - timedelta(seconds=10)
     second = adapter_status(adapter(status=first), AdapterObservation(OK, conflict=TROUBLE), again)
     shown = adapter_status(adapter(status=second), AdapterObservation(OK), NOW + SHOWN_FOR)
-    found = find(shown["conditions"], "Conflict")
-    assert found is not None
-    assert (found["status"], found["reason"]) == ("True", "GraphChanged")
+    result = find(shown["conditions"], "Conflict")
+    assert result is not None
+    assert (result["status"], result["reason"]) == ("True", "GraphChanged")
     assert conflict_ends_in(shown, again) == pytest.approx(SHOWN_FOR.total_seconds() + 1)
 
 

@@ -40,9 +40,9 @@ def of_alpha(**section: Any) -> dict[str, Any]:
 
 
 def made(of: dict[str, Any]) -> dict[str, Any]:
-    wish = desired_autoscaling(of, "W")
-    assert wish is not None
-    return autoscaler(ADAPTER, wish)
+    desired = desired_autoscaling(of, "W")
+    assert desired is not None
+    return autoscaler(ADAPTER, desired)
 
 
 def test_without_metrics_cpu_at_80_percent_counts():
@@ -74,10 +74,10 @@ def test_triggers_make_a_scaled_object_from_zero():
         "pollingInterval": 5,
         "behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}},
     }
-    found = made(graph({"W": rules}))
-    assert (found["apiVersion"], found["kind"]) == ("keda.sh/v1alpha1", "ScaledObject")
-    assert found["spec"] == {
-        "scaleTargetRef": found["spec"]["scaleTargetRef"],
+    result = made(graph({"W": rules}))
+    assert (result["apiVersion"], result["kind"]) == ("keda.sh/v1alpha1", "ScaledObject")
+    assert result["spec"] == {
+        "scaleTargetRef": result["spec"]["scaleTargetRef"],
         "minReplicaCount": 0,
         "maxReplicaCount": 4,
         "triggers": rules["triggers"],

@@ -33,7 +33,7 @@ def intent(of: DesiredPool, replicas: int, at: float = 0.0) -> OpenIntent:
 
 
 def asked(
-    wanted: Mapping[PoolKey, int],
+    desired: Mapping[PoolKey, int],
     pools: Sequence[DesiredPool],
     budget: Budget,
     intents: Sequence[OpenIntent] = (),
@@ -42,7 +42,7 @@ def asked(
     fresh = [each for each in intents if each.intent.is_fresh(now, LIFETIME) and each.intent.is_open(each.pool)]
     by_key = {each.key: each for each in pools}
     world = DecisionInputs(by_key, accounts([budget], pools), lambda: fresh, lambda _: Situation(FREE), now)
-    return decide(wanted, world)
+    return decide(desired, world)
 
 
 def applied(decision: CommandDecision) -> dict[PoolKey, int]:
@@ -68,21 +68,21 @@ def test_with_a_decode_intent_both_are_done_in_one_transfer() -> None:
 
 
 def test_others_are_checked_only_where_a_budget_is_in_the_way() -> None:
-    """Deciding about each of some hundred held requests would otherwise look at all of them."""
+    """Without this, each decision about a held request would read all of some hundred requests."""
     pools = [pool(PREFILL), pool(DECODE)]
-    looked: list[str] = []
+    checked: list[str] = []
 
     def others() -> list[OpenIntent]:
-        looked.append("at them")
+        checked.append("at them")
         return []
 
     world = DecisionInputs(
         {each.key: each for each in pools}, accounts([SIX], pools), others, lambda _: Situation(FREE), 0.0
     )
     assert decide({PREFILL: 2, DECODE: 4}, world).reason == "Applied"
-    assert looked == []
+    assert checked == []
     assert decide({PREFILL: 2}, world).reason == "BudgetFloor"
-    assert looked == ["at them"]
+    assert checked == ["at them"]
 
 
 def test_a_transfer_between_two_deployments_gives_back_first() -> None:
@@ -114,7 +114,7 @@ def test_an_intent_of_the_same_direction_is_not_a_partner() -> None:
 
 def test_an_intent_that_someone_made_true_or_void_is_not_a_partner() -> None:
     decode = pool(DECODE)
-    stale = OpenIntent(decode, Intent(replicas=4, current=2, at=0.0, command="before somebody else scaled it"))
+    stale = OpenIntent(decode, Intent(replicas=4, current=2, at=0.0, command="before another user scaled it"))
     done = OpenIntent(decode, Intent(replicas=3, current=3, at=0.0, command="as it is"))
     for each in (stale, done):
         assert asked({PREFILL: 2}, [pool(PREFILL), decode], SIX, [each]).outcome is ScaleOutcome.REFUSE
@@ -188,17 +188,17 @@ def test_which_graphs_count() -> None:
 
 KEYS = [PoolKey("n", f"g{n}", "c") for n in range(5)]
 POOLS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=5, max_size=5)
-WISHES = st.dictionaries(st.sampled_from(KEYS), st.integers(0, 12), max_size=5)
+DESIRED = st.dictionaries(st.sampled_from(KEYS), st.integers(0, 12), max_size=5)
 
 
-@given(POOLS, WISHES, WISHES, st.integers(-1, 60), st.integers(-1, 60))
+@given(POOLS, DESIRED, DESIRED, st.integers(-1, 60), st.integers(-1, 60))
 def test_no_decision_exceeds_a_ceiling_that_was_kept(
-    sizes: list[tuple[int, int]], wanted: dict[PoolKey, int], others: dict[PoolKey, int], first: int, second: int
+    sizes: list[tuple[int, int]], desired: dict[PoolKey, int], others: dict[PoolKey, int], first: int, second: int
 ) -> None:
     floor, ceiling = sorted((first, second))
     pools = [pool(key, current, gpus) for key, (current, gpus) in zip(KEYS, sizes, strict=True)]
     every = accounts([Budget(name="b", min_gpus=floor, max_gpus=ceiling)], pools)
-    changes = {key: n for key, n in wanted.items() if n != next(p for p in pools if p.key == key).current}
+    changes = {key: n for key, n in desired.items() if n != next(p for p in pools if p.key == key).current}
     partners = [Partner(key, n, float(index)) for index, (key, n) in enumerate(others.items())]
     settlement = settle(every, changes, partners)
     (account,) = every
@@ -214,5 +214,5 @@ def test_no_decision_exceeds_a_ceiling_that_was_kept(
 
 def test_figures_fit_into_what_they_are_reported_in() -> None:
     pools = [pool(PREFILL, 2**31 - 1, 1_000_000), pool(DECODE)]
-    (told,) = asked({DECODE: 2}, pools, Budget(name="any", max_gpus=6)).figures
-    assert msgspec.convert(msgspec.to_builtins(told), type(told)) == told
+    (reported,) = asked({DECODE: 2}, pools, Budget(name="any", max_gpus=6)).figures
+    assert msgspec.convert(msgspec.to_builtins(reported), type(reported)) == reported

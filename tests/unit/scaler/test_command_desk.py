@@ -1,4 +1,4 @@
-"""Commands from asking to telling: written once, remembered, carried on after whatever happens in between."""
+"""Commands from request to report: written once, recorded, and continued after any interruption."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ async def test_what_is_allowed_is_written_with_what_remembers_it(adapters: bool)
     graphs = "dynamographdeployments a"
     adapter = "dynamographdeploymentscalingadapters a-"
     assert desk.kube.writes == ([f"{adapter}prefill", f"{adapter}decode"] if adapters else [graphs])
-    assert desk.told.of("a") == [("scale-applied", "Applied")]
-    assert [(type_, reason) for type_, reason, _ in desk.told.notes] == [("Normal", "Scaled")]
+    assert desk.reported.of("a") == [("scale-applied", "Applied")]
+    assert [(type_, reason) for type_, reason, _ in desk.reported.kube_events] == [("Normal", "Scaled")]
 
 
 @pytest.mark.parametrize("adapters", [True, False])
@@ -77,8 +77,8 @@ async def test_two_deployments_exchange_in_two_writes_and_both_hear_of_it() -> N
     await desk.scaling.carry_out(desk.ask("b", "up", Decode=4))
     assert desk.kube.writes == ["dynamographdeployments a", "dynamographdeployments b"]
     assert (desk.replicas("a"), desk.replicas("b")) == ({"Prefill": 2, "Decode": 3}, {"Prefill": 3, "Decode": 4})
-    assert desk.told.of("a") == [("scale-refused", "BudgetFloor"), ("scale-applied", "Paired")]
-    (heard,) = [data for name, event, data in desk.told.events if (name, event) == ("a", "scale-applied")]
+    assert desk.reported.of("a") == [("scale-refused", "BudgetFloor"), ("scale-applied", "Paired")]
+    (heard,) = [data for name, event, data in desk.reported.events if (name, event) == ("a", "scale-applied")]
     assert heard.command == "down"
 
 
@@ -141,7 +141,7 @@ async def test_a_retried_command_does_not_undo_a_newer_one_of_the_same_sender() 
         "Decode: a newer command of planner asked for 3 replicas",
     )
     # Clocks of others say nothing.
-    assert (await desk.scaling.carry_out(replace(late, requester="somebody"))).reason == "Applied"
+    assert (await desk.scaling.carry_out(replace(late, requester="user"))).reason == "Applied"
 
 
 async def test_a_clock_that_was_far_ahead_and_was_put_right_is_listened_to() -> None:
@@ -156,13 +156,13 @@ async def test_what_it_was_decided_from_must_still_be_so() -> None:
     desk = Desk(Scaler(limits=FREE, budgets=(Budget(name="six", max_gpus=6),)))
     desk.graph("a", adapters=False, Prefill=1, Decode=3)
 
-    def somebody_else() -> None:
+    def another_user() -> None:
         key = (DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", "a"))
         graph = {**desk.kube.objects[key]}
         components = [{**each, "replicas": 3} for each in graph["spec"]["components"]]
         desk.kube.put(DYNAMO_GRAPH_DEPLOYMENTS, {**graph, "spec": {"components": components}})
 
-    desk.kube.before_write = somebody_else
+    desk.kube.before_write = another_user
     assert (await refused(desk, desk.ask("a", Decode=5)))[0] == "BudgetCeiling"
     assert desk.replicas("a") == {"Prefill": 3, "Decode": 3}
 
@@ -183,7 +183,7 @@ async def test_what_rests_is_carried_out_when_it_has_rested_once() -> None:
     await other.resuming.check()
     await other.resuming.check()
     assert desk.replicas("a")["Decode"] == 2
-    assert other.told.of("a") == [("scale-applied", "Applied")]
+    assert other.reported.of("a") == [("scale-applied", "Applied")]
     assert desk.intents("a") == {}
 
 
@@ -230,8 +230,8 @@ async def test_what_is_held_ends_with_its_life_time_and_says_so() -> None:
     await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
     desk.clock[0] += 360
     await desk.resuming.check()
-    assert desk.told.of("a")[-1] == ("scale-refused", "Expired")
-    assert "Decode stays at 4: not done within 360 s: Cooldown" in desk.told.events[-1][2].message
+    assert desk.reported.of("a")[-1] == ("scale-refused", "Expired")
+    assert "Decode stays at 4: not done within 360 s: Cooldown" in desk.reported.events[-1][2].message
     assert desk.intents("a") == {}
 
 
@@ -242,10 +242,10 @@ async def test_what_becomes_of_each_component_of_a_command_is_an_event_of_its_ow
     await desk.scaling.carry_out(desk.ask("a", "down", Prefill=2, Decode=2))
     desk.clock[0] += 360
     await desk.resuming.check()
-    expired = desk.told.identities[-2:]
+    expired = desk.reported.identities[-2:]
     assert [command for _, command, _ in expired] == ["down", "down"]
     assert len(set(expired)) == 2
-    inputs = [data.components for _, _, data in desk.told.events[-2:]]
+    inputs = [data.components for _, _, data in desk.reported.events[-2:]]
     assert [(each.current, each.requested, each.allowed, each.reason) for (each,) in inputs] == [
         (4, 2, 4, "Expired")
     ] * 2
@@ -260,7 +260,7 @@ async def test_what_another_owner_scaled_meanwhile_is_left_alone() -> None:
     desk.clock[0] += 61
     await desk.resuming.check()
     assert desk.replicas("a")["Decode"] == 5
-    assert desk.told.of("a")[-1] == ("scale-refused", "Superseded")
+    assert desk.reported.of("a")[-1] == ("scale-refused", "Superseded")
 
 
 async def test_the_newest_request_counts() -> None:
@@ -299,7 +299,7 @@ async def test_advisory_and_dry_runs_report_and_write_nothing() -> None:
     assert (await refused(trial, replace(trial.ask("a", "c2", Decode=4), dry_run=True)))[0] == "BudgetCeiling"
     for desk in (advisory, trial):
         assert desk.kube.writes == []
-        assert [event for event, _ in desk.told.of("a")] == ["scale-advised", "scale-refused"]
+        assert [event for event, _ in desk.reported.of("a")] == ["scale-advised", "scale-refused"]
 
 
 async def test_a_graph_that_cannot_be_written_holds_up_no_other() -> None:
@@ -324,8 +324,8 @@ async def test_what_the_cluster_refuses_is_reported_with_what_was_done_before() 
     reason, message = await refused(desk, desk.ask("b", "up", Decode=4))
     assert reason == "WriteRefused"
     assert "done before that: team/a Prefill 3 -> 2" in message
-    assert desk.told.of("b") == [("scale-refused", "WriteRefused")]
-    assert [each.requested for each in desk.told.events[-1][2].components] == [4, 2]
+    assert desk.reported.of("b") == [("scale-refused", "WriteRefused")]
+    assert [each.requested for each in desk.reported.events[-1][2].components] == [4, 2]
 
 
 async def test_what_the_cluster_refuses_is_not_tried_on() -> None:
@@ -338,13 +338,13 @@ async def test_what_the_cluster_refuses_is_not_tried_on() -> None:
     assert (desk.replicas("a")["Decode"], desk.intents("a")) == (1, {})
 
 
-async def test_a_refusal_before_any_decision_is_reported_where_the_graph_is_ours() -> None:
+async def test_a_refusal_before_any_decision_is_reported_where_this_replica_owns_the_graph() -> None:
     desk = Desk(Scaler(managed=("team/a",)))
     desk.graph("a", Decode=1)
     desk.graph("b", Decode=1)
     await refused(desk, desk.ask("a", Encode=2))
     await refused(desk, desk.ask("b", Decode=2))
-    assert (desk.told.of("a"), desk.told.of("b")) == ([("scale-refused", "UnknownComponent")], [])
+    assert (desk.reported.of("a"), desk.reported.of("b")) == ([("scale-refused", "UnknownComponent")], [])
 
 
 async def test_annotations_that_are_made_to_hurt_say_nothing() -> None:
@@ -359,7 +359,7 @@ async def test_annotations_that_are_made_to_hurt_say_nothing() -> None:
     assert (await desk.scaling.carry_out(desk.ask("a", Decode=2))).reason == "Applied"
 
 
-async def test_what_is_not_ours_to_scale_is_refused() -> None:
+async def test_commands_for_other_owners_are_refused() -> None:
     desk = Desk(Scaler(managed=("team/a",)))
     desk.graph("a", Decode=1)
     desk.graph("b", Decode=1)
@@ -408,14 +408,14 @@ async def test_half_of_a_transfer_waits_for_the_other_half() -> None:
     assert desk.replicas("a") == {"Prefill": 1, "Decode": 5}
 
 
-async def test_answers_are_found_in_memory_and_in_the_stream() -> None:
+async def test_answers_are_read_from_memory_and_from_the_stream() -> None:
     bus = MemoryBus()
     await bus.declare(streams.EVENTS)
     answers = Answers(bus, "c")
     assert await answers.find("team", "one") is None
     answers.keep("team", "one", Answered("Applied", "so"))
     assert await answers.find("team", "one") == Answered("Applied", "so")
-    # Whoever sends commands to another namespace answers none of this one.
+    # A client that sends commands for another namespace answers none of this one.
     assert await answers.find("other", "one") is None
     publisher = EventPublisher(bus, "c")
     for name, event, reason in (("two", "completed", "Held"), ("three", "failed", "NotFound")):
@@ -428,9 +428,9 @@ async def test_answers_are_found_in_memory_and_in_the_stream() -> None:
         )
     assert await publisher.flush(5)
     assert await answers.find("team", "two") == Answered("Held", "so")
-    found = await answers.find("team", "three")
-    assert isinstance(found, CommandRefusedError)
-    assert (found.reason, str(found)) == ("NotFound", "so")
+    result = await answers.find("team", "three")
+    assert isinstance(result, CommandRefusedError)
+    assert (result.reason, str(result)) == ("NotFound", "so")
     assert await answers.find("other", "two") is None
     bus.disconnect()
     assert await answers.find("team", "two") is None
@@ -469,9 +469,9 @@ async def test_no_sequence_of_commands_and_breakdowns_leaves_the_budget(
         if not desk.kube.breaks:
             assert used >= total - 2 - max(gpus)
 
-    for number, (name, wanted, wait, broken) in enumerate(steps):
+    for number, (name, desired, wait, broken) in enumerate(steps):
         desk.clock[0] += wait
-        command = desk.ask(name, f"c{number}", "", "", **wanted)
+        command = desk.ask(name, f"c{number}", "", "", **desired)
         desk.kube.breaks = broken
         for attempt in range(2):
             try:
@@ -522,7 +522,7 @@ async def test_a_change_that_no_one_acted_on_holds_and_another_number_does_not()
     assert held.reason == "Held"
     assert "RolloutInProgress: the graph was changed, and the platform has not acted on that yet" in held.message
     desk.kube.acts = True
-    desk.note("a", told="now")
+    desk.note("a", reported="now")
     await desk.resuming.check()
     assert desk.replicas("a")["Decode"] == 4
 
@@ -540,7 +540,7 @@ async def test_what_is_held_is_not_done_where_we_do_not_scale_any_more() -> None
     desk.cache.put(HORIZONTAL_POD_AUTOSCALERS, AUTOSCALER)
     await desk.resuming.check()
     assert desk.replicas("a")["Decode"] == 4
-    assert desk.told.of("a")[-1] == ("scale-refused", "HasAutoscaler")
+    assert desk.reported.of("a")[-1] == ("scale-refused", "HasAutoscaler")
     assert desk.intents("a") == {}
 
 

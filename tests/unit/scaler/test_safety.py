@@ -71,7 +71,7 @@ def test_a_component_rests_after_it_was_scaled_each_direction_its_time(
 
 
 @pytest.mark.parametrize(("ahead", "allowed"), [(10.0, 3), (60.0, 3), (61.0, 2), (1e9, 2)])
-def test_a_clock_that_was_put_back_lets_nothing_rest_for_ever(ahead: float, allowed: int) -> None:
+def test_a_clock_that_was_set_back_does_not_block_scaling(ahead: float, allowed: int) -> None:
     situation = Situation(ScalingLimits(down=Direction(cooldown=60)), scaled_at=NOW + ahead)
     assert judge(pool(3), 2, situation, NOW).allowed == allowed
 
@@ -140,14 +140,14 @@ def graph(generation: int = 2, observed: int = 2, replicas: int = 1, image: str 
     ],
 )
 def test_what_is_a_roll_out(status: dict[str, Any], words: str) -> None:
-    found = holds.rollout(graph(**status), "Decode", observed=True)
-    assert (found is not None) == bool(words)
-    if found is not None:
-        assert found.reason == "RolloutInProgress"
-        assert words in found.message
+    result = holds.rollout(graph(**status), "Decode", observed=True)
+    assert (result is not None) == bool(words)
+    if result is not None:
+        assert result.reason == "RolloutInProgress"
+        assert words in result.message
 
 
-def test_a_change_that_is_not_acted_on_yet_is_a_roll_out_and_another_number_is_none() -> None:
+def test_an_unprocessed_change_is_a_roll_out_and_another_number_is_not() -> None:
     shapes = Shapes()
     assert not shapes.is_observed(graph(generation=3, observed=2))
     shapes.note(graph())
@@ -168,16 +168,16 @@ def pod(name: str, reason: str = "", **metadata: Any) -> dict[str, Any]:
 
 def test_pods_without_a_place_hold_growth_and_are_named() -> None:
     waiting = [pod(f"p{n}", "Unschedulable") for n in range(5)]
-    found = holds.capacity([pod("fine"), *waiting])
-    assert found == Hold("CapacityPending", "5 pods wait for a node (p0, p1, p2 and 2 more): no GPU")
+    result = holds.capacity([pod("fine"), *waiting])
+    assert result == Hold("CapacityPending", "5 pods wait for a node (p0, p1, p2 and 2 more): no GPU")
     assert holds.capacity([pod("fine"), pod("gone", "Unschedulable", deletionTimestamp="now")]) is None
     assert holds.capacity([pod("gated", "SchedulingGated")]) is None
 
 
 def test_a_failed_graph_may_only_shrink() -> None:
     broken = graph(state="failed", conditions=[{"type": "Ready", "status": "False", "message": "no such image"}])
-    found = holds.failed(broken)
-    assert found == Hold("GraphFailed", "the graph has failed: no such image")
+    result = holds.failed(broken)
+    assert result == Hold("GraphFailed", "the graph has failed: no such image")
     assert holds.failed(graph()) is None
 
 

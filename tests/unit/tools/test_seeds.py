@@ -11,7 +11,7 @@ from tools.seeds import PAGE, ROOT, Row, passing, problems, rows
 
 SEEDS = ROOT.parent / "shared" / "seeds"
 HERE = SEEDS.is_dir()
-#: Values and commands in backticks, which are no names of anything.
+#: Values and commands in backticks that are not names.
 PLAIN = re.compile(r'^(true|false|""|v1)$')
 
 

@@ -45,7 +45,7 @@ MESSAGES = [
     for name, message in json.loads((folder / "messages.json").read_text()).items()
 ]
 CONFIG = render.RenderConfig(operator_version="1.2.0")
-#: What says which pods there are: a change of these replaces pods, or names them anew.
+#: What says which pods there are: a change of these replaces pods, or names them again.
 OF_PODS = ("DynamoComponentDeployment", "Deployment", "LeaderWorkerSet")
 
 
@@ -64,11 +64,11 @@ def test_a_stored_object_is_still_valid(entry: KubeObject) -> None:
 def test_a_stored_object_is_read_as_its_user_wrote_it(entry: KubeObject) -> None:
     written, stored = entry["written"], entry["stored"]
     back = convert(stored, written["apiVersion"])
-    assert _without_ours(back) == _without_ours(written)
+    assert _without_own(back) == _without_own(written)
     assert convert(back, stored["apiVersion"]) == stored
 
 
-def _without_ours(obj: KubeObject) -> KubeObject:
+def _without_own(obj: KubeObject) -> KubeObject:
     """Without the annotation of the conversion, and without defaults that conversion writes out."""
     made: KubeObject = json.loads(json.dumps(obj))
     made["metadata"].pop("annotations", None)

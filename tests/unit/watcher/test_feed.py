@@ -1,4 +1,4 @@
-"""The watcher without servers: what it publishes of what it is told, and when it starts over."""
+"""The watcher without servers: what it publishes of the changes it receives, and when it starts over."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLUSTER = "c"
 
 
 class Cluster:
-    """What an API server would tell."""
+    """What an API server would send."""
 
     def __init__(self) -> None:
         self.objects: dict[Resource, dict[ObjectKey, dict[str, Any]]] = {}
@@ -50,18 +50,18 @@ class Cluster:
                 "creationTimestamp": "2026-01-01T00:00:00Z",
             },
         }
-        self.tell(resource, ObjectChange(kind, key, table[key], 1.0))
+        self.report(resource, ObjectChange(kind, key, table[key], 1.0))
 
     def delete(self, resource: Resource, name: str) -> None:
         self.version += 1
         key = ObjectKey("ns", name)
         gone = self.objects[resource].pop(key)
         gone["metadata"]["resourceVersion"] = str(self.version)
-        self.tell(resource, ObjectChange("DELETED", key, gone, 1.0))
+        self.report(resource, ObjectChange("DELETED", key, gone, 1.0))
 
-    def tell(self, resource: Resource, change: ObjectChange) -> None:
-        for wanted, namespace, queue in self.listeners:
-            if wanted == resource and namespace in ("", change.key.namespace):
+    def report(self, resource: Resource, change: ObjectChange) -> None:
+        for desired, namespace, queue in self.listeners:
+            if desired == resource and namespace in ("", change.key.namespace):
                 queue.put_nowait(change)
 
     async def source(
@@ -74,12 +74,12 @@ class Cluster:
         self.health = on_health
         queue: asyncio.Queue[ObjectChange] = asyncio.Queue()
         self.listeners.append((watched.resource, namespace, queue))
-        found = {
+        results = {
             key: obj for key, obj in self.objects.get(watched.resource, {}).items() if namespace in ("", key.namespace)
         }
-        for key, obj in found.items():
+        for key, obj in results.items():
             yield ObjectChange("ADDED", key, obj, 1.0, listed=True)
-        versions = {key: (obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]) for key, obj in found.items()}
+        versions = {key: (obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]) for key, obj in results.items()}
         yield Synced(str(self.version), versions)
         while True:
             yield await queue.get()

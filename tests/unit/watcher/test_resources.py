@@ -12,12 +12,12 @@ from dynamo_watcher.resources import WATCHED, Watched
 
 
 def watched(resource: Resource) -> Watched:
-    (found,) = [entry for entry in WATCHED if entry.resource == resource]
-    return found
+    (result,) = [entry for entry in WATCHED if entry.resource == resource]
+    return result
 
 
 @pytest.mark.parametrize(
-    ("marks", "published"),
+    ("object_labels", "published"),
     [
         ({}, False),
         ({"app.kubernetes.io/managed-by": "dynamo-operator"}, True),
@@ -27,8 +27,8 @@ def watched(resource: Resource) -> Watched:
         ({"app.kubernetes.io/managed-by": "Helm", "nvidia.com/dynamo-component-pod": "true"}, True),
     ],
 )
-def test_accounts_are_ours_or_marked_for_component_pods(marks: dict[str, str], published: bool) -> None:
-    account: dict[str, Any] = {"metadata": {"name": "a", "labels": marks}}
+def test_accounts_are_managed_or_labelled_for_component_pods(object_labels: dict[str, str], published: bool) -> None:
+    account: dict[str, Any] = {"metadata": {"name": "a", "labels": object_labels}}
     assert watched(SERVICE_ACCOUNTS).includes(account) is published
 
 

@@ -64,9 +64,9 @@ def test_nothing_of_a_containers_environment_leaves() -> None:
 
 
 def test_what_services_read_stays() -> None:
-    found = trimmed(pod())
-    assert found["metadata"]["annotations"] == {RESTART_AT: "now"}
-    assert found["spec"]["containers"] == [
+    result = trimmed(pod())
+    assert result["metadata"]["annotations"] == {RESTART_AT: "now"}
+    assert result["spec"]["containers"] == [
         {
             "name": "main",
             "image": "x",
@@ -75,10 +75,10 @@ def test_what_services_read_stays() -> None:
             "readinessProbe": {},
         }
     ]
-    assert found["spec"]["nodeName"] == "n"
-    assert found["status"]["containerStatuses"] == [{"name": "main", "ready": True, "restartCount": 1}]
-    assert found["metadata"]["labels"] == {"a": "b"}
-    assert trimmed(found) == found
+    assert result["spec"]["nodeName"] == "n"
+    assert result["status"]["containerStatuses"] == [{"name": "main", "ready": True, "restartCount": 1}]
+    assert result["metadata"]["labels"] == {"a": "b"}
+    assert trimmed(result) == result
 
 
 def test_a_pod_that_says_little() -> None:

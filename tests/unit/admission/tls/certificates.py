@@ -1,4 +1,4 @@
-"""Certificates as tests look at them, a store in memory, and a clock that is set."""
+"""Parsed certificates for tests, a store in memory, and a clock that is set."""
 
 from __future__ import annotations
 
@@ -83,5 +83,5 @@ def served_to(context: ssl.SSLContext, bundle: bytes, name: str) -> x509.Certifi
 
 
 async def nothing() -> None:
-    """An announcement that nobody looks at."""
+    """An announcement that tests do not read."""
     await asyncio.sleep(0)

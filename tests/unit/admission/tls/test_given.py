@@ -21,7 +21,7 @@ DAY = 86400.0
 
 
 class Authority:
-    """Somebody else's."""
+    """Another user's."""
 
     def __init__(self) -> None:
         self.certificate, self.key = pki.make_authority(time.time(), 365 * DAY)
@@ -201,7 +201,7 @@ async def test_a_mounted_secret_that_changes_is_served_at_once(
     context = certificates.context
     renewed, key = authority.pair()
     mount(tmp_path, 2, tls_crt=renewed, tls_key=key, ca_crt=authority.pem)
-    assert pki.pem_of(served_to(context, authority.pem, NAMES[0])) == chain, "not looked yet"
+    assert pki.pem_of(served_to(context, authority.pem, NAMES[0])) == chain, "not checked yet"
     await certificates.round(nothing)
     assert pki.pem_of(served_to(context, authority.pem, NAMES[0])) == renewed
 
@@ -233,26 +233,26 @@ async def test_another_authority_is_announced_before_its_certificate_is_served(
     certificates = opened(tmp_path, clock)
     registered: list[bytes] = []
 
-    async def look() -> bytes:
+    async def check() -> bytes:
         async def changed() -> None:
             registered.append(certificates.bundle)
 
         await certificates.round(changed)
         return pki.pem_of(served_to(certificates.context, registered[-1], NAMES[0]))
 
-    assert await look() == chain
+    assert await check() == chain
     other = Authority()
     following, key = other.pair()
     write(tmp_path, following, key, other.pem)
-    assert await look() == chain
+    assert await check() == chain
     assert registered[-1] == authority.pem + other.pem
     clock.now += TIMING.settle - 1
-    assert await look() == chain
+    assert await check() == chain
     clock.now += 1
-    assert await look() == following
-    assert registered[-1] == authority.pem + other.pem, "other replicas may not have seen the files"
+    assert await check() == following
+    assert registered[-1] == authority.pem + other.pem, "other replicas may not have read the files"
     clock.now += TIMING.overlap
-    assert await look() == following
+    assert await check() == following
     assert registered == [authority.pem, authority.pem + other.pem, other.pem]
 
 
@@ -274,16 +274,16 @@ async def test_with_cert_manager_others_announce(authority: Authority, tmp_path:
     certificates = opened(tmp_path, clock, "dynamo-system/webhook")
     assert certificates.inject_from == "dynamo-system/webhook"
     assert certificates.bundle == b""
-    told = 0
+    reported = 0
 
     async def changed() -> None:
-        nonlocal told
-        told += 1
+        nonlocal reported
+        reported += 1
 
     other = Authority()
     await certificates.round(changed)
     following, key = other.pair()
     write(tmp_path, following, key)
     await certificates.round(changed)
-    assert told == 1, "the registration is written once, with the annotation"
+    assert reported == 1, "the registration is written once, with the annotation"
     assert pki.pem_of(served_to(certificates.context, other.pem, NAMES[0])) == following

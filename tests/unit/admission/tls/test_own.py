@@ -71,22 +71,22 @@ async def test_handshakes_through_a_whole_rotation(store: MemoryStore, clock: Se
 
 async def test_a_client_that_does_not_trust_the_authority_refuses(store: MemoryStore, clock: SetClock) -> None:
     clock.now = time.time()
-    ours, others = await opened(store, clock), await opened(MemoryStore(), clock)
+    managed, others = await opened(store, clock), await opened(MemoryStore(), clock)
     with pytest.raises(ssl.SSLCertVerificationError):
-        served_to(ours.context, others.bundle, NAMES[0])
+        served_to(managed.context, others.bundle, NAMES[0])
     with pytest.raises(ssl.SSLCertVerificationError, match="not valid for"):
-        served_to(ours.context, ours.bundle, "somewhere.else.svc")
+        served_to(managed.context, managed.bundle, "somewhere.else.svc")
 
 
 async def test_replicas_that_start_together_agree(store: MemoryStore, clock: SetClock) -> None:
     class Slow(MemoryStore):
         async def read(self) -> object:  # type: ignore[override]
-            found = await store.read()
+            observed = await store.read()
             await asyncio.sleep(0)
-            return found
+            return observed
 
-        async def write(self, state: SecretState, found: object) -> None:
-            await store.write(state, found)  # type: ignore[arg-type]
+        async def write(self, state: SecretState, observed: object) -> None:
+            await store.write(state, observed)  # type: ignore[arg-type]
 
     replicas = await asyncio.gather(*(opened(Slow(), clock) for _ in range(5)))
     assert {replica.bundle for replica in replicas} == {replicas[0].bundle}
@@ -110,18 +110,18 @@ async def test_without_the_store_nothing_is_opened_and_what_is_open_goes_on(
 
 async def test_what_was_announced_is_not_announced_again(store: MemoryStore, clock: SetClock) -> None:
     certificates = await opened(store, clock)
-    told: list[bytes] = []
+    reported: list[bytes] = []
 
     async def changed() -> None:
-        told.append(certificates.bundle)
-        if len(told) == 1:
+        reported.append(certificates.bundle)
+        if len(reported) == 1:
             raise Unavailable(503, "ServiceUnavailable", "not now")
 
     with pytest.raises(Unavailable):
         await certificates.round(changed)
     for _ in range(3):
         await certificates.round(changed)
-    assert told == [certificates.bundle] * 2, "what failed was tried again, and then no more"
+    assert reported == [certificates.bundle] * 2, "what failed was tried again, and then no more"
 
 
 async def test_it_keeps_going_whatever_fails(clock: SetClock, store: MemoryStore) -> None:
@@ -144,7 +144,7 @@ async def test_it_keeps_going_whatever_fails(clock: SetClock, store: MemoryStore
         await keeping
 
 
-def told_to(logger: CapturingLogger) -> Any:
+def reported_to(logger: CapturingLogger) -> Any:
     """A log of every level, however logs are set up in this process."""
     return structlog.wrap_logger(
         logger, processors=[lambda _logger, _name, event: event], wrapper_class=structlog.BoundLogger
@@ -153,7 +153,7 @@ def told_to(logger: CapturingLogger) -> Any:
 
 async def test_no_key_is_logged(store: MemoryStore, clock: SetClock, monkeypatch: pytest.MonkeyPatch) -> None:
     said = CapturingLogger()
-    monkeypatch.setattr(own, "log", told_to(said))
+    monkeypatch.setattr(own, "log", reported_to(said))
     certificates = await opened(store, clock)
     store.forced = True
     await certificates.round(nothing)

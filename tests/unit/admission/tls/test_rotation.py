@@ -33,7 +33,7 @@ def test_from_nothing_to_an_authority_and_a_certificate_of_it(first: SecretState
     assert pki.names_of(leaf) == NAMES
     assert pki.ends(authority) - START == TIMING.authority
     assert pki.ends(leaf) - START == TIMING.serving
-    assert pki.begins(leaf) == pki.begins(authority) == START - pki.BACKDATED, "for whoever's clock is behind"
+    assert pki.begins(leaf) == pki.begins(authority) == START - pki.BACKDATED, "for clients whose clock is behind"
 
 
 def test_what_the_certificates_may_be_used_for(first: SecretState) -> None:
@@ -100,12 +100,12 @@ def test_a_new_authority_can_be_asked_for(first: SecretState) -> None:
 
 
 def test_names_that_are_missing_are_added_and_none_is_taken_away(first: SecretState) -> None:
-    wanted = ("other.example.org", NAMES[0])
-    changed = plan(first, START + DAY, TIMING, wanted, settled=False)
+    desired = ("other.example.org", NAMES[0])
+    changed = plan(first, START + DAY, TIMING, desired, settled=False)
     assert pki.names_of(changed.serving[0]) == ("other.example.org", *NAMES)
     assert changed.authorities == first.authorities
     assert plan(changed, START + DAY, TIMING, NAMES, settled=False) == changed, "two versions do not fight"
-    assert pki.names_of(step(changed, 61 * DAY).serving[0]) == NAMES, "a renewal forgets what nobody wants"
+    assert pki.names_of(step(changed, 61 * DAY).serving[0]) == NAMES, "a renewal forgets what no one wants"
 
 
 def test_after_a_long_sleep_what_has_ended_is_replaced_at_once(first: SecretState) -> None:

@@ -37,7 +37,7 @@ async def _play(story: list[tuple[str, int, int]]) -> None:
             await _happen(world, happening, number, size)
         for _ in range(int(3 * (TIMING.settle + TIMING.overlap) / TICK)):
             await world.tick()
-        assert world.quiet, "all has been told, and all are agreed"
+        assert world.quiet, "everything is reported, and all replicas agree"
         event(f"authorities: {min(len(world.authorities), 5)}")
     finally:
         await world.end()
@@ -46,7 +46,7 @@ async def _play(story: list[tuple[str, int, int]]) -> None:
 async def _happen(world: World, happening: str, number: int, size: int) -> None:
     replica = world.replicas.get(number)
     if happening == "sleep" and world.quiet:
-        # Nothing is going on: nobody would do anything in between.
+        # Nothing is going on: no one would do anything in between.
         await world.tick(size * 25.0)
         return
     if replica is not None:

@@ -43,7 +43,7 @@ class Network:
         await self.store.write(state, stored)
         unheard, self.unheard = self.unheard, False
         if unheard:
-            raise Unavailable(0, "Unreachable", "it was done, and nobody heard of it")
+            raise Unavailable(0, "Unreachable", "it was done, and no one heard of it")
 
     def _reach(self) -> None:
         if self.away:
@@ -52,11 +52,11 @@ class Network:
 
 @dataclass
 class Replica:
-    """One process: its certificates, the round it is in, and when it looks next."""
+    """One process: its certificates, the round it is in, and when it checks next."""
 
     certificates: OwnCertificates
     network: Network
-    looks_at: float
+    checks_at: float
     round: asyncio.Task[None] | None = None
     #: What it is writing to the registration, from when it is there.
     writing: tuple[float, bytes, asyncio.Future[None]] | None = None
@@ -122,10 +122,10 @@ class World:
                 del self.down[number]
                 await self.start(number)
         for replica in self.replicas.values():
-            self._land(replica)
+            self._settle(replica)
         await _settle()
         for replica in self.replicas.values():
-            self._look(replica)
+            self._check(replica)
         await _settle()
         self.verify()
 
@@ -137,15 +137,15 @@ class World:
             leaf = served(replica)
             assert pki.ends(leaf) > self.clock.now, f"replica {number} serves what has ended"
             for bundle in self._heard():
-                seen = (leaf.fingerprint(leaf.signature_hash_algorithm), bundle)  # type: ignore[arg-type]
-                if seen not in self.verified:
+                observed = (leaf.fingerprint(leaf.signature_hash_algorithm), bundle)  # type: ignore[arg-type]
+                if observed not in self.verified:
                     assert pki.trusted([leaf], pki.certificates_of(bundle, "the registration")), (
                         f"replica {number} is refused at {self.clock.now:.0f}"
                     )
-                    self.verified.add(seen)
+                    self.verified.add(observed)
 
     def check(self, number: int) -> None:
-        """The replica looks at the registration and sets right what does not trust its authorities."""
+        """The replica checks the registration, and corrects webhooks that do not trust its authorities."""
         bundle = self.replicas[number].certificates.bundle
         if self.registered and not self.replicas[number].network.away:
             now = pki.certificates_of(self.registered[-1][1], "the registration")
@@ -158,7 +158,7 @@ class World:
             if replaced is None or replaced > self.clock.now - HEARD_WITHIN:
                 yield bundle
 
-    def _look(self, replica: Replica) -> None:
+    def _check(self, replica: Replica) -> None:
         now = self.clock.now
         if replica.network.away and now >= replica.back_at:
             replica.network.away = False
@@ -167,18 +167,18 @@ class World:
                 return
             failed = replica.round.exception() is not None
             replica.round = None
-            replica.looks_at = now if failed else now + TIMING.poll - TICK
-        if now >= replica.looks_at:
+            replica.checks_at = now if failed else now + TIMING.poll - TICK
+        if now >= replica.checks_at:
             replica.round = asyncio.create_task(replica.certificates.round(lambda: self._announce(replica)))
 
     async def _announce(self, replica: Replica) -> None:
         done = asyncio.get_running_loop().create_future()
         replica.writing = (self.clock.now + replica.delay, replica.certificates.bundle, done)
         if replica.delay == 0:
-            self._land(replica)
+            self._settle(replica)
         await done
 
-    def _land(self, replica: Replica) -> None:
+    def _settle(self, replica: Replica) -> None:
         if replica.writing is None or self.clock.now < replica.writing[0]:
             return
         _, bundle, done = replica.writing
@@ -191,7 +191,7 @@ class World:
         self.registered.append((self.clock.now, bundle))
         unheard, replica.network.unheard = replica.network.unheard, False
         if unheard:
-            done.set_exception(Unavailable(0, "Unreachable", "it was done, and nobody heard of it"))
+            done.set_exception(Unavailable(0, "Unreachable", "it was done, and no one heard of it"))
         else:
             done.set_result(None)
 

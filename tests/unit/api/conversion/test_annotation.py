@@ -96,13 +96,16 @@ def test_made_up_pieces_change_nothing_that_is_live(fields: list[Any], pieces: l
 
 
 def test_the_annotations_of_the_reference_stay_where_they_are() -> None:
-    notes = {
+    object_annotations = {
         "nvidia.com/dgd-spec": '{"version":1,"spec":{},"rawJSON":""}',
         "nvidia.com/dgdr-config-map-ref": '{"name":"c","key":"disagg.yaml"}',
         "nvidia.com/dgdr-output-pvc": "p",
     }
-    for made in (convert(graph(notes, replicas=1), BETA), convert(graph(notes, dynamoNamespace="n"), BETA)):
-        assert made["metadata"]["annotations"].items() >= notes.items()
+    for made in (
+        convert(graph(object_annotations, replicas=1), BETA),
+        convert(graph(object_annotations, dynamoNamespace="n"), BETA),
+    ):
+        assert made["metadata"]["annotations"].items() >= object_annotations.items()
 
 
 def test_much_is_packed_so_that_the_server_takes_it() -> None:

@@ -23,8 +23,8 @@ def graph(**services: Object) -> Object:
 
 
 def kept(obj: Object) -> Object:
-    found: Object = json.loads(obj["metadata"].get("annotations", {}).get(PRESERVED_FIELDS, "{}"))
-    return found
+    document: Object = json.loads(obj["metadata"].get("annotations", {}).get(PRESERVED_FIELDS, "{}"))
+    return document
 
 
 def component_of(**service: Any) -> tuple[Object, list[Any]]:
@@ -97,7 +97,7 @@ SAID_BY_BOTH: list[tuple[str, Object, Object]] = [
         {"podTemplate": {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}}},
     ),
     (
-        "front end beside the engine",
+        "front end next to the engine",
         {"frontendSidecar": {"image": "i", "args": ["x"], "envs": [{"name": "A"}], "envFromSecret": "s"}},
         {
             "frontendSidecar": "sidecar-frontend",

@@ -30,9 +30,9 @@ def graph(*managed: Object, **service: Any) -> Object:
 
 def service_after(obj: Object, old: Object) -> Object:
     before = copy.deepcopy((obj, old))
-    found: Object = without_released(obj, old)["spec"]["services"]["a"]
+    result: Object = without_released(obj, old)["spec"]["services"]["a"]
     assert (obj, old) == before
-    return found
+    return result
 
 
 def test_what_is_applied_no_longer_goes() -> None:
@@ -47,7 +47,7 @@ def test_a_part_of_it_goes() -> None:
 
 
 def test_what_the_other_version_can_say_is_the_servers() -> None:
-    """Somebody may own it there."""
+    """A user may own it there."""
     old = graph(entry({**REPLICAS, **INGRESS}))
     assert service_after(graph(entry(INGRESS)), old)["replicas"] == 1
 

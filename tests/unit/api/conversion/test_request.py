@@ -199,7 +199,7 @@ def test_defaults_differ_between_versions() -> None:
     assert json.loads(convert(new, ALPHA)["metadata"]["annotations"][PRESERVED_FIELDS])["for"] == "v1beta1"
 
 
-def told(reason: str) -> list[Object]:
+def reported(reason: str) -> list[Object]:
     return [{"type": "DeploymentReady", "status": "False", "reason": reason}]
 
 
@@ -216,22 +216,22 @@ GRAPH: Object = {"kind": "DynamoGraphDeployment", "spec": {"backendFramework": "
         ({"phase": "Ready", "dgdName": "g"}, "Ready", {"state": "initializing", "name": "g"}),
         ({"phase": "Deploying", "dgdName": "g"}, "Deploying", {"state": "initializing", "name": "g"}),
         (
-            {"phase": "Deploying", "dgdName": "g", "conditions": told("DeploymentCreationFailed")},
+            {"phase": "Deploying", "dgdName": "g", "conditions": reported("DeploymentCreationFailed")},
             "Deploying",
             {"state": "initializing", "name": "g"},
         ),
         (
-            {"phase": "Deploying", "dgdName": "g", "conditions": told("DeploymentInProgress")},
+            {"phase": "Deploying", "dgdName": "g", "conditions": reported("DeploymentInProgress")},
             "Deploying",
             {"state": "pending", "name": "g", "created": True},
         ),
         ({"phase": "Deployed", "dgdName": "g"}, "Ready", {"state": "successful", "name": "g", "created": True}),
         (
-            {"phase": "Failed", "dgdName": "g", "conditions": told("DeploymentRejected")},
+            {"phase": "Failed", "dgdName": "g", "conditions": reported("DeploymentRejected")},
             "Failed",
             {"state": "failed", "name": "g"},
         ),
-        ({"phase": "Failed", "conditions": told("DeploymentDeleted")}, "DeploymentDeleted", None),
+        ({"phase": "Failed", "conditions": reported("DeploymentDeleted")}, "DeploymentDeleted", None),
     ],
 )
 def test_every_state_is_reached(status: Object, state: str, deployment: Object | None) -> None:

@@ -2,7 +2,7 @@
 
     python tests/unit/api/embedded/published.py KUBECONFIG
 
-writes it anew from a cluster; an integration test says when that is due.
+writes it again from a cluster; an integration test says when that is due.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ FULL_TEMPLATE = HERE / "full_template.yaml"
 
 def document() -> dict[str, Any]:
     """One OpenAPI document with all of these types."""
-    found: dict[str, Any] = json.loads(FILE.read_text())
-    return found
+    parsed: dict[str, Any] = json.loads(FILE.read_text())
+    return parsed
 
 
 def text_of(documents: list[dict[str, Any]]) -> str:

@@ -52,7 +52,7 @@ def test_what_is_wrong_around_the_places_is_reported_by_others(spec: Any) -> Non
     assert errors_of(schema, spec) == []
 
 
-def test_fields_of_ours_beside_those_of_the_type() -> None:
+def test_own_fields_next_to_those_of_the_type() -> None:
     main = embedded(f"{CORE}Container", "name")
     pod = {
         **embedded(f"{CORE}PodSpec", "containers"),
@@ -163,12 +163,12 @@ def test_objects_that_keep_unknown_fields() -> None:
 
 def test_all_that_our_kinds_embed_is_published() -> None:
     known = document()["components"]["schemas"]
-    wanted = types_of_kinds()
-    assert f"{CORE}PodTemplateSpec" in wanted
-    assert set(wanted) <= known.keys()
+    desired = types_of_kinds()
+    assert f"{CORE}PodTemplateSpec" in desired
+    assert set(desired) <= known.keys()
 
 
-def test_a_manifest_of_ours() -> None:
+def test_a_manifest_of_this_platform() -> None:
     checker = Checker.from_documents(document())
     main = {"name": "main", "resources": {"limts": {"cpu": 1}}}
     component = {"name": "Decode", "podTemplate": {"spec": {"containers": [main]}}}

@@ -316,8 +316,8 @@ def test_what_the_platform_completes_is_fine() -> None:
 
 
 def test_an_object_of_errors_is_cut_off() -> None:
-    found = in_pod(**{f"field{number}": 1 for number in range(100_000)})
-    assert len(found) == 100
+    result = in_pod(**{f"field{number}": 1 for number in range(100_000)})
+    assert len(result) == 100
     assert len(in_main(env=[{}] * 1000)) == 100
 
 

@@ -30,7 +30,7 @@ LONGEST = timedelta(hours=1)
         ({"a": 1}, None),
     ],
 )
-def test_a_time_is_clamped_or_it_is_none(text: object, moment: datetime | None) -> None:
+def test_a_time_is_clamped_or_rejected(text: object, moment: datetime | None) -> None:
     assert times.moment(text) == moment
 
 
@@ -48,7 +48,7 @@ def test_a_time_is_clamped_or_it_is_none(text: object, moment: datetime | None) 
         (None, None),
     ],
 )
-def test_a_span_is_clamped_or_it_is_none(seconds: object, span: timedelta | None) -> None:
+def test_a_duration_is_clamped_or_rejected(seconds: object, span: timedelta | None) -> None:
     assert times.span(seconds, LONGEST) == span
 
 

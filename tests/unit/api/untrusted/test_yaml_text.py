@@ -77,8 +77,8 @@ def test_a_bomb_is_refused_before_the_work_is_done(name: str, limits: ReadLimits
 
 def test_long_text_is_read_where_it_holds_few_values() -> None:
     text = "a: |\n" + "  line\n" * 10_000
-    (found,) = yaml_text.documents(text, SETTINGS)
-    assert len(found["a"]) == 50_000
+    (result,) = yaml_text.documents(text, SETTINGS)
+    assert len(result["a"]) == 50_000
     assert yaml_text.documents("a: " + "1:" * 400 + "1", SETTINGS) == [{"a": "1:" * 400 + "1"}]
 
 
@@ -115,19 +115,19 @@ def test_what_json_can_say_is_read_by_both_readers_alike(value: Any) -> None:
     # YAML 1.1 has no escapes of surrogate pairs, and reads more control characters than it writes.
     in_yaml = yaml.safe_dump(value, allow_unicode=False)
     assert json_text.decode(text) == value
-    found = refused_or(yaml_text.documents, in_yaml)
-    assert "stands twice" in found if isinstance(found, str) else found == ([] if value is None else [value])
+    result = refused_or(yaml_text.documents, in_yaml)
+    assert "stands twice" in result if isinstance(result, str) else result == ([] if value is None else [value])
 
 
 @given(st.text(alphabet="ab&*<>:-,{}[]?|!%#'\"~ \n\t1.", max_size=300))
 def test_any_text_is_read_within_the_limits_or_refused(text: str) -> None:
-    found = refused_or(yaml_text.documents, text, SMALL)
-    if isinstance(found, str):
-        assert len(found) < 400
+    result = refused_or(yaml_text.documents, text, SMALL)
+    if isinstance(result, str):
+        assert len(result) < 400
         return
-    assert sum(map(size, found)) <= SMALL.values
-    assert max(map(depth, found), default=0) <= SMALL.depth
-    json.dumps(found, allow_nan=False)
+    assert sum(map(size, result)) <= SMALL.values
+    assert max(map(depth, result), default=0) <= SMALL.depth
+    json.dumps(result, allow_nan=False)
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_json_beyond_the_limits_is_refused_in_few_words(text: str | bytes) -> No
 
 @given(st.binary(max_size=200) | st.text(max_size=200))
 def test_any_bytes_are_json_or_refused(text: str | bytes) -> None:
-    found = refused_or(lambda: [json_text.decode(text, SMALL)])
-    assert not isinstance(found, str) or len(found) < 250
+    result = refused_or(lambda: [json_text.decode(text, SMALL)])
+    assert not isinstance(result, str) or len(result) < 250
 
 
 def refused_or(read: Callable[..., list[Any]], *arguments: Any) -> list[Any] | str:

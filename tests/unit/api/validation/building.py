@@ -16,7 +16,7 @@ GROVE = Facts(user="jane", grove=True, inference_pools=True, topologies={"dc": (
 
 @dataclass(frozen=True)
 class Case:
-    """An object, what it was before, and what is found: texts `path: message`, in order."""
+    """An object, its old version, and the findings: texts `path: message`, in order."""
 
     id: str
     obj: Any
@@ -46,7 +46,7 @@ def components(*parts: Any, metadata: Mapping[str, Any] | None = None, **spec: A
 
 
 def service(kind: str = "worker", gpus: str | None = None, **fields: Any) -> dict[str, Any]:
-    """A v1alpha1 service with an image, and GPUs where told."""
+    """A v1alpha1 service with an image, and GPUs if the arguments say so."""
     made: dict[str, Any] = {"componentType": kind, "extraPodSpec": {"mainContainer": {"image": "engine:1"}}}
     if gpus is not None:
         made["resources"] = {"limits": {"gpu": gpus}}
@@ -54,7 +54,7 @@ def service(kind: str = "worker", gpus: str | None = None, **fields: Any) -> dic
 
 
 def component(name: str, kind: str = "worker", gpus: str | None = None, **fields: Any) -> dict[str, Any]:
-    """A v1beta1 component with an image, and GPUs where told."""
+    """A v1beta1 component with an image, and GPUs if the arguments say so."""
     main: dict[str, Any] = {"name": "main", "image": "engine:1"}
     if gpus is not None:
         main["resources"] = {"limits": {"nvidia.com/gpu": gpus}}
@@ -62,7 +62,7 @@ def component(name: str, kind: str = "worker", gpus: str | None = None, **fields
 
 
 def annotated(**annotations: str) -> dict[str, Any]:
-    """Metadata with annotations of ours; underscores stand for hyphens."""
+    """Metadata with annotations of the platform; underscores stand for hyphens."""
     return {"annotations": {f"nvidia.com/{name.replace('_', '-')}": value for name, value in annotations.items()}}
 
 

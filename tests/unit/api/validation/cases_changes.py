@@ -237,7 +237,7 @@ CASES = [
         ),
     ),
     Case(
-        "beta: replicas of an adapter by nobody known",
+        "beta: replicas of an adapter by no one known",
         SCALED_BETA,
         old=ADAPTED_BETA,
         facts=replace(PLAIN, user=""),

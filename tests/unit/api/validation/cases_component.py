@@ -76,7 +76,7 @@ CASES = [
         components(component("a", compilationCache={"pvcName": "c"}), backendFramework="vllm"),
     ),
     Case(
-        "beta: cache of what is no worker",
+        "beta: cache of a component that is not a worker",
         components(component("a", "frontend", compilationCache={"pvcName": "c"})),
         errors=(
             "spec.components[0].compilationCache.mountPath: required: type frontend has no place of its own for what it compiles; name the directory that it caches into",
@@ -151,7 +151,7 @@ CASES = [
         ),
     ),
     Case(
-        "beta: a picker where nobody knows of InferencePools",
+        "beta: a picker where no one knows of InferencePools",
         components(component("epp", "epp", eppConfig=EPP_CONFIG)),
         facts=replace(PLAIN, inference_pools=None),
     ),
@@ -202,7 +202,7 @@ CASES = [
         ),
     ),
     Case(
-        "alpha: shared GPU memory of what is no worker, without GPUs",
+        "alpha: shared GPU memory of a component that is not a worker, without GPUs",
         services({"a": service("frontend", gpuMemoryService=GMS_INTRA)}),
         errors=(
             "spec.services.a.gpuMemoryService: only for componentType worker, prefill or decode; componentType is 'frontend': leave gpuMemoryService out",
@@ -210,7 +210,7 @@ CASES = [
         ),
     ),
     Case(
-        "beta: shared GPU memory of what is no worker, without GPUs",
+        "beta: shared GPU memory of a component that is not a worker, without GPUs",
         components(component("a", "planner", experimental={"gpuMemoryService": {}})),
         errors=(
             "spec.components[0].experimental.gpuMemoryService: only for type worker, prefill or decode; type is 'planner': leave gpuMemoryService out",

@@ -53,7 +53,7 @@ CASES = [
         ),
     ),
     Case(
-        "beta: autoscalers that are no map",
+        "beta: autoscalers that are not a map",
         components(component("a", scalingAdapter={}), metadata=annotated(dynamo_autoscaling="on: [")),
         errors=(
             "metadata.annotations[\"nvidia.com/dynamo-autoscaling\"]: 'on: [' is not a map of components to their autoscalers, as YAML or JSON",
@@ -90,7 +90,7 @@ CASES = [
         ),
     ),
     Case(
-        "alpha: limits of scale commands that are no map",
+        "alpha: limits of scale commands that are not a map",
         services({"a": service()}, metadata=annotated(scaling_policy="x")),
         errors=(
             "metadata.annotations[\"nvidia.com/scaling-policy\"]: 'x' is not a map of components to their limits, as YAML or JSON",
@@ -268,7 +268,7 @@ CASES = [
         ),
     ),
     Case(
-        "beta: GPU memory between pods where nobody knows of Grove",
+        "beta: GPU memory between pods where no one knows of Grove",
         components(
             component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}), backendFramework="vllm"
         ),
@@ -300,7 +300,7 @@ CASES = [
         ),
     ),
     Case(
-        "beta: names of objects where nobody knows of Grove",
+        "beta: names of objects where no one knows of Grove",
         components(component("w" * 32), component("f" * 40, "frontend"), metadata={"name": "a" * 25}),
         facts=replace(PLAIN, grove=None),
         errors=(
@@ -388,7 +388,7 @@ CASES = [
         ),
     ),
     Case(
-        "alpha: a planner beside the planner service",
+        "alpha: a planner next to the planner service",
         services(
             {"a": service(componentType="planner")},
             metadata=annotated(planner_config="planner-config"),
@@ -398,7 +398,7 @@ CASES = [
         ),
     ),
     Case(
-        "beta: a planner beside the planner service",
+        "beta: a planner next to the planner service",
         components(component("a", type="planner"), metadata=annotated(planner_config="planner-config")),
         errors=(
             'metadata.annotations["nvidia.com/planner-config"]: component a is a planner of its own, and this asks the planner service: keep one of them',
@@ -445,7 +445,7 @@ CASES = [
                     "metadata": {
                         "annotations": {
                             "nvidia.com/deployment-strategy": "Recreate",
-                            "nvidia.com/deployment-rolling-update-max-surge": "not looked at",
+                            "nvidia.com/deployment-rolling-update-max-surge": "not checked",
                         }
                     },
                     "spec": {"containers": [{"name": "main", "image": "x"}]},
@@ -547,7 +547,7 @@ CASES = [
         ),
     ),
     Case(
-        "beta: topologies that nobody knows",
+        "beta: topologies that no one knows",
         components(component("a"), topologyConstraint={"clusterTopologyName": "x", "packDomain": "row"}),
         facts=replace(GROVE, topologies=None),
     ),

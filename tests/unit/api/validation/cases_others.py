@@ -153,7 +153,7 @@ CASES = [
     ),
     Case("beta: a thorough search", _request(BETA, searchStrategy="thorough", backend="vllm")),
     Case(
-        "beta: hardware that cannot be found out",
+        "beta: hardware that cannot be discovered",
         _request(BETA, hardware={"totalGpus": 8}),
         facts=BLIND,
         errors=(
@@ -161,16 +161,16 @@ CASES = [
         ),
     ),
     Case("beta: hardware that is named", _request(BETA, hardware={"numGpusPerNode": 8}), facts=BLIND),
-    Case("beta: hardware that can be found out", _request(BETA), facts=replace(BLIND, gpu_discovery=True)),
+    Case("beta: hardware that can be discovered", _request(BETA), facts=replace(BLIND, gpu_discovery=True)),
     Case(
-        "alpha: a request that is there already where hardware cannot be found out",
+        "alpha: a request that is there already where hardware cannot be discovered",
         _old_request(),
         old=_old_request(),
         facts=BLIND,
         warnings=_OF_PROFILING,
     ),
     Case(
-        "alpha: hardware that cannot be found out",
+        "alpha: hardware that cannot be discovered",
         _old_request(),
         facts=BLIND,
         errors=(
@@ -306,7 +306,7 @@ CASES = [
     ),
     Case("metadata of a worker", manifest("DynamoWorkerMetadata", ALPHA, {"data": {}})),
     Case("request of old", manifest("DynamoNimRequest", ALPHA, {"bentoTag": "a:b"})),
-    Case("somebody else's", {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {}}),
+    Case("another user's", {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {}}),
 ]
 
 

@@ -37,12 +37,12 @@ MANIFESTS = [each for case in CASES for each in (case.obj, case.old) if each is 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
     """Every container with every key or index in it."""
-    found: list[tuple[Any, Any]] = []
+    results: list[tuple[Any, Any]] = []
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in children:
-        found.append((value, key))
-        found.extend(_places(child))
-    return found
+        results.append((value, key))
+        results.extend(_places(child))
+    return results
 
 
 @st.composite

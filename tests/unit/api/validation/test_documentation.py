@@ -16,7 +16,7 @@ def test_the_page_is_what_the_rules_make() -> None:
 
 def test_every_rule_and_message_is_on_the_page() -> None:
     page = text()
-    for book in (*REFUSING, *WARNING):
-        for rule in book.rules:
+    for rule_set in (*REFUSING, *WARNING):
+        for rule in rule_set.rules:
             assert rule.about in page
             assert all(message in page for message in rule.says)

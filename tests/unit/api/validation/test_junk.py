@@ -17,10 +17,10 @@ from tests.unit.api.validation.junk import FACTS, JUNK, KINDS, broken
 @given(obj=broken(), old=st.none() | broken(), facts=FACTS)
 def test_junk_is_never_raised_upon(obj: dict[str, Any], old: dict[str, Any] | None, facts: Facts) -> None:
     before = json.dumps([obj, old])
-    found = validate(obj, old, facts)
+    result = validate(obj, old, facts)
     assert json.dumps([obj, old]) == before
-    assert all(error.path and error.message for error in found.errors)
-    assert validate(copy.deepcopy(obj), copy.deepcopy(old), facts) == found
+    assert all(error.path and error.message for error in result.errors)
+    assert validate(copy.deepcopy(obj), copy.deepcopy(old), facts) == result
 
 
 @settings(max_examples=300, deadline=None)

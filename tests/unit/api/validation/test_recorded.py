@@ -1,6 +1,6 @@
 """What the reference made of its own examples: accepted ones are accepted, refused ones are refused, here as there.
 
-Its examples that it accepts and then cannot run are accepted, too; ours runs them.
+Its examples that it accepts and then cannot run are accepted, too; this platform runs them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FILES = sorted([*RECORDS.glob("cases/*/*.json"), *RECORDS.glob("must-run/*.json"
 #: Where we differ on purpose, by file and object, with the reason. There is nothing at present.
 DIFFERENT: dict[tuple[str, str], str] = {}
 
-pytestmark = pytest.mark.skipif(not FILES, reason="the recorded cases are not beside this checkout")
+pytestmark = pytest.mark.skipif(not FILES, reason="the recorded cases are not next to this checkout")
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
@@ -31,10 +31,10 @@ def test_admission_as_recorded(file: Path) -> None:
             continue
         name = manifest["metadata"]["name"]
         expected = accepted.get((manifest["kind"], name), True)
-        found = validate(_created(manifest), None, facts)
+        result = validate(_created(manifest), None, facts)
         if (file.stem, name) in DIFFERENT:
             expected = not expected
-        assert (not found.errors) is expected, found.errors
+        assert (not result.errors) is expected, result.errors
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")

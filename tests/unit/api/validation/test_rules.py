@@ -1,4 +1,4 @@
-"""Every rule, in each of its versions: what is found, in which words, and nothing else."""
+"""Every rule, in each of its versions: its exact message, and no other finding."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ RULES = [rule for rule_set in (*REFUSING, *WARNING) for rule in rule_set.rules]
 @EACH
 def test_findings(case: Case) -> None:
     before = copy.deepcopy((case.obj, case.old))
-    found = validate(case.obj, case.old, case.facts)
-    assert tuple(map(str, found.errors)) == case.errors
-    assert found.warnings == case.warnings
+    result = validate(case.obj, case.old, case.facts)
+    assert tuple(map(str, result.errors)) == case.errors
+    assert result.warnings == case.warnings
     assert (case.obj, case.old) == before
 
 
@@ -74,7 +74,7 @@ def _template(rule: Rule, message: str) -> str:
         pattern = ".*".join(re.escape(part) for part in re.split(r"\{\w+\}", template))
         if re.fullmatch(pattern, message, re.DOTALL):
             return template
-    raise AssertionError(f"{rule.name} says what docs do not tell: {message}")
+    raise AssertionError(f"{rule.name} reports a message that the docs do not list: {message}")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A webhook asks for every write: rules cost little beside reading the request."""
+"""A webhook asks for every write: rules cost little next to reading the request."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def decode_caches(*tokens: tuple[int, int] | tuple[int, int, int]) -> tuple[Forw
     )
 
 
-def seen(
+def observed(
     now: float = 60.0,
     *,
     traffic: Traffic | None = None,

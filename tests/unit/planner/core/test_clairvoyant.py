@@ -30,13 +30,13 @@ def test_nothing_starts_before_a_start_up_time_has_passed() -> None:
 
 
 def test_plans_are_looked_up_by_share_and_by_cost() -> None:
-    found = plans(KEPT, REQUESTS, startup=0.0)
-    cheapest, best = found[0], found[-1]
-    assert at_least(found, 0.2) == cheapest
-    assert at_least(found, 0.99) == best
-    assert at_least(found, 1.1) == best
-    assert within(found, best.gpu_hours) == best
-    assert within(found, 0.0) == cheapest
+    result = plans(KEPT, REQUESTS, startup=0.0)
+    cheapest, best = result[0], result[-1]
+    assert at_least(result, 0.2) == cheapest
+    assert at_least(result, 0.99) == best
+    assert at_least(result, 1.1) == best
+    assert within(result, best.gpu_hours) == best
+    assert within(result, 0.0) == cheapest
 
 
 def test_requests_are_counted_where_they_arrive() -> None:

@@ -55,9 +55,9 @@ class TestCase22:
         assert predictor.values == (4, 5, 6)
         assert predictor.next_timestamp - START == timedelta(seconds=1080)
 
-    @pytest.mark.parametrize(("values", "foretold"), [([10, 20, 30, 40, 50], 59.948), ([100, 100, 100, 200], 232.37)])
-    def test_kalman(self, values, foretold):
-        assert fed(KalmanPredictor(), values).predict() == pytest.approx(foretold, abs=5e-3)
+    @pytest.mark.parametrize(("values", "predicted"), [([10, 20, 30, 40, 50], 59.948), ([100, 100, 100, 200], 232.37)])
+    def test_kalman(self, values, predicted):
+        assert fed(KalmanPredictor(), values).predict() == pytest.approx(predicted, abs=5e-3)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -117,7 +117,7 @@ class TestArima:
         assert min(fed(ArimaPredictor(), [50, 40, 30, 20, 10, 1]).forecast(5)) >= 0
 
     def test_noise_without_order_is_fitted_as_logarithms(self, monkeypatch):
-        seen = []
+        observed = []
 
         class Model:
             order = (0, 0, 0)
@@ -129,14 +129,14 @@ class TestArima:
                 return [sum(self.values) / len(self.values)] * n_periods
 
         def find(values):
-            seen.append(values)
+            observed.append(values)
             return Model(values)
 
         monkeypatch.setattr(arima_module, "_auto_arima", find)
         values = [3, 9, 4, 8, 5]
-        foretold = fed(ArimaPredictor(), values).predict()
-        assert seen == [values, [math.log1p(value) for value in values]]
-        assert foretold == pytest.approx(math.expm1(sum(seen[1]) / 5))
+        predicted = fed(ArimaPredictor(), values).predict()
+        assert observed == [values, [math.log1p(value) for value in values]]
+        assert predicted == pytest.approx(math.expm1(sum(observed[1]) / 5))
 
     def test_a_model_that_fails_gives_the_last_value_and_says_so(self, monkeypatch):
         def fail(values):
@@ -150,7 +150,7 @@ class TestArima:
         assert predictor.predict() >= 0
         assert predictor.fallback is None
 
-    def test_a_model_is_found_again_after_a_day(self, monkeypatch):
+    def test_a_model_is_refitted_after_a_day(self, monkeypatch):
         monkeypatch.setattr(arima_module, "REFIT_AFTER", 3)
         predictor = fed(ArimaPredictor(), sine(10))
         predictor.predict()

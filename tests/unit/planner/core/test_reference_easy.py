@@ -6,7 +6,7 @@ import pytest
 from dynamo_planner.core.observing import EngineCapabilities
 from dynamo_planner.core.reference import LoadReason, ReferencePolicy
 
-from tests.unit.planner.core.reference_cases import config, decode_caches, load_tick, prefill_queues, seen
+from tests.unit.planner.core.reference_cases import config, decode_caches, load_tick, observed, prefill_queues
 
 ABLE = EngineCapabilities(num_gpu=1, context_length=4096, max_kv_tokens=100_000)
 RATES = {"decode_scale_up_kv_rate": 70, "decode_scale_down_kv_rate": 30}
@@ -15,7 +15,7 @@ TOKENS = {"prefill_scale_up_queue_tokens": 8000, "prefill_scale_down_queue_token
 
 def run(mode, target, passes, able=ABLE, **fields):
     policy = ReferencePolicy(config(mode=mode, optimization_target=target, max_gpu_budget=-1, **fields))
-    effects = load_tick(policy, seen(passes=passes, prefill=len(passes), decode=len(passes), able=able))
+    effects = load_tick(policy, observed(passes=passes, prefill=len(passes), decode=len(passes), able=able))
     return (None if effects.decision is None else next(iter(effects.decision.replicas.values()))), effects
 
 

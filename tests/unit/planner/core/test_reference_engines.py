@@ -149,8 +149,8 @@ class TestAggregated:
     able = EngineCapabilities(num_gpu=1, max_num_batched_tokens=BATCHED, max_num_seqs=64, max_kv_tokens=100_000)
 
     def capacity(self, engine, **change):
-        wanted = {"share": 1.0, "ttft_target": 0.5, "itl_target": 0.05, "able": self.able, **change}
-        return engine.capacity(1000, 150, **wanted)
+        desired = {"share": 1.0, "ttft_target": 0.5, "itl_target": 0.05, "able": self.able, **change}
+        return engine.capacity(1000, 150, **desired)
 
     def test_the_batch_after_the_one_that_is_taken_misses_a_target(self):
         engine = both_roles()

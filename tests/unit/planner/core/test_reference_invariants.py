@@ -1,4 +1,4 @@
-"""What holds of every decision, whatever is seen."""
+"""What holds for every decision, whatever is observed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dynamo_planner.core.reference.limits import Limits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.planner.core.reference_cases import BOTH, config, requests, seen, throughput_tick
+from tests.unit.planner.core.reference_cases import BOTH, config, observed, requests, throughput_tick
 
 numbers = st.floats(0, 1e6) | st.sampled_from([float("nan"), float("inf"), 0.0])
 traffic = st.none() | st.builds(
@@ -86,8 +86,8 @@ def test_decisions_keep_minimum_and_budget_and_every_tick_has_a_reason(settings_
     gpus = {Pool.PREFILL: settings_.prefill_engine_num_gpu, Pool.DECODE: settings_.decode_engine_num_gpu}
     limits = Limits(settings_)
     tick = policy.first_tick(0.0)
-    for seen_then in ticks:
-        observation = replace(seen_then, now=tick.at)
+    for observed_then in ticks:
+        observation = replace(observed_then, now=tick.at)
         effects = policy.on_tick(tick, observation)
         assert effects.next_tick.at > observation.now
         LoadReason(effects.explanation.load_reason)
@@ -118,7 +118,7 @@ def test_more_demand_never_has_fewer_replicas(mode, isl, osl, demand, budget):
     totals = []
     for count in sorted(demand):
         policy = ReferencePolicy(config(mode=mode, max_gpu_budget=budget), profile=BOTH)
-        effects = throughput_tick(policy, seen(traffic=requests(count, isl=isl, osl=osl)))
+        effects = throughput_tick(policy, observed(traffic=requests(count, isl=isl, osl=osl)))
         assert effects.decision is not None
         totals.append(sum(effects.decision.replicas.values()))
     if budget < 0:

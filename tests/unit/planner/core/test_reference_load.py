@@ -15,10 +15,10 @@ from tests.unit.planner.core.reference_cases import (
     decode_caches,
     load_only,
     load_tick,
+    observed,
     prefill_line,
     prefill_queues,
     requests,
-    seen,
 )
 
 P, D = Pool.PREFILL, Pool.DECODE
@@ -32,12 +32,12 @@ def able(max_kv: int | None = None, batched: int | None = BATCHED) -> EngineCapa
 def decode(profile, caches, *, itl, max_kv=None, **fields):
     policy = ReferencePolicy(load_only(mode="decode", itl_ms=itl, max_gpu_budget=-1, **fields), profile=profile)
     passes = decode_caches(*caches)
-    return load_tick(policy, seen(passes=passes, decode=len(passes), able=able(max_kv)))
+    return load_tick(policy, observed(passes=passes, decode=len(passes), able=able(max_kv)))
 
 
 def prefill(profile, queues, *, ttft, **fields):
     policy = ReferencePolicy(load_only(mode="prefill", ttft_ms=ttft, max_gpu_budget=-1, **fields), profile=profile)
-    return load_tick(policy, seen(passes=prefill_queues(*queues), prefill=len(queues), able=able()))
+    return load_tick(policy, observed(passes=prefill_queues(*queues), prefill=len(queues), able=able()))
 
 
 def outcome(effects):
@@ -50,8 +50,8 @@ class TestDecode:
     def test_cases_7_and_10_one_less_when_the_rest_keeps_the_target(self, max_kv):
         effects = decode(DM, [(1500, 0), (1500, 0)], itl=100, max_kv=max_kv)
         assert outcome(effects) == (1, LoadReason.SCALE_DOWN)
-        told = effects.explanation.inputs["load"]["decode"]["consolidated_itl_ms"]
-        assert told == pytest.approx(41, abs=0.5)
+        reported = effects.explanation.inputs["load"]["decode"]["consolidated_itl_ms"]
+        assert reported == pytest.approx(41, abs=0.5)
 
     def test_case_8_refused_where_the_rest_would_miss_it(self):
         effects = decode(DM, [(8000, 0), (8000, 0)], itl=100, max_kv=100_000)
@@ -96,14 +96,14 @@ class TestPrefill:
 
     def test_a_card_without_a_batch_limit_is_reported(self):
         policy = ReferencePolicy(load_only(mode="prefill"), profile=SLOW)
-        effects = load_tick(policy, seen(passes=prefill_queues(1), able=able(batched=None)))
+        effects = load_tick(policy, observed(passes=prefill_queues(1), able=able(batched=None)))
         assert outcome(effects) == (None, LoadReason.INSUFFICIENT_DATA)
         assert "max_num_batched_tokens" in effects.explanation.message
 
     def test_cache_hits_of_the_last_interval_count(self):
         policy = ReferencePolicy(load_only(mode="prefill", ttft_ms=100), profile=SLOW)
         tick = policy.first_tick(0.0)
-        observation = seen(5.0, passes=prefill_queues(12_000), able=able())
+        observation = observed(5.0, passes=prefill_queues(12_000), able=able())
         assert policy.on_tick(tick, observation).decision is not None
         hits = replace(observation, traffic=requests(10, hits=0.9))
         assert policy.on_tick(tick, hits).decision is None
@@ -115,7 +115,7 @@ class TestAggregated:
             load_only(mode="agg", max_gpu_budget=-1, **{"ttft_ms": 4000, "itl_ms": 1200, **fields}), profile=BOTH
         )
         passes = decode_caches(*caches)
-        return load_tick(policy, seen(passes=passes, decode=len(passes), able=able(max_kv, batched)))
+        return load_tick(policy, observed(passes=passes, decode=len(passes), able=able(max_kv, batched)))
 
     def test_down_only_when_both_latencies_allow_it(self):
         assert outcome(self.run([(0, 0, 0), (0, 0, 0)])) == (1, LoadReason.SCALE_DOWN)
@@ -141,7 +141,7 @@ class TestPrechecks:
 
     def plan(self, passes=passes, counts=counts, **fields):
         policy = ReferencePolicy(load_only(**{"mode": "decode", **fields}), profile=BOTH)
-        observation = replace(seen(passes=passes), workers={D: counts, P: counts})
+        observation = replace(observed(passes=passes), workers={D: counts, P: counts})
         return load_tick(policy, observation)
 
     def test_no_one_reports(self):
@@ -160,7 +160,7 @@ class TestPrechecks:
 
     def test_worker_counts_are_unknown(self):
         policy = ReferencePolicy(load_only(mode="decode"), profile=BOTH)
-        effects = load_tick(policy, replace(seen(passes=self.passes), workers={}))
+        effects = load_tick(policy, replace(observed(passes=self.passes), workers={}))
         assert outcome(effects) == (None, LoadReason.WORKER_COUNT_MISMATCH)
 
     @pytest.mark.parametrize("mode", ["decode", "agg"])
@@ -173,30 +173,33 @@ class TestPrechecks:
 
     def test_models_that_have_learnt_nothing(self):
         policy = ReferencePolicy(load_only(mode="decode"))
-        assert outcome(load_tick(policy, seen(passes=decode_caches((1, 1))))) == (None, LoadReason.INSUFFICIENT_DATA)
+        assert outcome(load_tick(policy, observed(passes=decode_caches((1, 1))))) == (
+            None,
+            LoadReason.INSUFFICIENT_DATA,
+        )
 
     def test_a_pool_of_two_that_is_not_known_holds_both(self):
         policy = ReferencePolicy(load_only(itl_ms=1), profile=BOTH)
-        effects = load_tick(policy, seen(passes=decode_caches((9000, 0))))
+        effects = load_tick(policy, observed(passes=decode_caches((9000, 0))))
         assert outcome(effects) == (None, LoadReason.NO_FPM_DATA)
 
     def test_scaled_to_zero_stays_there_without_demand(self):
         policy = ReferencePolicy(load_only(mode="decode", min_endpoint=0), profile=BOTH)
-        assert outcome(load_tick(policy, seen(decode=0))) == (None, LoadReason.NO_CHANGE)
+        assert outcome(load_tick(policy, observed(decode=0))) == (None, LoadReason.NO_CHANGE)
 
 
 class TestDisaggregated:
     def test_each_pool_moves_by_itself(self):
         policy = ReferencePolicy(load_only(max_gpu_budget=-1, ttft_ms=9000), profile=BOTH)
         passes = (*prefill_queues(0, 0), *decode_caches((9000, 0)))
-        effects = load_tick(policy, seen(passes=passes, prefill=2, decode=1))
+        effects = load_tick(policy, observed(passes=passes, prefill=2, decode=1))
         assert effects.decision is not None
         assert effects.decision.replicas == {P: 1, D: 2}
 
     def test_a_budget_that_is_used_up_holds(self):
         policy = ReferencePolicy(load_only(max_gpu_budget=2, itl_ms=1, ttft_ms=9000), profile=BOTH)
         passes = (*prefill_queues(0), *decode_caches((9000, 0)))
-        effects = load_tick(policy, seen(passes=passes))
+        effects = load_tick(policy, observed(passes=passes))
         assert effects.decision is None
         assert effects.explanation.load_reason == LoadReason.NO_CHANGE
         assert "GPU budget" in effects.explanation.message

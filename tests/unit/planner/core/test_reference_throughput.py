@@ -15,9 +15,9 @@ from tests.unit.planner.core.reference_cases import (
     PM,
     config,
     merged_tick,
+    observed,
     prefill_iteration,
     requests,
-    seen,
     throughput_tick,
 )
 
@@ -25,7 +25,7 @@ P, D = Pool.PREFILL, Pool.DECODE
 
 
 def test_case_3_disaggregated():
-    effects = throughput_tick(ReferencePolicy(config(), profile=BOTH), seen(traffic=requests(100)))
+    effects = throughput_tick(ReferencePolicy(config(), profile=BOTH), observed(traffic=requests(100)))
     assert effects.decision is not None
     # Prefill: two engines serve the load, three are what 1002 ms against 500 ms asks for.
     assert effects.decision.replicas == {P: 3, D: 3}
@@ -39,7 +39,7 @@ def test_case_3_disaggregated():
 
 def test_case_4_with_reactive_scaling_it_is_a_lower_bound():
     policy = ReferencePolicy(config(enable_load_scaling=True), profile=BOTH)
-    effects = throughput_tick(policy, seen(traffic=requests(100)))
+    effects = throughput_tick(policy, observed(traffic=requests(100)))
     assert effects.decision is None
     assert effects.explanation.throughput_reason == ThroughputReason.SET_LOWER_BOUND
     assert policy.floors == {P: 3, D: 3}
@@ -48,7 +48,7 @@ def test_case_4_with_reactive_scaling_it_is_a_lower_bound():
 
 def test_case_5_latency_floor():
     policy = ReferencePolicy(config(mode="prefill", ttft_ms=200), profile=PM)
-    effects = throughput_tick(policy, seen(traffic=requests(1)))
+    effects = throughput_tick(policy, observed(traffic=requests(1)))
     assert effects.decision is not None
     assert effects.decision.replicas == {P: 6}
 
@@ -57,21 +57,21 @@ def test_case_6_cache_hits_need_fewer_replicas():
     counts = []
     for hits in (0.0, 0.8):
         policy = ReferencePolicy(config(mode="prefill", max_gpu_budget=-1), profile=PM)
-        effects = throughput_tick(policy, seen(traffic=requests(500, isl=4000, hits=hits)))
+        effects = throughput_tick(policy, observed(traffic=requests(500, isl=4000, hits=hits)))
         assert effects.decision is not None
         counts.append(effects.decision.replicas[P])
     assert counts == [34, 7]
 
 
 def test_a_single_decode_pool():
-    effects = throughput_tick(ReferencePolicy(config(mode="decode"), profile=DM), seen(traffic=requests(100)))
+    effects = throughput_tick(ReferencePolicy(config(mode="decode"), profile=DM), observed(traffic=requests(100)))
     assert effects.decision is not None
     assert effects.decision.replicas == {D: 3}
 
 
 def test_one_pool_for_both_stands_in_the_place_of_decode():
     policy = ReferencePolicy(config(mode="agg", ttft_ms=4000, itl_ms=3000), profile=BOTH)
-    effects = throughput_tick(policy, seen(traffic=requests(20)))
+    effects = throughput_tick(policy, observed(traffic=requests(20)))
     assert effects.decision is not None
     assert set(effects.decision.replicas) == {D}
     assert effects.decision.replicas[D] >= 1
@@ -79,7 +79,7 @@ def test_one_pool_for_both_stands_in_the_place_of_decode():
 
 @pytest.mark.parametrize(("profile", "ready"), [(PM, P), (DM, D)])
 def test_one_model_alone_decides_nothing(profile, ready):
-    effects = throughput_tick(ReferencePolicy(config(), profile=profile), seen(traffic=requests(100)))
+    effects = throughput_tick(ReferencePolicy(config(), profile=profile), observed(traffic=requests(100)))
     assert effects.decision is None
     assert effects.explanation.throughput_reason == ThroughputReason.MODEL_NOT_READY
     partner = {P: D, D: P}[ready]
@@ -92,54 +92,54 @@ def test_one_model_alone_decides_nothing(profile, ready):
 
 def test_traffic_that_is_missing_is_not_zero_demand():
     policy = ReferencePolicy(config(), profile=BOTH)
-    throughput_tick(policy, seen(traffic=requests(100)))
-    blind = replace(seen(120.0, prefill=3, decode=3), missing={"traffic": Missing.UNREACHABLE})
+    throughput_tick(policy, observed(traffic=requests(100)))
+    blind = replace(observed(120.0, prefill=3, decode=3), missing={"traffic": Missing.UNREACHABLE})
     effects = throughput_tick(policy, blind)
     assert effects.decision is None
     assert effects.explanation.throughput_reason == ThroughputReason.NO_TRAFFIC_DATA
     assert effects.explanation.inputs["missing"] == {"traffic": "unreachable"}
 
 
-def test_numbers_that_are_none_are_not_traffic():
+def test_invalid_numbers_are_not_traffic():
     effects = throughput_tick(
         ReferencePolicy(config(), profile=BOTH),
-        seen(traffic=requests(float("nan"))),
+        observed(traffic=requests(float("nan"))),
     )
     assert effects.explanation.throughput_reason == ThroughputReason.NO_TRAFFIC_DATA
 
 
 def test_no_requests_is_a_number():
     policy = ReferencePolicy(config(ttft_ms=2000), profile=BOTH)
-    throughput_tick(policy, seen(traffic=requests(100)))
-    effects = throughput_tick(policy, seen(120.0, traffic=requests(0)))
+    throughput_tick(policy, observed(traffic=requests(100)))
+    effects = throughput_tick(policy, observed(120.0, traffic=requests(0)))
     assert effects.decision is not None
     assert effects.decision.replicas == {P: 1, D: 1}
 
 
 def test_a_graph_that_no_one_used_yet_has_its_minimum():
     effects = throughput_tick(
-        ReferencePolicy(config(min_endpoint=2), profile=BOTH), seen(traffic=requests(0, isl=0, osl=0))
+        ReferencePolicy(config(min_endpoint=2), profile=BOTH), observed(traffic=requests(0, isl=0, osl=0))
     )
     assert effects.decision is not None
     assert effects.decision.replicas == {P: 2, D: 2}
 
 
 def test_the_budget_is_kept():
-    effects = throughput_tick(ReferencePolicy(config(max_gpu_budget=4), profile=BOTH), seen(traffic=requests(100)))
+    effects = throughput_tick(ReferencePolicy(config(max_gpu_budget=4), profile=BOTH), observed(traffic=requests(100)))
     assert effects.decision is not None
     assert effects.decision.replicas == {P: 2, D: 2}
 
 
 def test_each_pool_may_have_a_minimum_of_its_own():
     policy = ReferencePolicy(config(ttft_ms=2000, prefill_min_endpoint=2, decode_min_endpoint=3), profile=BOTH)
-    effects = throughput_tick(policy, seen(traffic=requests(1)))
+    effects = throughput_tick(policy, observed(traffic=requests(1)))
     assert effects.decision is not None
     assert effects.decision.replicas == {P: 2, D: 3}
 
 
 def test_steps_are_limited_where_the_configuration_asks_for_it():
     policy = ReferencePolicy(config(mode="prefill", max_gpu_budget=-1, max_throughput_scaling_replicas=4), profile=PM)
-    effects = throughput_tick(policy, seen(traffic=requests(500, isl=4000), prefill=2))
+    effects = throughput_tick(policy, observed(traffic=requests(500, isl=4000), prefill=2))
     assert effects.decision is not None
     assert effects.decision.replicas == {P: 6}
 
@@ -150,7 +150,7 @@ def test_the_lower_bound_raises_replicas_at_the_same_tick():
         replace(each, worker_id="w")
         for each in (prefill_iteration(1000, 0.0), replace(prefill_iteration(0, 0.0), pool=D))
     )
-    effects = merged_tick(policy, seen(traffic=requests(100), passes=passes))
+    effects = merged_tick(policy, observed(traffic=requests(100), passes=passes))
     assert effects.decision is not None
     assert effects.decision.replicas == {P: 3, D: 3}
     assert effects.decision.reason == LoadReason.SCALE_UP
@@ -158,7 +158,7 @@ def test_the_lower_bound_raises_replicas_at_the_same_tick():
 
 def test_reactive_scaling_decides_at_a_tick_of_both():
     policy = ReferencePolicy(config(enable_load_scaling=True), profile=BOTH)
-    effects = merged_tick(policy, seen(traffic=requests(100)))
+    effects = merged_tick(policy, observed(traffic=requests(100)))
     assert effects.decision is None
     assert effects.explanation.load_reason == LoadReason.NO_FPM_DATA
     assert effects.explanation.throughput_reason == ThroughputReason.SET_LOWER_BOUND
@@ -168,19 +168,19 @@ def test_a_warm_up_trace_is_forgotten_as_idle_time():
     warmup = [Interval(requests=90, isl=1000, osl=150)] * 3
     policy = ReferencePolicy(config(mode="prefill", ttft_ms=2000, max_gpu_budget=-1), profile=PM, warmup=warmup)
     # Idle after the deployment says nothing of the load to come; the trace still does.
-    effects = throughput_tick(policy, seen(traffic=requests(0)))
+    effects = throughput_tick(policy, observed(traffic=requests(0)))
     assert effects.explanation.predictions["requests_per_second"] == pytest.approx(1.5)
-    effects = throughput_tick(policy, seen(120.0, traffic=requests(30)))
+    effects = throughput_tick(policy, observed(120.0, traffic=requests(30)))
     assert effects.explanation.predictions["requests_per_second"] == pytest.approx(0.5)
 
 
 def test_advice_is_marked():
-    effects = throughput_tick(ReferencePolicy(config(advisory=True), profile=BOTH), seen(traffic=requests(100)))
+    effects = throughput_tick(ReferencePolicy(config(advisory=True), profile=BOTH), observed(traffic=requests(100)))
     assert effects.decision is not None
     assert effects.explanation.inputs["advisory"] is True
 
 
 def test_counts_of_workers_are_not_needed_to_predict():
-    observation = replace(seen(traffic=requests(100)), workers={P: PoolCounts(ready=0)})
+    observation = replace(observed(traffic=requests(100)), workers={P: PoolCounts(ready=0)})
     effects = throughput_tick(ReferencePolicy(config(), profile=BOTH), observation)
     assert effects.decision is not None

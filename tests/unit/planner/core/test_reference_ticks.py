@@ -49,11 +49,11 @@ def test_case_21_deadlines_half_a_second_apart_are_one_tick():
 
 def test_deadlines_further_apart_are_two_ticks():
     schedule = Schedule(config(enable_load_scaling=True, load_adjustment_interval_seconds=7))
-    tick, seen = schedule.start(0.0), []
+    tick, observed = schedule.start(0.0), []
     while tick.at <= 63:
-        seen.append((tick.at, tick.run_load, tick.run_throughput))
+        observed.append((tick.at, tick.run_load, tick.run_throughput))
         tick = schedule.done(tick, tick.at)
-    assert seen[-3:] == [(56.0, True, False), (60.0, False, True), (63.0, True, False)]
+    assert observed[-3:] == [(56.0, True, False), (60.0, False, True), (63.0, True, False)]
 
 
 def test_after_sixty_seconds_both_are_due():

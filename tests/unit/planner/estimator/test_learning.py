@@ -1,4 +1,4 @@
-"""Engines that are seen teach the estimator, soon, within bounds, and never so that more work takes less."""
+"""The estimator learns from observed engines: soon, within bounds, and never so that more work takes less time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_an_engine_slower_than_its_profile() -> None:
         engine.observe((prompt(1000, 0.070), prompt(4000, 0.190)))
     assert engine.prefill_ms(1000).value == pytest.approx(70, rel=0.05)
     assert engine.prefill.scale == pytest.approx(2, rel=0.02)
-    assert engine.prefill_ms(2000).value == pytest.approx(110, rel=0.1), "the level holds between what was seen"
+    assert engine.prefill_ms(2000).value == pytest.approx(110, rel=0.1), "the level holds between observed points"
 
 
 def test_an_engine_as_its_profile_says_changes_nothing() -> None:
@@ -82,7 +82,7 @@ SAMPLES = st.lists(st.tuples(st.integers(1, 60_000), st.floats(1e-4, 10)), min_s
 
 @settings(max_examples=30, deadline=None)
 @given(SAMPLES, st.booleans())
-def test_whatever_is_seen_more_work_takes_no_less(samples: list[tuple[int, float]], known: bool) -> None:
+def test_more_work_never_takes_less_time(samples: list[tuple[int, float]], known: bool) -> None:
     engine = EngineEstimator(PROFILE if known else None)
     for tokens, seconds in samples:
         engine.observe((prompt(tokens, seconds),))

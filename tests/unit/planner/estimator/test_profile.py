@@ -22,11 +22,11 @@ def npz(**arrays: object) -> bytes:
 
 
 def test_npz_and_json_are_the_same_profile() -> None:
-    ours = from_npz(npz(**PREFILL, **DECODE), "p")
-    assert ours == from_json(json.dumps(PREFILL | DECODE), "p")
-    assert [(point.isl, point.ttft) for point in ours.prefill] == [(100, 10), (1000, 30), (4000, 110)]
-    assert [(point.kv_tokens, point.batch) for point in ours.decode] == [(10_000, 10), (50_000, 50)]
-    assert ours.max_kv_tokens == 100_000
+    own = from_npz(npz(**PREFILL, **DECODE), "p")
+    assert own == from_json(json.dumps(PREFILL | DECODE), "p")
+    assert [(point.isl, point.ttft) for point in own.prefill] == [(100, 10), (1000, 30), (4000, 110)]
+    assert [(point.kv_tokens, point.batch) for point in own.decode] == [(10_000, 10), (50_000, 50)]
+    assert own.max_kv_tokens == 100_000
 
 
 def test_rows_of_one_line_are_columns() -> None:
@@ -113,7 +113,7 @@ def test_what_is_wrong_is_said(arrays: dict[str, object], words: str) -> None:
     assert words in str(refused.value)
 
 
-def test_files_that_are_none() -> None:
+def test_invalid_files() -> None:
     with pytest.raises(ProfileError, match="f: not an NPZ file"):
         from_npz(b"hello", "f")
     with pytest.raises(ProfileError, match="f: not JSON"):

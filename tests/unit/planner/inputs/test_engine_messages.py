@@ -1,4 +1,4 @@
-"""What engines tell on the runtime's NATS."""
+"""What engines report on the runtime's NATS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BACKEND = "namespace.ns-a.component.backend.endpoint.generate.forward-pass-metri
 
 
 def message(worker="w1", rank=0, wall=0.02, **changes):
-    told = {
+    reported = {
         "version": 1,
         "worker_id": worker,
         "dp_rank": rank,
@@ -38,7 +38,7 @@ def message(worker="w1", rank=0, wall=0.02, **changes):
         **changes,
     }
     envelope = {"publisher_id": 1, "sequence": 2, "published_at": 3, "topic": "forward-pass-metrics"}
-    return msgspec.msgpack.encode({**envelope, "payload": msgspec.msgpack.encode(told)})
+    return msgspec.msgpack.encode({**envelope, "payload": msgspec.msgpack.encode(reported)})
 
 
 class Clock:
@@ -106,7 +106,7 @@ def test_silence_of_all_is_reported_and_then_that_no_one_reports(passes, clock):
 
 
 @pytest.mark.parametrize(
-    ("told_on", "payload", "reason"),
+    ("reported_on", "payload", "reason"),
     [
         (BACKEND, b"\xc1", "unreadable"),
         (BACKEND, msgspec.msgpack.encode({"payload": b"no"}), "unreadable"),
@@ -118,8 +118,8 @@ def test_silence_of_all_is_reported_and_then_that_no_one_reports(passes, clock):
         (BACKEND.replace("backend", "frontend"), message(), "component"),
     ],
 )
-def test_what_cannot_be_taken_is_counted(passes, told_on, payload, reason):
-    passes.take(told_on, payload)
+def test_what_cannot_be_taken_is_counted(passes, reported_on, payload, reason):
+    passes.take(reported_on, payload)
     outcome = passes.read()
     assert isinstance(outcome, InputUnavailable)
     assert passes.ignored == {reason: 1}
@@ -161,9 +161,9 @@ def test_components_are_pools_as_the_mode_says(component, mode, pool):
 def test_other_components_are_pools_where_someone_says_so(clock):
     passes = ForwardPasses(Mode.DECODE, clock, pools={"mine": Pool.DECODE})
     passes.take(BACKEND.replace("backend", "mine"), message())
-    told = passes.read()
-    assert isinstance(told, tuple)
-    assert told[0].pool is Pool.DECODE
+    reported = passes.read()
+    assert isinstance(reported, tuple)
+    assert reported[0].pool is Pool.DECODE
 
 
 def test_subjects():

@@ -1,4 +1,4 @@
-"""Asking Prometheus over HTTP: who it says it is, and what it does with answers that are none."""
+"""Asking Prometheus over HTTP: authentication, and the handling of invalid answers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def vector(*values):
 
 
 class Server:
-    """Answers what a test tells it to; `seen` has the requests."""
+    """Gives the answers that a test sets; `requests` has the requests."""
 
     def __init__(self) -> None:
-        self.seen: list[web.Request] = []
+        self.requests: list[web.Request] = []
         self.status = 200
         self.body: bytes = json.dumps(vector("1")).encode()
         self.headers: dict[str, str] = {}
@@ -33,7 +33,7 @@ class Server:
         self.url = ""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        self.seen.append(request)
+        self.requests.append(request)
         if self.hang:
             await self.ended.wait()
         return web.Response(status=self.status, body=self.body, headers=self.headers)
@@ -74,8 +74,8 @@ async def test_values_come_with_labels_and_time(server):
     assert first == ({"model": "a"}, 1.5, 2.5)
     assert second.value != second.value
     assert third.value == float("inf")
-    query = server.seen[0].query
-    assert server.seen[0].path == "/api/v1/query"
+    query = server.requests[0].query
+    assert server.requests[0].path == "/api/v1/query"
     assert dict(query) == {"query": "sum(up) by (model)", "timeout": "3s", "time": "1700000000.500"}
 
 
@@ -88,15 +88,15 @@ async def test_times_of_samples(server):
 
 async def test_parameters_and_token_go_along_and_a_file_is_read_each_time(server, tmp_path: Path):
     await ask(server, token="secret", extra_params={"tenant": "a", "query": "mine"})
-    assert server.seen[0].headers["Authorization"] == "Bearer secret"
-    assert server.seen[0].query["tenant"] == "a"
-    assert server.seen[0].query.getall("query") == ["up"]
+    assert server.requests[0].headers["Authorization"] == "Bearer secret"
+    assert server.requests[0].query["tenant"] == "a"
+    assert server.requests[0].query.getall("query") == ["up"]
     file = tmp_path / "token"
     async with PrometheusClient.open(PrometheusOptions(url=server.url, token_file=file)) as client:
         for token in ("one", "two"):
             file.write_text(f"{token}\n")
             await client.query("up")
-            assert server.seen[-1].headers["Authorization"] == f"Bearer {token}"
+            assert server.requests[-1].headers["Authorization"] == f"Bearer {token}"
         file.unlink()
         with pytest.raises(PrometheusError, match=r"token file .* cannot be read"):
             await client.query("up")
@@ -105,7 +105,7 @@ async def test_parameters_and_token_go_along_and_a_file_is_read_each_time(server
 async def test_a_token_that_no_header_may_have_is_not_repeated(server):
     error = await refused(server, token="secret\r\nX: y")
     assert "secret" not in str(error)
-    assert not server.seen
+    assert not server.requests
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -117,7 +117,7 @@ async def test_who_may_not_ask_is_reported(server, status):
 async def test_redirections_are_not_followed(server):
     server.status, server.headers = 302, {"Location": f"{server.url}/elsewhere"}
     assert "redirects" in str(await refused(server, token="secret"))
-    assert len(server.seen) == 1
+    assert len(server.requests) == 1
 
 
 async def test_prometheus_name_for_an_error_is_passed_on_and_nothing_else_of_an_answer(server):
@@ -140,7 +140,7 @@ async def test_prometheus_name_for_an_error_is_passed_on_and_nothing_else_of_an_
         (b'{"status": "success", "data": {"resultType": "vector", "result": [{"metric": {}}]}}', "without a value"),
     ],
 )
-async def test_answers_that_are_none(server, body, words):
+async def test_invalid_answers(server, body, words):
     server.body = body
     error = await refused(server)
     assert words in str(error)
@@ -187,11 +187,11 @@ class TestTls:
 
     async def test_others_are_not(self, secure):
         assert "cannot be asked" in str(await refused(secure, token="secret"))
-        assert not secure.seen
+        assert not secure.requests
 
     async def test_unless_no_one_wants_to_check(self, secure):
         assert await ask(secure, verify=False)
 
-    async def test_a_ca_file_that_is_none_is_named(self, secure, tmp_path):
+    async def test_an_invalid_ca_file_is_named(self, secure, tmp_path):
         (tmp_path / "bad.pem").write_text("no certificate")
         assert "bad.pem cannot be used" in str(await refused(secure, ca_file=tmp_path / "bad.pem"))

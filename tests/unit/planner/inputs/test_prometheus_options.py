@@ -8,17 +8,17 @@ from dynamo_planner.inputs.prometheus import prometheus_options
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.runtime.settings.planner import Prometheus
 
-OURS = "http://prometheus.monitoring:9090"
+OWN = "http://prometheus.monitoring:9090"
 THEIRS = "https://metrics.team-a:9090"
 
 
-def options(settings=None, infrastructure=OURS, **fields):
+def options(settings=None, infrastructure=OWN, **fields):
     named = {f"metric_pulling_prometheus_{name}": value for name, value in fields.items()}
     return prometheus_options(PlannerConfig.model_validate(named), settings or Prometheus(), infrastructure)
 
 
 def test_the_platform_says_where_prometheus_is():
-    assert options().url == OURS
+    assert options().url == OWN
     assert options(Prometheus(endpoint="http://other:9090/")).url == "http://other:9090"
 
 
@@ -45,7 +45,7 @@ def test_a_graph_may_name_its_own():
 def test_but_neither_this_host_nor_a_clouds_metadata_nor_the_platform_itself(host: str):
     config = PlannerConfig(metric_pulling_prometheus_endpoint=f"http://{host}")
     with pytest.raises(InputError, match=r"this host|platform itself|no address"):
-        prometheus_options(config, Prometheus(), OURS, frozenset({"10.96.0.1", "nats.dynamo.svc"}))
+        prometheus_options(config, Prometheus(), OWN, frozenset({"10.96.0.1", "nats.dynamo.svc"}))
 
 
 def test_the_platforms_own_may_be_anywhere():
@@ -62,7 +62,7 @@ def test_a_plan_does_not_change_how_the_platforms_prometheus_is_asked():
 def test_unless_that_is_off():
     with pytest.raises(InputError, match="ownEndpoints is off"):
         options(Prometheus(own_endpoints=False), endpoint=THEIRS)
-    assert options(Prometheus(own_endpoints=False), endpoint=OURS + "/").url == OURS
+    assert options(Prometheus(own_endpoints=False), endpoint=OWN + "/").url == OWN
 
 
 def test_no_one_says_where():

@@ -1,4 +1,4 @@
-"""Traffic of a graph as Prometheus tells it, and the names of all the ways in which it does not."""
+"""Traffic of a graph as Prometheus reports it, and a reason for each case in which it does not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOW = 1_000_000.0
 STARTED = "dynamo_frontend_requests_started_total"
 TOTAL = "dynamo_frontend_requests_total"
 ROUTED = "dynamo_component_router_requests_total"
-OURS = {"dynamo_namespace": "ns-a", "model": "Qwen"}
+OWN = {"dynamo_namespace": "ns-a", "model": "Qwen"}
 
 
 class Scripted:
@@ -59,11 +59,11 @@ def kind(promql):
 
 
 def series(*values, **labels):
-    return [SeriesValue({**OURS, **labels, "pod": str(index)}, NOW, value) for index, value in enumerate(values)]
+    return [SeriesValue({**OWN, **labels, "pod": str(index)}, NOW, value) for index, value in enumerate(values)]
 
 
 def scraped(*tracks):
-    return [Track(OURS, tuple(NOW + at for at in track)) for track in tracks]
+    return [Track(OWN, tuple(NOW + at for at in track)) for track in tracks]
 
 
 def healthy(**changes):
@@ -149,7 +149,7 @@ class TestNoRequests:
         itl=series(math.nan),
     )
 
-    async def test_are_a_number_with_the_lengths_last_seen(self):
+    async def test_are_a_number_with_the_last_observed_lengths(self):
         reading, client = reader(healthy())
         await reading.read(180.0)
         client.answers = self.idle
@@ -157,7 +157,7 @@ class TestNoRequests:
         assert isinstance(traffic, Traffic)
         assert (traffic.requests, traffic.isl, traffic.osl, traffic.ttft) == (0.0, 1500.0, 150.0, None)
 
-    async def test_also_where_no_lengths_were_seen_yet(self):
+    async def test_also_before_any_lengths_were_observed(self):
         traffic = await read(self.idle)
         assert isinstance(traffic, Traffic)
         assert (traffic.requests, traffic.isl, traffic.osl) == (0.0, 0.0, 0.0)
@@ -214,7 +214,7 @@ class TestMissing:
 
     @pytest.mark.parametrize(
         "times",
-        [pytest.param(range(-120, 1, 15), id="began anew"), pytest.param(range(-180, -59, 15), id="away until now")],
+        [pytest.param(range(-120, 1, 15), id="began again"), pytest.param(range(-180, -59, 15), id="away until now")],
     )
     async def test_more_than_half_stands_for_all_of_it(self, times):
         traffic = await read(healthy(scraped=scraped(times)))

@@ -45,7 +45,7 @@ def pod(name, *, node="n1", scheduled="10:00:00", ready=None, reason=None, **met
 
 class TestPools:
     @pytest.mark.parametrize(
-        ("mode", "components", "found"),
+        ("mode", "components", "observed"),
         [
             (
                 Mode.DISAGG,
@@ -67,8 +67,8 @@ class TestPools:
             ),
         ],
     )
-    def test_are_found_by_type_then_role_then_name(self, mode, components, found):
-        assert {pool: each["name"] for pool, each in find_pools(graph(*components), mode).items()} == found
+    def test_are_matched_by_type_then_role_then_name(self, mode, components, observed):
+        assert {pool: each["name"] for pool, each in find_pools(graph(*components), mode).items()} == observed
 
     @pytest.mark.parametrize(
         ("components", "problem"),
@@ -84,15 +84,15 @@ class TestPools:
 
 
 class TestCounts:
-    def counts(self, told, pods=(), **fields):
+    def counts(self, reported, pods=(), **fields):
         worker = component("w", "worker", **fields)
-        return pool_counts(graph(worker, status={"components": {"w": told}}), worker, pods)
+        return pool_counts(graph(worker, status={"components": {"w": reported}}), worker, pods)
 
     def test_available_workers_go_before_ready_ones(self):
         assert self.counts({"availableReplicas": 2, "readyReplicas": 3}, replicas=4) == PoolCounts(ready=2, expected=4)
         assert self.counts({"readyReplicas": 3}, replicas=3) == PoolCounts(ready=3, expected=3)
 
-    def test_one_replica_is_the_default_and_zero_is_none(self):
+    def test_one_replica_is_the_default_and_zero_means_no_replica(self):
         assert self.counts({"readyReplicas": 1}).expected == 1
         assert self.counts({"readyReplicas": 0}, replicas=0) == PoolCounts(ready=0, expected=0)
 
@@ -149,7 +149,7 @@ class TestStartup:
     def test_of_one_pod(self, each, seconds):
         assert seconds_to_ready(each) == seconds
 
-    def test_is_the_median_of_those_seen(self):
+    def test_is_the_median_of_the_observed(self):
         times = StartupTimes()
         assert times.seconds is None
         times.learn([pod("a", ready="10:01:00"), pod("b", ready="10:02:00"), pod("c", ready="10:59:00")])
@@ -176,7 +176,7 @@ class TestStartup:
 
 
 def worker(name="a", role="decode", graph="g", component="Decode", namespace="ns-g", *, of="ns", **card):
-    told = {
+    reported = {
         "name": "Qwen",
         "kv_cache_block_size": 16,
         "total_kv_blocks": 512,
@@ -193,7 +193,7 @@ def worker(name="a", role="decode", graph="g", component="Decode", namespace="ns
         dynamo_namespace=namespace,
         graph_deployment=graph,
         graph_component=component,
-        models=[ModelCard(**told)],
+        models=[ModelCard(**reported)],
     )
 
 
@@ -205,11 +205,11 @@ class TestEngines:
 
     def test_what_cards_lack_is_unknown_and_adapters_are_not_models(self):
         assert engines_of([], None) == EngineCapabilities()
-        told = engines_of([worker(total_kv_blocks=0), worker("b", lora=True, max_num_seqs=1)], None)
-        assert (told.max_kv_tokens, told.max_num_seqs) == (None, 256)
+        reported = engines_of([worker(total_kv_blocks=0), worker("b", lora=True, max_num_seqs=1)], None)
+        assert (reported.max_kv_tokens, reported.max_num_seqs) == (None, 256)
 
     @pytest.mark.parametrize(
-        ("seen", "mode", "pool", "counts"),
+        ("observed", "mode", "pool", "counts"),
         [
             (worker(), Mode.DISAGG, Pool.DECODE, True),
             (worker(component="Prefill"), Mode.DISAGG, Pool.DECODE, False),
@@ -219,7 +219,7 @@ class TestEngines:
             (worker(of=""), Mode.DISAGG, Pool.DECODE, False),
             (worker(graph="", component="", of="other"), Mode.DISAGG, Pool.DECODE, False),
             (worker(graph="", component="", of=""), Mode.DISAGG, Pool.DECODE, True),
-            # Found through etcd: no pod, no graph.
+            # Discovered through etcd: no pod, no graph.
             (worker(graph="", component=""), Mode.DISAGG, Pool.DECODE, True),
             (worker(graph="", component="", role="prefill"), Mode.DISAGG, Pool.DECODE, False),
             (worker(graph="", component="", namespace="ns-other"), Mode.DISAGG, Pool.DECODE, False),
@@ -228,8 +228,8 @@ class TestEngines:
             (worker(graph="", component="", role=""), Mode.DISAGG, Pool.DECODE, True),
         ],
     )
-    def test_those_of_the_pool_count(self, seen, mode, pool, counts):
-        found = is_of_pool(
-            seen, graph=ObjectKey("ns", "g"), component="Decode", pool=pool, mode=mode, namespaces=("ns-g",)
+    def test_those_of_the_pool_count(self, observed, mode, pool, counts):
+        result = is_of_pool(
+            observed, graph=ObjectKey("ns", "g"), component="Decode", pool=pool, mode=mode, namespaces=("ns-g",)
         )
-        assert found is counts
+        assert result is counts

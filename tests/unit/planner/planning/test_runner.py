@@ -20,7 +20,7 @@ READY = {Pool.PREFILL: PoolCounts(ready=1, expected=1), Pool.DECODE: PoolCounts(
 
 
 class Stop(BaseException):
-    """Ends a pilot that would fly for ever."""
+    """Ends a runner that would run without end."""
 
 
 def plan(**config: Any) -> PlannedGraph:
@@ -196,7 +196,7 @@ def test_the_event_has_alternatives_of_one_pool_and_why_they_were_not_taken() ->
     explained = effects(more(decode=2))
     explanation = replace(explained.explanation, alternatives=(option,))
     ticked = TickResult(gathered(), replace(explained, explanation=explanation), None)
-    found = plan_data(plan(), ticked, TickOutcome(plan(), ticked)).alternatives
-    assert [(each.replicas, each.figures, each.reason) for each in found] == [
+    result = plan_data(plan(), ticked, TickOutcome(plan(), ticked)).alternatives
+    assert [(each.replicas, each.figures, each.reason) for each in result] == [
         ({"decode": 3}, {"share_within_target": 0.97}, "the GPU budget")
     ]

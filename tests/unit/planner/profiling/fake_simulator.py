@@ -61,12 +61,12 @@ def curves() -> dict[str, object]:
 def answer(job: dict[str, Any]) -> dict[str, object]:
     if job["job"] == "curves":
         return {"outcome": "found", "curves": curves()}
-    found = points(job)
+    result = points(job)
     if not job["relaxed"]:
-        found = [each for each in found if each["ttft_ms"] <= job["ttft_ms"] and each["itl_ms"] <= job["itl_ms"]]
-    if not found:
+        result = [each for each in result if each["ttft_ms"] <= job["ttft_ms"] and each["itl_ms"] <= job["itl_ms"]]
+    if not result:
         return {"outcome": "infeasible", "message": "no configuration keeps the times"}
-    return {"outcome": "found", "points": found, "version": "1.0"}
+    return {"outcome": "found", "points": result, "version": "1.0"}
 
 
 HELD: list[bytearray] = []

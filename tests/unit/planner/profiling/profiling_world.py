@@ -13,7 +13,7 @@ from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
 from dynamo_shared.runtime.settings.planner import Planner, Rapid
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_simulator.py")))
-"""A worker process that answers as the model's name tells it to, without AI Configurator."""
+"""A worker process whose answers depend on the model's name, without AI Configurator."""
 
 
 def request(name: str = "qwen", **spec: Any) -> ProfilingRequest:

@@ -42,23 +42,23 @@ def made(what: Layout, **spec: Any) -> DeploymentCandidate:
 
 
 def component(candidate: DeploymentCandidate, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(each for each in candidate.dgd["spec"]["components"] if each["name"] == name)
-    return found
+    results: dict[str, Any] = next(each for each in candidate.dgd["spec"]["components"] if each["name"] == name)
+    return results
 
 
 def main(candidate: DeploymentCandidate, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = component(candidate, name)["podTemplate"]["spec"]["containers"][0]
-    return found
+    results: dict[str, Any] = component(candidate, name)["podTemplate"]["spec"]["containers"][0]
+    return results
 
 
 def flags(candidate: DeploymentCandidate, name: str) -> dict[str, str | None]:
     """Flags of a worker with their values, None where they have none."""
     args = main(candidate, name)["args"]
-    found: dict[str, str | None] = {}
+    results: dict[str, str | None] = {}
     for this, following in zip(args, [*args[1:], "--"], strict=True):
         if this.startswith("--"):
-            found[this] = None if following.startswith("--") else following
-    return found
+            results[this] = None if following.startswith("--") else following
+    return results
 
 
 DENSE = {"prefill": EngineLayout(tp=2, batch_size=1, gpus=2), "decode": EngineLayout(tp=8, batch_size=192, gpus=8)}
@@ -120,19 +120,19 @@ def test_vllm_disaggregated():
 def test_vllm_aggregated():
     graph = made(layout(agg=EngineLayout(tp=4, batch_size=48, gpus=4)))
     assert component(graph, "worker")["type"] == "worker"
-    found = flags(graph, "worker")
-    assert "--disaggregation-mode" not in found
-    assert "--kv-transfer-config" not in found
-    assert found["--max-num-seqs"] == "48"
-    assert found["--max-num-batched-tokens"] == "4096"
+    result = flags(graph, "worker")
+    assert "--disaggregation-mode" not in result
+    assert "--kv-transfer-config" not in result
+    assert result["--max-num-seqs"] == "48"
+    assert result["--max-num-batched-tokens"] == "4096"
 
 
 def test_vllm_experts_across_nodes():
     graph = made(layout(**EXPERTS))
-    found = flags(graph, "decode")
-    assert found["--data-parallel-size"] == "16"
-    assert found["--tensor-parallel-size"] == "1"
-    assert "--enable-expert-parallel" in found
+    result = flags(graph, "decode")
+    assert result["--data-parallel-size"] == "16"
+    assert result["--tensor-parallel-size"] == "1"
+    assert "--enable-expert-parallel" in result
     assert component(graph, "decode")["multinode"] == {"nodeCount": 2}
     assert main(graph, "decode")["resources"]["limits"] == {"nvidia.com/gpu": "8"}
     assert "multinode" not in component(graph, "prefill")
@@ -148,14 +148,14 @@ def test_a_node_of_four_gpus_makes_two_nodes_of_eight():
 
 def test_sglang_counts_all_gpus_as_tensor_parallel():
     graph = made(layout("sglang", **EXPERTS), backend="sglang")
-    found = flags(graph, "decode")
-    assert found["--tp"] == "16"
-    assert found["--dp"] == "16"
-    assert found["--ep-size"] == "16"
-    assert "--enable-dp-attention" in found
-    assert found["--max-running-requests"] == str(68 * 16)
-    assert found["--disaggregation-mode"] == "decode"
-    assert found["--disaggregation-transfer-backend"] == "nixl"
+    result = flags(graph, "decode")
+    assert result["--tp"] == "16"
+    assert result["--dp"] == "16"
+    assert result["--ep-size"] == "16"
+    assert "--enable-dp-attention" in result
+    assert result["--max-running-requests"] == str(68 * 16)
+    assert result["--disaggregation-mode"] == "decode"
+    assert result["--disaggregation-transfer-backend"] == "nixl"
     assert flags(graph, "prefill")["--max-prefill-tokens"] == "4096"
 
 
@@ -174,18 +174,18 @@ def test_trtllm_disaggregated():
 
 def test_trtllm_takes_prompts_that_are_longer_than_typical_ones():
     """They are cut into parts of --max-num-tokens, where kernels can."""
-    found = flags(made(layout("trtllm", agg=EngineLayout(tp=2, batch_size=48, gpus=2)), backend="trtllm"), "worker")
-    assert json.loads(found["--override-engine-args"] or "") == {"enable_chunked_prefill": True}
+    result = flags(made(layout("trtllm", agg=EngineLayout(tp=2, batch_size=48, gpus=2)), backend="trtllm"), "worker")
+    assert json.loads(result["--override-engine-args"] or "") == {"enable_chunked_prefill": True}
     latent = parts(backend="trtllm", model=ModelArchitecture(name="m", known=KnownFrom.FOLDER, latent=True))
     graph, _ = unmeasured(layout("trtllm", agg=EngineLayout(tp=2, batch_size=48, gpus=2)), latent)
     assert "--override-engine-args" not in flags(graph, "worker")
 
 
 def test_trtllm_experts():
-    found = flags(made(layout("trtllm", **EXPERTS), backend="trtllm"), "decode")
-    assert found["--tensor-parallel-size"] == "16"
-    assert found["--expert-parallel-size"] == "16"
-    assert "--enable-attention-dp" in found
+    result = flags(made(layout("trtllm", **EXPERTS), backend="trtllm"), "decode")
+    assert result["--tensor-parallel-size"] == "16"
+    assert result["--expert-parallel-size"] == "16"
+    assert "--enable-attention-dp" in result
 
 
 def test_a_compressed_cache_has_larger_blocks():
@@ -218,9 +218,9 @@ def test_engines_keep_the_cache_in_the_format_that_figures_are_of():
     engines = {"agg": EngineLayout(tp=2, batch_size=48, gpus=2, eight_bit_cache=True)}
     assert flags(made(layout(**engines)), "worker")["--kv-cache-dtype"] == "fp8"
     assert flags(made(layout("sglang", **engines), backend="sglang"), "worker")["--kv-cache-dtype"] == "fp8_e4m3"
-    told = flags(made(layout("trtllm", **engines), backend="trtllm"), "worker")["--override-engine-args"]
+    reported = flags(made(layout("trtllm", **engines), backend="trtllm"), "worker")["--override-engine-args"]
     cache = {"dtype": "fp8", "free_gpu_memory_fraction": 0.9, "tokens_per_block": 32}
-    assert json.loads(told or "") == {"enable_chunked_prefill": True, "kv_cache_config": cache}
+    assert json.loads(reported or "") == {"enable_chunked_prefill": True, "kv_cache_config": cache}
 
 
 @pytest.mark.parametrize("backend", ["vllm", "sglang", "trtllm"])
@@ -305,7 +305,7 @@ def test_engines_stay_on_the_gpus_that_are_planned_for():
         (None, "r.io/b/vllm-runtime:1.2.0"),
     ],
 )
-def test_images_stand_beside_the_named_one(named: str | None, image: str):
+def test_images_are_next_to_the_named_one(named: str | None, image: str):
     assert runtime_image("vllm", named, repository="r.io/b", version="1.2.0") == image
 
 

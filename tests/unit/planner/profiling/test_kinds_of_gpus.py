@@ -10,7 +10,7 @@ from dynamo_planner.profiling.gpus import smaller_vram
     ("sku", "stated", "smaller"),
     [
         ("a100_sxm", 40_960, 40_960),
-        # As drivers tell, and as a bigger board has.
+        # As drivers report, and as a bigger board has.
         ("h100_sxm", 81_559, None),
         ("h100_pcie", 95_830, None),
         ("h200_sxm", None, None),

@@ -57,9 +57,9 @@ def test_an_unknown_size_takes_a_node_and_says_so():
 
 
 def test_a_guess_says_so():
-    made = naive(model(10), objective(**hardware()), "nobody knows it")
+    made = naive(model(10), objective(**hardware()), "no one knows it")
     assert made.remarks[0].reason == "NaiveConfiguration"
-    assert "nobody knows it" in made.remarks[0].message
+    assert "no one knows it" in made.remarks[0].message
     assert "guessed from the name" in made.remarks[0].message
 
 

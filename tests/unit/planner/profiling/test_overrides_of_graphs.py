@@ -21,12 +21,12 @@ def graph(backend: str = "sglang") -> dict[str, Any]:
     return unmeasured(layout(backend, **ENGINES), parts(backend=backend))[0].dgd
 
 
-def component(found: dict[str, Any], name: str) -> dict[str, Any]:
-    return next(each for each in found["spec"]["components"] if each["name"] == name)
+def component(obj: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(each for each in obj["spec"]["components"] if each["name"] == name)
 
 
-def main(found: dict[str, Any], name: str) -> dict[str, Any]:
-    return next(c for c in component(found, name)["podTemplate"]["spec"]["containers"] if c["name"] == "main")
+def main(obj: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(c for c in component(obj, name)["podTemplate"]["spec"]["containers"] if c["name"] == "main")
 
 
 ARGS = ["--mem-fraction-static", "0.75", "--watchdog-timeout", "3600"]
@@ -72,7 +72,7 @@ def test_both_versions_say_the_same(override: dict[str, Any]):
 
 
 @pytest.mark.parametrize("name", ["VllmDecodeWorker", "TRTLLMDecodeWorker", "Decode"])
-def test_names_of_the_reference_reach_ours(name: str):
+def test_overrides_by_names_of_the_reference_apply(name: str):
     after, remarks = overridden(graph(), {"spec": {"services": {name: {"replicas": 3}}}})
     assert remarks == ()
     assert component(after, "decode")["replicas"] == 3

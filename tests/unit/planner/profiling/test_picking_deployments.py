@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.unit.planner.profiling.profiling_world import agg, disagg, objective
 
 
-def pick(points: list[Point], wanted: ServingObjective) -> Picked:
-    picked = picking.pick(points, wanted)
+def pick(points: list[Point], expected: ServingObjective) -> Picked:
+    picked = picking.pick(points, expected)
     assert picked is not None
     return picked
 
@@ -128,10 +128,10 @@ _points = st.builds(
 
 @given(st.lists(_points, min_size=1, max_size=20), st.sampled_from([{}, {"requestRate": 4.0}, {"concurrency": 90}]))
 def test_a_choice_never_exceeds_the_gpus_and_keeps_the_times_if_any_does(points, workload):
-    wanted = objective(workload=workload)
-    picked = pick(points, wanted)
-    assert picked.selected.point.gpus <= wanted.total_gpus
-    kept = [p for p in points if p.ttft_ms <= wanted.ttft_ms and p.itl_ms <= wanted.itl_ms]
+    desired = objective(workload=workload)
+    picked = pick(points, desired)
+    assert picked.selected.point.gpus <= desired.total_gpus
+    kept = [p for p in points if p.ttft_ms <= desired.ttft_ms and p.itl_ms <= desired.itl_ms]
     assert picked.selected.meets == bool(kept)
     if picked.selected.meets and not workload:
         best = max(p.tokens_per_second_per_gpu * (16 // p.gpus) * p.gpus / 16 for p in kept)
@@ -153,12 +153,12 @@ def test_a_planner_may_have_the_prefill_of_one_point_and_the_decode_of_another()
     """8 GPUs: the fast prefill comes with too large a decode, the fast decode with too slow a prefill."""
     first = disagg((1, 4, 4.0), (1, 8, 4.0), ttft=250, itl=6)
     second = disagg((1, 1, 1.0), (1, 4, 2.0), ttft=900, itl=8)
-    wanted = objective(
+    desired = objective(
         hardware={"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8},
         sla={"ttft": 300, "itl": 10},
         features=PLANNER,
     )
-    picked = pick([first, second], wanted).selected
+    picked = pick([first, second], desired).selected
     assert picked.meets
     assert (picked.point.ttft_ms, picked.point.itl_ms) == (250, 8)
     assert picked.point.latency_ms == 250 + 8 * 999

@@ -18,7 +18,7 @@ from tests.unit.planner.profiling.profiling_world import FAKE, request, settings
 
 
 class Steps:
-    """Phases that were told."""
+    """Phases that were reported."""
 
     def __init__(self) -> None:
         self.phases: list[ProfilingPhase] = []
@@ -73,7 +73,7 @@ async def test_again_from_the_cache():
         first = await rapid.run(request(), Steps())
         ended = rapid.simulations.pool.workers
         await rapid.simulations.pool.close()
-        # What is not simulated anew is generated anew: images are no part of a sweep.
+        # What is not simulated again is generated again: images do not belong to a sweep.
         again = await rapid.run(request(image="r.io/x/dynamo-planner:9"), Steps())
     assert ended > 0
     assert again.figures["cached"] is True

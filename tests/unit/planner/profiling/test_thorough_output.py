@@ -17,16 +17,16 @@ from tests.unit.planner.profiling.profiling_world import request
 
 
 def service(kind: str, sub: str | None = None, gpus: int | None = None, replicas: int = 1) -> dict[str, Any]:
-    found: dict[str, Any] = {"componentType": kind, "replicas": replicas}
+    results: dict[str, Any] = {"componentType": kind, "replicas": replicas}
     if sub:
-        found["subComponentType"] = sub
+        results["subComponentType"] = sub
     if gpus:
-        found["resources"] = {"limits": {"gpu": str(gpus)}}
+        results["resources"] = {"limits": {"gpu": str(gpus)}}
     module = "dynamo.frontend" if kind == "frontend" else "dynamo.sglang"
-    found["extraPodSpec"] = {
+    results["extraPodSpec"] = {
         "mainContainer": {"image": "r.io/i:1", "command": ["python3", "-m", module], "args": ["--tp", "2"]}
     }
-    return found
+    return results
 
 
 def graph(prefill: int = 2, decode: int = 4, replicas: int = 3) -> dict[str, Any]:
@@ -154,8 +154,8 @@ def test_engines_that_hold_the_model_are_measured():
 
 def test_experts_are_spread_in_several_ways():
     asked = request(model="deepseek-ai/DeepSeek-R1", backend="sglang")
-    found = thorough_candidates(asked, Rapid()).decode
-    assert {(engine.tp, engine.dp, engine.moe_tp, engine.moe_ep) for engine in found} == {
+    result = thorough_candidates(asked, Rapid()).decode
+    assert {(engine.tp, engine.dp, engine.moe_tp, engine.moe_ep) for engine in result} == {
         (8, 1, 8, 1),
         (8, 1, 1, 8),
         (1, 8, 1, 8),

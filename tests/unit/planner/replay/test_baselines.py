@@ -13,12 +13,12 @@ from tests.benchmarks.hpa import STABILIZATION, ConcurrencyHpa, concurrency
 BUSY = Traffic(duration=30, requests=600, isl=1000, osl=100, ttft=200, itl=10)
 
 
-def look(hpa: ConcurrencyHpa, now: float, told: Traffic, prefill: int, decode: int) -> Effects:
+def check(hpa: ConcurrencyHpa, now: float, reported: Traffic, prefill: int, decode: int) -> Effects:
     workers = {
         Pool.PREFILL: PoolCounts(ready=prefill, expected=prefill),
         Pool.DECODE: PoolCounts(ready=decode, expected=decode),
     }
-    return hpa.on_tick(hpa.first_tick(now - 15), Observation(now=now, traffic=told, workers=workers))
+    return hpa.on_tick(hpa.first_tick(now - 15), Observation(now=now, traffic=reported, workers=workers))
 
 
 def test_concurrency_is_littles_law() -> None:
@@ -28,26 +28,26 @@ def test_concurrency_is_littles_law() -> None:
 
 def test_the_hpa_grows_at_once_and_shrinks_after_its_window() -> None:
     hpa = ConcurrencyHpa({Pool.PREFILL: 1.0, Pool.DECODE: 10.0}, 8)
-    first = look(hpa, 15, BUSY, 1, 1).decision
+    first = check(hpa, 15, BUSY, 1, 1).decision
     assert first is not None
     assert first.replicas == {Pool.PREFILL: 4, Pool.DECODE: 2}
     calm = Traffic(duration=30, requests=30, isl=1000, osl=100, ttft=100, itl=10)
-    assert look(hpa, 30, calm, 4, 2).decision is None
-    later = look(hpa, 30 + STABILIZATION + 15, calm, 4, 2).decision
+    assert check(hpa, 30, calm, 4, 2).decision is None
+    later = check(hpa, 30 + STABILIZATION + 15, calm, 4, 2).decision
     assert later is not None
     assert later.replicas == {Pool.PREFILL: 1, Pool.DECODE: 1}
 
 
 def test_the_hpas_share_the_gpus_that_there_are() -> None:
     hpa = ConcurrencyHpa({Pool.PREFILL: 0.5, Pool.DECODE: 2.0}, 8)
-    decision = look(hpa, 15, BUSY, 4, 4).decision
+    decision = check(hpa, 15, BUSY, 4, 4).decision
     assert decision is None or sum(decision.replicas.values()) <= 8
 
 
 def test_flags_survive_being_kept() -> None:
     flags = np.array([True, False, True, True, False, False, True, False, True])
-    told = {"kept": np.packbits(flags).tobytes().hex()}
-    assert splits.flags_of(told, flags.size).tolist() == flags.tolist()
+    reported = {"kept": np.packbits(flags).tobytes().hex()}
+    assert splits.flags_of(reported, flags.size).tolist() == flags.tolist()
 
 
 @pytest.mark.parametrize("name", list(traffic.RECORDED))

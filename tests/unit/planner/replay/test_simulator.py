@@ -23,22 +23,22 @@ ONE_POOL = replace(GRAPH, disaggregated=False, replicas={Pool.DECODE: 1}, gpus={
 
 @dataclass
 class Script:
-    """A policy that does what it is told at times, and keeps what it sees."""
+    """A policy that does at each time what the test sets, and keeps its observations."""
 
     steps: dict[float, dict[Pool, int]]
     window: float = 10.0
 
     def __post_init__(self) -> None:
-        self.seen: list[Observation] = []
+        self.observations: list[Observation] = []
 
     def first_tick(self, now: float) -> Tick:
         return self._tick(min(self.steps))
 
     def on_tick(self, tick: Tick, observation: Observation) -> Effects:
-        self.seen.append(observation)
+        self.observations.append(observation)
         later = [at for at in self.steps if at > tick.at]
-        wanted: Mapping[Pool, int] = self.steps[tick.at]
-        decision = Decision(replicas=wanted, reason="told") if wanted else None
+        desired: Mapping[Pool, int] = self.steps[tick.at]
+        decision = Decision(replicas=desired, reason="set") if desired else None
         return Effects(next_tick=self._tick(min(later) if later else 1e9), decision=decision)
 
     def _tick(self, at: float) -> Tick:
@@ -98,9 +98,9 @@ def test_replicas_start_serve_and_drain(profile: Profile) -> None:
     policy = Script({5.0: {Pool.DECODE: 3}, 20.0: {}, 40.0: {Pool.DECODE: 1}, 60.0: {}})
     requests = traces.constant(rate=5, seconds=70, isl=1000, osl=200)
     outcome = run(requests, profile, replace(GRAPH, startup=30.0), policy=policy, until=70.0)
-    counts = [seen.workers[Pool.DECODE] for seen in policy.seen]
+    counts = [each.workers[Pool.DECODE] for each in policy.observations]
     assert [(c.ready, c.starting, c.expected) for c in counts] == [(1, 0, 1), (1, 2, 3), (3, 0, 3), (1, 0, 1)]
-    assert all(job.finished for job in outcome.jobs), "nobody is lost when replicas go"
+    assert all(job.finished for job in outcome.jobs), "no one is lost when replicas go"
     taken = 2 * 70 + 2 * 35
     assert taken <= outcome.gpu_seconds < taken + 2 * 2.5, "replicas that start and drain are paid for"
     assert outcome.events == 2
@@ -109,14 +109,14 @@ def test_replicas_start_serve_and_drain(profile: Profile) -> None:
 def test_the_youngest_and_those_that_start_go_first(profile: Profile) -> None:
     policy = Script({5.0: {Pool.DECODE: 2}, 10.0: {Pool.DECODE: 1}, 100.0: {}})
     outcome = run([TraceRequest(0.0, 10, 2)], profile, replace(GRAPH, startup=60.0), policy=policy, until=120.0)
-    assert policy.seen[-1].workers[Pool.DECODE].ready == 1
+    assert policy.observations[-1].workers[Pool.DECODE].ready == 1
     assert outcome.gpu_seconds == pytest.approx(2 * 120 + 5)
 
 
 def test_a_cluster_that_is_full_leaves_replicas_pending(profile: Profile) -> None:
     policy = Script({1.0: {Pool.DECODE: 4}, 2.0: {}, 3.0: {Pool.PREFILL: 2, Pool.DECODE: 1}, 4.0: {}})
     run([TraceRequest(0.0, 10, 2)], profile, replace(GRAPH, cluster_gpus=3), policy=policy, until=9.0)
-    _, then, _, last = (seen.workers for seen in policy.seen)
+    _, then, _, last = (each.workers for each in policy.observations)
     assert (then[Pool.DECODE].ready, then[Pool.DECODE].pending) == (2, 2)
     assert (last[Pool.PREFILL].ready, last[Pool.DECODE].ready, last[Pool.DECODE].pending) == (2, 1, 0)
 
@@ -145,7 +145,7 @@ def test_what_a_policy_sees(profile: Profile) -> None:
     policy = Script({30.0: {}, 60.0: {}, 200.0: {}})
     requests = traces.constant(rate=10, seconds=100, isl=1000, osl=50)
     outcome = run(requests, profile, policy=policy, until=200.0)
-    first, second, last = (seen.traffic for seen in policy.seen)
+    first, second, last = (each.traffic for each in policy.observations)
     assert first is not None
     assert second is not None
     assert last is not None
@@ -153,7 +153,7 @@ def test_what_a_policy_sees(profile: Profile) -> None:
     assert (second.isl, second.osl, second.kv_hit_rate) == (1000, 50, 0.0)
     assert second.itl == pytest.approx(5.4, abs=0.4)
     assert (last.requests, last.isl, last.osl, last.ttft) == (0, 1000, 50, None), "no requests is a number, too"
-    passes = policy.seen[1].forward_passes
+    passes = policy.observations[1].forward_passes
     assert {forward.pool for forward in passes} == {Pool.PREFILL, Pool.DECODE}
     decode = next(forward for forward in passes if forward.pool is Pool.DECODE)
     assert decode.wall_time == pytest.approx(0.005 + 0.0001 * decode.scheduled.num_decode_requests, rel=0.01)

@@ -49,8 +49,8 @@ def test_kinds_are_read_off_product_names(product: str, kind: str) -> None:
 
 
 def node(name: str, product: str, count: str, memory: str = "81559", **spec: Any) -> dict[str, Any]:
-    marks = {"nvidia.com/gpu.product": product, "nvidia.com/gpu.count": count, "nvidia.com/gpu.memory": memory}
-    return {"metadata": {"name": name, "labels": marks}, "spec": spec}
+    object_labels = {"nvidia.com/gpu.product": product, "nvidia.com/gpu.count": count, "nvidia.com/gpu.memory": memory}
+    return {"metadata": {"name": name, "labels": object_labels}, "spec": spec}
 
 
 MIXED = [
@@ -66,25 +66,25 @@ MIXED = [
 
 
 def test_mixed_clusters_are_shown_kind_by_kind_and_the_largest_nodes_count() -> None:
-    found = kinds(nodes_with_labels(MIXED))
-    assert [(each.gpu_sku, each.num_gpus_per_node, each.nodes, each.total_gpus) for each in found] == [
+    result = kinds(nodes_with_labels(MIXED))
+    assert [(each.gpu_sku, each.num_gpus_per_node, each.nodes, each.total_gpus) for each in result] == [
         ("h100_sxm", 8, 2, 16),
         ("h100_sxm", 4, 1, 4),
         ("l40s", 4, 2, 8),
     ]
-    best = complete(None, found, cap=32, source="nodeLabels")
+    best = complete(None, result, cap=32, source="nodeLabels")
     assert best.planned == HardwareSpec(gpu_sku="h100_sxm", vram_mb=81559, total_gpus=16, num_gpus_per_node=8)
     assert best.status.source == "nodeLabels"
-    named = complete(HardwareSpec(gpu_sku="l40s"), found, cap=32, source="nodeLabels")
+    named = complete(HardwareSpec(gpu_sku="l40s"), result, cap=32, source="nodeLabels")
     assert named.planned == HardwareSpec(gpu_sku="l40s", vram_mb=46068, total_gpus=8, num_gpus_per_node=4)
     assert named.status.observed is not None
     assert [each.gpu_sku for each in named.status.observed] == ["l40s", "h100_sxm", "h100_sxm"]
 
 
 def test_only_what_no_one_asked_for_is_capped() -> None:
-    found = kinds([GpuNode(f"n{i}", "NVIDIA-H200", 8, 143771) for i in range(9)])
-    assert complete(None, found, cap=32, source="dcgm").planned.total_gpus == 32
-    assert complete(HardwareSpec(total_gpus=64), found, cap=32, source="dcgm").planned.total_gpus == 64
+    result = kinds([GpuNode(f"n{i}", "NVIDIA-H200", 8, 143771) for i in range(9)])
+    assert complete(None, result, cap=32, source="dcgm").planned.total_gpus == 32
+    assert complete(HardwareSpec(total_gpus=64), result, cap=32, source="dcgm").planned.total_gpus == 64
 
 
 def test_a_spec_that_says_all_needs_no_cluster() -> None:
@@ -141,25 +141,25 @@ def test_what_reports_no_gpus_is_not_a_node(text: str) -> None:
     assert parse(text, "node-1") is None
 
 
-def told(*nodes: GpuNode, asked: HardwareSpec | None = None, source: str = "nodeLabels") -> dict[str, Any]:
-    found = complete(asked, kinds(nodes), cap=32, source=source)
-    return found.status.model_dump(mode="json", by_alias=True, exclude_none=True)
+def reported(*nodes: GpuNode, asked: HardwareSpec | None = None, source: str = "nodeLabels") -> dict[str, Any]:
+    result = complete(asked, kinds(nodes), cap=32, source=source)
+    return result.status.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def test_engines_are_kept_to_the_nodes_that_are_planned_for():
     mixed = (GpuNode("a", "NVIDIA-H200", 8, 143771), GpuNode("b", "NVIDIA-L40S", 4, 46068))
-    assert planned_product(told(*mixed)) == "NVIDIA-H200"
-    assert planned_product(told(*mixed, asked=HardwareSpec(gpu_sku="l40s"))) == "NVIDIA-L40S"
+    assert planned_product(reported(*mixed)) == "NVIDIA-H200"
+    assert planned_product(reported(*mixed, asked=HardwareSpec(gpu_sku="l40s"))) == "NVIDIA-L40S"
 
 
 def test_what_no_label_distinguishes_keeps_engines_nowhere():
     one = GpuNode("a", "NVIDIA H200", 8, 143771)
-    # Exporters tell of products of nodes without labels.
-    assert planned_product(told(one, source="dcgm")) is None
-    assert planned_product(told(asked=HardwareSpec(gpu_sku="h200_sxm", total_gpus=8, num_gpus_per_node=8))) is None
+    # Exporters report products of nodes without labels.
+    assert planned_product(reported(one, source="dcgm")) is None
+    assert planned_product(reported(asked=HardwareSpec(gpu_sku="h200_sxm", total_gpus=8, num_gpus_per_node=8))) is None
     assert planned_product({}) is None
     two = (GpuNode("a", "NVIDIA-H100-80GB-HBM3", 8, 81559), GpuNode("b", "NVIDIA-H100-SXM5", 4, 81559))
-    assert planned_product(told(*two)) is None
+    assert planned_product(reported(*two)) is None
 
 
 def exporter(node: str, account: str = "nvidia-dcgm-exporter", **status: Any) -> dict[str, Any]:
@@ -214,8 +214,8 @@ def test_nodes_say_how_many_gpus_they_have_at_most() -> None:
 
 
 def test_a_request_that_switches_discovery_off_names_its_hardware() -> None:
-    found = stated(HardwareSpec(gpu_sku="h200_sxm", num_gpus_per_node=8))
-    assert (found.planned.total_gpus, found.planned.vram_mb, found.status.source) == (8, 143_771, "spec")
+    result = stated(HardwareSpec(gpu_sku="h200_sxm", num_gpus_per_node=8))
+    assert (result.planned.total_gpus, result.planned.vram_mb, result.status.source) == (8, 143_771, "spec")
     assert stated(HardwareSpec(gpu_sku="l4", num_gpus_per_node=2, total_gpus=16)).planned.total_gpus == 16
     for incomplete in (None, HardwareSpec(gpu_sku="h200_sxm"), HardwareSpec(num_gpus_per_node=8)):
         with pytest.raises(HardwareUnknown, match="enableGpuDiscovery is false, so the request names its hardware"):

@@ -28,7 +28,7 @@ def made(annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, An
     return profiling_job(obj, request, image=IMAGE, deadline=14_400)
 
 
-def test_the_job_is_the_references_with_a_relay_of_ours() -> None:
+def test_the_job_is_the_references_with_an_added_relay() -> None:
     job = made(modelCache={"pvcName": "models", "pvcMountPath": "/opt/model"})
     assert job["metadata"]["name"] == "profile-qwen"
     assert job["metadata"]["labels"] == {
@@ -102,10 +102,10 @@ def test_what_v1alpha1_says_reaches_the_job() -> None:
         "--decode-interpolation-granularity",
         "3",
     ]
-    told = json.loads(profiler["args"][1])
-    assert told["hardware"] == {"gpuSku": "h200_sxm", "numGpusPerNode": 8}
-    assert told["overrides"]["dgd"] == {"metadata": {"name": "mine"}}
-    assert (told["workload"]["isl"], told["sla"]["ttft"]) == (3000, 200)
+    reported = json.loads(profiler["args"][1])
+    assert reported["hardware"] == {"gpuSku": "h200_sxm", "numGpusPerNode": 8}
+    assert reported["overrides"]["dgd"] == {"metadata": {"name": "mine"}}
+    assert (reported["workload"]["isl"], reported["sla"]["ttft"]) == (3000, 200)
 
 
 def test_what_the_go_operator_kept_is_mounted() -> None:
@@ -121,7 +121,7 @@ def test_what_the_go_operator_kept_is_mounted() -> None:
     assert volumes["profiling-config"]["configMap"]["items"] == [{"key": "graph.yaml", "path": "disagg.yaml"}]
 
 
-def test_overrides_take_the_place_of_ours_and_marks_stay() -> None:
+def test_overrides_replace_defaults_and_labels_stay() -> None:
     toleration = {"key": "gpu", "operator": "Exists"}
     job = made(
         overrides={
@@ -152,8 +152,12 @@ def test_overrides_take_the_place_of_ours_and_marks_stay() -> None:
     )
     spec, pod = job["spec"], job["spec"]["template"]["spec"]
     assert (spec["backoffLimit"], spec["activeDeadlineSeconds"]) == (2, 600)
-    marks = spec["template"]["metadata"]["labels"]
-    assert (marks["team"], marks["app"], marks["dgdr.nvidia.com/name"]) == ("chat", "dynamo-profiler", "qwen")
+    object_labels = spec["template"]["metadata"]["labels"]
+    assert (object_labels["team"], object_labels["app"], object_labels["dgdr.nvidia.com/name"]) == (
+        "chat",
+        "dynamo-profiler",
+        "qwen",
+    )
     assert (pod["tolerations"], pod["nodeSelector"]) == ([toleration], {"pool": "gpu"})
     assert pod["imagePullSecrets"] == [{"name": "nvcr-imagepullsecret"}, {"name": "mine"}]
     assert (pod["securityContext"]["runAsUser"], pod["securityContext"]["fsGroup"]) == (7, 1000)
@@ -222,8 +226,8 @@ class Remembered:
 
     def get(self, resource: Resource, _key: ObjectKey) -> dict[str, Any]:
         owned = {"metadata": {"ownerReferences": [{"uid": "u-1"}]}}
-        found = {"profiler_status": "success", "final_config.yaml": "{"}
-        return {**owned, "data": found} if resource == CONFIG_MAPS else {**owned, "status": {}}
+        results = {"profiler_status": "success", "final_config.yaml": "{"}
+        return {**owned, "data": results} if resource == CONFIG_MAPS else {**owned, "status": {}}
 
 
 async def test_output_that_no_one_can_read_ends_the_request() -> None:

@@ -47,7 +47,7 @@ def test_every_problem_is_reported() -> None:
     ]
 
 
-def test_a_blank_model_is_none() -> None:
+def test_a_blank_model_is_refused() -> None:
     assert refused(model="  ") == ["spec.model"]
 
 

@@ -1,4 +1,4 @@
-"""What a status tells of a result: whether the objective is kept, missed, or nobody can tell; and as much as it has room for."""
+"""What the status reports of a result: whether the objective is met, missed, or cannot be judged; cut to the size limit."""
 
 from __future__ import annotations
 

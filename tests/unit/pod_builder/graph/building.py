@@ -33,16 +33,16 @@ def observed(
     **fields: Any,
 ) -> Observed:
     """What is there of a graph: `children` of it, workloads by component deployment, cliques; pods by name of these."""
-    found = {place_of(each): each for each in cliques}
+    results = {place_of(each): each for each in cliques}
     of_pods = pods or {}
-    running = [*(workloads or {}).values(), *found.values()]
+    running = [*(workloads or {}).values(), *results.values()]
     return Observed(
         graph=of if of is not None else stored_graph(component()),
         now=NOW,
         config=config,
         children={place_of(each): each for each in children},
         workloads=workloads or {},
-        cliques=found,
+        cliques=results,
         pods={workload_place(each): of_pods.get(each["metadata"]["name"], ()) for each in running},
         **fields,
     )

@@ -26,47 +26,47 @@ from .building import desiring, observed
 OLD = "0123abcd"
 
 
-def wanted_of(*components: KubeObject) -> list[KubeObject]:
+def desired_of(*components: KubeObject) -> list[KubeObject]:
     return graph_children(graph(*components))
 
 
-def under(hash_: str, wanted: list[KubeObject], made: str = "2026-01-01T00:00:00Z") -> list[KubeObject]:
+def under(hash_: str, desired: list[KubeObject], made: str = "2026-01-01T00:00:00Z") -> list[KubeObject]:
     """The same workers, as they would be there with another hash."""
-    current = current_hash(wanted)
-    found = json.loads(json.dumps(of_kind(wanted, "DynamoComponentDeployment")).replace(current, hash_))
-    for each in found:
+    current = current_hash(desired)
+    document = json.loads(json.dumps(of_kind(desired, "DynamoComponentDeployment")).replace(current, hash_))
+    for each in document:
         each["metadata"] |= {"uid": f"uid-of-{each['metadata']['name']}", "creationTimestamp": made}
-    return [each for each in found if labels.WORKER_HASH in each["metadata"]["labels"]]
+    return [each for each in document if labels.WORKER_HASH in each["metadata"]["labels"]]
 
 
-def current_hash(wanted: list[KubeObject]) -> str:
-    (found,) = {
+def current_hash(desired: list[KubeObject]) -> str:
+    (result,) = {
         each["metadata"]["labels"][labels.WORKER_HASH]
-        for each in of_kind(wanted, "DynamoComponentDeployment")
+        for each in of_kind(desired, "DynamoComponentDeployment")
         if labels.WORKER_HASH in each["metadata"]["labels"]
     }
-    return str(found)
+    return str(result)
 
 
 def adopted(
-    wanted: list[KubeObject],
+    desired: list[KubeObject],
     present: list[KubeObject],
     workloads: dict[str, KubeObject] | None = None,
     config: render.RenderConfig = CONFIG,
 ) -> list[KubeObject]:
-    return list(adopt(desiring(*wanted), observed(*present, workloads=workloads, config=config)).desired)
+    return list(adopt(desiring(*desired), observed(*present, workloads=workloads, config=config)).desired)
 
 
-def names_after(wanted: list[KubeObject], present: list[KubeObject], workload: KubeObject | None = None) -> set[str]:
+def names_after(desired: list[KubeObject], present: list[KubeObject], workload: KubeObject | None = None) -> set[str]:
     workloads = {each["metadata"]["name"]: workload for each in present} if workload is not None else {}
     return {
-        each["metadata"]["name"] for each in of_kind(adopted(wanted, present, workloads), "DynamoComponentDeployment")
+        each["metadata"]["name"] for each in of_kind(adopted(desired, present, workloads), "DynamoComponentDeployment")
     }
 
 
 FRONTEND, ONE, TWO = component("Front", "frontend"), component("One"), component("Two", "decode")
-WANTED = wanted_of(FRONTEND, ONE, TWO)
-PLAIN = {f"graph-{name}-{current_hash(WANTED)}" for name in ("one", "two")} | {"graph-front"}
+DESIRED = desired_of(FRONTEND, ONE, TWO)
+PLAIN = {f"graph-{name}-{current_hash(DESIRED)}" for name in ("one", "two")} | {"graph-front"}
 ADOPTED = {f"graph-one-{OLD}", f"graph-two-{OLD}", "graph-front"}
 
 
@@ -76,23 +76,23 @@ def changed(present: list[KubeObject], **spec: Any) -> list[KubeObject]:
     return [first, *rest]
 
 
-def annotated(present: list[KubeObject], **notes: str) -> list[KubeObject]:
+def annotated(present: list[KubeObject], **object_annotations: str) -> list[KubeObject]:
     first, *rest = copy.deepcopy(present)
     metadata = first["spec"]["podTemplate"]["metadata"]
-    metadata["annotations"] = {**metadata.get("annotations", {}), **notes}
+    metadata["annotations"] = {**metadata.get("annotations", {}), **object_annotations}
     return [first, *rest]
 
 
 def test_the_same_pods_keep_their_names_and_hash():
-    there = under(OLD, WANTED)
-    result = adopted(WANTED, there)
-    found = {each["metadata"]["name"]: each for each in of_kind(result, "DynamoComponentDeployment")}
-    assert found.keys() == ADOPTED
-    worker = found[f"graph-one-{OLD}"]
+    there = under(OLD, DESIRED)
+    result = adopted(DESIRED, there)
+    results = {each["metadata"]["name"]: each for each in of_kind(result, "DynamoComponentDeployment")}
+    assert results.keys() == ADOPTED
+    worker = results[f"graph-one-{OLD}"]
     assert worker["metadata"]["labels"][labels.WORKER_HASH] == OLD
     assert worker["spec"]["podTemplate"]["metadata"]["labels"][labels.WORKER_HASH] == OLD
     assert [each for each in result if each["kind"] != "DynamoComponentDeployment"] == [
-        each for each in WANTED if each["kind"] != "DynamoComponentDeployment"
+        each for each in DESIRED if each["kind"] != "DynamoComponentDeployment"
     ]
 
 
@@ -100,41 +100,43 @@ def test_the_same_pods_keep_their_names_and_hash():
     ("there", "names"),
     [
         pytest.param([], PLAIN, id="nothing there"),
-        pytest.param(under(OLD, WANTED)[:1], PLAIN, id="a component is missing"),
-        pytest.param(changed(under(OLD, WANTED), replicas=7), ADOPTED, id="another number of pods"),
-        pytest.param(annotated(under(OLD, WANTED), **{RESTART_AT: "x"}), ADOPTED, id="restarted once"),
-        pytest.param(annotated(under(OLD, WANTED), **{OPERATOR_ORIGIN_VERSION: "0.9.0"}), ADOPTED, id="another origin"),
-        pytest.param(annotated(under(OLD, WANTED), team="a"), PLAIN, id="an annotation of pods differs"),
-        pytest.param(changed(under(OLD, WANTED), type="prefill"), PLAIN, id="another type"),
+        pytest.param(under(OLD, DESIRED)[:1], PLAIN, id="a component is missing"),
+        pytest.param(changed(under(OLD, DESIRED), replicas=7), ADOPTED, id="another number of pods"),
+        pytest.param(annotated(under(OLD, DESIRED), **{RESTART_AT: "x"}), ADOPTED, id="restarted once"),
         pytest.param(
-            changed(under(OLD, WANTED), sharedMemorySize="1Gi"), PLAIN, id="one worker differs: none is taken"
+            annotated(under(OLD, DESIRED), **{OPERATOR_ORIGIN_VERSION: "0.9.0"}), ADOPTED, id="another origin"
         ),
-        pytest.param(changed(under(OLD, WANTED), multinode={"nodeCount": "x"}), PLAIN, id="not to be read"),
+        pytest.param(annotated(under(OLD, DESIRED), team="a"), PLAIN, id="an annotation of pods differs"),
+        pytest.param(changed(under(OLD, DESIRED), type="prefill"), PLAIN, id="another type"),
         pytest.param(
-            [*under(OLD, WANTED), *under(current_hash(WANTED), WANTED)[:1]], PLAIN, id="the wanted one has begun"
+            changed(under(OLD, DESIRED), sharedMemorySize="1Gi"), PLAIN, id="one worker differs: none is taken"
+        ),
+        pytest.param(changed(under(OLD, DESIRED), multinode={"nodeCount": "x"}), PLAIN, id="not to be read"),
+        pytest.param(
+            [*under(OLD, DESIRED), *under(current_hash(DESIRED), DESIRED)[:1]], PLAIN, id="the desired one has begun"
         ),
         pytest.param(
-            [*changed(under("feed0000", WANTED), sharedMemorySize="1Gi"), *under(OLD, WANTED)],
+            [*changed(under("feed0000", DESIRED), sharedMemorySize="1Gi"), *under(OLD, DESIRED)],
             ADOPTED,
             id="back to one of two",
         ),
         pytest.param(
-            [*under("feed0000", WANTED, "2025-01-01T00:00:00Z"), *under(OLD, WANTED)], ADOPTED, id="the newest of two"
+            [*under("feed0000", DESIRED, "2025-01-01T00:00:00Z"), *under(OLD, DESIRED)], ADOPTED, id="the newest of two"
         ),
     ],
 )
 def test_what_is_adopted(there, names):
-    assert names_after(WANTED, there) == names
+    assert names_after(DESIRED, there) == names
 
 
 def test_the_same_written_otherwise_is_the_same():
     """What an API server or another program leaves out or adds without meaning."""
-    there = copy.deepcopy(under(OLD, WANTED))
+    there = copy.deepcopy(under(OLD, DESIRED))
     for each in there:
         main = each["spec"]["podTemplate"]["spec"]["containers"][0]
         main["resources"] = {}
         main["env"] = []
-    assert names_after(WANTED, there) == ADOPTED
+    assert names_after(DESIRED, there) == ADOPTED
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
@@ -142,44 +144,44 @@ def test_a_restart_makes_no_other_pods_however_it_is_written(nodes):
     config = replace(CONFIG, leader_worker_sets=True)
     gpus = {"resources": {"limits": {"nvidia.com/gpu": "1"}}, "command": ["python3", "-m", "dynamo.vllm"], "args": []}
     spread: dict[str, Any] = {"multinode": {"nodeCount": nodes}} if nodes > 1 else {}
-    wanted = graph_children(graph(component("One", main={**gpus, "args": ["--model", "m"]}, **spread)), config)
-    (there,) = annotated(under(OLD, wanted), **{RESTART_AT: "x"})
+    desired = graph_children(graph(component("One", main={**gpus, "args": ["--model", "m"]}, **spread)), config)
+    (there,) = annotated(under(OLD, desired), **{RESTART_AT: "x"})
     there["spec"]["podTemplate"]["spec"]["containers"][0]["env"] = []
-    result = adopted(wanted, [there], config=config)
+    result = adopted(desired, [there], config=config)
     assert [each["metadata"]["name"] for each in of_kind(result, "DynamoComponentDeployment")] == [f"graph-one-{OLD}"]
 
 
 def test_workers_from_before_hashes_keep_their_plain_names():
-    there = copy.deepcopy(under(OLD, WANTED))
+    there = copy.deepcopy(under(OLD, DESIRED))
     for each in there:
         each["metadata"]["name"] = each["metadata"]["name"].removesuffix(f"-{OLD}")
         del each["metadata"]["labels"][labels.WORKER_HASH]
         del each["spec"]["podTemplate"]["metadata"]["labels"][labels.WORKER_HASH]
-    assert names_after(WANTED, there) == {"graph-front", "graph-one", "graph-two"}
+    assert names_after(DESIRED, there) == {"graph-front", "graph-one", "graph-two"}
 
 
 def test_an_engine_that_cannot_be_changed_stays():
-    there = changed(under(OLD, WANTED), backendFramework="vllm")
-    result = adopted(WANTED, there)
-    found = {each["metadata"]["name"]: each["spec"] for each in of_kind(result, "DynamoComponentDeployment")}
-    assert found[f"graph-one-{OLD}"]["backendFramework"] == "vllm"
+    there = changed(under(OLD, DESIRED), backendFramework="vllm")
+    result = adopted(DESIRED, there)
+    results = {each["metadata"]["name"]: each["spec"] for each in of_kind(result, "DynamoComponentDeployment")}
+    assert results[f"graph-one-{OLD}"]["backendFramework"] == "vllm"
 
 
 def test_pods_of_the_reference_report_where_its_component_cannot():
     """What only v1alpha1 can say, the reference keeps in annotations of its own."""
-    wanted = wanted_of(component("One", annotations={"team": "a"}))
-    (there,) = under(OLD, wanted)
+    desired = desired_of(component("One", annotations={"team": "a"}))
+    (there,) = under(OLD, desired)
     del there["spec"]["podTemplate"]["metadata"]["annotations"]["team"]
-    (named,) = of_kind(json.loads(json.dumps(wanted).replace(current_hash(wanted), OLD)), "DynamoComponentDeployment")
+    (named,) = of_kind(json.loads(json.dumps(desired).replace(current_hash(desired), OLD)), "DynamoComponentDeployment")
     (workload,) = of_kind(component_children(named), "Deployment")
-    assert names_after(wanted, [there], workload) != {f"graph-one-{OLD}"}, "ours: the component counts"
+    assert names_after(desired, [there], workload) != {f"graph-one-{OLD}"}, "of the platform: the component counts"
     there["metadata"]["annotations"] = {LAST_APPLIED_GENERATION: "1"}
-    assert names_after(wanted, [there], workload) == {f"graph-one-{OLD}"}
-    assert names_after(wanted, [there], None) != {f"graph-one-{OLD}"}
+    assert names_after(desired, [there], workload) == {f"graph-one-{OLD}"}
+    assert names_after(desired, [there], None) != {f"graph-one-{OLD}"}
 
 
 @pytest.mark.parametrize(
-    ("type_", "marks", "legacy"),
+    ("type_", "object_labels", "legacy"),
     [
         ("decode", {labels.COMPONENT_TYPE: "worker", labels.SUB_COMPONENT_TYPE: "decode"}, "worker"),
         ("decode", {labels.COMPONENT_TYPE: "worker"}, "worker"),
@@ -189,8 +191,8 @@ def test_pods_of_the_reference_report_where_its_component_cannot():
     ],
 )
 @pytest.mark.parametrize("kind", ["Deployment", "LeaderWorkerSet"])
-def test_pods_that_carry_the_type_of_old_keep_it(type_, marks, legacy, kind):
-    template = {"metadata": {"labels": marks}}
+def test_pods_that_carry_the_type_of_old_keep_it(type_, object_labels, legacy, kind):
+    template = {"metadata": {"labels": object_labels}}
     spec = {"template": template} if kind == "Deployment" else {"leaderWorkerTemplate": {"workerTemplate": template}}
     assert legacy_type({"spec": {"type": type_}}, {"kind": kind, "spec": spec}) == legacy
     assert legacy_type({"spec": {"type": type_}}, None) == ""
@@ -211,7 +213,7 @@ def test_every_recorded_generation_is_adopted(path):
     }
     for given in graphs(case):
         metadata = {**given["metadata"], "namespace": NAMESPACE, "uid": "graph-uid", "generation": 1}
-        wanted = render.graph_children(parse_graph({**given, "metadata": metadata}), RECORDED_CONFIG)
+        desired = render.graph_children(parse_graph({**given, "metadata": metadata}), RECORDED_CONFIG)
         present = [
             {
                 "apiVersion": "nvidia.com/v1beta1",
@@ -228,7 +230,7 @@ def test_every_recorded_generation_is_adopted(path):
             if canonical.resource_of(key) == "dynamocomponentdeployments"
             and obj["metadata"]["labels"][labels.GRAPH_DEPLOYMENT_NAME] == given["metadata"]["name"]
         ]
-        result = adopted(wanted, present, workloads, RECORDED_CONFIG)
+        result = adopted(desired, present, workloads, RECORDED_CONFIG)
         names = {each["metadata"]["name"] for each in of_kind(result, "DynamoComponentDeployment")}
         assert names == {each["metadata"]["name"] for each in present}
 
@@ -257,8 +259,8 @@ def test_pods_that_claim_other_gpus_are_others_though_they_are_alike():
         shared["experimental"] = {"gpuMemoryService": {}}
         return graph_children(graph(shared), replace(CONFIG, device_claims=True))
 
-    def names(wanted: list[KubeObject], present: list[KubeObject]) -> set[str]:
-        result = adopted(wanted, present, config=replace(CONFIG, device_claims=True))
+    def names(desired: list[KubeObject], present: list[KubeObject]) -> set[str]:
+        result = adopted(desired, present, config=replace(CONFIG, device_claims=True))
         return {each["metadata"]["name"] for each in of_kind(result, "DynamoComponentDeployment")}
 
     assert names(sharing(2), under(OLD, sharing(2))) == {f"graph-one-{OLD}"}

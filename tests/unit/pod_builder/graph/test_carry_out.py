@@ -23,7 +23,7 @@ OWNER = {"kind": "DynamoGraphDeployment", "name": "graph", "uid": "graph-uid", "
 
 
 class Ledger:
-    """An Applier that only notes what it is asked for, and answers as the API server would."""
+    """An Applier that only records its calls, and answers as the API server would."""
 
     def __init__(self, **refusals: Exception) -> None:
         self.lines: list[str] = []

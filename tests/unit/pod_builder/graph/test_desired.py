@@ -93,10 +93,10 @@ def checkpoint(**status: Any) -> KubeObject:
 def test_what_components_start_from(catalogue, status):
     graph = stored_graph(component("One", experimental={"checkpoint": {"checkpointRef": "c"}}))
     config = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True))
-    found = desire(Plan(), observed(of=graph, config=config, checkpoints=catalogue)).starts.status["One"]
-    if "identityHash" in found:
-        found = {**found, "identityHash": "IDENTITY"}
-    assert found == status
+    result = desire(Plan(), observed(of=graph, config=config, checkpoints=catalogue)).starts.status["One"]
+    if "identityHash" in result:
+        result = {**result, "identityHash": "IDENTITY"}
+    assert result == status
 
 
 @pytest.mark.parametrize(

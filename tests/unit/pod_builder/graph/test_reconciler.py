@@ -108,14 +108,14 @@ GRAPH = stored_graph(component("Front", "frontend"), component("One"))
 
 def owned(graph: KubeObject) -> list[KubeObject]:
     """All that a graph became, in order, with Deployments that serve."""
-    found = [stored(child) for child in graph_children(graph)]
-    components = of_kind(found, "DynamoComponentDeployment")
+    results = [stored(child) for child in graph_children(graph)]
+    components = of_kind(results, "DynamoComponentDeployment")
     for each in components:
         each["status"] = {"observedGeneration": 1}
         (workload,) = of_kind(component_children(each), "Deployment")
         serving = deployment(objects.name(each))
-        found.append({**serving, "metadata": {**serving["metadata"], **stored(workload)["metadata"]}})
-    return found
+        results.append({**serving, "metadata": {**serving["metadata"], **stored(workload)["metadata"]}})
+    return results
 
 
 async def test_without_a_graph_nothing_happens():

@@ -122,18 +122,18 @@ def test_what_runs_a_component(plan, there, parts):
     children = [stored(each, status={"observedGeneration": 1}) for each in there]
     names = [each["metadata"]["name"] for each in there if each is not SET]
     world = observed(*children, workloads={name: deployment(name) for name in names}, cliques=[clique("graph-0-one")])
-    found = conclude(plan, CarryOutResult(world)).components["One"]
-    assert [(part.name, part.current, part.workload is not None) for part in found] == parts
+    result = conclude(plan, CarryOutResult(world)).components["One"]
+    assert [(part.name, part.current, part.workload is not None) for part in result] == parts
 
 
 @pytest.mark.parametrize(
-    ("status", "seen"),
+    ("status", "received"),
     [({}, True), ({"observedGeneration": 1}, True), ({"observedGeneration": 0}, False)],
 )
-def test_what_grove_has_not_acted_on_is_not_observed(status, seen):
+def test_what_grove_has_not_acted_on_is_not_observed(status, received):
     world = observed(stored(pod_clique_set(status=status)), cliques=[clique("graph-0-one")])
     (part,) = conclude(desiring(SET), CarryOutResult(world)).components["One"]
-    assert part.observed == seen
+    assert part.observed == received
 
 
 @pytest.mark.parametrize(
@@ -179,10 +179,10 @@ STARTING = {
             desiring(NEW, restart=RestartPlan(status={"phase": "Completed"})), {}, [], None, id="a restart that is over"
         ),
         pytest.param(desiring(SET), {}, [STARTING], 30.0, id="a pod on Grove that would have started by then"),
-        pytest.param(desiring(NEW), {}, [STARTING], None, id="components look at pods themselves"),
+        pytest.param(desiring(NEW), {}, [STARTING], None, id="components check pods themselves"),
     ],
 )
 def test_when_the_next_reconcile_is_due(plan, outcome, pods, delay):
     world = observed(cliques=[clique("graph-0-one", ready=0)], pods={"graph-0-one": pods})
-    found = next_reconcile(plan, CarryOutResult(world, **outcome))
-    assert found == (pytest.approx(delay, abs=1) if delay is not None else None)
+    result = next_reconcile(plan, CarryOutResult(world, **outcome))
+    assert result == (pytest.approx(delay, abs=1) if delay is not None else None)

@@ -189,19 +189,21 @@ def test_what_was_superseded_is_not_made_up_for():
 def test_every_restart_ends_though_status_is_lost_at_each_step(type_):
     """Pods serve one round after their template changed; the loop is the cluster, which remembers no status."""
     parts = dict.fromkeys("CABD", PLAIN)
-    seen: list[list[str]] = []
+    received: list[list[str]] = []
     for _ in range(20):
         result = decide(asked_for("1", type_=type_), None, parts, rolling=False)
         if result.status == ended():
             break
         assert result.status is not None
-        seen.append(result.status["inProgress"])
+        received.append(result.status["inProgress"])
         # What had the id already serves by now; what got it this time does not yet.
         parts = {
             name: Part(True, result.ids.get(name, ""), result.ids.get(name) == part.id) for name, part in parts.items()
         }
-    assert seen[0] == (["A"] if type_ == "Sequential" else ["A", "B", "C", "D"])
-    assert [name for step in seen for name in step if seen[seen.index(step) - 1] != step or step is seen[0]]
+    assert received[0] == (["A"] if type_ == "Sequential" else ["A", "B", "C", "D"])
+    assert [
+        name for step in received for name in step if received[received.index(step) - 1] != step or step is received[0]
+    ]
     assert result.status == ended()
     assert set(parts.values()) == {done()}
 

@@ -30,10 +30,10 @@ def owned(kind: str, name: str, api_version: str = "v1") -> dict[str, Any]:
 
 
 def component(name: str, type_: str) -> dict[str, Any]:
-    found = owned("DynamoComponentDeployment", f"g-{name.lower()}", "nvidia.com/v1beta1")
+    result = owned("DynamoComponentDeployment", f"g-{name.lower()}", "nvidia.com/v1beta1")
     containers = [{"name": "main", "image": "i"}]
-    found["spec"] = {"name": name, "type": type_, "podTemplate": {"spec": {"containers": containers}}}
-    return found
+    result["spec"] = {"name": name, "type": type_, "podTemplate": {"spec": {"containers": containers}}}
+    return result
 
 
 def renamed(obj: KubeObject, name: str) -> KubeObject:

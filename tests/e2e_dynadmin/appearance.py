@@ -1,4 +1,4 @@
-"""How the page looks and works for those who use it otherwise: axe, keyboard alone, phone width."""
+"""How accessible the page is: axe, keyboard alone, phone width."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ async def every_view_is_accessible(stage: Stage) -> None:
         person = await stage.person("", color_scheme=scheme, bypass_csp=False)
         await person.page.goto(person.url)
         await person.page.get_by_label("Token").wait_for()
-        if found := await person.axe():
-            wrong[f"sign in, {scheme}"] = found
-        await stage.picture(person, f"sign-in-{scheme}")
+        if result := await person.axe():
+            wrong[f"sign in, {scheme}"] = result
+        await stage.screenshot(person, f"sign-in-{scheme}")
         await person.sign_in(stage.engineer)
         for name, place in VIEWS.items():
             await person.go(place)
@@ -50,9 +50,9 @@ async def every_view_is_accessible(stage: Stage) -> None:
                 await person.page.evaluate(
                     "() => document.querySelectorAll('details').forEach(each => each.open = true)"
                 )
-            if found := await person.axe():
-                wrong[f"{name}, {scheme}"] = found
-            await stage.picture(person, f"{name}-{scheme}")
+            if result := await person.axe():
+                wrong[f"{name}, {scheme}"] = result
+            await stage.screenshot(person, f"{name}-{scheme}")
     assert not wrong, wrong
 
 
@@ -60,11 +60,11 @@ async def _tab_to(person: Person, accessible: str) -> None:
     """Press Tab until something of this name has the focus."""
     for _ in range(120):
         await person.page.keyboard.press("Tab")
-        found = await person.page.evaluate(
+        result = await person.page.evaluate(
             "() => { const it = document.activeElement; const label = it.labels?.[0]?.textContent ?? '';"
             " return (it.getAttribute('aria-label') || label || it.textContent || '').trim() }"
         )
-        if str(found).replace("\n", " ").startswith(accessible):
+        if str(result).replace("\n", " ").startswith(accessible):
             return
     raise AssertionError(f"Tab does not lead to {accessible}")
 
@@ -114,5 +114,5 @@ async def the_page_fits_a_phone(stage: Stage) -> None:
         width = await person.page.evaluate("() => document.documentElement.scrollWidth")
         if width > 390:
             wide[name] = width
-        await stage.picture(person, f"{name}-phone")
+        await stage.screenshot(person, f"{name}-phone")
     assert not wide, wide
