@@ -13,7 +13,7 @@ INPUTS := Makefile requirements/uv.txt requirements/dev.txt $(addsuffix /pyproje
 GENERATORS := dynamo_shared.api.generate dynamo_shared.bus.generate dynamo_shared.runtime.generate dynamo_dynadmin.generate dynamo_ctl.generate
 N ?= 100
 
-# A venv is no place for the user's --user or --target, and uv knows the certificates and the index that pip is told.
+# The user's --user and --target do not apply to a venv. uv gets the certificates and the index of pip's configuration.
 export PIP_USER := 0
 export PIP_REQUIRE_VIRTUALENV := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -36,7 +36,7 @@ test test-fast properties conformance charts deflake seeds: export PYTHONPYCACHE
 help: ## Print this.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-setup: $(STAMP) ## Make .venv with the locked packages and ours; done again only when its inputs change.
+setup: $(STAMP) ## Create .venv with the locked packages and the project's own; again only when its inputs change.
 
 $(STAMP): $(INPUTS)
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; install it, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
@@ -100,7 +100,7 @@ check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: b
 	$(MAKE) --no-print-directory verify
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
 
-verify: $(STAMP) ## Fail where a generated file is stale, the API changed without notice, a word of the glossary's left side stands, or two classes have one name.
+verify: $(STAMP) ## Fail where a generated file is stale, the API changed without notice, a file uses a replaced word, or two classes have one name.
 	@set -e; for each in $(GENERATORS); do echo "$$each --check"; $(BIN)/python -m $$each --check; done
 	$(BIN)/python -m dynamo_shared.api.releases check
 	$(BIN)/python -m dynamo_shared.api.releases graduation
@@ -109,7 +109,7 @@ verify: $(STAMP) ## Fail where a generated file is stale, the API changed withou
 	$(BIN)/python -m tools.class_names
 	$(BIN)/python -m tools.page check
 
-pictures: $(STAMP) ## Draw docs/pictures again where their text changed; needs Graphviz.
+pictures: $(STAMP) ## Draw the diagrams of docs/pictures again if their text changed; needs Graphviz.
 	@$(BIN)/python -m tools.pictures
 
 generate: $(STAMP) ## Write CRDs, registries, JSON Schemas, AsyncAPI document and settings reference.
@@ -119,7 +119,7 @@ format: $(STAMP) ## Format the code and fix what ruff can fix.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: $(STAMP) ## Resolve the packages anew and write the locks of requirements/ (takes the network).
+lock: $(STAMP) ## Resolve the packages again and write the locks of requirements/ (takes the network).
 	$(BIN)/uv lock --upgrade
 	$(BIN)/uv export --quiet --all-packages --all-groups --no-emit-workspace --no-header --no-annotate \
 		--format requirements-txt --output-file requirements/dev.txt
@@ -140,7 +140,7 @@ lock: $(STAMP) ## Resolve the packages anew and write the locks of requirements/
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
 		--constraint requirements/dev.txt requirements/browser.in --output-file requirements/browser.txt
 
-lock-dynamo-runtime: $(STAMP) ## Resolve anew the real Dynamo runtime that tests run against (takes the network).
+lock-dynamo-runtime: $(STAMP) ## Resolve the real Dynamo runtime of the tests again (takes the network).
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
 		--override requirements/dynamo-runtime-overrides.in requirements/dynamo-runtime.in \
 		--output-file requirements/dynamo-runtime.txt
@@ -174,16 +174,16 @@ bench-admission: programs ## Latency of validation, defaulting and conversion of
 bench-render: $(STAMP) ## From a manifest of 25 components to all its objects, without a server.
 	@$(BIN)/python -m tests.benchmarks.render
 
-bench-estimator: $(STAMP) ## Leave-one-out errors of the planner's estimator on measured profiles, beside the reference's.
+bench-estimator: $(STAMP) ## Leave-one-out errors of the planner's estimator and of the reference's, on measured profiles.
 	@$(BIN)/python -m tests.benchmarks.estimator $(ARGS)
 
 bench-plan: $(STAMP) ## Policies over the same traffic, next to the best plan in hindsight; ARGS="--seeds 1-10" for all seeds (hours at first, then minutes).
 	@$(BIN)/python -m tests.benchmarks.plan $(ARGS)
 
-bench-mocker: $(STAMP) ## The simulator of replay beside Dynamo's own mocker, on one load.
+bench-mocker: $(STAMP) ## Compare the simulator of replay with Dynamo's own mocker, on one load.
 	@$(BIN)/python -m tests.benchmarks.mocker $(ARGS)
 
-bench-rapid: $(STAMP) ## Rapid profiling: time, figures beside AI Configurator's tables, memory, /healthz meanwhile; ARGS=--long for DeepSeek-V3.
+bench-rapid: $(STAMP) ## Rapid profiling: time, memory, /healthz during it, comparison with AI Configurator's tables; ARGS=--long for DeepSeek-V3.
 	@$(BIN)/python -m tests.benchmarks.rapid $(ARGS)
 
 bench-models: programs ## N=1000 workers that take 50 ms for a request load an adapter.
@@ -210,7 +210,7 @@ deflake: programs ## The restart tests ten times in a row.
 e2e-planning: programs ## A graph under a sine of traffic for ten minutes: Prometheus, planner, scaler, adapters, pods.
 	@$(BIN)/pytest -q tests/integration/wave_of_planning.py
 
-e2e-requests: programs ## Every sample of deployment requests beside this project, through the planner service; AI Configurator is the real one.
+e2e-requests: programs ## Every sample of a deployment request in ../shared, through the planner service, with the real AI Configurator.
 	@$(BIN)/pytest -q tests/integration/sample_requests.py
 
 e2e-runtime: $(STAMP) ## Debian, root: the real Dynamo runtime in pods of a real kubelet and containerd, in namespaces of their own.

@@ -1,6 +1,6 @@
-"""The pictures of the documents: `docs/pictures/NAME.dot` drawn as `NAME.svg` by Graphviz.
+"""The diagrams of the documents: `docs/pictures/NAME.dot` drawn as `NAME.svg` by Graphviz.
 
-`python -m tools.pictures` draws those that changed and needs `dot`; `--check` needs nothing: each picture names the hash of
+`python -m tools.pictures` draws those that changed and needs `dot`; `--check` needs nothing: each diagram names the hash of
 the text that it was drawn from.
 """
 
@@ -17,12 +17,12 @@ FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 
 
 def stamp(source: Path) -> str:
-    """The last line of the picture of a text."""
+    """The last line of the diagram of a text."""
     return f"<!-- {source.name} {hashlib.sha256(source.read_bytes()).hexdigest()} -->\n"
 
 
 def outdated(folder: Path = FOLDER) -> list[Path]:
-    """The texts whose pictures are missing or drawn from another text."""
+    """The texts whose diagrams are missing or drawn from another text."""
     results = []
     for source in sorted(folder.glob("*.dot")):
         screenshot = source.with_suffix(".svg")
@@ -32,7 +32,7 @@ def outdated(folder: Path = FOLDER) -> list[Path]:
 
 
 def draw(source: Path, program: str) -> None:
-    """Writes the picture of a text. Raises CalledProcessError where Graphviz refuses it."""
+    """Writes the diagram of a text. Raises CalledProcessError where Graphviz refuses it."""
     drawn = subprocess.run([program, "-Tsvg", str(source)], check=True, capture_output=True, text=True, timeout=60)
     source.with_suffix(".svg").write_text(drawn.stdout + stamp(source), encoding="utf-8")
 
@@ -40,7 +40,7 @@ def draw(source: Path, program: str) -> None:
 def main() -> int:
     """The command; its exit code."""
     parser = argparse.ArgumentParser(description="Draws docs/pictures.")
-    parser.add_argument("--check", action="store_true", help="only report pictures that are outdated")
+    parser.add_argument("--check", action="store_true", help="only report diagrams that are outdated")
     check = parser.parse_args().check
     sources = outdated()
     if check or not sources:

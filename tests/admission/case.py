@@ -37,8 +37,8 @@ FACTS: Mapping[Cluster, Facts] = {
 class Case:
     """One file. `before` is the stored object of an update, and `status` is what the platform reported about it.
 
-    `message` is the refusal as a user of the API server reads it. Where the API server itself refuses, before it asks
-    anybody, `offline` is what we say of the same manifest without it, in `dynamoctl render`.
+    `message` is the refusal as a user of the API server reads it. Where the API server itself refuses, before it calls
+    admission, `offline` is the refusal of the same manifest by `dynamoctl render`.
     """
 
     name: str

@@ -148,7 +148,7 @@ async def _ask(session: aiohttp.ClientSession, base: str, text: str, tokens: int
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print both, and how far they are apart: a line for each load; 1 where one is further apart than the goal."""
+    """Print both, and their difference: a line for each load; 1 if one difference is above the goal."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--load", type=_load, nargs="*", default=LOADS, help="requests/s x output tokens, as 12x60")
     parser.add_argument("--seconds", type=float, default=12.0, help="of simulated time, each load")

@@ -154,6 +154,6 @@ async def _run(what: str, *command: str, on_line: Callable[[str], None] = lambda
         raise RuntimeUnavailableError(
             f"could not {what}: {' '.join(command[1:4])} ended with {process.returncode}:\n{tail}\n"
             "The real Dynamo runtime comes from pip's package index: allow access to it (PIP_INDEX_URL), or put "
-            " the wheels of requirements/dynamo-runtime.txt into a folder that PIP_FIND_LINKS names. "
+            "the wheels of requirements/dynamo-runtime.txt into a folder that PIP_FIND_LINKS names. "
             "It is published for Linux on x86_64 and aarch64."
         )

@@ -127,7 +127,7 @@ class World:
         return replace(self, namespace=namespace, answers=Counter(), last_refusal="", memory={})
 
     def refused(self) -> int:
-        """How many of the tenant's requests were refused; where there were none, one is counted that was not."""
+        """How many of the tenant's requests were refused; without requests, one counts as accepted."""
         return sum(count for status, count in self.answers.items() if 400 <= status < 500) or -1
 
     async def eventually(self, check: Callable[[], Awaitable[Any]], what: str, within: float = 30.0) -> Any:

@@ -125,7 +125,7 @@ async def test_written_back_in_the_other_version_it_is_the_same(
     again = await admission_kube.get(resource, key)
     assert again["spec"] == first["spec"]
     assert again["metadata"]["annotations"] == first["metadata"]["annotations"]
-    assert again["metadata"]["generation"] == first["metadata"]["generation"], "nothing has changed for anybody"
+    assert again["metadata"]["generation"] == first["metadata"]["generation"], "nothing has changed for any client"
 
 
 async def test_two_managers_apply_in_two_versions(

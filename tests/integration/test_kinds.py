@@ -39,7 +39,7 @@ def crd_of(resource: Resource) -> dict[str, Any]:
 
 
 def alone(resource: Resource) -> Resource:
-    """The kind under which a version can be used without anybody who converts."""
+    """The kind under which a version can be used without a converter."""
     definition = next(each for each in DEFINITIONS if each.kind == resource.kind)
     if resource == definition.resource or not definition.is_converted:
         return resource

@@ -237,9 +237,9 @@ async def test_two_managers_apply_in_two_versions(plane, kube):
 
 async def test_what_is_turned_away_as_too_much_comes_again_by_itself(plane, kube):
     async with admission_platform(plane, PLATFORM__ADMISSION__MAX_IN_FLIGHT="1") as admission:
-        anybody = ssl.create_default_context()
-        anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
-        _, writer = await asyncio.open_connection("127.0.0.1", admission.port, ssl=anybody)
+        unverified = ssl.create_default_context()
+        unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+        _, writer = await asyncio.open_connection("127.0.0.1", admission.port, ssl=unverified)
         # A request that takes the only place for as long as its body does not come.
         writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
         await writer.drain()

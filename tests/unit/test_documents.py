@@ -14,25 +14,13 @@ import pytest
 import typer.main
 from dynamo_ctl.cli import app
 
+from tools import words
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 
 LONGEST = 110
-
-#: Words of this project's old dialect, and what the field says instead.
-GLOSSARY = {
-    "told|tells|telling|foretold": "reported, reports, predicted",
-    "wish|wishes|wished|wanted": "desired, requested",
-    "anew|made otherwise": "again; recreated, changed",
-    "for ever": "until cancelled, without end",
-    "beside": "next to, in addition to",
-    "nobody|somebody|anybody|whoever": "no one, the user, the caller, or the actor's name",
-    "ours": "managed by this platform",
-    "looks? at|looked at|looked after": "check, read, reconcile",
-    "(?<!there )(?:is|are) no(?! longer| more)|(?<!there )(?:is|are) none": "is not a valid X, is not an X, there is no X",
-    "how far (?:it|they) (?:is|are)|what is held": "progress; what the service holds",
-}
 
 
 def named(page: Path) -> str:
@@ -40,26 +28,14 @@ def named(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def plain(page: Path) -> list[tuple[int, str]]:
-    """Lines of a page outside code, with their numbers; code spans are left out."""
-    text = re.sub(
-        r"^( *)```.*?^\1```", lambda code: "\n" * code[0].count("\n"), page.read_text("utf-8"), flags=re.M | re.S
-    )
-    text = re.sub(r"`[^`]*`", lambda code: re.sub(r"[^\n]", "-", code[0]), text)
-    return list(enumerate(text.splitlines(), 1))
-
-
 def faults(page: Path) -> list[str]:
-    """Old words of a page and its lines that are too long, each with its place."""
-    found = []
-    for number, line in plain(page):
-        for words, instead in GLOSSARY.items():
-            old = re.finditer(rf"\b(?:{words})\b", line, re.IGNORECASE)
-            found += [f"{page.name}:{number}: {match[0]!r}: write {instead}" for match in old]
+    """Replaced words of a page and its lines that are too long, each with its place."""
+    faults = [f"{page.name}:{each.line}: {each.word!r}: write {each.instead}" for each in words.findings_of(page)]
+    for number, line in enumerate(words.prose(page.read_text("utf-8")).splitlines(), 1):
         # A table's row is one line, and so is a link or a span of code that is long by itself.
         if len(line) > LONGEST and " " in line.strip() and not line.lstrip().startswith("|") and "](" not in line:
-            found.append(f"{page.name}:{number}: longer than {LONGEST} columns")
-    return found
+            faults.append(f"{page.name}:{number}: longer than {LONGEST} columns")
+    return faults
 
 
 def commands() -> Iterator[tuple[str, str]]:
@@ -97,9 +73,9 @@ def test_a_fault_is_reported(tmp_path: Path) -> None:
     long = "word " * 23
     page.write_text(f"# It is told\n\n```\nbeside {long}\n```\n\n{long}\n| {long} |\nSay `anew`.\nwhoever it is\n")
     assert [fault.split(":", 1)[1] for fault in faults(page)] == [
-        "1: 'told': write reported, reports, predicted",
-        "7: longer than 110 columns",
+        "1: 'told': write report, say, distinguish",
         "10: 'whoever': write no one, the user, the caller, or the actor's name",
+        "7: longer than 110 columns",
     ]
 
 
@@ -119,12 +95,12 @@ def test_the_files_that_pages_name_exist() -> None:
 @pytest.mark.parametrize(("page", "line"), list(commands()))
 def test_a_command_of_dynamoctl_is_one_that_it_takes(page: str, line: str) -> None:
     command: Any = typer.main.get_command(app)
-    words = shlex.split(line)
-    context = command.context_class(command, info_name=words.pop(0))
+    arguments = shlex.split(line)
+    context = command.context_class(command, info_name=arguments.pop(0))
     while hasattr(command, "get_command"):
-        name = words.pop(0)
-        found = command.get_command(context, name)
-        assert found is not None, f"{page}: dynamoctl has no command {name}"
-        command, context = found, found.context_class(found, info_name=name, parent=context)
+        name = arguments.pop(0)
+        subcommand = command.get_command(context, name)
+        assert subcommand is not None, f"{page}: dynamoctl has no command {name}"
+        command, context = subcommand, subcommand.context_class(subcommand, info_name=name, parent=context)
     # The parser refuses unknown options; whether a named file exists is not a document's matter.
-    command.make_parser(context).parse_args(words)
+    command.make_parser(context).parse_args(arguments)

@@ -34,7 +34,7 @@ def _used(obj: Any) -> list[str]:
         (_object("DynamoComponentDeployment", {"autoscaling": None}), [""]),
         (_object("DynamoGraphDeploymentScalingAdapter", {}), [""]),
         (_object("DynamoGraphDeploymentRequest", {"useMocker": True}), ["", "spec.useMocker"]),
-        # The API server fills these in before anybody else sees the object.
+        # The API server fills these in before any client reads the object.
         (_object("DynamoGraphDeploymentRequest", {"useMocker": False, "enableGpuDiscovery": True}), [""]),
         (
             _object("DynamoGraphDeploymentRequest", {"profilingConfig": {"profilerImage": "x", "outputPVC": "y"}}),

@@ -117,7 +117,7 @@ MISSING: list[tuple[str, Obj, Obj, str]] = [
     ),
     ("absent may mean true", {"automountServiceAccountToken": False}, {}, "automountServiceAccountToken"),
     (
-        "absent may mean anybody",
+        "absent may mean any manager",
         {"securityContext": {"runAsUser": 0}},
         {"securityContext": {}},
         "securityContext.runAsUser",

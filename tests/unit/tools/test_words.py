@@ -8,7 +8,7 @@ from tools import words
 
 
 def report(source: str) -> list[tuple[int, str]]:
-    return [(line, word) for line, word, _instead in words.findings(source)]
+    return [(line, word) for line, word, _instead in words.findings_of_python(source)]
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,21 @@ def test_a_module_named_by_a_gerund_is_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_listed_as_clean_exists() -> None:
-    assert list(words.CLEAN) == sorted(set(words.CLEAN))
-    assert all((words.ROOT / each).exists() for each in words.CLEAN)
+def test_texts_of_other_kinds_are_checked_too(tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text("# It is told.\nwantedReplicas: 1\n")
+    (tmp_path / "page.md").write_text("Say\n`anew`.\n```\nbeside\n```\nIt runs for ever.\n")
+    assert [str(each).removeprefix(f"{tmp_path}/") for each in words.findings_of(tmp_path / "values.yaml")] == [
+        "values.yaml:1: 'told': write report, say, distinguish",
+        "values.yaml:2: 'wanted': write desired",
+    ]
+    assert [(each.line, each.word) for each in words.findings_of(tmp_path / "page.md")] == [(6, "for ever")]
+
+
+def test_every_folder_of_the_project_is_checked() -> None:
+    checked = {path.relative_to(words.ROOT).parts[0] for path in words.files(words.ROOT)}
+    assert {"Makefile", "compose.yaml", "docs", "helm", "proto", "services", "shared", "tests", "tools"} <= checked
+
+
+def test_what_is_exempt_exists() -> None:
+    names = [path.relative_to(words.ROOT).as_posix() for path in words.ROOT.rglob("*") if ".venv" not in path.parts]
+    assert [each for each in words.EXEMPT if not any(name.startswith(each.rstrip("/")) for name in names)] == []

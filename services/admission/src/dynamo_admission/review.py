@@ -25,7 +25,7 @@ from dynamo_admission import jsonpatch
 from dynamo_admission.kinds import resource_of
 from dynamo_admission.wire import AdmissionRequest, ReviewStatus
 
-#: More do not help anybody, and a status has room for so much. Errors.
+#: More errors do not help the user, and the size of a status is limited. Errors.
 LISTED_ERRORS = 50
 #: Of one error; only what quotes a name of thousands of letters is longer. Characters.
 LONGEST_LINE = 1000

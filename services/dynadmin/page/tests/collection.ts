@@ -13,7 +13,7 @@ function begun() {
   return all;
 }
 
-test("nothing is shown before the first picture is whole", () => {
+test("nothing is shown before the first snapshot is complete", () => {
   const all = new Collection();
   all.opened(false);
   equal(all.take("ADDED", object("a", 1)), false);
@@ -41,7 +41,7 @@ test("a stream that begins again replaces all, once it is whole", () => {
   deepEqual(shown(all), ["c1"]);
 });
 
-test("one that breaks off in its first picture leaves what was shown", () => {
+test("a stream that breaks during its first snapshot leaves what was shown", () => {
   const all = begun();
   all.opened(false);
   all.take("ADDED", object("c", 1));

@@ -1,7 +1,7 @@
 import { changesOf, gpusOf, otherProblems, problemOf, rowsOf, trafficOf } from "../src/logic/replay.ts";
 import { deepEqual, equal, test } from "./check.ts";
 
-test("what is typed becomes changes, and what is no number a problem at its field", () => {
+test("typed numbers become changes, and other texts become problems at their fields", () => {
   deepEqual(changesOf({ gpu_price: " 0.4 ", ttft_ms: "", other: "1" }), { changes: { gpu_price: 0.4 }, errors: [] });
   const { changes, errors } = changesOf({ gpu_price: "cheap", itl_ms: "20" });
   deepEqual(changes, { itl_ms: 20 });

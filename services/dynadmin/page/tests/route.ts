@@ -6,7 +6,7 @@ test("addresses of views and back", () => {
     equal(format(parse(hash)), hash);
 });
 
-test("what is no address leads home", () => {
+test("an invalid address leads to the start view", () => {
   equal(parse("").view, "home");
   equal(parse("#/%E0%A4%A").view, "home");
   deepEqual(parse("#/a/rubbish").kind, "deployments");

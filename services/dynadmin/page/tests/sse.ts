@@ -5,8 +5,8 @@ test("events come whole, wherever the network cuts", () => {
   const text = 'id: 7-x\nevent: ADDED\ndata: {"a":1}\n\n: heartbeat\n\nretry: 2000\n\nevent: synced\ndata: {}\n\n';
   for (let cut = 0; cut <= text.length; cut++) {
     const parser = new Parser();
-    const found = [...parser.feed(text.slice(0, cut)), ...parser.feed(text.slice(cut))];
-    deepEqual(found, [
+    const events = [...parser.feed(text.slice(0, cut)), ...parser.feed(text.slice(cut))];
+    deepEqual(events, [
       { event: "ADDED", data: '{"a":1}', id: "7-x" },
       { event: "synced", data: "{}", id: "" },
     ]);

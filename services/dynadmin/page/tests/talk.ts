@@ -1,25 +1,25 @@
 import { capOf, replicasOf, seriesOf } from "../src/logic/decisions.ts";
-import { KEPT, LogBook } from "../src/logic/logbook.ts";
+import { KEPT, LogLines } from "../src/logic/loglines.ts";
 import { scale, ticks } from "../src/logic/scale.ts";
 import { deepEqual, equal, ok, test } from "./check.ts";
 
 const line = (time, text, pod = "p") => ({ time, pod, container: "main", component: "worker", text });
 
 test("a line that comes again after a break is kept once", () => {
-  const book = new LogBook();
-  ok(book.take(line("1", "a"), "1", false));
-  ok(book.take(line("2", "b"), "2", false));
-  ok(!book.take(line("2", "b"), "2", false));
-  ok(book.take(line("2", "b", "other"), "2", false));
-  equal(book.last, "2");
-  equal(book.matching("").length, 3);
-  equal(book.matching("OTHER").length, 1);
+  const log = new LogLines();
+  ok(log.take(line("1", "a"), "1", false));
+  ok(log.take(line("2", "b"), "2", false));
+  ok(!log.take(line("2", "b"), "2", false));
+  ok(log.take(line("2", "b", "other"), "2", false));
+  equal(log.last, "2");
+  equal(log.matching("").length, 3);
+  equal(log.matching("OTHER").length, 1);
 });
 
 test("old lines go", () => {
-  const book = new LogBook();
-  for (let index = 0; index < KEPT * 2; index++) book.take(line(String(index).padStart(9, "0"), "x"), "", false);
-  ok(book.matching("").length <= KEPT);
+  const log = new LogLines();
+  for (let index = 0; index < KEPT * 2; index++) log.take(line(String(index).padStart(9, "0"), "x"), "", false);
+  ok(log.matching("").length <= KEPT);
 });
 
 const decision = (time, more) => ({

@@ -73,7 +73,7 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
     for name in settings.older_names:
         log.warning("a setting has an older name", setting=name)
     health, metrics = Health(), Metrics()
-    # Before anybody can ask: a process that has yet to connect is not ready.
+    # Before the first probe: a process that has yet to connect is not ready.
     for service in services:
         health.expect(service.name)
     async with AsyncExitStack() as stack:

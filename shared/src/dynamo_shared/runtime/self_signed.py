@@ -1,4 +1,4 @@
-"""TLS without a certificate of anybody's: one of our own, signed by its own key, made at the start and followed by the next.
+"""TLS without a given certificate: a self-signed one, created at the start and renewed before it ends.
 
 It keeps what is read from being read on the way, and vouches for nothing: a client that wants to know whom it asks needs a
 certificate that it can verify.

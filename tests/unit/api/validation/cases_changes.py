@@ -302,13 +302,13 @@ CASES = [
         ),
     ),
     Case(
-        "beta: replicas that the adapter has, by anybody",
+        "beta: replicas that the adapter has, by any user",
         SCALED_BETA,
         old=ADAPTED_BETA,
         facts=replace(PLAIN, adapter_replicas={"Decode": 5}),
     ),
     Case(
-        "alpha: replicas that the adapter has not, by anybody",
+        "alpha: replicas that the adapter has not, by any user",
         SCALED_ALPHA,
         old=ADAPTED_ALPHA,
         facts=replace(PLAIN, adapter_replicas={"Decode": 4}),

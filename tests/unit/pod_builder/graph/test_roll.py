@@ -152,7 +152,7 @@ def test_replicas_of_each_generation(desired, there, replicas, drain):
         ),
     ],
 )
-def test_how_far_it_is(there, previous, rollout):
+def test_the_progress_of_a_rollout(there, previous, rollout):
     plan = rolled([FRONT, NEW], {**there, "g-front": (FRONT, 1)}, previous)
     assert plan.rollout == rollout
 

@@ -50,7 +50,7 @@ class OwnCertificates:
 
     @property
     def bundle(self) -> bytes:
-        """All authorities that anybody may need at the moment."""
+        """All authorities that a client may need at the moment."""
         return self._state.bundle
 
     @property

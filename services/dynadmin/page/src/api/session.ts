@@ -11,9 +11,9 @@ export interface Session {
 /** The session of this browser; null without one. */
 export async function current(): Promise<Session | null> {
   try {
-    const found = await get<Schemas["SessionAnswer"]>("/session");
-    useToken(found.csrfToken);
-    return { user: found.user, expires: found.expires };
+    const answer = await get<Schemas["SessionAnswer"]>("/session");
+    useToken(answer.csrfToken);
+    return { user: answer.user, expires: answer.expires };
   } catch (error) {
     if (error instanceof ApiProblem && (error.status === 401 || error.status === 404)) return null;
     throw error;
@@ -41,13 +41,13 @@ const known = new Map<string, Promise<Rights>>();
 
 /** What the user may do in a namespace; asked once. */
 export function rights(namespace: string): Promise<Rights> {
-  let found = known.get(namespace);
-  if (!found) {
-    found = get<Rights>(`/namespaces/${namespace}/me/access`);
-    found.catch(() => known.delete(namespace));
-    known.set(namespace, found);
+  let pending = known.get(namespace);
+  if (!pending) {
+    pending = get<Rights>(`/namespaces/${namespace}/me/access`);
+    pending.catch(() => known.delete(namespace));
+    known.set(namespace, pending);
   }
-  return found;
+  return pending;
 }
 
 export function forget(): void {

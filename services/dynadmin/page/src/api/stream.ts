@@ -9,7 +9,7 @@ export interface Follow extends Options {
   /** Whether to connect again after a break; answers that end by themselves do not. */
   again: boolean;
   onEvent: (event: Event) => void;
-  /** A new connection, with whether it goes on after an event that was seen. */
+  /** A new connection, with whether it goes on after an event that was received. */
   onOpen?: (resumed: boolean) => void;
   onLine?: (line: Line, detail: string) => void;
 }

@@ -31,7 +31,7 @@ export class Draft {
 
   open(namespace: string): void {
     this.namespace = namespace;
-    this.look();
+    this.refresh();
   }
 
   close(): void {
@@ -41,17 +41,17 @@ export class Draft {
 
   replace(intent: Any): void {
     [this.intent, this.kept] = [intent, []];
-    this.look();
+    this.refresh();
   }
 
   give(pointer: string, value: Any): void {
     this.intent = set(this.intent, pointer, value);
-    this.look();
+    this.refresh();
   }
 
   drop(): void {
     this.kept = [];
-    this.look();
+    this.refresh();
   }
 
   /** Take an edited manifest: fields first, the rest is kept. */
@@ -69,7 +69,7 @@ export class Draft {
       // The fields do not take it: all of it is kept, and the API server judges.
       this.kept = changes(before.manifest, manifest);
     }
-    this.look();
+    this.refresh();
   }
 
   /** The manifest with what is kept. */
@@ -90,8 +90,8 @@ export class Draft {
     return call<Deployed>("POST", `/namespaces/${this.namespace}/deploy`, { body: intent, query: { dryRun: "client" } });
   }
 
-  /** Look at the intent after a pause: translate it, then have the cluster check it. */
-  private look(): void {
+  /** Check the intent after a pause: translate it, then have the cluster check it. */
+  private refresh(): void {
     this.close();
     const round = this.round;
     this.checked = false;

@@ -15,12 +15,12 @@ const PAUSE = 1200;
 const FREE = ["name", "labels", "annotations", "images", "placement", "compilationCache"];
 
 class Estimate extends Part {
-  static override properties = { ...properties("namespace", "intent"), ...state("found", "progress", "problem", "busy", "chosen") };
+  static override properties = { ...properties("namespace", "intent"), ...state("outcome", "progress", "problem", "busy", "chosen") };
   namespace = "";
-  /** A valid intent, or null while there is none. */
+  /** A valid intent, or null while the form is incomplete. */
   intent: Any = null;
   private asked: Any = null;
-  private found: Any = null;
+  private outcome: Any = null;
   private progress = "";
   private problem = "";
   private busy = false;
@@ -29,9 +29,9 @@ class Estimate extends Part {
 
   override updated(changed: Map<string, unknown>): void {
     if (!changed.has("intent") || !this.intent) return;
-    const wanted = Object.fromEntries(Object.entries(this.intent).filter(([key]) => !FREE.includes(key)));
-    if (same(wanted, this.asked)) return;
-    this.asked = wanted;
+    const desired = Object.fromEntries(Object.entries(this.intent).filter(([key]) => !FREE.includes(key)));
+    if (same(desired, this.asked)) return;
+    this.asked = desired;
     window.clearTimeout(this.timer);
     this.timer = window.setTimeout(() => void this.ask(), PAUSE);
   }
@@ -50,20 +50,20 @@ class Estimate extends Part {
           onEvent: ({ event, data }) => {
             const read: Any = JSON.parse(data);
             if (event === "progress") this.progress = read.message;
-            else if (event === "estimate") this.found = read;
-            else if (event === "failed" || event === "error") [this.problem, this.found] = [read.detail, null];
+            else if (event === "estimate") this.outcome = read;
+            else if (event === "failed" || event === "error") [this.problem, this.outcome] = [read.detail, null];
           },
         },
         stop,
       );
     } catch (error) {
-      if (!stop.aborted) [this.problem, this.found] = [words(error), null];
+      if (!stop.aborted) [this.problem, this.outcome] = [words(error), null];
     }
     if (!stop.aborted) this.busy = false;
   }
 
   override render(): TemplateResult {
-    const figures = this.found?.selected;
+    const figures = this.outcome?.selected;
     return html`<section class="card">
       <h2>Estimate</h2>
       ${figures
@@ -77,16 +77,16 @@ class Estimate extends Part {
               ].map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}
             </dl>
             ${figures.meetsSLA === false ? html`<p class="notice bad">It does not keep the times. Allow more time or more GPUs.</p>` : nothing}
-            ${this.found.source === "naive" ? html`<p class="muted">By memory alone${this.busy ? ", until it is simulated" : ""}.</p>` : nothing}
-            ${this.found.pareto?.length ? this.front() : nothing}
-            ${(this.found.notes ?? []).map((each: string) => html`<p class="help">${each}</p>`)}`
+            ${this.outcome.source === "naive" ? html`<p class="muted">By memory alone${this.busy ? ", until it is simulated" : ""}.</p>` : nothing}
+            ${this.outcome.pareto?.length ? this.front() : nothing}
+            ${(this.outcome.notes ?? []).map((each: string) => html`<p class="help">${each}</p>`)}`
         : nothing}
-      <p class="muted" role="status">${this.busy ? `Simulating: ${this.progress}` : this.problem || (this.found ? "" : "Name a model, and what it may cost or take.")}</p>
+      <p class="muted" role="status">${this.busy ? `Simulating: ${this.progress}` : this.problem || (this.outcome ? "" : "Name a model, and what it may cost or take.")}</p>
     </section>`;
   }
 
   private front(): TemplateResult {
-    const { selected, pareto } = this.found;
+    const { selected, pareto } = this.outcome;
     const points: Point[] = pareto.map((figures: Any, index: number) => ({
       number: index + 1,
       title: pointWords(figures),

@@ -20,7 +20,7 @@ export interface Field {
 
 export interface Group {
   title: string;
-  /** Open at first; others are for those who look for them. */
+  /** Open at first; the others open with a click. */
   open: boolean;
   modes?: "graph" | "objective";
   fields: Field[];
@@ -79,7 +79,7 @@ export const GROUPS: Group[] = [
     ...objective,
     fields: [
       select("/objective/search", "Search", ["rapid", "thorough"], { ...objective, help: "Rapid simulates in seconds, thorough measures on the cluster." }),
-      boolean("/objective/autoApply", "Deploy what is found", { ...objective, help: "At once, or after a look at the points." }),
+      boolean("/objective/autoApply", "Deploy the result", { ...objective, help: "At once, without your choice among the points." }),
       { pointer: "/planner", label: "Planner", type: "json", ...objective, help: "PlannerConfig as YAML: follows traffic afterwards.", placeholder: "optimization_target: sla" },
     ],
   },
@@ -179,8 +179,8 @@ export function isShown(field: Field, intent: Any): boolean {
 /** The field at which a refusal is shown: the one that it names, or the nearest around it. */
 export function fieldAt(pointer: string, intent: Any): Field | undefined {
   for (let place = pointer; place; place = place.slice(0, place.lastIndexOf("/"))) {
-    const found = FIELDS.find((field) => field.pointer === place && isShown(field, intent));
-    if (found) return found;
+    const match = FIELDS.find((field) => field.pointer === place && isShown(field, intent));
+    if (match) return match;
   }
   return FIELDS.find((field) => pointer && field.pointer.startsWith(`${pointer}/`) && isShown(field, intent));
 }

@@ -1,4 +1,4 @@
-// The manifest beside the form, as text that can be edited. What is typed goes back to the form by `edited`.
+// The manifest next to the form, as text that can be edited. Event `edited` returns the text to the form.
 import { html, nothing, type TemplateResult } from "lit";
 import { parse } from "yaml";
 import type { Any } from "../api/client.ts";

@@ -1,4 +1,4 @@
-// Deploy a model: say what is wanted, see what it costs and becomes, then deploy.
+// Deploy a model: fill the form, read the costs and the manifest, then deploy.
 import { html, nothing, type TemplateResult } from "lit";
 import { get, words, type Any, type Schemas } from "../api/client.ts";
 import { rights, type Rights } from "../api/session.ts";
@@ -33,7 +33,7 @@ class Deploy extends Part {
   override connectedCallback(): void {
     super.connectedCallback();
     document.title = "Deploy a model · Dynadmin";
-    get<Schemas["Capabilities"]>("/capabilities").then((found) => (this.capabilities = found)).catch(() => undefined);
+    get<Schemas["Capabilities"]>("/capabilities").then((answer) => (this.capabilities = answer)).catch(() => undefined);
   }
 
   override disconnectedCallback(): void {
@@ -43,7 +43,7 @@ class Deploy extends Part {
 
   override willUpdate(changed: Map<string, unknown>): void {
     if (!changed.has("namespace")) return;
-    rights(this.namespace).then((found) => (this.rights = found), () => (this.rights = null));
+    rights(this.namespace).then((answer) => (this.rights = answer), () => (this.rights = null));
     this.draft.open(this.namespace);
   }
 
@@ -57,7 +57,7 @@ class Deploy extends Part {
   private get forbidden(): string {
     const collection = this.draft.intent.mode === "graph" ? "deployments" : "requests";
     if (!this.rights || this.rights.collections[collection]?.create) return "";
-    return `You may not create ${collection === "requests" ? "deployment requests" : "graphs"} in ${this.namespace}. Ask for a role with “create” on them; until then you can look at what would be made.`;
+    return `You may not create ${collection === "requests" ? "deployment requests" : "graphs"} in ${this.namespace}. Ask for a role with “create” on them; until then you can read what would be created.`;
   }
 
   override render(): TemplateResult {

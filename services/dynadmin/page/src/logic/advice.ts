@@ -11,7 +11,7 @@ const ADVICE: Record<string, string> = {
   ReadinessProbe: "The engine runs and does not answer. Watch its log.",
   CreateContainerConfigError: "A Secret or ConfigMap that the container names is missing. Create it in this namespace.",
   FailedMount: "A volume cannot be mounted. Check that the PersistentVolumeClaim exists and is bound.",
-  some_resources_are_not_ready: "Nothing to do yet: components are on their way. Their rows below say how far they are.",
+  some_resources_are_not_ready: "Nothing to do yet: components are starting. Their rows below show the progress.",
   rolling_update_in_progress: "Nothing to do: new pods replace the old ones, and requests are answered meanwhile.",
   PlannerOwnsReplicas: "A planner sets the replicas. Change its limits, or take the component from it.",
   NameTaken: "Another object has this name. Delete it, or choose another name.",
@@ -39,8 +39,8 @@ export function advice(status: string, reason: string, message: string): string 
   const known = ADVICE[reason];
   if (known) return known;
   if (status === "Unknown") return "Wait: the platform has no answer yet.";
-  const found = BY_WORDS.find(([pattern]) => pattern.test(`${reason} ${message}`));
-  return found ? found[1] : "The events below have the steps that led here.";
+  const entry = BY_WORDS.find(([pattern]) => pattern.test(`${reason} ${message}`));
+  return entry ? entry[1] : "The events below have the steps that led here.";
 }
 
 const SENTENCES: Record<string, [holds: string, not: string]> = {
@@ -49,10 +49,10 @@ const SENTENCES: Record<string, [holds: string, not: string]> = {
   Succeeded: ["It is done.", "It is not done yet."],
   Validation: ["Its fields are valid.", "A field is not valid."],
   Profiling: ["Profiling is done.", "Profiling has no result yet."],
-  SpecGenerated: ["A graph was found.", "No graph was found yet."],
+  SpecGenerated: ["A graph meets the request.", "There is no graph for the request yet."],
   DeploymentReady: ["The graph that it deployed is ready.", "The graph is not ready yet."],
   EndpointsReady: ["All endpoints serve the model.", "Some endpoints do not serve the model."],
-  ServicesFound: ["Endpoints were found.", "No endpoint serves the base model."],
+  ServicesFound: ["Endpoints serve the base model.", "No endpoint serves the base model."],
   Scaled: ["The component has the replicas that were asked for.", "The component does not have these replicas yet."],
   TopologyLevelsAvailable: ["The topology has the levels that it names.", "The topology lacks a level."],
 };

@@ -28,13 +28,13 @@ const ATTAINED = /attain|goodput|within/i;
 
 /** The lines of a plot: replicas by pool, traffic as it was and as it was predicted, or attainment. */
 export function seriesOf(all: Decision[], what: "replicas" | "traffic" | "attainment"): Series[] {
-  const found = new Map<string, Series>();
+  const byName = new Map<string, Series>();
   const add = (name: string, time: string, value: unknown): void => {
     const at = Date.parse(time);
     if (typeof value !== "number" || !Number.isFinite(value) || Number.isNaN(at)) return;
-    const series = found.get(name) ?? { name, points: [] };
+    const series = byName.get(name) ?? { name, points: [] };
     series.points.push({ at, value });
-    found.set(name, series);
+    byName.set(name, series);
   };
   for (const each of all) {
     if (what === "replicas") {
@@ -47,7 +47,7 @@ export function seriesOf(all: Decision[], what: "replicas" | "traffic" | "attain
     for (const [name, value] of Object.entries(each.inputs)) if (pattern.test(name)) add(name, each.time, value);
     for (const [name, value] of Object.entries(each.predictions)) if (pattern.test(name)) add(`${name}, predicted`, each.time, value);
   }
-  return [...found.values()].slice(0, 6);
+  return [...byName.values()].slice(0, 6);
 }
 
 /** What changes: `prefill 2 to 3, decode stays 2`. */

@@ -14,7 +14,7 @@ export function span(seconds: number): string {
   return `${Math.round(seconds / 86_400)} d`;
 }
 
-/** A figure with as many digits as it needs; a dash where there is none. */
+/** A figure with as many digits as it needs; a dash without a value. */
 export function figure(value: unknown, unit = ""): string {
   if (typeof value !== "number" || !Number.isFinite(value)) return "–";
   const size = Math.abs(value);

@@ -34,8 +34,8 @@ export function applied(manifest: Any, kept: Change[]): Any {
 export function offered(intent: Any, manifest: Any, edited: Any, origins: Record<string, string>, types: (pointer: string) => string): Any {
   let result = intent;
   for (const change of changes(manifest, edited)) {
-    const found = fieldOf(change, manifest, origins, types, result);
-    if (found) result = set(result, found.pointer, found.value);
+    const replaced = fieldOf(change, manifest, origins, types, result);
+    if (replaced) result = set(result, replaced.pointer, replaced.value);
   }
   return result;
 }

@@ -82,10 +82,10 @@ export const KINDS: Record<Kind, Described> = {
 
 /** Components of a graph, with what its status says of each. */
 export function componentsOf(graph: KubeObject): Any[] {
-  const told = status(graph).components ?? status(graph).services ?? {};
+  const reported = status(graph).components ?? status(graph).services ?? {};
   return (spec(graph).components ?? []).map((each: Any) => {
-    const found = told[each.name] ?? told[String(each.name).toLowerCase()] ?? {};
-    return { ...each, desired: each.replicas ?? 1, ready: found.readyReplicas ?? 0, status: found };
+    const component = reported[each.name] ?? reported[String(each.name).toLowerCase()] ?? {};
+    return { ...each, desired: each.replicas ?? 1, ready: component.readyReplicas ?? 0, status: component };
   });
 }
 
@@ -156,5 +156,5 @@ export function goesAlong(kind: Kind, object: KubeObject): string {
   }
   if (kind === "requests") return "Its profiling job and output. A graph that it deployed goes with it.";
   if (kind === "models") return "Workers stop serving it under this name.";
-  return "The component keeps its replicas; nobody can scale it until the graph creates the adapter again.";
+  return "The component keeps its replicas; no one can scale it until the graph creates the adapter again.";
 }

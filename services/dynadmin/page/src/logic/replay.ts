@@ -23,7 +23,7 @@ export const CHANGES: Change[] = [
   { name: "max_gpu_budget", label: "GPUs at most", help: "-1: no bound." },
 ];
 
-/** What the texts of the form change; texts that are no numbers are problems at their fields, as the service's are. */
+/** What the texts of the form change; texts that are not numbers are reported at their fields, like problems from the service. */
 export function changesOf(texts: Record<string, string>): { changes: Record<string, number>; errors: Entry[] } {
   const changes: Record<string, number> = {};
   const errors: Entry[] = [];

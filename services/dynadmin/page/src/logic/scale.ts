@@ -20,7 +20,7 @@ export function ticks(least: number, most: number): number[] {
   const rough = (most - least) / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough) ?? rough;
-  const found: number[] = [];
-  for (let value = Math.ceil(least / step) * step; value <= most; value += step) found.push(Number(value.toPrecision(6)));
-  return found;
+  const values: number[] = [];
+  for (let value = Math.ceil(least / step) * step; value <= most; value += step) values.push(Number(value.toPrecision(6)));
+  return values;
 }

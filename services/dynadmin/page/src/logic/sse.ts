@@ -16,11 +16,11 @@ export class Parser {
   feed(text: string): Event[] {
     const lines = (this.rest + text).split("\n");
     this.rest = lines.pop() ?? "";
-    const found: Event[] = [];
+    const events: Event[] = [];
     for (const raw of lines) {
       const line = raw.endsWith("\r") ? raw.slice(0, -1) : raw;
       if (line === "") {
-        if (this.data.length) found.push({ event: this.event || "message", data: this.data.join("\n"), id: this.id });
+        if (this.data.length) events.push({ event: this.event || "message", data: this.data.join("\n"), id: this.id });
         this.event = this.id = "";
         this.data = [];
         continue;
@@ -33,7 +33,7 @@ export class Parser {
       else if (name === "data") this.data.push(value);
       else if (name === "id") this.id = value;
     }
-    return found;
+    return events;
   }
 }
 

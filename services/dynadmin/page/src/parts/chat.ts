@@ -90,13 +90,13 @@ class Chat extends Part {
     const content = area.value.trim();
     if (!content || this.busy) return;
     area.value = "";
-    const told = [...this.messages.filter((each) => each.content), { role: "user" as const, content }];
+    const history = [...this.messages.filter((each) => each.content), { role: "user" as const, content }];
     const answer: Message = { role: "assistant", content: "" };
-    this.messages = [...told, answer];
+    this.messages = [...history, answer];
     this.busy = true;
     this.answering = new AbortController();
     const body = {
-      messages: told.map((each) => ({ role: each.role, content: each.content })),
+      messages: history.map((each) => ({ role: each.role, content: each.content })),
       maxTokens: this.longest,
       ...(this.model ? { model: this.model } : {}),
     };

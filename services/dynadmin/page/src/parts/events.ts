@@ -5,20 +5,20 @@ import { age, moment } from "../logic/format.ts";
 import { Part, properties, state } from "./part.ts";
 
 class Events extends Part {
-  static override properties = { ...properties("path"), ...state("found", "problem", "warnings") };
+  static override properties = { ...properties("path"), ...state("loaded", "problem", "warnings") };
   path = "";
-  private found: Schemas["Event"][] | null = null;
+  private loaded: Schemas["Event"][] | null = null;
   private problem = "";
   private warnings = false;
 
   override connectedCallback(): void {
     super.connectedCallback();
-    this.every(4000, () => this.look());
+    this.every(4000, () => this.refresh());
   }
 
-  private async look(): Promise<void> {
+  private async refresh(): Promise<void> {
     try {
-      this.found = (await get<Schemas["Events"]>(`${this.path}/events`, { signal: this.stop })).items;
+      this.loaded = (await get<Schemas["Events"]>(`${this.path}/events`, { signal: this.stop })).items;
       this.problem = "";
     } catch (error) {
       if (!this.stop.aborted) this.problem = words(error);
@@ -26,12 +26,12 @@ class Events extends Part {
   }
 
   override render(): TemplateResult {
-    if (!this.found) return html`<p class="muted" role="status">${this.problem || "Loading"}</p>`;
-    const shown = this.found.filter((each) => !this.warnings || each.type === "Warning");
+    if (!this.loaded) return html`<p class="muted" role="status">${this.problem || "Loading"}</p>`;
+    const shown = this.loaded.filter((each) => !this.warnings || each.type === "Warning");
     const now = Date.now();
     return html`<div class="tools">
         <label class="check"><input type="checkbox" .checked=${this.warnings} @change=${() => (this.warnings = !this.warnings)} /> Warnings only</label>
-        <span class="muted">${shown.length} of ${this.found.length}; Kubernetes keeps them for an hour</span>
+        <span class="muted">${shown.length} of ${this.loaded.length}; Kubernetes keeps them for an hour</span>
       </div>
       ${this.problem ? html`<p class="notice bad" role="alert">${this.problem}</p>` : nothing}
       ${shown.length

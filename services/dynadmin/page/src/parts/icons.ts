@@ -1,4 +1,4 @@
-// Icons as strokes, in the colour of the text. Decoration: the words beside them say what they mean.
+// Icons as strokes, in the colour of the text. Decoration: the words next to them say what they mean.
 import { html, svg, type TemplateResult } from "lit";
 
 const PATHS: Record<string, string> = {

@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { words, type KubeObject } from "../api/client.ts";
 import { follow, type Line } from "../api/stream.ts";
-import { LogBook, type LogLine } from "../logic/logbook.ts";
+import { LogLines, type LogLine } from "../logic/loglines.ts";
 import { clock } from "../logic/format.ts";
 import { componentsOf } from "../logic/kinds.ts";
 import { Part, properties, state } from "./part.ts";
@@ -13,7 +13,7 @@ const DRAWN_EVERY = 200;
 const AGAIN = 5000;
 
 class Logs extends Part {
-  static override properties = { ...properties("path", "graph"), ...state("line", "problem", "search", "component", "held", "book") };
+  static override properties = { ...properties("path", "graph"), ...state("line", "problem", "search", "component", "held", "log") };
   path = "";
   graph!: KubeObject;
   private line: Line = "connecting";
@@ -21,7 +21,7 @@ class Logs extends Part {
   private search = "";
   private component = "";
   private held = false;
-  private book = new LogBook();
+  private log = new LogLines();
   private dirty = false;
 
   override connectedCallback(): void {
@@ -38,10 +38,10 @@ class Logs extends Part {
       `${this.path}/logs`,
       {
         query: { follow: true, tail: 200, component: this.component || undefined },
-        headers: this.book.last ? { "Last-Event-ID": this.book.last } : {},
+        headers: this.log.last ? { "Last-Event-ID": this.log.last } : {},
         again: true,
         onEvent: ({ event, data, id }) => {
-          if (event === "log" || event === "notice") this.book.take(JSON.parse(data) as LogLine, id, event === "notice");
+          if (event === "log" || event === "notice") this.log.take(JSON.parse(data) as LogLine, id, event === "notice");
           else if (event === "error" || event === "unauthorized") this.problem = JSON.parse(data).detail;
           this.dirty = true;
         },
@@ -68,7 +68,7 @@ class Logs extends Part {
   }
 
   override render(): TemplateResult {
-    const shown = this.book.matching(this.search);
+    const shown = this.log.matching(this.search);
     return html`<div class="tools">
         <label class="inline">Component
           <select @change=${(event: Event) => this.choose((event.target as HTMLSelectElement).value)}>
@@ -92,7 +92,7 @@ class Logs extends Part {
 
   private choose(component: string): void {
     this.component = component;
-    this.book = new LogBook();
+    this.log = new LogLines();
     this.restart();
     this.every(DRAWN_EVERY, () => {
       if (this.dirty && !this.held) this.requestUpdate();

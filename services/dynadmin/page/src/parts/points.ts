@@ -1,4 +1,4 @@
-// The points that profiling found for a request, and deploying one of them.
+// The points that profiling offers for a request, and deploying one of them.
 import { html, nothing, type TemplateResult } from "lit";
 import { call, get, words, type KubeObject, type Schemas } from "../api/client.ts";
 import { format } from "../logic/route.ts";
@@ -10,22 +10,22 @@ import { say } from "./toasts.ts";
 import "../deploy/pareto.ts";
 
 class Points extends Part {
-  static override properties = { ...properties("path", "request", "may"), ...state("found", "problem", "chosen") };
+  static override properties = { ...properties("path", "request", "may"), ...state("loaded", "problem", "chosen") };
   path = "";
   request!: KubeObject;
   may = false;
-  private found: Schemas["Candidates"] | null = null;
+  private loaded: Schemas["Candidates"] | null = null;
   private problem = "";
   private chosen = 0;
 
   override willUpdate(changed: Map<string, unknown>): void {
     const phase = (changed.get("request") as KubeObject | undefined)?.status?.phase;
-    if (changed.has("path") || (changed.has("request") && phase !== this.request.status?.phase)) void this.look();
+    if (changed.has("path") || (changed.has("request") && phase !== this.request.status?.phase)) void this.refresh();
   }
 
-  private async look(): Promise<void> {
+  private async refresh(): Promise<void> {
     try {
-      this.found = await get<Schemas["Candidates"]>(`${this.path}/candidates`, { signal: this.stop });
+      this.loaded = await get<Schemas["Candidates"]>(`${this.path}/candidates`, { signal: this.stop });
       this.problem = "";
     } catch (error) {
       if (!this.stop.aborted) this.problem = words(error);
@@ -33,9 +33,9 @@ class Points extends Part {
   }
 
   override render(): TemplateResult {
-    if (!this.found) return html`<p class="muted" role="status">${this.problem || "Loading"}</p>`;
-    const { items, phase, source } = this.found;
-    if (!items.length) return html`<p class="card muted">Profiling has found nothing yet; the request is ${phase}.</p>`;
+    if (!this.loaded) return html`<p class="muted" role="status">${this.problem || "Loading"}</p>`;
+    const { items, phase, source } = this.loaded;
+    if (!items.length) return html`<p class="card muted">Profiling has no result yet; the request is ${phase}.</p>`;
     const points: Point[] = items.map((each) => ({
       number: each.point,
       title: each.figures.parallelism ? pointWords(each.figures) : graphWords(each.config),
@@ -43,9 +43,9 @@ class Points extends Part {
       selected: each.selected,
     }));
     return html`<section class="card">
-      <h2>What profiling found</h2>
+      <h2>Results of profiling</h2>
       <p class="help">Figures of ${source || "profiling"}. Deploying another point changes the graph of this request.</p>
-      ${this.may ? nothing : html`<p class="notice">You may not create graphs here, so you can look at points and not deploy them.</p>`}
+      ${this.may ? nothing : html`<p class="notice">You may not create graphs here, so you can read the points, but not deploy them.</p>`}
       <dyn-pareto .points=${points} .chosen=${this.chosen} .act=${this.may ? "Deploy this point" : ""}
         @choose=${(event: CustomEvent<Point>) => (this.chosen = event.detail.number)} @act=${(event: CustomEvent<Point>) => void this.promote(event.detail)}></dyn-pareto>
     </section>`;

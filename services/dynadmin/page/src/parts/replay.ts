@@ -13,14 +13,14 @@ const SPANS: [seconds: number, words: string][] = [
 const MORE = "The table has the figures of the whole.";
 
 class ReplayForm extends Part {
-  static override properties = { ...properties("path"), ...state("texts", "seconds", "errors", "problem", "busy", "found") };
+  static override properties = { ...properties("path"), ...state("texts", "seconds", "errors", "problem", "busy", "outcome") };
   path = "";
   private texts: Record<string, string> = {};
   private seconds = 3600;
   private errors: Entry[] = [];
   private problem = "";
   private busy = false;
-  private found: Replay | null = null;
+  private outcome: Replay | null = null;
 
   override render(): TemplateResult {
     return html`<section class="card">
@@ -38,7 +38,7 @@ class ReplayForm extends Part {
           <span class="muted" role="status">${this.busy ? "Simulating" : ""}</span></div>
       </form>
       ${this.problem ? html`<p class="notice bad" role="alert">${this.problem}</p>` : nothing}
-      ${this.found ? this.result(this.found) : nothing}
+      ${this.outcome ? this.result(this.outcome) : nothing}
     </section>`;
   }
 
@@ -55,16 +55,16 @@ class ReplayForm extends Part {
     </div>`;
   }
 
-  private result(found: Replay): TemplateResult {
+  private result(outcome: Replay): TemplateResult {
     return html`<table class="rows tight">
         <caption class="hidden">Both runs</caption>
         <thead><tr><th scope="col">Figure</th><th scope="col" class="number">As it is</th><th scope="col" class="number">Changed</th></tr></thead>
-        <tbody>${rowsOf(found).map(([name, current, changed]) => html`<tr><th scope="row">${name}</th><td class="number" data-title="As it is">${current}</td><td class="number" data-title="Changed">${changed}</td></tr>`)}</tbody>
+        <tbody>${rowsOf(outcome).map(([name, current, changed]) => html`<tr><th scope="row">${name}</th><td class="number" data-title="As it is">${current}</td><td class="number" data-title="Changed">${changed}</td></tr>`)}</tbody>
       </table>
-      ${timeline("GPUs", gpusOf(found), true, MORE)}
-      ${timeline("Traffic", trafficOf(found), true, MORE)}
-      <p class="help">Times of the engines: ${found.profile}.</p>
-      ${found.notes.map((each) => html`<p class="help">${each}</p>`)}`;
+      ${timeline("GPUs", gpusOf(outcome), true, MORE)}
+      ${timeline("Traffic", trafficOf(outcome), true, MORE)}
+      <p class="help">Times of the engines: ${outcome.profile}.</p>
+      ${outcome.notes.map((each) => html`<p class="help">${each}</p>`)}`;
   }
 
   private async replay(event: Event): Promise<void> {
@@ -77,10 +77,10 @@ class ReplayForm extends Part {
     this.busy = true;
     try {
       const { body } = await call<Replay>("POST", `${this.path}/replay`, { body: { changes, seconds: this.seconds }, signal: stop });
-      this.found = body;
+      this.outcome = body;
     } catch (error) {
       if (stop.aborted) return;
-      this.found = null;
+      this.outcome = null;
       this.errors = error instanceof ApiProblem ? error.errors : [];
       const others = otherProblems(this.errors);
       this.problem = this.errors.length ? others.join("; ") : words(error);

@@ -4,7 +4,7 @@ import { get, words, type Any, type KubeObject, type Schemas } from "../api/clie
 import { count } from "../logic/format.ts";
 import { Part, properties, state } from "./part.ts";
 
-/** At least this long between two looks, milliseconds. */
+/** At least this long between two refreshes, milliseconds. */
 const APART = 1500;
 
 /** A tree as nested lists; also of one that would be created. */
@@ -28,28 +28,28 @@ export function branches(node: Any): TemplateResult {
 }
 
 class Tree extends Part {
-  static override properties = { ...properties("path", "object"), ...state("found", "problem") };
+  static override properties = { ...properties("path", "object"), ...state("loaded", "problem") };
   path = "";
-  /** Each new version of it is a reason to look again. */
+  /** Each new version of it is a reason to refresh. */
   object: KubeObject | null = null;
-  private found: Schemas["Tree"] | null = null;
+  private loaded: Schemas["Tree"] | null = null;
   private problem = "";
   private asked = 0;
 
   override connectedCallback(): void {
     super.connectedCallback();
-    this.every(3000, () => this.look());
+    this.every(3000, () => this.refresh());
   }
 
   override updated(changed: Map<string, unknown>): void {
-    if (changed.has("object") || changed.has("path")) void this.look();
+    if (changed.has("object") || changed.has("path")) void this.refresh();
   }
 
-  private async look(): Promise<void> {
+  private async refresh(): Promise<void> {
     if (!this.path || Date.now() - this.asked < APART) return;
     this.asked = Date.now();
     try {
-      this.found = await get<Schemas["Tree"]>(`${this.path}/tree`, { signal: this.stop });
+      this.loaded = await get<Schemas["Tree"]>(`${this.path}/tree`, { signal: this.stop });
       this.problem = "";
     } catch (error) {
       if (!this.stop.aborted) this.problem = words(error);
@@ -57,8 +57,8 @@ class Tree extends Part {
   }
 
   override render(): TemplateResult {
-    if (!this.found) return html`<p class="muted" role="status">${this.problem || "Loading"}</p>`;
-    const { tree, hidden } = this.found;
+    if (!this.loaded) return html`<p class="muted" role="status">${this.problem || "Loading"}</p>`;
+    const { tree, hidden } = this.loaded;
     return html`<ul class="tree">${branches(tree)}</ul>
       ${hidden.length ? html`<p class="muted">You may not list, so they are left out: ${hidden.join(", ")}.</p>` : nothing}
       ${this.problem ? html`<p class="muted">${this.problem}</p>` : nothing}`;

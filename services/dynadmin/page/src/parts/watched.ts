@@ -11,7 +11,7 @@ export class Watched implements ReactiveController {
   private path = "";
   line: Line = "connecting";
   problem = "";
-  /** Seen, and not there any more. */
+  /** The object existed, and was deleted. */
   gone = false;
 
   constructor(host: ReactiveControllerHost) {

@@ -50,9 +50,9 @@ class Detail extends Part {
     document.title = `${this.name} · ${KINDS[this.kind].title} · Dynadmin`;
     this.watched.watch(this.path);
     this.managedBy = "";
-    rights(this.namespace).then((found) => (this.rights = found), () => (this.rights = null));
+    rights(this.namespace).then((answer) => (this.rights = answer), () => (this.rights = null));
     get<Schemas["Status"]>(`${this.path}/status`, { signal: this.stop })
-      .then((found) => (this.managedBy = found.managedBy))
+      .then((answer) => (this.managedBy = answer.managedBy))
       .catch(() => undefined);
   }
 

@@ -33,8 +33,8 @@ class List extends Part {
   override render(): TemplateResult {
     const described = KINDS[this.kind];
     const all = this.watched.items;
-    const wanted = this.search.toLowerCase();
-    const shown = all.filter((each) => this.textOf(each).includes(wanted));
+    const lowered = this.search.toLowerCase();
+    const shown = all.filter((each) => this.textOf(each).includes(lowered));
     return html`
       <header class="head">
         <div>

@@ -66,7 +66,7 @@ function endpoints(model: KubeObject): TemplateResult {
   return html`<section class="card"><h2>Endpoints</h2>
     ${all.length
       ? html`<ul class="plain">${all.map((each) => html`<li><span class="dot ${each.ready ? "good" : "busy"}" aria-hidden="true"></span> ${each.podName || each.address} <span class="muted">${each.ready ? "serves it" : "does not serve it yet"}</span></li>`)}</ul>`
-      : html`<p class="muted">No endpoint was found.</p>`}
+      : html`<p class="muted">There is no endpoint.</p>`}
   </section>`;
 }
 

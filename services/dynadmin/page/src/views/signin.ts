@@ -17,7 +17,7 @@ class SignIn extends Part {
     document.title = "Sign in · Dynadmin";
     // The organisation's identity provider, where the service has one.
     get<{ login?: string | null }>("/session/ways")
-      .then((found) => (this.provider = found.login ? `${found.login}?returnTo=%2F` : ""))
+      .then((answer) => (this.provider = answer.login ? `${answer.login}?returnTo=%2F` : ""))
       .catch(() => (this.provider = ""));
   }
 

@@ -63,7 +63,7 @@ _NO_STORAGE = Obstacle(
 
 @dataclass(frozen=True, slots=True)
 class CheckpointReconciler:
-    """Has one checkpoint taken, and says in its status how far it is."""
+    """Has one checkpoint taken, and reports the progress in its status."""
 
     kube: KubeClient
     cache: ObjectCache

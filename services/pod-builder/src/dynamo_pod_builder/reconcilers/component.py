@@ -90,7 +90,7 @@ def planned(observed: ComponentInputs) -> ComponentPlan:
 
 @dataclass(frozen=True, slots=True)
 class ComponentReconciler:
-    """Makes one component run, and says in its status how far it is."""
+    """Makes one component run, and reports the progress in its status."""
 
     cache: ObjectCache
     applier: Applier

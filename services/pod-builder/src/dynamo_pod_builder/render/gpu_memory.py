@@ -122,7 +122,7 @@ def _on_node(pod: KubeObject, context: PodContext) -> None:
         "image": main["image"],
         "command": ["sh", "-c", f"chmod 1777 {_SOCKETS}"],
         "resources": {},
-        # The kubelet makes the directory for root alone; engines may run as anybody.
+        # The kubelet creates the directory for root alone; engines may run as any user.
         "securityContext": {"runAsUser": 0, "runAsNonRoot": False},
         "volumeMounts": [{**mount}],
     }

@@ -60,7 +60,7 @@ def _at(node: Any, path: Path) -> Any:
 
 
 def _released(obj: dict[str, Any], old: dict[str, Any]) -> set[Leaf]:
-    """What managers that applied in this version had applied and have not now, without what anybody else owns."""
+    """Fields that managers applied in this version before and not now, except those that other managers own."""
     now, before = _entries(obj), _entries(old)
     released: set[Leaf] = set()
     for name, fields in before.items():

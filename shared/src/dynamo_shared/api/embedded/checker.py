@@ -72,5 +72,5 @@ class Checker:
         try:
             return field_errors(check(obj, FindingsLimit()) or ())
         except RecursionError:
-            # Only a type that holds itself lets anybody nest this deeply.
+            # Only a recursive type can be nested this deeply.
             return [FieldError("", "nested too deeply to be checked")]

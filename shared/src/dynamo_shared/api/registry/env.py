@@ -37,7 +37,7 @@ DYN_NAMESPACE = _add(
 )
 DYN_NAMESPACE_PREFIX = _add(
     "DYN_NAMESPACE_PREFIX",
-    "Dynamo namespaces in which models are looked for: those that begin with it.",
+    "Prefix of the Dynamo namespaces whose models are served.",
     values="Dynamo namespace",
     where="frontends, endpoint pickers",
 )

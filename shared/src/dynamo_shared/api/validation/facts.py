@@ -30,7 +30,7 @@ class Facts:
     cluster_wide: bool = True
     """Whether the platform manages all namespaces, and so may read nodes."""
     gpu_discovery: bool = True
-    """Whether GPUs are looked for on nodes."""
+    """Whether GPUs are discovered on nodes."""
     topologies: Mapping[str, tuple[str, ...]] | None = None
     """ClusterTopologies with their domains, broad to narrow."""
 

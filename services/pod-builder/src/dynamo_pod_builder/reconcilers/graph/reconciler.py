@@ -22,7 +22,7 @@ from dynamo_pod_builder.reconcilers.graph.steps import planned
 
 @dataclass(frozen=True, slots=True)
 class GraphReconciler:
-    """Makes one graph run, and says in its status how far it is: observe, plan, carry out, report."""
+    """Makes one graph run, and reports the progress in its status: observe, plan, carry out, report."""
 
     observer: GraphObserver
     executor: Executor

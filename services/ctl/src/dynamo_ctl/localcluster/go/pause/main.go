@@ -1,4 +1,4 @@
-// What holds a pod's namespaces: it waits until it is told to end, and collects the processes that others leave to it.
+// Holds a pod's namespaces: it waits for the signal to end, and reaps orphaned processes.
 package main
 
 import (

@@ -16,7 +16,7 @@ export interface Kept extends LogLine {
 /** Lines that a page keeps; older ones go. */
 export const KEPT = 5000;
 
-export class LogBook {
+export class LogLines {
   private lines: Kept[] = [];
   private next = 0;
   private recent = new Set<string>();
@@ -37,8 +37,8 @@ export class LogBook {
   }
 
   matching(search: string): Kept[] {
-    const wanted = search.toLowerCase();
-    if (!wanted) return this.lines;
-    return this.lines.filter((each) => `${each.pod} ${each.text}`.toLowerCase().includes(wanted));
+    const lowered = search.toLowerCase();
+    if (!lowered) return this.lines;
+    return this.lines.filter((each) => `${each.pod} ${each.text}`.toLowerCase().includes(lowered));
   }
 }
