@@ -71,7 +71,7 @@ GLOSSARY = {
 ALLOWED = re.compile(
     r"(?:not|services|endpoints)[ -]found|no (?:message|manifest) found|quotation marks|(?:302|404) Found|in[ -]flight|of course"
     r"|look(?:s|ed|ing)?[ -](?:up|like|for|the same)|pytest mark|(?<=[(, ])marks(?==)|release notes|NOTES\.txt|NotFound"
-    r"|(?:make|tools[./]|docs/|\]\()pictures?|pictures/"
+    r"|(?:make |tools[./]|docs/|\]\()pictures?|pictures[/:]"
     r"|(?<=[\"'`])(?:found|notes|pictures)(?=[\"'`])",
     re.IGNORECASE,
 )

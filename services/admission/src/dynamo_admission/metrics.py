@@ -28,21 +28,21 @@ class AdmissionMetrics:
         self._registry = registry
         self._requests = Counter(
             "dynamo_operator_webhook_requests",
-            "Questions that were answered: webhook is mutate, validate or scale; result is allowed, denied, skipped "
+            "Answered admission requests: webhook is mutate, validate or scale; result is allowed, denied, skipped "
             "(not checked: the object is being deleted, or another platform has its namespace) or error (the platform failed).",
             ["webhook", "resource_type", "version", "operation", "result"],
             registry=registry,
         )
         self._seconds = Histogram(
             "dynamo_operator_webhook_duration_seconds",
-            "Seconds from a question's last byte to its answer.",
+            "Seconds from the last byte of an admission request to its answer.",
             ["webhook", "resource_type", "operation"],
             buckets=SECONDS,
             registry=registry,
         )
         self._denials = Counter(
             "dynamo_operator_webhook_denials",
-            "Questions that were answered with no, by the reason that clients see.",
+            "Refused admission requests, by the reason that clients read.",
             ["resource_type", "operation", "reason"],
             registry=registry,
         )
@@ -63,14 +63,14 @@ class AdmissionMetrics:
         )
         self._turned_away = Counter(
             "dynamo_admission_requests_turned_away",
-            "Requests without an answer to their question: busy (asked to come again), caller (without the client certificate "
+            "Requests without a verdict: busy (the client retries), caller (without the client certificate "
             "that is asked for), junk, size, slow, or error.",
             ["reason"],
             registry=registry,
         )
         self._expiry = Gauge(
             "dynamo_admission_certificate_expiry_timestamp_seconds",
-            "When the certificate that is served ends, as a Unix time.",
+            "End of the served certificate, as a Unix time.",
             registry=registry,
         )
         self._repairs = Counter(

@@ -54,7 +54,7 @@ async def self_test(listener: Listener, bundles: Iterable[bytes], headers: Mappi
     """
     registered = list(dict.fromkeys(bundles))
     if not registered:
-        raise SelfTestFailed("nothing is registered")
+        raise SelfTestFailed("no webhook is registered")
     for bundle in registered:
         tls = trusting(bundle)
         await shake_hands(listener, tls)
@@ -71,7 +71,7 @@ async def self_test(listener: Listener, bundles: Iterable[bytes], headers: Mappi
                 if refused.get("allowed") or "spec.backendFramework" not in refused.get("status", {}).get(
                     "message", ""
                 ):
-                    raise SelfTestFailed(f"/{webhook} lets a bad graph in")
+                    raise SelfTestFailed(f"/{webhook} accepts an invalid graph")
             converted = await _ask(session, listener, CONVERT_PATH, _conversion())
             objects = converted.get("convertedObjects") or [{}]
             if objects[0].get("apiVersion") != NEW.api_version:

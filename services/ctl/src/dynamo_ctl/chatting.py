@@ -36,7 +36,7 @@ class Talk:
                     answer = "".join(text)
                     self._messages = [*messages, {"role": "assistant", "content": answer}]
                     return {"text": answer, **event.data}
-        raise CtlError("the stream ended before the answer did; try again")
+        raise CtlError("the connection ended before the answer was complete; try again")
 
 
 async def chat(talk: Talk, message: str, *, as_json: bool) -> None:

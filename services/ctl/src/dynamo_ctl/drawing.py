@@ -43,7 +43,7 @@ def save(drawn: Drawn, file: Path) -> None:
     if draw is None:
         raise CtlError(f"--file {file}: .png or .html is needed", ExitCode.USAGE)
     if not any(_xy(point) for point in drawn.points):
-        raise CtlError("no figures are known, so there is nothing to draw")
+        raise CtlError("the request has no figures yet, so there is nothing to draw")
     try:
         draw(drawn, file)
     except OSError as error:

@@ -194,7 +194,7 @@ def _on_this_machine(options: NatsOptions, here: running.RunningPlatform) -> Nat
         return replace(options, user=PEOPLE, password=file.read_text(encoding="utf-8").strip())
     except OSError as error:
         raise CtlError(
-            f"{file}: {error.strerror}; only the user who runs the platform gets in", ExitCode.UNREACHABLE
+            f"{file}: {error.strerror}; only the user who runs the platform may read it", ExitCode.UNREACHABLE
         ) from error
 
 

@@ -42,7 +42,7 @@ def read(folder: Path, name: str, now: float, *, announced: bool) -> Given:
     if not pki.valid_for(chain[0], name):
         raise Unusable(
             f"{chain_file} is valid for {', '.join(pki.names_of(chain[0])) or 'no name'}, but the API server connects "
-            f"to {name}: have it issued with this name among its subject alternative names"
+            f"to {name}: issue it with this name as a subject alternative name"
         )
     if not announced:
         return Given(chain, key)
@@ -55,7 +55,7 @@ def _authorities(
     if at.exists():
         authorities = pki.certificates_of(_content(at, authorities_file), str(authorities_file))
         if not pki.trusted(chain, authorities):
-            raise Unusable(f"no authority in {authorities_file} vouches for the certificate in {chain_file}")
+            raise Unusable(f"no authority in {authorities_file} issued the certificate in {chain_file}")
         return authorities
     roots = tuple(each for each in chain if pki.signed_by(each, each))
     if not (roots and pki.trusted(chain, roots)):
@@ -79,7 +79,7 @@ def _in_force(certificate: x509.Certificate, file: Path, now: float) -> None:
     if now > pki.ends(certificate):
         raise Unusable(f"the certificate in {file} ended on {_day(pki.ends(certificate))}: renew it")
     if now < pki.begins(certificate) - pki.BACKDATED:
-        raise Unusable(f"the certificate in {file} begins only on {_day(pki.begins(certificate))}: is the clock right?")
+        raise Unusable(f"the certificate in {file} is valid only from {_day(pki.begins(certificate))}: check the clock")
 
 
 def _day(seconds: float) -> str:

@@ -34,7 +34,7 @@ async def check(namespace: str, within: float, kubeconfig: Path | None, context:
                         last = str(error)
                     await asyncio.sleep(backoff.next())
         except TimeoutError:
-            raise CtlError(f"not within {within:g} s: {last}", ExitCode.NOT_READY) from None
+            raise CtlError(f"after {within:g} s: {last}", ExitCode.NOT_READY) from None
 
 
 async def refuse(kube: KubeClient, namespace: str) -> None:
@@ -45,7 +45,7 @@ async def refuse(kube: KubeClient, namespace: str) -> None:
         if REFUSED in error.message:
             return
         raise CtlError(f"the webhooks do not answer: {error}") from error
-    raise CtlError(f"the webhooks let a graph of the name {WRONG_NAME} in: are they registered?")
+    raise CtlError(f"the webhooks accepted the invalid graph {WRONG_NAME}: check that they are registered")
 
 
 def wrong_graph(namespace: str) -> KubeObject:

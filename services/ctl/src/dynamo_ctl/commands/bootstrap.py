@@ -19,9 +19,9 @@ def _group() -> None:
 
 @bootstrap.command()
 def credentials(
-    specification: Annotated[Path, typer.Argument(metavar="FILE", help="Which Secrets there are to be (YAML).")],
+    specification: Annotated[Path, typer.Argument(metavar="FILE", help="Specification of the Secrets (YAML).")],
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Their namespace; else that of the context.")
+        str, typer.Option("--namespace", "-n", help="Namespace of the Secrets; by default that of the context.")
     ] = "",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -45,8 +45,10 @@ def try_(
     image: Annotated[str, typer.Option(help="Image of the Dynamo runtime.")],
     model: Annotated[str, typer.Option(help="Model that a mocker pretends to serve: a name or a folder of the image.")],
     name: Annotated[str, typer.Option(help="Name of the graph.")] = "dynamo-trial",
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds until there must be an answer.")] = 600,
-    webhooks: Annotated[bool, typer.Option("--webhooks", help="Also see a wrong graph refused.")] = False,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for an answer.")] = 600,
+    webhooks: Annotated[
+        bool, typer.Option("--webhooks", help="Also check that the webhooks refuse an invalid graph.")
+    ] = False,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -63,8 +65,10 @@ def try_(
 @bootstrap.command()
 def webhooks(
     *,
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Where a wrong graph would be created.")],
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds until the webhooks must have answered.")] = 600,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Namespace of the invalid graph that must be refused.")
+    ],
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for the webhooks.")] = 600,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:

@@ -13,7 +13,10 @@ from dynamo_ctl.commands.remote import Namespace, Server, TokenFile, over_api
 def chat(
     graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.", show_default=False)],
     message: Annotated[
-        str, typer.Argument(metavar="MESSAGE", help="Else each line of standard input.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="MESSAGE", help="One message; without it, each line of standard input is one.", show_default=False
+        ),
     ] = "",
     *,
     model: Annotated[str, typer.Option(metavar="NAME", help="Model, where the graph serves several.")] = "",

@@ -24,7 +24,8 @@ def convert(
     ],
     to: Annotated[ApiVersion, typer.Option("--to", help="Version to write.")] = ApiVersion.V1BETA1,
     forget: Annotated[
-        bool, typer.Option("--forget", help="Drop what the version cannot say, instead of keeping it in an annotation.")
+        bool,
+        typer.Option("--forget", help="Drop fields that the version lacks, instead of keeping them in an annotation."),
     ] = False,
 ) -> None:
     """Print manifests in another API version, as the conversion webhook would, without any server.

@@ -13,9 +13,7 @@ def crds(
     install: Annotated[bool, typer.Option("--install", help="Install them in the cluster instead.")] = False,
     wait: Annotated[
         float,
-        typer.Option(
-            "--wait", metavar="SECONDS", min=0, help="With --install: how long an API server may not answer yet."
-        ),
+        typer.Option("--wait", metavar="SECONDS", min=0, help="With --install: seconds to wait for the API server."),
     ] = 0.0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,

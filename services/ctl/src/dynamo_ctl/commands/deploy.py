@@ -30,7 +30,7 @@ def deploy(
         typer.Option("--dry-run", help="client: print the manifest, with no server. server: let the cluster check it."),
     ] = None,
     key: Annotated[
-        str, typer.Option("--request", metavar="ID", help="Your name for this request: again, it creates nothing.")
+        str, typer.Option("--request", metavar="ID", help="Key of this request: the same key again creates nothing.")
     ] = "",
     output: Annotated[LineOutput, typer.Option("--output", "-o", help="For people, or as JSON.")] = LineOutput.TABLE,
     server: Server = "",
@@ -87,7 +87,7 @@ def logs(
     graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.", show_default=False)],
     *,
     component: Annotated[str, typer.Option(metavar="NAME", help="Pods of one component.")] = "",
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they come.")] = False,
     tail: Annotated[int, typer.Option(min=0, max=10_000, metavar="N", help="Last lines of each container.")] = 100,
     namespace: Namespace = "default",
     server: Server = "",

@@ -18,7 +18,9 @@ dgdr = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=F
 Name = Annotated[str, typer.Argument(metavar="NAME", help="DynamoGraphDeploymentRequest.", show_default=False)]
 Namespace = Annotated[
     str | None,
-    typer.Option("--namespace", "-n", metavar="NAME", help="Namespace; else that of the context.", show_default=False),
+    typer.Option(
+        "--namespace", "-n", metavar="NAME", help="Namespace; by default that of the context.", show_default=False
+    ),
 ]
 
 

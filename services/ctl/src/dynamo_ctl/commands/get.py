@@ -26,7 +26,7 @@ def get(
     namespace: Annotated[
         str | None,
         typer.Option(
-            "--namespace", "-n", metavar="NAME", help="Namespace; else that of the context.", show_default=False
+            "--namespace", "-n", metavar="NAME", help="Namespace; by default that of the context.", show_default=False
         ),
     ] = None,
     all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="In all namespaces.")] = False,

@@ -82,7 +82,7 @@ async def demo(plan: DemoOptions, console: Console) -> None:
             raise CtlError(f"{error}\nlogs are in {state}", error.code) from error
         slowest = max(took.values(), default=0.0)
         console.print(
-            f"\n[bold green]{len(took)} graphs are successful[/], the slowest after {slowest:.1f} s. What was made:\n"
+            f"\n[bold green]{len(took)} graphs are successful[/], the slowest after {slowest:.1f} s. Created objects:\n"
         )
         console.print(await tree.read(client, NAMESPACE))
         token = await page_token(client, NAMESPACE, state)

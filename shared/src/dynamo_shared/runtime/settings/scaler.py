@@ -82,5 +82,5 @@ class Scaler(Section):
         names = [budget.name for budget in self.budgets]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ValueError(f"budgets need names of their own; more than one is called {', '.join(twice)}")
+            raise ValueError(f"names of budgets must be unique; several are named {', '.join(twice)}")
         return self
