@@ -42,7 +42,7 @@ def test_terms_of_the_field_and_other_words_are_allowed(source: str) -> None:
 
 def test_a_module_named_by_a_gerund_is_reported(tmp_path: Path) -> None:
     (tmp_path / "deciding.py").write_text("x = 1\n")
-    assert [str(each) for each in words.findings_of(tmp_path)] == [
+    assert [str(each) for each in words.findings_of(tmp_path / "deciding.py")] == [
         f"{tmp_path}/deciding.py:1: 'deciding': write decision"
     ]
 
