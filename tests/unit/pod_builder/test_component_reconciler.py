@@ -13,7 +13,7 @@ from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.component import ComponentInputs, ComponentReconciler, planned
 from dynamo_pod_builder.render import CheckpointDefaults
-from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS
+from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject

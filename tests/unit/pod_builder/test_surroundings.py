@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS
+from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_pod_builder.surroundings import REFRESH, PullSecretLists, component_account, index
 from dynamo_shared.api.resources import SERVICE_ACCOUNTS
 from dynamo_shared.bus.cache import ObjectCache

@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from dynamo_pod_builder.render import RenderError, commandline
+from dynamo_pod_builder.render import RenderError
+from dynamo_pod_builder.render.backends import commandline
 
 FLAGS = ["--nnodes", "2"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
-from dynamo_pod_builder.render.merge import PROBES, asks
+from dynamo_pod_builder.render.pod.merge import PROBES, asks
 from dynamo_shared.api import resources
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.objects import KubeObject

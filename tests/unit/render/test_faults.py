@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynamo_pod_builder.render.config import NEW_COMPONENT
 from dynamo_pod_builder.render.context import context_of
-from dynamo_pod_builder.render.service import needs_service
+from dynamo_pod_builder.render.network.service import needs_service
 from dynamo_shared.api.v1beta1 import parse_component
 
 from .building import CONFIG

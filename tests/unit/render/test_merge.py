@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.render.env import merge_env
-from dynamo_pod_builder.render.merge import merge, merge_container
+from dynamo_pod_builder.render.pod.env import merge_env
+from dynamo_pod_builder.render.pod.merge import merge, merge_container
 from hypothesis import given
 from hypothesis import strategies as st
 

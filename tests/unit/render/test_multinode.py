@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
-from dynamo_pod_builder.render import placement, pod
 from dynamo_pod_builder.render.config import NEW_COMPONENT
 from dynamo_pod_builder.render.context import context_of
+from dynamo_pod_builder.render.pod import placement, pod
 from dynamo_shared.api import gpus
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1 import parse_component

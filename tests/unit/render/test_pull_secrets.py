@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
-from dynamo_pod_builder.render.pull_secrets import MOST_HOSTS, Malformed, PullSecrets, host_of, host_of_key, index
+from dynamo_pod_builder.render.access.pull_secrets import (
+    MOST_HOSTS,
+    Malformed,
+    PullSecrets,
+    host_of,
+    host_of_key,
+    index,
+)
 from dynamo_shared.api.objects import KubeObject
 
 from . import building

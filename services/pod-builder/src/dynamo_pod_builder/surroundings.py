@@ -21,9 +21,9 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Forbidden, KubeError
 from dynamo_shared.kube.events import EventRecorder
 
+from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS, TYPES, Malformed, PullSecrets
+from dynamo_pod_builder.render.access.pull_secrets import index as index_of_secrets
 from dynamo_pod_builder.render.config import DEFAULT_ACCOUNT
-from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS, TYPES, Malformed, PullSecrets
-from dynamo_pod_builder.render.pull_secrets import index as index_of_secrets
 
 #: How old the list of a namespace's secrets may become; the reference's interval (operator behaviour, section 10). Seconds.
 REFRESH = 60.0

@@ -1,8 +1,21 @@
-"""Rendering: what a graph or a component becomes in Kubernetes. Pure: data in, data out, no clock, no server."""
+"""Rendering: what a graph or a component becomes in Kubernetes. Pure: data in, data out, no clock, no server.
+
+`graph` and `component` call everything else; `config` and `context` are what they are given.
+
+| room | what it renders |
+|---|---|
+| `pod` | pods: containers, variables, volumes, probes, the user's template |
+| `backends` | flags of the inference engines |
+| `workloads` | what runs pods: Deployments, LeaderWorkerSets, PodCliqueSets |
+| `network` | Services, ingress, gateways, the endpoint picker |
+| `access` | accounts, roles, pull secrets |
+| `sharing` | GPU memory that engines share, engines that fail over |
+| `checkpoint` | checkpoints: Jobs, storage, pods that start from one |
+| `legacy` | what only v1alpha1 says |
+"""
 
 from __future__ import annotations
 
-from dynamo_pod_builder.render.claims import claim_templates
 from dynamo_pod_builder.render.component import component_children, is_shared
 from dynamo_pod_builder.render.config import (
     CheckpointDefaults,
@@ -18,6 +31,7 @@ from dynamo_pod_builder.render.features import needs_ssh_keys
 from dynamo_pod_builder.render.graph import graph_children, worker_hash
 from dynamo_pod_builder.render.hashing import canonical
 from dynamo_pod_builder.render.metadata import MANAGED_BY
+from dynamo_pod_builder.render.sharing.claims import claim_templates
 
 __all__ = [
     "MANAGED_BY",

@@ -8,18 +8,18 @@ from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, SERVICES
 from dynamo_shared.api.v1beta1 import DynamoComponentDeployment
 
 from dynamo_pod_builder.render import names
+from dynamo_pod_builder.render.access.rbac import discovery_access
 from dynamo_pod_builder.render.backends import backend_of
 from dynamo_pod_builder.render.checkpoint.allowed import check_checkpoint
-from dynamo_pod_builder.render.claims import claim_templates
 from dynamo_pod_builder.render.config import NEW_COMPONENT, ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.context import context_of
-from dynamo_pod_builder.render.deployment import deployment
 from dynamo_pod_builder.render.features import check_component, check_sharing
-from dynamo_pod_builder.render.ingress import ways_in
-from dynamo_pod_builder.render.leader_worker_set import leader_worker_set
+from dynamo_pod_builder.render.network.ingress import ways_in
+from dynamo_pod_builder.render.network.service import component_service, model_service, needs_service
 from dynamo_pod_builder.render.owner import controller_reference
-from dynamo_pod_builder.render.rbac import discovery_access
-from dynamo_pod_builder.render.service import component_service, model_service, needs_service
+from dynamo_pod_builder.render.sharing.claims import claim_templates
+from dynamo_pod_builder.render.workloads.deployment import deployment
+from dynamo_pod_builder.render.workloads.leader_worker_set import leader_worker_set
 
 
 def component_children(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS, PullSecrets
 from dynamo_pod_builder.render.checkpoint.target import Restore
-from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS, PullSecrets
 
 #: Service account of pods in a namespace where none is labelled for component pods.
 DEFAULT_ACCOUNT = "default"

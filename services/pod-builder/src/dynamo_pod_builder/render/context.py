@@ -11,13 +11,13 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, DynamoComponentDeploymentSpec
 
+from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS, PullSecrets
 from dynamo_pod_builder.render.checkpoint.target import Restore
 from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
-from dynamo_pod_builder.render.discovery import PodDiscovery, discovery_of
-from dynamo_pod_builder.render.placement import ALONE, PodPlacement
-from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS, PullSecrets
-from dynamo_pod_builder.render.sharing import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
-from dynamo_pod_builder.render.v1alpha1 import NOTHING, OfComponent, of_component
+from dynamo_pod_builder.render.legacy.v1alpha1 import NOTHING, OfComponent, of_component
+from dynamo_pod_builder.render.pod.discovery import PodDiscovery, discovery_of
+from dynamo_pod_builder.render.pod.placement import ALONE, PodPlacement
+from dynamo_pod_builder.render.sharing.spec import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
 
 MAIN = "main"
 WORKERS = (ComponentType.WORKER, ComponentType.PREFILL, ComponentType.DECODE)

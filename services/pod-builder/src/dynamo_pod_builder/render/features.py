@@ -10,7 +10,7 @@ from dynamo_pod_builder.render.backends import backend_named
 from dynamo_pod_builder.render.config import RenderConfig
 from dynamo_pod_builder.render.context import WORKERS
 from dynamo_pod_builder.render.errors import NotDeployable
-from dynamo_pod_builder.render.sharing import fails_over, memory_has_pods, memory_service
+from dynamo_pod_builder.render.sharing.spec import fails_over, memory_has_pods, memory_service
 
 
 def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:

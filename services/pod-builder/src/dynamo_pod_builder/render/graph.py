@@ -9,26 +9,28 @@ from dynamo_shared.api.registry.annotations import ENABLE_GROVE
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1beta1 import Component, ComponentType, DynamoGraphDeployment, to_dict
 
-from dynamo_pod_builder.render import hashing, names, picker, pod_clique_set, waiting
+from dynamo_pod_builder.render import hashing, names
+from dynamo_pod_builder.render.access.rbac import PICKER_RULES, PLANNER_RULES, discovery_access, shared_access
 from dynamo_pod_builder.render.backends import engine_of_graph
 from dynamo_pod_builder.render.checkpoint.allowed import check_checkpoint
-from dynamo_pod_builder.render.claims import claim_templates
 from dynamo_pod_builder.render.config import NEW_GRAPH, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, WORKERS
-from dynamo_pod_builder.render.deployment import strategy
-from dynamo_pod_builder.render.discovery import discovery_of
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
 from dynamo_pod_builder.render.features import check_component, check_picker, check_sharing
-from dynamo_pod_builder.render.gateway import gateway_children
-from dynamo_pod_builder.render.legacy_config import ConfiguredComponent, apply_legacy_config, with_routing
+from dynamo_pod_builder.render.legacy.deployment_config import ConfiguredComponent, apply_legacy_config, with_routing
+from dynamo_pod_builder.render.legacy.v1alpha1 import OfGraph, handed_down, of_graph, with_metadata
+from dynamo_pod_builder.render.legacy.volume_claims import volume_claims
 from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.network import picker
+from dynamo_pod_builder.render.network.gateway import gateway_children
 from dynamo_pod_builder.render.owner import controller_reference
-from dynamo_pod_builder.render.rbac import PICKER_RULES, PLANNER_RULES, discovery_access, shared_access
-from dynamo_pod_builder.render.scaling_adapter import scaling_adapters
-from dynamo_pod_builder.render.template import graph_annotations, graph_template, main_container, with_labels
-from dynamo_pod_builder.render.v1alpha1 import OfGraph, handed_down, of_graph, with_metadata
-from dynamo_pod_builder.render.volcano import in_queue, volcano_queue
-from dynamo_pod_builder.render.volume_claims import volume_claims
+from dynamo_pod_builder.render.pod.discovery import discovery_of
+from dynamo_pod_builder.render.pod.template import graph_annotations, graph_template, main_container, with_labels
+from dynamo_pod_builder.render.sharing.claims import claim_templates
+from dynamo_pod_builder.render.workloads import pod_clique_set, waiting
+from dynamo_pod_builder.render.workloads.deployment import strategy
+from dynamo_pod_builder.render.workloads.scaling_adapter import scaling_adapters
+from dynamo_pod_builder.render.workloads.volcano import in_queue, volcano_queue
 
 
 def graph_children(

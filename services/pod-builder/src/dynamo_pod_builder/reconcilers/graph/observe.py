@@ -21,7 +21,7 @@ from dynamo_pod_builder.checkpoints import catalogue
 from dynamo_pod_builder.children import OF_SETS, children, children_of, workload_of
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, workload_place
-from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS
+from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_pod_builder.starts import starts_from_one
 from dynamo_pod_builder.surroundings import PullSecretLists, component_account
 

@@ -21,8 +21,8 @@ from dynamo_shared.api.resources import (
 )
 
 from dynamo_pod_builder.render import RenderConfig
+from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS, PullSecrets
 from dynamo_pod_builder.render.config import DEFAULT_ACCOUNT
-from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS, PullSecrets
 from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue
 
 #: Id of a resource, and the name of an object of it: all is of one namespace.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import ports
 
-from dynamo_pod_builder.render import commandline
+from dynamo_pod_builder.render.backends import commandline
 from dynamo_pod_builder.render.backends.base import EngineBackend, without_probes
 from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.placement import PodRole
+from dynamo_pod_builder.render.pod.placement import PodRole
 
 
 class Sglang(EngineBackend):

@@ -8,13 +8,13 @@ from dynamo_shared.api import gpus
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 
-from dynamo_pod_builder.render import commandline
+from dynamo_pod_builder.render.backends import commandline
 from dynamo_pod_builder.render.backends.base import EngineBackend
-from dynamo_pod_builder.render.commandline import SHELL
+from dynamo_pod_builder.render.backends.commandline import SHELL
 from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.env import var
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
-from dynamo_pod_builder.render.placement import Group, PodRole
+from dynamo_pod_builder.render.pod.env import var
+from dynamo_pod_builder.render.pod.placement import Group, PodRole
 
 _KEYS = "/ssh-pk"
 _HOME = "$HOME/.ssh"

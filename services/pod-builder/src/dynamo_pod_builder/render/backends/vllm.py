@@ -13,14 +13,15 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION, VLLM_DISTRIBUTED_EXECUTOR_BACKEND
 
-from dynamo_pod_builder.render import commandline, waiting
+from dynamo_pod_builder.render.backends import commandline
 from dynamo_pod_builder.render.backends.base import EngineBackend, without_probes
-from dynamo_pod_builder.render.commandline import SHELL, CommandLine
+from dynamo_pod_builder.render.backends.commandline import SHELL, CommandLine
 from dynamo_pod_builder.render.context import MAIN, PodContext
-from dynamo_pod_builder.render.env import from_field, var, with_vars
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
-from dynamo_pod_builder.render.placement import Group, PodRole
-from dynamo_pod_builder.render.sharing import fails_over_within_pod
+from dynamo_pod_builder.render.pod.env import from_field, var, with_vars
+from dynamo_pod_builder.render.pod.placement import Group, PodRole
+from dynamo_pod_builder.render.sharing.spec import fails_over_within_pod
+from dynamo_pod_builder.render.workloads import waiting
 
 #: Graphs that were made by this version or later use vLLM's own processes, earlier ones Ray.
 MULTIPROCESSING_SINCE = "1.0.0"

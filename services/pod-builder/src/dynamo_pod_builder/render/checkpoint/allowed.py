@@ -7,7 +7,7 @@ from dynamo_shared.api.v1beta1 import ComponentSpec, ComponentType
 
 from dynamo_pod_builder.render.config import CheckpointDefaults
 from dynamo_pod_builder.render.errors import NotDeployable
-from dynamo_pod_builder.render.sharing import memory_has_pods, memory_service
+from dynamo_pod_builder.render.sharing.spec import memory_has_pods, memory_service
 
 #: Reasons of the condition JobCreated; the second one is the reference's.
 DISABLED, GPU_MEMORY = "CheckpointsDisabled", "GMSSnapshotDisabled"

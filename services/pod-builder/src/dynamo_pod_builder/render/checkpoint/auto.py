@@ -25,8 +25,8 @@ from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.context import MAIN, PodContext, context_of
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.names import discovery_account
-from dynamo_pod_builder.render.pod import pod_spec
-from dynamo_pod_builder.render.volumes import SHARED_MEMORY
+from dynamo_pod_builder.render.pod.pod import pod_spec
+from dynamo_pod_builder.render.pod.volumes import SHARED_MEMORY
 
 
 def checkpoint_of(

@@ -19,22 +19,22 @@ from dynamo_shared.api.v1beta1 import (
     ObjectMeta,
 )
 
-from dynamo_pod_builder.render import gpu_memory
+from dynamo_pod_builder.render.access.rbac import discovery_access
 from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.mounts import confine, connect
 from dynamo_pod_builder.render.checkpoint.target import Storage
-from dynamo_pod_builder.render.claims import claim_templates
 from dynamo_pod_builder.render.config import NEW_COMPONENT, RenderConfig
-from dynamo_pod_builder.render.containers import worker
 from dynamo_pod_builder.render.context import MAIN, PodContext, context_of
-from dynamo_pod_builder.render.env import merge_env, standard
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
-from dynamo_pod_builder.render.merge import PROBES
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.names import discovery_account
 from dynamo_pod_builder.render.owner import controller_reference
-from dynamo_pod_builder.render.rbac import discovery_access
-from dynamo_pod_builder.render.volumes import share_memory
+from dynamo_pod_builder.render.pod.containers import worker
+from dynamo_pod_builder.render.pod.env import merge_env, standard
+from dynamo_pod_builder.render.pod.merge import PROBES
+from dynamo_pod_builder.render.pod.volumes import share_memory
+from dynamo_pod_builder.render.sharing import gpu_memory
+from dynamo_pod_builder.render.sharing.claims import claim_templates
 
 #: How long a Job stays after its end, for users to inspect. Seconds.
 KEPT = 300

@@ -9,7 +9,7 @@ from dynamo_shared.api.registry import env, labels
 
 from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.target import Storage
-from dynamo_pod_builder.render.env import var
+from dynamo_pod_builder.render.pod.env import var
 
 
 def _file(path: str, field: str) -> KubeObject:

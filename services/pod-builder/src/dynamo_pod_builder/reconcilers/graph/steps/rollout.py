@@ -22,7 +22,7 @@ from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
-from dynamo_pod_builder.render.deployment import RECREATE
+from dynamo_pod_builder.render.workloads.deployment import RECREATE
 from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, step
 from dynamo_pod_builder.status.workload import ready_replicas, replicas_left
 

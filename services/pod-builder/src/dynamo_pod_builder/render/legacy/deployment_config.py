@@ -23,9 +23,9 @@ from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.v1beta1 import ComponentType
 
 from dynamo_pod_builder.render.context import MAIN
-from dynamo_pod_builder.render.env import var
 from dynamo_pod_builder.render.errors import RenderError
-from dynamo_pod_builder.render.template import main_container
+from dynamo_pod_builder.render.pod.env import var
+from dynamo_pod_builder.render.pod.template import main_container
 
 _GPU = "nvidia.com/gpu"
 _PATH = f"podTemplate.spec.containers[{MAIN}].env[{env.DYN_DEPLOYMENT_CONFIG}]"

@@ -9,7 +9,7 @@ from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 
 from dynamo_pod_builder.render.config import RenderConfig
 from dynamo_pod_builder.render.errors import NotDeployable
-from dynamo_pod_builder.render.volcano import volcano_queue
+from dynamo_pod_builder.render.workloads.volcano import volcano_queue
 
 SCHEDULER = "kai-scheduler"
 DEFAULT_QUEUE = "dynamo"

@@ -18,7 +18,7 @@ from dynamo_pod_builder.render.metadata import (
     pod_labels,
     restore_annotations,
 )
-from dynamo_pod_builder.render.pod import pod_spec
+from dynamo_pod_builder.render.pod.pod import pod_spec
 
 RECREATE = "Recreate"
 _DEFAULT_MARGIN = "25%"

@@ -7,14 +7,17 @@ from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 
-from dynamo_pod_builder.render import failover, gpu_memory, names, pull_secrets, volumes
+from dynamo_pod_builder.render import names
+from dynamo_pod_builder.render.access import pull_secrets
 from dynamo_pod_builder.render.backends import backend_of
 from dynamo_pod_builder.render.checkpoint.restore import start_from
-from dynamo_pod_builder.render.containers import defaults_of, frontend
 from dynamo_pod_builder.render.context import MAIN, PodContext
-from dynamo_pod_builder.render.env import merge_env, standard
 from dynamo_pod_builder.render.errors import RenderError
-from dynamo_pod_builder.render.merge import PROBES, asks, merge, merge_container
+from dynamo_pod_builder.render.pod import volumes
+from dynamo_pod_builder.render.pod.containers import defaults_of, frontend
+from dynamo_pod_builder.render.pod.env import merge_env, standard
+from dynamo_pod_builder.render.pod.merge import PROBES, asks, merge, merge_container
+from dynamo_pod_builder.render.sharing import failover, gpu_memory
 
 #: Group that owns mounted volumes, so that images which do not run as root can write their caches.
 FS_GROUP = 1000

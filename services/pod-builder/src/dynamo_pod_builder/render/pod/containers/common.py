@@ -6,8 +6,8 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env
 
 from dynamo_pod_builder.render.context import MAIN, PodContext
-from dynamo_pod_builder.render.discovery import ETCD, KUBERNETES, PER_CONTAINER
-from dynamo_pod_builder.render.env import EnvVar, from_field, var
+from dynamo_pod_builder.render.pod.discovery import ETCD, KUBERNETES, PER_CONTAINER
+from dynamo_pod_builder.render.pod.env import EnvVar, from_field, var
 
 #: Seconds that a pod has to finish its requests.
 GRACE_PERIOD = 60

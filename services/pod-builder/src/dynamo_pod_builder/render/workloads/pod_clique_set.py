@@ -11,17 +11,19 @@ from dynamo_shared.api.registry.annotations import DISCOVERY_BACKEND
 from dynamo_shared.api.resources import POD_CLIQUE_SETS
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment, parse_component
 
-from dynamo_pod_builder.render import claims, layout, names
+from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.config import ObservedComponent, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, PodContext, context_of
-from dynamo_pod_builder.render.ingress import ways_in
-from dynamo_pod_builder.render.kai import queue_of, wait_in
-from dynamo_pod_builder.render.layout import Clique
 from dynamo_pod_builder.render.metadata import object_metadata, pod_labels, restore_annotations
-from dynamo_pod_builder.render.placement import PodRole
-from dynamo_pod_builder.render.pod import pod_spec
-from dynamo_pod_builder.render.service import clique_service, model_service, needs_service
-from dynamo_pod_builder.render.sharing import fails_over_between_pods, memory_has_pods, memory_service
+from dynamo_pod_builder.render.network.ingress import ways_in
+from dynamo_pod_builder.render.network.service import clique_service, model_service, needs_service
+from dynamo_pod_builder.render.pod.placement import PodRole
+from dynamo_pod_builder.render.pod.pod import pod_spec
+from dynamo_pod_builder.render.sharing import claims
+from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, memory_has_pods, memory_service
+from dynamo_pod_builder.render.workloads import layout
+from dynamo_pod_builder.render.workloads.kai import queue_of, wait_in
+from dynamo_pod_builder.render.workloads.layout import Clique
 
 _ANY_ORDER, _EXPLICIT = "CliqueStartupTypeAnyOrder", "CliqueStartupTypeExplicit"
 

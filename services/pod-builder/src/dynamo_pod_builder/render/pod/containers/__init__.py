@@ -8,8 +8,8 @@ from typing import NamedTuple
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1 import ComponentType
 
-from dynamo_pod_builder.render.containers import common, epp, frontend, planner, worker
 from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.pod.containers import common, epp, frontend, planner, worker
 
 
 class Defaults(NamedTuple):

@@ -10,12 +10,14 @@ from dynamo_shared.api.resources import CONFIG_MAPS
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.metadata import object_metadata
-from dynamo_pod_builder.render.placement import Group
+from dynamo_pod_builder.render.pod.placement import Group
 
 FILE = "wait-for-leader.py"
 _VOLUME = "wait-leader-script"
 _FOLDER = "/scripts"
-_SCRIPT = files.files("dynamo_pod_builder.render").joinpath("scripts", "wait_for_leader.py").read_text("utf-8")
+_SCRIPT = (
+    files.files("dynamo_pod_builder.render.workloads").joinpath("scripts", "wait_for_leader.py").read_text("utf-8")
+)
 
 
 def script(graph: str, namespace: str, owner: KubeObject) -> KubeObject:

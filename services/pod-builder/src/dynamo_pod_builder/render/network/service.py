@@ -13,7 +13,7 @@ from dynamo_shared.api.v1beta1 import ComponentType
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.metadata import MANAGED_BY, object_annotations, object_labels, object_metadata
-from dynamo_pod_builder.render.placement import PodRole
+from dynamo_pod_builder.render.pod.placement import PodRole
 
 
 def needs_service(context: PodContext) -> bool:

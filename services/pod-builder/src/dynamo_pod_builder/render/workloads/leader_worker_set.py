@@ -8,11 +8,11 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import LEADER_WORKER_SETS
 
-from dynamo_pod_builder.render import placement
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.metadata import object_annotations, object_labels, object_metadata, pod_labels
-from dynamo_pod_builder.render.placement import PodPlacement
-from dynamo_pod_builder.render.pod import pod_spec
+from dynamo_pod_builder.render.pod import placement
+from dynamo_pod_builder.render.pod.placement import PodPlacement
+from dynamo_pod_builder.render.pod.pod import pod_spec
 
 
 def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:

@@ -12,8 +12,8 @@ from dynamo_shared.api.v1beta1 import ComponentSpec
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.metadata import object_metadata
-from dynamo_pod_builder.render.sharing import memory_service
-from dynamo_pod_builder.render.template import main_container
+from dynamo_pod_builder.render.pod.template import main_container
+from dynamo_pod_builder.render.sharing.spec import memory_service
 
 #: Names of the one request within a claim; the reference's, by which drivers and tools may refer to it.
 _OF_POD, _OF_RANK = "gpus", "gpu"

@@ -11,8 +11,8 @@ from dynamo_shared.api.resources import CONFIG_MAPS, INFERENCE_POOLS
 from dynamo_shared.api.v1beta1 import ComponentType
 
 from dynamo_pod_builder.render import names
-from dynamo_pod_builder.render.containers.epp import CONFIG_FILE
 from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.pod.containers.epp import CONFIG_FILE
 
 API_VERSION = "inference.networking.x-k8s.io/v1alpha1"
 KIND = "EndpointPickerConfig"

@@ -10,10 +10,10 @@ from dynamo_shared.api.registry import env, ports
 
 from dynamo_pod_builder.render.backends.base import EngineBackend
 from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.env import var, with_vars, without_vars
-from dynamo_pod_builder.render.gpu_memory import LOCK_FILE, SOCKETS_WITHIN_POD
-from dynamo_pod_builder.render.merge import PROBES
-from dynamo_pod_builder.render.sharing import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
+from dynamo_pod_builder.render.pod.env import var, with_vars, without_vars
+from dynamo_pod_builder.render.pod.merge import PROBES
+from dynamo_pod_builder.render.sharing.gpu_memory import LOCK_FILE, SOCKETS_WITHIN_POD
+from dynamo_pod_builder.render.sharing.spec import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
 
 _LOCK = f"{SOCKETS_WITHIN_POD}/{LOCK_FILE}"
 #: What says of the whole pod what here each engine decides for itself.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dynamo_pod_builder.render import names, placement
+from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.backends import backend_of
 from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.placement import ALONE, PodPlacement
-from dynamo_pod_builder.render.sharing import fails_over_between_pods, memory_has_pods, pods_a_rank
+from dynamo_pod_builder.render.pod import placement
+from dynamo_pod_builder.render.pod.placement import ALONE, PodPlacement
+from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, memory_has_pods, pods_a_rank
 
 LEADER, WORKER, MEMORY = "ldr", "wkr", "gms"
 

@@ -17,7 +17,7 @@ from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 
 from dynamo_pod_builder.render.config import RenderConfig
 from dynamo_pod_builder.render.context import MAIN
-from dynamo_pod_builder.render.env import merge_env
+from dynamo_pod_builder.render.pod.env import merge_env
 
 #: Annotations of a graph that its components' pods are made by.
 PROPAGATED = (

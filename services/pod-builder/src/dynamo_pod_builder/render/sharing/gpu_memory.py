@@ -10,11 +10,12 @@ from __future__ import annotations
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, labels
 
-from dynamo_pod_builder.render import claims, names
+from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.env import from_field, var, with_vars, without_vars
-from dynamo_pod_builder.render.placement import PodRole
-from dynamo_pod_builder.render.sharing import fails_over_between_pods, memory_has_pods, memory_service
+from dynamo_pod_builder.render.pod.env import from_field, var, with_vars, without_vars
+from dynamo_pod_builder.render.pod.placement import PodRole
+from dynamo_pod_builder.render.sharing import claims
+from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, memory_has_pods, memory_service
 
 #: Where the containers of a pod find the sockets of the service, and the lock of engines that fail over.
 SOCKETS_WITHIN_POD = "/gms-intrapod-control"

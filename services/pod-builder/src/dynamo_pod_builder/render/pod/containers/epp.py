@@ -6,11 +6,12 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.resources import INFERENCE_POOLS
 
-from dynamo_pod_builder.render import names, probes
-from dynamo_pod_builder.render.containers import common
+from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.env import var
 from dynamo_pod_builder.render.errors import RenderError
+from dynamo_pod_builder.render.pod import probes
+from dynamo_pod_builder.render.pod.containers import common
+from dynamo_pod_builder.render.pod.env import var
 
 CONFIG_FILE = "epp-config-dynamo.yaml"
 _CONFIG_DIRECTORY = "/etc/epp"

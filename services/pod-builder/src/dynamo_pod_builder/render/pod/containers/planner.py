@@ -5,10 +5,11 @@ from __future__ import annotations
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 
-from dynamo_pod_builder.render import names, probes
-from dynamo_pod_builder.render.containers import common
+from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.env import var
+from dynamo_pod_builder.render.pod import probes
+from dynamo_pod_builder.render.pod.containers import common
+from dynamo_pod_builder.render.pod.env import var
 
 
 def container(context: PodContext) -> KubeObject:

@@ -1,0 +1,1 @@
+"""What pods may do and pull: service accounts, roles and pull secrets."""

@@ -1,0 +1,1 @@
+"""How pods are reached: Services, ingress, gateways and the endpoint picker."""

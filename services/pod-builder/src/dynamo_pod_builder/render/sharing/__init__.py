@@ -1,0 +1,1 @@
+"""GPU memory that engines share, and engines that fail over."""
