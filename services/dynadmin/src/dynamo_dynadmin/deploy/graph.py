@@ -240,7 +240,7 @@ class _Writer:
         )
         if self._intent.mocker:
             return mocker.command(spec, profile_folder=None, kv_tokens=None)
-        return BACKENDS[self._backend](spec)
+        return BACKENDS[self._backend].command(spec)
 
     def _options(self) -> dict[str, object]:
         """Options that the intent names, by their name in the table of flags."""

@@ -7,13 +7,13 @@ from enum import StrEnum
 from typing import Any
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
+from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, OptimizationType, SlaSpec
 from pydantic import ValidationError
 
 from dynamo_planner.profiling.gpus import vram_of
 from dynamo_planner.profiling.results import ProfilingFailed, ProfilingRequest
 
-BACKENDS = ("vllm", "sglang", "trtllm")
 DISAGG, AGG = "disagg", "agg"
 DEFAULT_TTFT_MS, DEFAULT_ITL_MS = 2000.0, 30.0
 DEFAULT_ISL, DEFAULT_OSL = 4000, 1000
@@ -110,7 +110,7 @@ def objective_of(request: ProfilingRequest) -> ServingObjective:
         model=spec.model,
         gpu_sku=hardware.gpu_sku,
         vram_mib=vram_of(hardware.gpu_sku, hardware.vram_mb),
-        backends=BACKENDS if spec.backend in ("", "auto") else (spec.backend,),
+        backends=tuple(BACKENDS) if spec.backend in ("", "auto") else (spec.backend,),
         servings=_servings(planner),
         total_gpus=_budget(hardware.total_gpus, planner),
         gpus_per_node=per_node,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynamo_shared.api.conversion import NotConvertible, convert
+from dynamo_shared.api.engines import MODULE
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.untrusted import json_text
@@ -34,7 +35,7 @@ _MOST_ROWS = 64
 #: Of one file of the output, and of one graph in it: a ConfigMap has 1 MiB.
 _OUTPUT = ReadLimits(1 << 20, 20_000, 64)
 _WORKERS = ("worker", "prefill", "decode")
-_COMMAND = re.compile(r"dynamo\.(vllm|sglang|trtllm)\b")
+_COMMAND = re.compile(rf"{MODULE}\b")
 
 
 def read_output(request: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult:

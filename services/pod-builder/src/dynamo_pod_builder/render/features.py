@@ -50,7 +50,7 @@ def check_sharing(name: str, spec: ComponentSpec, engine: str, *, claims: bool, 
             raise NotDeployable(
                 name, "pods share GPU memory only where Grove runs them", f"{at}.mode", "install Grove, or use IntraPod"
             )
-        if memory_has_pods(spec) and not backend.shares_memory_between_pods:
+        if memory_has_pods(spec) and not backend.traits.shares_memory_between_pods:
             raise NotDeployable(
                 name, f"{_named(engine)} cannot share GPU memory between pods", f"{at}.mode", "use vLLM, or IntraPod"
             )
@@ -63,7 +63,7 @@ def check_sharing(name: str, spec: ComponentSpec, engine: str, *, claims: bool, 
                 at,
                 f"set gpuMemoryService with mode {failover.mode.value}",
             )
-        if not backend_named(engine).fails_over:
+        if not backend_named(engine).traits.fails_over:
             raise NotDeployable(name, f"{_named(engine)} cannot fail over", at, "use vLLM, or leave failover out")
 
 

@@ -10,13 +10,14 @@ from dynamo_shared.api.conversion.lens import Lens
 from dynamo_shared.api.conversion.pieces import KEYS, Keys
 from dynamo_shared.api.conversion.pod import filled, objects, texts
 from dynamo_shared.api.conversion.request_status import status_to_alpha, status_to_beta
+from dynamo_shared.api.engines import BACKENDS
 
 #: The first container of the job is the profiler, whatever its name.
 REQUEST_KEYS: Keys = {**KEYS, "containers": ()}
 PROFILER = "profiler"
 MOUNT_PATH = "/opt/model-cache"
 LENGTHS = (("isl", 4000), ("osl", 1000))
-BACKENDS = frozenset({"auto", "vllm", "sglang", "trtllm"})
+_BACKENDS = frozenset({"auto", *BACKENDS})
 #: v1beta1's words for the two ways to profile. v1alpha1 runs the profiler's image on the cluster unless its sweep is
 #: set to simulate engines (useAiConfigurator), or there is no one engine to run.
 RAPID, THOROUGH = "rapid", "thorough"
@@ -128,7 +129,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _backend(value: Any) -> str:
-    return value if isinstance(value, str) and value in BACKENDS else "auto"
+    return value if isinstance(value, str) and value in _BACKENDS else "auto"
 
 
 def _strategy(spec: dict[str, Any], profiling: dict[str, Any], config: dict[str, Any]) -> str:

@@ -1,10 +1,9 @@
-"""Commands of engines, one file a backend: from sizes to flags."""
+"""Inference engines: the table of backends, and their commands, one file a backend."""
 
 from __future__ import annotations
 
-from dynamo_shared.api.engines import mocker, sglang, trtllm, vllm
+from dynamo_shared.api.engines import mocker
 from dynamo_shared.api.engines.command import Command, Role
+from dynamo_shared.api.engines.table import BACKENDS, CHOICE, MODULE
 
-BACKENDS = {"vllm": vllm.command, "sglang": sglang.command, "trtllm": trtllm.command}
-
-__all__ = ["BACKENDS", "Command", "Role", "mocker"]
+__all__ = ["BACKENDS", "CHOICE", "MODULE", "Command", "Role", "mocker"]

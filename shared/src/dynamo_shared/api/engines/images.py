@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-#: Last part of an image's name, by backend.
-RUNTIMES = {"vllm": "vllm-runtime", "sglang": "sglang-runtime", "trtllm": "tensorrtllm-runtime"}
+from dynamo_shared.api.engines.table import BACKENDS
 
 
 def runtime_image(backend: str, named: str | None, *, repository: str, version: str) -> str:
@@ -11,7 +10,7 @@ def runtime_image(backend: str, named: str | None, *, repository: str, version: 
 
     A digest is of one image alone, so with `name@sha256:...` the tag before it counts, or else the platform's version.
     """
-    runtime = RUNTIMES[backend]
+    runtime = BACKENDS[backend].runtime
     if not named:
         return f"{repository.rstrip('/')}/{runtime}:{version}"
     reference, _, digest = named.partition("@")

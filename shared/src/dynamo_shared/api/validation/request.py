@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api.contracts import contract_errors, contract_warnings
+from dynamo_shared.api.engines import BACKENDS, CHOICE
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.validation.facts import Facts
@@ -17,7 +18,7 @@ PLACES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), "when created", (ALPHA,))
 ADVICE_FOR_REQUESTS = RuleSet("Requests", (REQUEST,), "always")
 CHANGES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), "when updated")
 
-BACKENDS = ("auto", "vllm", "sglang", "trtllm")
+_BACKENDS = ("auto", *BACKENDS)
 STRATEGIES = ("rapid", "thorough")
 OPTIMIZATIONS = ("latency", "throughput")
 #: GPUs that the profiler has figures for.
@@ -48,7 +49,7 @@ def words_are_known(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Backend, search strategy and kind of GPU are enums."""
     hardware = mapping(spec.get("hardware"))
     for value, allowed, at in (
-        (spec.get("backend"), BACKENDS, ("spec", "backend")),
+        (spec.get("backend"), _BACKENDS, ("spec", "backend")),
         (spec.get("searchStrategy"), STRATEGIES, ("spec", "searchStrategy")),
         (hardware.get("gpuSku"), GPU_SKUS, ("spec", "hardware", "gpuSku")),
     ):
@@ -68,7 +69,7 @@ def optimization_is_known(spec: dict[str, Any], _facts: Facts) -> Violations:
         yield at, _UNKNOWN_WORD.format(value=shown(value), allowed=listed(map(shown, OPTIMIZATIONS)), hint=hint)
 
 
-_THOROUGH_AUTO = "'thorough' needs a backend to measure: set spec.backend to vllm, sglang or trtllm, or this to rapid"
+_THOROUGH_AUTO = f"'thorough' needs a backend to measure: set spec.backend to {CHOICE}, or this to rapid"
 
 
 @REQUESTS.rule(_THOROUGH_AUTO, versions=(BETA,))

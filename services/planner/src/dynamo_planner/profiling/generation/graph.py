@@ -77,7 +77,9 @@ def _worker(layout: Layout, role: str, graph: str, image: str, parts: Generation
         latent=parts.model is not None and parts.model.latent,
         longest=longest(engine, parts),
     )
-    command = _mocked(desired, graph, pod, container, parts) if parts.mocked else BACKENDS[layout.backend](desired)
+    command = (
+        _mocked(desired, graph, pod, container, parts) if parts.mocked else BACKENDS[layout.backend].command(desired)
+    )
     container["command"], container["args"] = list(command.command), list(command.args)
     if command.working_dir:
         container["workingDir"] = command.working_dir

@@ -15,6 +15,7 @@ from aiconfigurator.sdk.memory import estimate_kv_cache
 from aiconfigurator.sdk.models import get_model
 from aiconfigurator.sdk.predict import predict_disagg_worker
 from aiconfigurator.sdk.task_v2 import Task
+from dynamo_shared.api.engines import BACKENDS
 
 from dynamo_planner.profiling.simulation.sweeping import admit, memory_of
 from dynamo_planner.profiling.simulation.wire import Curves, JobResult, JobStatus
@@ -32,8 +33,6 @@ _DECODE_OSL = 500
 _MOST_SEQUENCES = 512
 #: Correction of latencies, as its sweeps of disaggregated engines have them.
 _CORRECTION = {"prefill": 1.1, "decode": 1.08}
-#: Share of a GPU's memory that engines take, by backend: their own defaults.
-_MEMORY = {"vllm": ("of_total", 0.90), "sglang": ("of_total", 0.88), "trtllm": ("of_free", 0.90)}
 
 
 def measure(job: Curves, report: ReportProgress) -> JobResult:
@@ -137,7 +136,7 @@ def _decode(job: Curves, engines: _Engines, most: int, report: ReportProgress) -
 
 def _kv_tokens(job: Curves, version: str | None) -> int:
     """KV cache of one decode engine, all its data-parallel ranks, in tokens."""
-    kind, share = _MEMORY[job.backend]
+    kind, share = BACKENDS[job.backend].memory
     estimate = estimate_kv_cache(
         job.model,
         job.system,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from dynamo_shared.api.engines import BACKENDS
+from dynamo_shared.api.engines.table import PodTraits
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.context import PodContext
@@ -14,14 +16,12 @@ class EngineBackend:
 
     #: Word in `backendFramework`.
     name: ClassVar[str] = ""
-    #: Where the engine keeps what it compiled; "" where the user must say.
-    compilation_cache_path: ClassVar[str] = ""
-    #: Whether a leader may start only when its workers have.
-    leader_starts_last: ClassVar[bool] = False
-    #: Whether engines in several pods can share the memory of their GPUs.
-    shares_memory_between_pods: ClassVar[bool] = False
-    #: Whether an engine can wait, with its weights loaded, for another one to fail.
-    fails_over: ClassVar[bool] = False
+
+    @property
+    def traits(self) -> PodTraits:
+        """What the table of backends says of the engine's pods."""
+        facts = BACKENDS.get(self.name)
+        return facts.pods if facts is not None else PodTraits()
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:
         """Change the main container in place; its `env` list is its own. Variables added here follow the sorted ones.
@@ -32,7 +32,7 @@ class EngineBackend:
     def update_engine(self, engine: KubeObject, number: int, context: PodContext) -> None:
         """Change one of the engines of a pod in place, `number` counts from 0: they share the pod's ports and address.
 
-        Called where `fails_over` is set.
+        Called where its traits say `fails_over`.
         """
 
     def update_pod(self, pod: KubeObject, context: PodContext) -> None:

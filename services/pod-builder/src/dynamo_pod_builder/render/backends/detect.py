@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from dynamo_shared.api.engines import MODULE
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.errors import RenderError
@@ -14,7 +15,7 @@ from dynamo_pod_builder.render.errors import RenderError
 _COMMAND_END = re.compile(r"[|&;]")
 _PYTHON = re.compile(r"python[0-9.]*\s")
 _MODULE_FLAG = re.compile(r"-m\s")
-_ENGINE = re.compile(r"dynamo\.(vllm|sglang|trtllm)")
+_ENGINE = re.compile(MODULE)
 
 _PATH = "podTemplate.spec.containers[main].command"
 

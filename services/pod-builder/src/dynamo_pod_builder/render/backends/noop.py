@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynamo_shared.api.engines import CHOICE
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.backends.base import EngineBackend
@@ -22,7 +23,7 @@ class Noop(EngineBackend):
                 "backendFramework",
                 f"is not set and the command starts no engine that is known, so {context.placement.nodes} nodes of one "
                 "replica cannot be connected",
-                "set backendFramework to vllm, sglang or trtllm",
+                f"set backendFramework to {CHOICE}",
             )
         raise RenderError(
             context.component,

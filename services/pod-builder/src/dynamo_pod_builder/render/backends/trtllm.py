@@ -56,7 +56,6 @@ class TrtLlm(EngineBackend):
     """TensorRT-LLM workers."""
 
     name = "trtllm"
-    leader_starts_last = True
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:
         """The leader runs the engine on all nodes, a worker waits for it behind sshd (behaviour, section 4.5)."""

@@ -68,9 +68,6 @@ class Vllm(EngineBackend):
     """vLLM workers."""
 
     name = "vllm"
-    compilation_cache_path = "/root/.cache/vllm"
-    shares_memory_between_pods = True
-    fails_over = True
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:
         """Flags of a group and of shared GPU memory, and where the compilation cache is."""
@@ -90,7 +87,7 @@ class Vllm(EngineBackend):
                 container["env"].append(from_field(env.VLLM_NIXL_SIDE_CHANNEL_HOST, "status.podIP"))
         cache = context.spec.compilation_cache
         if cache is not None and all(each["name"] != env.VLLM_CACHE_ROOT for each in container["env"]):
-            container["env"].append(var(env.VLLM_CACHE_ROOT, cache.mount_path or self.compilation_cache_path))
+            container["env"].append(var(env.VLLM_CACHE_ROOT, cache.mount_path or self.traits.compilation_cache_path))
 
     def update_engine(self, engine: KubeObject, number: int, context: PodContext) -> None:
         """Ports of its own, since the engines of a pod share the pod's address."""

@@ -34,7 +34,7 @@ def cache_mount(context: PodContext, backend: EngineBackend) -> KubeObject | Non
     cache = context.spec.compilation_cache
     if cache is None:
         return None
-    path = cache.mount_path or backend.compilation_cache_path
+    path = cache.mount_path or backend.traits.compilation_cache_path
     if not path:
         raise RenderError(
             context.component,

@@ -42,7 +42,7 @@ def cliques(context: PodContext) -> list[Clique]:
     group, workers = placement.grove(name, context.nodes), context.nodes - 1
     first = Clique(names.clique(name, LEADER), placement.leader(group, context.nodes), 1)
     rest = Clique(names.clique(name, WORKER), placement.worker(group, context.nodes), workers, workers)
-    return [replace(first, after=(rest.name,)) if backend_of(context).leader_starts_last else first, rest]
+    return [replace(first, after=(rest.name,)) if backend_of(context).traits.leader_starts_last else first, rest]
 
 
 def _of_rank(context: PodContext, rank: int) -> tuple[Clique, Clique]:
