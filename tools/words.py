@@ -29,7 +29,7 @@ EXEMPT = {
     "LICENSE": "the text of the licence",
     "helm/dynamo-crds/definitions/": "generated from the types, which are checked; status.hardware.found is published",
     "services/dynadmin/src/dynamo_dynadmin/page/": "built from services/dynadmin/page",
-    "services/pod-builder/src/dynamo_pod_builder/render/scripts/": "pods run these: other words would be other pods",
+    "services/pod-builder/src/dynamo_pod_builder/render/workloads/scripts/": "pods run these: other words would be other pods",
     "shared/src/dynamo_shared/api/crds/": "generated from the types, which are checked; status.hardware.found is published",
     "tests/benchmarks/plan.py": "not done yet",
     "tests/benchmarks/size/": "not done yet",

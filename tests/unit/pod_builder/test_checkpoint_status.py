@@ -9,7 +9,7 @@ import pytest
 from dynamo_pod_builder import checkpoints
 from dynamo_pod_builder.render.checkpoint.job import Taking
 from dynamo_pod_builder.render.checkpoint.target import Storage
-from dynamo_pod_builder.routing import BuilderConcern, BuilderTask
+from dynamo_pod_builder.routing import BuilderConcern
 from dynamo_pod_builder.status.checkpoint import (
     FAILED,
     GONE,
@@ -31,6 +31,7 @@ from dynamo_pod_builder.status.pods import Rank, Trouble
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DAEMON_SETS, DYNAMO_CHECKPOINTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, PODS, ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.runtime.tasks import Task
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HASH = "96429b2725761a09"
@@ -215,8 +216,8 @@ def woken(old: KubeObject | None, new: KubeObject | None, *others: KubeObject) -
     return {str(task) for task in checkpoints.woken_by(cache, DYNAMO_CHECKPOINTS, ObjectKey("ns", "c"), old, new)}
 
 
-STARTING = str(BuilderTask(BuilderConcern.GRAPH, ObjectKey("ns", "starting")))
-NEXT = str(BuilderTask(BuilderConcern.CHECKPOINT, ObjectKey("ns", "next")))
+STARTING = str(Task(BuilderConcern.GRAPH, ObjectKey("ns", "starting")))
+NEXT = str(Task(BuilderConcern.CHECKPOINT, ObjectKey("ns", "next")))
 
 
 @pytest.mark.parametrize(
@@ -240,7 +241,7 @@ def test_all_reconcile_again_when_it_changes_where_checkpoints_are_kept() -> Non
     cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph("starting", {"checkpoint": {"checkpointRef": "c"}}))
     tasks = checkpoints.woken_by(cache, DAEMON_SETS, ObjectKey("ns", "agent"), None, {"metadata": {"name": "agent"}})
     assert {str(task) for task in tasks} == {
-        str(BuilderTask(BuilderConcern.CHECKPOINT, ObjectKey("ns", "c"))),
+        str(Task(BuilderConcern.CHECKPOINT, ObjectKey("ns", "c"))),
         STARTING,
     }
 
@@ -257,7 +258,7 @@ def test_its_checkpoint_reconciles_again_when_a_pod_gets_into_trouble() -> None:
     key = ObjectKey("ns", "p")
     assert list(checkpoints.woken_by(cache, PODS, key, fine, {**fine})) == []
     assert list(checkpoints.woken_by(cache, PODS, key, fine, held_up)) == [
-        BuilderTask(BuilderConcern.CHECKPOINT, ObjectKey("ns", "c"))
+        Task(BuilderConcern.CHECKPOINT, ObjectKey("ns", "c"))
     ]
     other = {"metadata": {"name": "p"}, "status": held_up["status"]}
     assert list(checkpoints.woken_by(cache, PODS, key, None, other)) == []

@@ -7,11 +7,12 @@ from dynamo_pod_builder import pods
 from dynamo_pod_builder.cohorts import cohort, has_ended
 from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
-from dynamo_pod_builder.routing import BuilderConcern, BuilderTask, tasks_for
+from dynamo_pod_builder.routing import BuilderConcern, tasks_for
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.runtime.tasks import Task
 
 
 def pod(
@@ -98,7 +99,7 @@ def test_a_pod_that_does_not_say_where_it_belongs_is_alone() -> None:
 def test_a_pod_that_ends_is_checked() -> None:
     before, after = pod("ldr"), pod("ldr", phase="Failed")
     key = ObjectKey("ns", "ldr")
-    task = BuilderTask(BuilderConcern.COHORT, key)
+    task = Task(BuilderConcern.COHORT, key)
     assert task in set(tasks_for(PODS, key, before, after, lambda _: ""))
     assert task not in set(tasks_for(PODS, key, None, before, lambda _: ""))
     assert task not in set(tasks_for(PODS, key, after, None, lambda _: ""))

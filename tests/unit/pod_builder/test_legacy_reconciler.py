@@ -18,7 +18,7 @@ from dynamo_pod_builder.artifact_images import (
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.events import LegacyReporter
 from dynamo_pod_builder.reconcilers.legacy import LegacyReconciler, graph_of, status_of, successor_of
-from dynamo_pod_builder.routing import BuilderConcern, BuilderTask, tasks_for
+from dynamo_pod_builder.routing import BuilderConcern, tasks_for
 from dynamo_pod_builder.status.component import Failure
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
@@ -33,6 +33,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.bus.specifications.legacy import LegacyDeploymentData
+from dynamo_shared.runtime.tasks import Task
 
 from tests.unit.render.building import component_children, graph_children, of_kind
 
@@ -449,12 +450,12 @@ def test_waiting_is_news_for_people_and_a_failure_for_programs_too() -> None:
     )
 
 
-def woken(resource: Any, old: KubeObject | None, new: KubeObject | None) -> list[BuilderTask]:
+def woken(resource: Any, old: KubeObject | None, new: KubeObject | None) -> list[Task]:
     return list(tasks_for(resource, KEY, old, new, lambda _: ""))
 
 
 def test_it_is_reconciled_when_it_or_its_graph_changes() -> None:
-    of_it = BuilderTask(BuilderConcern.LEGACY_SERVICE, KEY)
+    of_it = Task(BuilderConcern.LEGACY_SERVICE, KEY)
     assert woken(NIM, None, nim()) == [of_it]
     assert of_it in woken(DYNAMO_GRAPH_DEPLOYMENTS, graph_with(), None)
     assert woken(DYNAMO_GRAPH_DEPLOYMENTS, graph_with(), graph_with(READY)) == [of_it]

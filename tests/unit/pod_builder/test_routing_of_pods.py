@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder.pods import index, kept, pods_of
-from dynamo_pod_builder.routing import BuilderConcern, BuilderTask, tasks_for
+from dynamo_pod_builder.routing import BuilderConcern, tasks_for
 from dynamo_pod_builder.status.pods import trouble_of
 from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.runtime.tasks import Task
 
 OF_DEPLOYMENT = {"nvidia.com/selector": "g-worker-abc", "nvidia.com/dynamo-graph-deployment-name": "g"}
 OF_LWS = {"leaderworkerset.sigs.k8s.io/name": "g-wide", "nvidia.com/dynamo-graph-deployment-name": "g"}
@@ -31,7 +32,7 @@ def pod(object_labels: dict[str, str], waiting: str = "", restarts: int = 0, nam
     return {"metadata": metadata, "spec": {}, "status": {"containerStatuses": [container]}}
 
 
-def tasks(old: dict[str, Any] | None, new: dict[str, Any] | None) -> list[BuilderTask]:
+def tasks(old: dict[str, Any] | None, new: dict[str, Any] | None) -> list[Task]:
     return list(tasks_for(PODS, ObjectKey("ns", "p"), old, new, lambda _: ""))
 
 
@@ -46,7 +47,7 @@ def tasks(old: dict[str, Any] | None, new: dict[str, Any] | None) -> list[Builde
 )
 def test_a_trouble_concerns_what_the_pod_is_a_part_of(object_labels, concern, name) -> None:
     fine, broken = pod(object_labels), pod(object_labels, "ImagePullBackOff")
-    expected = [BuilderTask(concern, ObjectKey("ns", name))]
+    expected = [Task(concern, ObjectKey("ns", name))]
     assert tasks(fine, broken) == expected
     assert tasks(broken, fine) == expected
     assert tasks(None, broken) == expected

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from enum import StrEnum
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -22,6 +20,7 @@ from dynamo_shared.runtime.controller import Counts, Part
 from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.supervision import Supervisor
+from dynamo_shared.runtime.tasks import Task
 from prometheus_client import generate_latest
 
 SERVICE = "service"
@@ -33,17 +32,7 @@ def quick_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervision, "LAST_PAUSE", 0.0)
 
 
-class Concern(StrEnum):
-    DEPLOYMENT = "deployment"
-
-
-@dataclass(frozen=True)
-class Task:
-    key: ObjectKey
-    concern: Concern = Concern.DEPLOYMENT
-
-
-class Deployments(Controller[Task]):
+class Deployments(Controller):
     """Reconciles Deployments; it fails for those named "routed-badly", "counted-badly" and "noticed-badly"."""
 
     def __init__(self, context: ServiceContext, parts: Mapping[str, Part]) -> None:
@@ -57,7 +46,7 @@ class Deployments(Controller[Task]):
     ) -> Iterable[Task]:
         if key.name == "routed-badly":
             raise OverflowError("date value out of range: a tenant's secret")
-        yield Task(key)
+        yield Task.of(DEPLOYMENTS, key)
 
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         if key.name == "noticed-badly":
@@ -71,7 +60,7 @@ class Deployments(Controller[Task]):
         key = key_of(deployment)
         if key.name == "routed-badly":
             raise OverflowError("date value out of range")
-        yield Task(key)
+        yield Task.of(DEPLOYMENTS, key)
 
     async def reconcile(self, task: Task) -> Result:
         self.reconciled.append(task.key.name)
@@ -81,7 +70,7 @@ class Deployments(Controller[Task]):
         return self._parts
 
     def counts(self) -> Counts:
-        return {Concern.DEPLOYMENT: self.count_by(DEPLOYMENTS, _state)}
+        return {DEPLOYMENTS.plural: self.count_by(DEPLOYMENTS, _state)}
 
 
 def _state(deployment: KubeObject) -> str:
@@ -167,7 +156,7 @@ async def test_a_change_that_cannot_be_routed_is_noticed_all_the_same() -> None:
 
 async def test_an_object_that_cannot_be_counted_is_left_out() -> None:
     async with controlling(["a", "counted-badly", "z"]) as (controller, _, _):
-        assert controller.counts() == {Concern.DEPLOYMENT: {("ns", "ready"): 2}}
+        assert controller.counts() == {DEPLOYMENTS.plural: {("ns", "ready"): 2}}
 
 
 async def test_a_part_that_fails_is_started_again_and_the_others_go_on() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
@@ -12,6 +10,7 @@ from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, ObjectKey, Re
 from dynamo_shared.runtime import Controller, Result, ServiceContext
 from dynamo_shared.runtime.controller import Counts, now
 from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.runtime.tasks import Task
 
 from dynamo_image_builder import reconciler
 from dynamo_image_builder.archives import StoredArchives
@@ -21,22 +20,6 @@ from dynamo_image_builder.reconciler import NimRequestReconciler
 
 NAME = "image-builder"
 READS: tuple[Resource, ...] = (DYNAMO_NIM_REQUESTS, JOBS)
-
-
-class BuildConcern(enum.StrEnum):
-    """What is reconciled."""
-
-    REQUEST = "dynamonimrequests"
-
-
-class BuildTask(NamedTuple):
-    """One request."""
-
-    concern: BuildConcern
-    key: ObjectKey
-
-    def __str__(self) -> str:
-        return f"{self.concern.value} {self.key}"
 
 
 class ImageBuilderService:
@@ -53,7 +36,7 @@ class ImageBuilderService:
             metrics.close()
 
 
-class _ImageBuilder(Controller[BuildTask]):
+class _ImageBuilder(Controller):
     def __init__(self, context: ServiceContext, metrics: BuildMetrics) -> None:
         super().__init__(context, NAME, READS)
         reconciler.index(self.cache)
@@ -71,28 +54,28 @@ class _ImageBuilder(Controller[BuildTask]):
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[BuildTask]:
+    ) -> Iterable[Task]:
         """The request itself, or those that follow a Job."""
         if resource == DYNAMO_NIM_REQUESTS:
             if new is None and old is not None:
                 self._statuses.forget(resource, old)
-            return (BuildTask(BuildConcern.REQUEST, key),)
+            return (Task.of(DYNAMO_NIM_REQUESTS, key),)
         if resource == JOBS:
             followers = self.cache.by_index(DYNAMO_NIM_REQUESTS, reconciler.BY_JOB, f"{key.namespace}/{key.name}")
-            return [BuildTask(BuildConcern.REQUEST, key_of(each)) for each in followers]
+            return [Task.of(DYNAMO_NIM_REQUESTS, key_of(each)) for each in followers]
         return ()
 
-    def all_tasks(self) -> Iterable[BuildTask]:
+    def all_tasks(self) -> Iterable[Task]:
         """Every request."""
-        return [BuildTask(BuildConcern.REQUEST, key_of(each)) for each in self.cache.list(DYNAMO_NIM_REQUESTS)]
+        return [Task.of(DYNAMO_NIM_REQUESTS, key_of(each)) for each in self.cache.list(DYNAMO_NIM_REQUESTS)]
 
-    async def reconcile(self, task: BuildTask) -> Result:
+    async def reconcile(self, task: Task) -> Result:
         """Reconcile one request."""
         return await self._requests.reconcile(task.key)
 
     def counts(self) -> Counts:
         """Requests by phase."""
-        return {BuildConcern.REQUEST: self.count_by(DYNAMO_NIM_REQUESTS, _phase)}
+        return {DYNAMO_NIM_REQUESTS.plural: self.count_by(DYNAMO_NIM_REQUESTS, _phase)}
 
 
 def _phase(request: KubeObject) -> str:

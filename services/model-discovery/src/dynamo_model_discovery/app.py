@@ -11,6 +11,7 @@ from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, Ob
 from dynamo_shared.runtime import Result, ServiceContext
 from dynamo_shared.runtime.controller import Controller, Counts, Part, now
 from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.runtime.tasks import Task
 
 from dynamo_model_discovery import routing
 from dynamo_model_discovery.events import ModelReporter
@@ -19,7 +20,6 @@ from dynamo_model_discovery.lora.keeper import AdapterKeeper, lane
 from dynamo_model_discovery.metrics import LoraMetrics
 from dynamo_model_discovery.models.status import ENDPOINTS_READY
 from dynamo_model_discovery.reconcilers.model import ModelReconciler
-from dynamo_model_discovery.routing import DiscoveryConcern, DiscoveryTask
 from dynamo_model_discovery.workers.discovery import WorkerDiscoveryService
 
 NAME = "model-discovery"
@@ -57,7 +57,7 @@ class ModelDiscoveryService:
             metrics.close()
 
 
-class _ModelController(Controller[DiscoveryTask]):
+class _ModelController(Controller):
     """DynamoModels."""
 
     def __init__(self, context: ServiceContext, api: HttpWorkerApi, metrics: LoraMetrics) -> None:
@@ -72,7 +72,7 @@ class _ModelController(Controller[DiscoveryTask]):
             (context.queue(f"{NAME}-workers", lane), context.queue(f"{NAME}-failing-workers", lane)),
             reporter,
             may=lambda key: self.ownership.owns(key) and not self.is_held(key.namespace),
-            changed=lambda key: self.enqueue(DiscoveryTask(DiscoveryConcern.MODEL, key), PROGRESS),
+            changed=lambda key: self.enqueue(Task.of(DYNAMO_MODELS, key), PROGRESS),
             clock=context.clock,
         )
         statuses = StatusWriter(self.kube, self.cache, context.clock)
@@ -84,15 +84,15 @@ class _ModelController(Controller[DiscoveryTask]):
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[DiscoveryTask]:
+    ) -> Iterable[Task]:
         """Models whose workers, or whose rivals, changed."""
         return routing.tasks_for(self.cache, resource, key, old, new)
 
-    def all_tasks(self) -> Iterable[DiscoveryTask]:
+    def all_tasks(self) -> Iterable[Task]:
         """Every model."""
-        return [DiscoveryTask(DiscoveryConcern.MODEL, key_of(model)) for model in self.cache.list(DYNAMO_MODELS)]
+        return [Task.of(DYNAMO_MODELS, key_of(model)) for model in self.cache.list(DYNAMO_MODELS)]
 
-    async def reconcile(self, task: DiscoveryTask) -> Result:
+    async def reconcile(self, task: Task) -> Result:
         """Reconcile one model."""
         return await self._models.reconcile(task.key)
 
@@ -113,7 +113,7 @@ class _ModelController(Controller[DiscoveryTask]):
 
     def counts(self) -> Counts:
         """Models by whether they are served."""
-        return {DiscoveryConcern.MODEL: self.count_by(DYNAMO_MODELS, _readiness)}
+        return {DYNAMO_MODELS.plural: self.count_by(DYNAMO_MODELS, _readiness)}
 
     async def _count_adapters(self) -> None:
         while True:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from dynamo_shared.api.base_models import base_model_hash
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey, Resource, key_of
 from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.runtime.tasks import Task
 
 from dynamo_model_discovery.lora.names import NAME_INDEX, claims, first, name_of
 from dynamo_model_discovery.models.workers import base_model_of, index_value, matters
@@ -29,22 +29,6 @@ _METADATA = frozenset(
     }
 )
 _STATUS = frozenset({"phase", "podIP", "podIPs", "conditions", "containerStatuses"})
-
-
-class DiscoveryConcern(enum.StrEnum):
-    """What is reconciled."""
-
-    MODEL = "dynamomodels"
-
-
-class DiscoveryTask(NamedTuple):
-    """One key of one reconciler."""
-
-    concern: DiscoveryConcern
-    key: ObjectKey
-
-    def __str__(self) -> str:
-        return f"{self.concern.value} {self.key}"
 
 
 def index(cache: ObjectCache) -> None:
@@ -72,17 +56,17 @@ def served_by(model: KubeObject) -> tuple[str, ...]:
 
 def tasks_for(
     cache: ObjectCache, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-) -> Iterator[DiscoveryTask]:
+) -> Iterator[Task]:
     """Tasks that a change asks for."""
     if resource == DYNAMO_MODELS:
         if old is not None and new is not None and _input(old) == _input(new):
             return  # our own status write comes back to us
-        yield DiscoveryTask(DiscoveryConcern.MODEL, key)
+        yield Task.of(DYNAMO_MODELS, key)
         # Another model of the base may have waited for the name, or has to.
         for value in {value for obj in (old, new) if obj is not None for value in claims(obj)}:
             rivals = (each for each in cache.by_index(DYNAMO_MODELS, NAME_INDEX, value) if key_of(each) != key)
             if (rival := first(rivals, name_of(value))) is not None:
-                yield DiscoveryTask(DiscoveryConcern.MODEL, key_of(rival))
+                yield Task.of(DYNAMO_MODELS, key_of(rival))
         return
     if resource == PODS:
         if old is not None and new is not None and matters(old) == matters(new):
@@ -94,7 +78,7 @@ def tasks_for(
         return
     for value in values:
         for model in cache.by_index(DYNAMO_MODELS, BASE_MODEL_INDEX, value):
-            yield DiscoveryTask(DiscoveryConcern.MODEL, key_of(model))
+            yield Task.of(DYNAMO_MODELS, key_of(model))
 
 
 def _input(model: KubeObject) -> tuple[Any, ...]:

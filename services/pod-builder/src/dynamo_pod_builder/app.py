@@ -31,6 +31,7 @@ from dynamo_shared.runtime import Controller, Result, ServiceContext
 from dynamo_shared.runtime.controller import Counts, Part, now
 from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.runtime.tasks import Paced, Task
 
 from dynamo_pod_builder import artifact_images, checkpoints, children, pods, surroundings
 from dynamo_pod_builder.applying import Applier
@@ -50,7 +51,7 @@ from dynamo_pod_builder.reconcilers.legacy import LegacyReconciler
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler, components_of
 from dynamo_pod_builder.render import RenderConfig
-from dynamo_pod_builder.routing import LEGACY, BuilderConcern, BuilderTask, is_of_replicas, is_of_status, tasks_for
+from dynamo_pod_builder.routing import LEGACY, BuilderConcern, is_of_replicas, is_of_status, tasks_for
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.checkpoint import PENDING
 from dynamo_pod_builder.status.component import is_available
@@ -89,7 +90,7 @@ class PodBuilderService:
         await _PodBuilder(context).serve()
 
 
-class _PodBuilder(Controller[BuilderTask]):
+class _PodBuilder(Controller):
     #: Each waits for one small write most of the time.
     urgent_workers = 64
 
@@ -117,7 +118,7 @@ class _PodBuilder(Controller[BuilderTask]):
         large = Offload(above=LARGE_OBJECT, at_once=LARGE_AT_ONCE)
         legacy_reporter = LegacyReporter(self.recorder, self.publisher)
         checkpoint_reporter = CheckpointReporter(self.recorder, self.publisher)
-        self._reconcilers: dict[BuilderConcern, Callable[[ObjectKey], Awaitable[Result]]] = {
+        self._reconcilers: dict[str, Callable[[ObjectKey], Awaitable[Result]]] = {
             BuilderConcern.GRAPH: GraphReconciler(
                 GraphObserver(cache, config, now, self._pull_secrets),
                 Executor(applier, keys, reporter),
@@ -141,8 +142,8 @@ class _PodBuilder(Controller[BuilderTask]):
             BuilderConcern.COHORT: CohortReconciler(cache, kube, reporter).reconcile,
         }
 
-    def is_urgent(self, task: BuilderTask) -> bool:
-        return task.concern is BuilderConcern.SCALING
+    def is_urgent(self, task: Task) -> bool:
+        return task.concern == BuilderConcern.SCALING
 
     def background(self) -> Mapping[str, Part]:
         return {"pull-secrets": self._pull_secrets.run}
@@ -161,17 +162,17 @@ class _PodBuilder(Controller[BuilderTask]):
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[BuilderTask]:
+    ) -> Iterable[Task | Paced]:
         if resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS and is_of_status(old, new):
             return
         tasks = tasks_for(resource, key, old, new, self._graph_of_set)
         if new is not None and resource in SCALE_FIRST and is_of_replicas(old, new):
             # Pods first: rendering again for a number alone, and its reports, may wait a little.
             if resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS and (keys := list(components_of(self.cache, new))):
-                yield from (BuilderTask(BuilderConcern.SCALING, each) for each in keys)
+                yield from (Task(BuilderConcern.SCALING, each) for each in keys)
                 self._debounce.after_one_more()
             for task in tasks:
-                self.enqueue(task, SETTLE + self._debounce.after_these())
+                yield Paced(task, SETTLE + self._debounce.after_these())
             return
         if resource == DYNAMO_NIM_REQUESTS:
             yield from artifact_images.woken_by(self.cache, resource, key)
@@ -195,36 +196,34 @@ class _PodBuilder(Controller[BuilderTask]):
         owner = objects.controller_of(self.cache.get(POD_CLIQUE_SETS, key) or {"metadata": {}})
         return owner["name"] if owner else ""
 
-    async def reconcile(self, task: BuilderTask) -> Result:
+    async def reconcile(self, task: Task) -> Result:
         return await self._reconcilers[task.concern](task.key)
 
     def _enqueue_namespace(self, namespace: str) -> None:
         """Pods of a namespace change: reconcile all that creates pods there."""
         for component in self.cache.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace):
-            self.enqueue(BuilderTask(BuilderConcern.COMPONENT, key_of(component)))
+            self.enqueue(Task(BuilderConcern.COMPONENT, key_of(component)))
         if self._config.grove:
             for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace):
-                self.enqueue(BuilderTask(BuilderConcern.GRAPH, key_of(graph)))
+                self.enqueue(Task(BuilderConcern.GRAPH, key_of(graph)))
 
     def _in_use(self, namespace: str) -> bool:
         makers = (DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS)
         return any(self.cache.list(resource, namespace) for resource in makers)
 
-    def all_tasks(self) -> Iterator[BuilderTask]:
+    def all_tasks(self) -> Iterator[Task]:
         for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS):
-            yield BuilderTask(BuilderConcern.GRAPH, key_of(graph))
+            yield Task(BuilderConcern.GRAPH, key_of(graph))
         for component in self.cache.list(DYNAMO_COMPONENT_DEPLOYMENTS):
-            yield BuilderTask(BuilderConcern.COMPONENT, key_of(component))
+            yield Task(BuilderConcern.COMPONENT, key_of(component))
         for checkpoint in self.cache.list(DYNAMO_CHECKPOINTS):
-            yield BuilderTask(BuilderConcern.CHECKPOINT, key_of(checkpoint))
+            yield Task(BuilderConcern.CHECKPOINT, key_of(checkpoint))
         for resource, concern in LEGACY.items():
-            yield from (BuilderTask(concern, key_of(each)) for each in self.cache.list(resource))
+            yield from (Task(concern, key_of(each)) for each in self.cache.list(resource))
         namespaces = {key_of(obj).namespace for resource in children.SHARED for obj in self.cache.list(resource)}
         for namespace in namespaces:
-            yield BuilderTask(BuilderConcern.NAMESPACE, ObjectKey("", namespace))
-        yield from self.of_each(
-            PODS, lambda pod: [BuilderTask(BuilderConcern.COHORT, key_of(pod))] if has_ended(pod) else ()
-        )
+            yield Task(BuilderConcern.NAMESPACE, ObjectKey("", namespace))
+        yield from self.of_each(PODS, lambda pod: [Task(BuilderConcern.COHORT, key_of(pod))] if has_ended(pod) else ())
 
     def counts(self) -> Counts:
         return {

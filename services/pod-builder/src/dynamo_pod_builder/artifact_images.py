@@ -18,9 +18,10 @@ from dynamo_shared.api.meta import ObjectMeta
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, ObjectKey, Resource, key_of
 from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.runtime.tasks import Task
 
 from dynamo_pod_builder.render.owner import controller_reference
-from dynamo_pod_builder.routing import LEGACY, BuilderTask
+from dynamo_pod_builder.routing import LEGACY
 from dynamo_pod_builder.status.component import Failure
 
 IMAGE_PENDING, IMAGE_BUILDING, IMAGE_FAILED = "ImagePending", "ImageBuilding", "ImageFailed"
@@ -121,11 +122,11 @@ def index(cache: ObjectCache) -> None:
         cache.add_index(resource, _BY_REQUEST, lambda each: (str(request_key(each)),))
 
 
-def woken_by(cache: ObjectCache, resource: Resource, key: ObjectKey) -> Iterator[BuilderTask]:
+def woken_by(cache: ObjectCache, resource: Resource, key: ObjectKey) -> Iterator[Task]:
     """What is reconciled when a request changes."""
     if resource == DYNAMO_NIM_REQUESTS:
         for each, concern in LEGACY.items():
-            yield from (BuilderTask(concern, key_of(obj)) for obj in cache.by_index(each, _BY_REQUEST, str(key)))
+            yield from (Task(concern, key_of(obj)) for obj in cache.by_index(each, _BY_REQUEST, str(key)))
 
 
 def _main(service: KubeObject) -> KubeObject:

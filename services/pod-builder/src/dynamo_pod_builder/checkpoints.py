@@ -20,10 +20,11 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.api.v1alpha1 import identity_of
 from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.runtime.tasks import Task
 
 from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
-from dynamo_pod_builder.routing import BuilderConcern, BuilderTask
+from dynamo_pod_builder.routing import BuilderConcern
 from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue, hash_of, starts_from_one
 from dynamo_pod_builder.status.pods import trouble_of
 
@@ -61,33 +62,30 @@ def of_identity(cache: ObjectCache, namespace: str, digest: str) -> KubeObject |
 
 def woken_by(
     cache: ObjectCache, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-) -> Iterator[BuilderTask]:
+) -> Iterator[Task]:
     """Tasks that follow from a change of a checkpoint, its pod, or where checkpoints are kept, next to those of `routing`."""
     if resource == PODS:
         yield from _of_source(cache, key.namespace, old, new)
         return
     if resource == DAEMON_SETS:
         yield from (
-            BuilderTask(BuilderConcern.CHECKPOINT, key_of(each))
-            for each in cache.list(DYNAMO_CHECKPOINTS, key.namespace)
+            Task(BuilderConcern.CHECKPOINT, key_of(each)) for each in cache.list(DYNAMO_CHECKPOINTS, key.namespace)
         )
     elif resource != DYNAMO_CHECKPOINTS or _outlook(old) == _outlook(new):
         return
     elif new is None and old is not None:
         # Another one of its identity was refused while it was there.
         for each in cache.by_index(DYNAMO_CHECKPOINTS, _IDENTITY, f"{key.namespace}/{hash_of(old)}"):
-            yield BuilderTask(BuilderConcern.CHECKPOINT, key_of(each))
+            yield Task(BuilderConcern.CHECKPOINT, key_of(each))
     for graph in cache.list(DYNAMO_GRAPH_DEPLOYMENTS, key.namespace):
         if any(starts_from_one(each) for each in graph.get("spec", {}).get("components", ())):
-            yield BuilderTask(BuilderConcern.GRAPH, key_of(graph))
+            yield Task(BuilderConcern.GRAPH, key_of(graph))
     for component in cache.list(DYNAMO_COMPONENT_DEPLOYMENTS, key.namespace):
         if starts_from_one(component.get("spec", {})):
-            yield BuilderTask(BuilderConcern.COMPONENT, key_of(component))
+            yield Task(BuilderConcern.COMPONENT, key_of(component))
 
 
-def _of_source(
-    cache: ObjectCache, namespace: str, old: KubeObject | None, new: KubeObject | None
-) -> Iterator[BuilderTask]:
+def _of_source(cache: ObjectCache, namespace: str, old: KubeObject | None, new: KubeObject | None) -> Iterator[Task]:
     """The checkpoint that a pod is the source of, where the pod's trouble changes."""
     labels = objects.labels(new or old or {})
     if CHECKPOINT_SOURCE not in labels or (old and trouble_of(old)) == (new and trouble_of(new)):
@@ -95,7 +93,7 @@ def _of_source(
     job = cache.get(JOBS, ObjectKey(namespace, labels.get(JOB_NAME, "")))
     owner = objects.controller_of(job) if job is not None else None
     if owner is not None:
-        yield BuilderTask(BuilderConcern.CHECKPOINT, ObjectKey(namespace, owner["name"]))
+        yield Task(BuilderConcern.CHECKPOINT, ObjectKey(namespace, owner["name"]))
 
 
 def _outlook(checkpoint: KubeObject | None) -> tuple[object, ...] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
@@ -23,6 +22,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
+from dynamo_shared.runtime.tasks import Task
 
 from dynamo_pod_builder.cohorts import has_ended
 from dynamo_pod_builder.pods import component_of
@@ -49,23 +49,13 @@ LEGACY = {
 }
 
 
-class BuilderTask(NamedTuple):
-    """One key of one reconciler."""
-
-    concern: BuilderConcern
-    key: ObjectKey
-
-    def __str__(self) -> str:
-        return f"{self.concern.value} {self.key}"
-
-
 def tasks_for(
     resource: Resource,
     key: ObjectKey,
     old: KubeObject | None,
     new: KubeObject | None,
     graph_of_set: Callable[[ObjectKey], str],
-) -> Iterator[BuilderTask]:
+) -> Iterator[Task]:
     """Tasks that a change of an object asks for. `old` and `new` are the object before and after; None where it does not exist.
 
     `graph_of_set` names the graph of a PodCliqueSet, "" where it has none: what Grove makes of a set belongs to the set.
@@ -81,24 +71,24 @@ def tasks_for(
         return
     if resource == PODS:
         if new is not None and has_ended(new):
-            yield BuilderTask(BuilderConcern.COHORT, key)
+            yield Task(BuilderConcern.COHORT, key)
         yield from _of_pod(key.namespace, old, new)
         return
     if resource == DYNAMO_GRAPH_DEPLOYMENTS:
-        yield BuilderTask(BuilderConcern.GRAPH, key)
+        yield Task(BuilderConcern.GRAPH, key)
         yield from _legacy_of(key.namespace, obj)
         if new is None:
-            yield BuilderTask(BuilderConcern.NAMESPACE, ObjectKey("", key.namespace))
+            yield Task(BuilderConcern.NAMESPACE, ObjectKey("", key.namespace))
         return
     if resource == DYNAMO_COMPONENT_DEPLOYMENTS:
-        yield BuilderTask(BuilderConcern.COMPONENT, key)
+        yield Task(BuilderConcern.COMPONENT, key)
         yield from _graph_of(key.namespace, obj)
         return
     if resource == DYNAMO_CHECKPOINTS:
-        yield BuilderTask(BuilderConcern.CHECKPOINT, key)
+        yield Task(BuilderConcern.CHECKPOINT, key)
         return
     if resource in LEGACY:
-        yield BuilderTask(LEGACY[resource], key)
+        yield Task(LEGACY[resource], key)
         return
     yield from _of_child(resource, key, obj, graph_of_set)
 
@@ -126,48 +116,48 @@ def _rest(obj: KubeObject) -> KubeObject:
 
 def _of_child(
     resource: Resource, key: ObjectKey, obj: KubeObject, graph_of_set: Callable[[ObjectKey], str]
-) -> Iterator[BuilderTask]:
+) -> Iterator[Task]:
     owner = objects.controller_of(obj)
     if resource in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS):
         if owner is not None and owner["kind"] == POD_CLIQUE_SETS.kind:
             name = graph_of_set(ObjectKey(key.namespace, owner["name"]))
             if name:
-                yield BuilderTask(BuilderConcern.GRAPH, ObjectKey(key.namespace, name))
+                yield Task(BuilderConcern.GRAPH, ObjectKey(key.namespace, name))
     elif owner is None:
         # Shared objects have no owner: the namespace's clean-up and their users are reconciled.
-        yield BuilderTask(BuilderConcern.NAMESPACE, ObjectKey("", key.namespace))
+        yield Task(BuilderConcern.NAMESPACE, ObjectKey("", key.namespace))
     elif owner["kind"] == DYNAMO_CHECKPOINTS.kind:
-        yield BuilderTask(BuilderConcern.CHECKPOINT, ObjectKey(key.namespace, owner["name"]))
+        yield Task(BuilderConcern.CHECKPOINT, ObjectKey(key.namespace, owner["name"]))
     elif owner["kind"] == DYNAMO_GRAPH_DEPLOYMENTS.kind:
-        yield BuilderTask(BuilderConcern.GRAPH, ObjectKey(key.namespace, owner["name"]))
+        yield Task(BuilderConcern.GRAPH, ObjectKey(key.namespace, owner["name"]))
     elif owner["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
-        yield BuilderTask(BuilderConcern.COMPONENT, ObjectKey(key.namespace, owner["name"]))
+        yield Task(BuilderConcern.COMPONENT, ObjectKey(key.namespace, owner["name"]))
         yield from _graph_of(key.namespace, obj)
 
 
-def _of_pod(namespace: str, old: KubeObject | None, new: KubeObject | None) -> Iterator[BuilderTask]:
+def _of_pod(namespace: str, old: KubeObject | None, new: KubeObject | None) -> Iterator[Task]:
     """Only where its trouble changes: workloads report how many pods serve, and components pass it on to their graph."""
     pod = new or old or {}
     if (old and trouble_of(old)) == (new and trouble_of(new)):
         return
     if component := component_of(pod):
-        yield BuilderTask(BuilderConcern.COMPONENT, ObjectKey(namespace, component))
+        yield Task(BuilderConcern.COMPONENT, ObjectKey(namespace, component))
     else:
         yield from _graph_of(namespace, pod)
 
 
-def _graph_of(namespace: str, obj: KubeObject) -> Iterator[BuilderTask]:
+def _graph_of(namespace: str, obj: KubeObject) -> Iterator[Task]:
     name = objects.labels(obj).get(labels.GRAPH_DEPLOYMENT_NAME)
     if name:
-        yield BuilderTask(BuilderConcern.GRAPH, ObjectKey(namespace, name))
+        yield Task(BuilderConcern.GRAPH, ObjectKey(namespace, name))
 
 
-def _legacy_of(namespace: str, graph: KubeObject) -> Iterator[BuilderTask]:
+def _legacy_of(namespace: str, graph: KubeObject) -> Iterator[Task]:
     """The object of a kind before graphs that a graph belongs to."""
     owner = objects.controller_of(graph)
     for resource, concern in LEGACY.items():
         if owner is not None and owner["kind"] == resource.kind:
-            yield BuilderTask(concern, ObjectKey(namespace, owner["name"]))
+            yield Task(concern, ObjectKey(namespace, owner["name"]))
 
 
 def _only_own_status(resource: Resource, old: KubeObject, new: KubeObject) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
@@ -18,6 +18,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.runtime import Controller, Result, ServiceContext
 from dynamo_shared.runtime.controller import Counts, Part, now
 from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.runtime.tasks import Paced, Task
 
 from dynamo_scaler.adapters import pods
 from dynamo_scaler.adapters.status import CONFLICT, SYNCED
@@ -28,7 +29,7 @@ from dynamo_scaler.events import AdapterReporter
 from dynamo_scaler.metrics import AdapterMetrics, DecisionMetrics
 from dynamo_scaler.reconcilers import adapters
 from dynamo_scaler.reconcilers.adapters import AdapterReconciler
-from dynamo_scaler.routing import Pace, ScalerConcern, ScalerTask
+from dynamo_scaler.routing import Pace
 
 NAME = "scaler"
 READS: tuple[Resource, ...] = (
@@ -55,7 +56,7 @@ class ScalerService:
             decisions.close()
 
 
-class _Scaler(Controller[ScalerTask]):
+class _Scaler(Controller):
     def __init__(self, context: ServiceContext, metrics: AdapterMetrics, decisions: DecisionMetrics) -> None:
         super().__init__(context, NAME, READS)
         pods.index(self.cache)
@@ -72,9 +73,6 @@ class _Scaler(Controller[ScalerTask]):
             turns=WriterConflicts(context.clock),
             now=now,
         )
-        self._reconcilers: dict[ScalerConcern, Callable[[ObjectKey], Awaitable[Result]]] = {
-            ScalerConcern.ADAPTERS: self._adapters.reconcile,
-        }
         self._commands = ScaleCommands(
             context,
             self.kube,
@@ -90,35 +88,41 @@ class _Scaler(Controller[ScalerTask]):
         return {"scale-commands": self._commands.run}
 
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
-        del resource, key, old, new
+        del key
         self._commands.changed()
+        if resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS and new is None and old is not None:
+            self._adapters.forget(old)
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[ScalerTask]:
-        """Queues its tasks with a delay: changes that come together become one write."""
+    ) -> Iterable[Paced]:
+        """The graph of a change, with a delay: changes that come together become one write."""
         if (due := self._pace.wait(resource, key, old, new)) is not None:
             graph, after = due
-            self.enqueue(ScalerTask(ScalerConcern.ADAPTERS, graph), after)
-        if resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS and new is None and old is not None:
-            self._adapters.forget(old)
-        return ()
+            yield Paced(_task(graph), after)
 
-    def all_tasks(self) -> Iterator[ScalerTask]:
+    def all_tasks(self) -> Iterator[Task]:
         yield from dict.fromkeys(self.of_each(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, _tasks_of))
 
-    async def reconcile(self, task: ScalerTask) -> Result:
-        return await self._reconcilers[task.concern](task.key)
+    async def reconcile(self, task: Task) -> Result:
+        return await self._adapters.reconcile(task.key)
 
     def counts(self) -> Counts:
         """Adapters by what their conditions say."""
-        return {ScalerConcern.ADAPTERS: self.count_by(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, _state)}
+        return {
+            DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.plural: self.count_by(
+                DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, _state
+            )
+        }
 
 
-def _tasks_of(adapter: KubeObject) -> Iterable[ScalerTask]:
-    yield ScalerTask(
-        ScalerConcern.ADAPTERS, ObjectKey(adapter["metadata"]["namespace"], adapter["spec"]["dgdRef"]["name"])
-    )
+def _task(graph: ObjectKey) -> Task:
+    """Reconciles all adapters of a graph."""
+    return Task.of(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, graph)
+
+
+def _tasks_of(adapter: KubeObject) -> Iterable[Task]:
+    yield _task(ObjectKey(adapter["metadata"]["namespace"], adapter["spec"]["dgdRef"]["name"]))
 
 
 def _state(adapter: KubeObject) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -25,22 +24,6 @@ from dynamo_scaler.adapters.pods import is_there
 SETTLE = 0.02
 #: Pods come and go in groups, and only their count is reported. Seconds.
 SETTLE_PODS = 0.2
-
-
-class ScalerConcern(enum.StrEnum):
-    """What is reconciled: the adapters of one graph."""
-
-    ADAPTERS = "dynamographdeploymentscalingadapters"
-
-
-class ScalerTask(NamedTuple):
-    """One key of one reconciler: of adapters, their graph's."""
-
-    concern: ScalerConcern
-    key: ObjectKey
-
-    def __str__(self) -> str:
-        return f"{self.concern.value} {self.key}"
 
 
 class Pace:

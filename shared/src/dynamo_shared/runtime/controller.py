@@ -10,10 +10,9 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from enum import StrEnum
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import TypeAlias
 
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.objects import KubeObject
@@ -24,10 +23,11 @@ from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.runtime.health import HealthState
 from dynamo_shared.runtime.metrics import Outcome
 from dynamo_shared.runtime.service import ServiceContext
+from dynamo_shared.runtime.tasks import Paced, Task
 from dynamo_shared.runtime.tracing import span
 from dynamo_shared.runtime.workqueue import Result, WorkQueue
 
-Counts: TypeAlias = Mapping[StrEnum, Counter[tuple[str, str]]]
+Counts: TypeAlias = Mapping[str, Counter[tuple[str, str]]]
 """By concern: how many objects there are of (namespace, state)."""
 
 Part: TypeAlias = Callable[[], Awaitable[object]]
@@ -43,22 +43,7 @@ COUNT_INTERVAL = 30.0
 NAMED = 3
 
 
-class Task(Hashable, Protocol):
-    """What is reconciled, and by which reconciler. Replicas share tasks by their key."""
-
-    @property
-    def concern(self) -> StrEnum:
-        """Names the reconciler; the label of its metrics."""
-
-    @property
-    def key(self) -> ObjectKey:
-        """The object; of one without a namespace, the name is that of a namespace."""
-
-
-T = TypeVar("T", bound=Task)
-
-
-class Controller(ABC, Generic[T]):
+class Controller(ABC):
     """A service's shell. `serve` runs it; `kube` writes under the service's own field manager."""
 
     #: Workers that do nothing but urgent tasks, in addition to those that do all.
@@ -76,22 +61,22 @@ class Controller(ABC, Generic[T]):
         self.recorder = EventRecorder(self.kube, manager)
         self.publisher = EventPublisher(context.bus, platform.cluster_name)
         self.supervisor = context.supervisor(name)
-        self._queue: WorkQueue[T] = context.queue(name, lambda task: _namespace(task.key), self.is_urgent)
+        self._queue: WorkQueue[Task] = context.queue(name, lambda task: _namespace(task.key), self.is_urgent)
         #: The trace of the change that asked for a task first; later ones find it waiting. As many as the queue has keys.
-        self._causes: dict[T, str] = {}
+        self._causes: dict[Task, str] = {}
 
     @abstractmethod
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[T]:
+    ) -> Iterable[Task | Paced]:
         """What has to be reconciled when an object is created (`old` is None), changed, or deleted (`new` is None)."""
 
     @abstractmethod
-    def all_tasks(self) -> Iterable[T]:
+    def all_tasks(self) -> Iterable[Task]:
         """Everything there is to reconcile: at the start, on a gained partition, and now and then."""
 
     @abstractmethod
-    async def reconcile(self, task: T) -> Result:
+    async def reconcile(self, task: Task) -> Result:
         """Makes one thing right. An exception is retried with back-off."""
 
     def _report_quarantine(self, words: str) -> None:
@@ -106,14 +91,16 @@ class Controller(ABC, Generic[T]):
         words = f"waiting for the watcher's first full list of {', '.join(resources[:NAMED])}{more}"
         self.context.health.set(self.name, HealthState.FAILED, words)
 
-    def is_urgent(self, task: T) -> bool:  # noqa: ARG002 - of those who override it
+    def is_urgent(self, task: Task) -> bool:  # noqa: ARG002 - of those who override it
         """Whether a task is worked on before all that are not."""
         return False
 
-    def synced(self) -> None:
+    def synced(self) -> None:  # noqa: B027 - of those who override it
         """Called when all is read, before any task; and again when a resource was listed again."""
 
-    def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+    def changed(  # noqa: B027 - of those who override it
+        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
+    ) -> None:
         """Called with each change, after its tasks were added: for what needs no task of its own."""
 
     def background(self) -> Mapping[str, Part]:
@@ -153,7 +140,7 @@ class Controller(ABC, Generic[T]):
         finally:
             await self.publisher.flush(FLUSH_WITHIN)
 
-    def enqueue(self, task: T, after: float = 0.0) -> None:
+    def enqueue(self, task: Task, after: float = 0.0) -> None:
         """Ask for a task, some seconds from now; nothing happens where another replica has it."""
         if self.ownership.owns(task.key):
             if cause := traceparent():
@@ -165,7 +152,7 @@ class Controller(ABC, Generic[T]):
         for task in self.all_tasks():
             self.enqueue(task)
 
-    def of_each(self, resource: Resource, tasks: Callable[[KubeObject], Iterable[T]]) -> Iterator[T]:
+    def of_each(self, resource: Resource, tasks: Callable[[KubeObject], Iterable[Task]]) -> Iterator[Task]:
         """The tasks of every object of a resource; one that has no answer costs only its own."""
         for obj in self.cache.list(resource):
             with self.supervisor.isolated(resource, key_of(obj)):
@@ -195,13 +182,9 @@ class Controller(ABC, Generic[T]):
         self.ownership.on_loss(lambda: self._queue.abort(lambda task: not self.ownership.owns(task.key)))
 
     def _changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
-        cause = traceparent()
         with self.supervisor.isolated(resource, key):
-            for task in self.tasks_for(resource, key, old, new):
-                if self.ownership.owns(task.key):
-                    if cause:
-                        self._causes.setdefault(task, cause)
-                    self._queue.add(task)
+            for each in self.tasks_for(resource, key, old, new):
+                self.enqueue(*each) if isinstance(each, Paced) else self.enqueue(each)
         if resource == LEASES and new is None:
             self.enqueue_all()
         with self.supervisor.isolated(resource, key):
@@ -213,16 +196,16 @@ class Controller(ABC, Generic[T]):
         spare = max(1, workers // 4)
         await self._queue.run(workers + spare, self._reconcile, urgent_workers=self.urgent_workers, reserved=spare)
 
-    async def _reconcile(self, task: T) -> Result:
+    async def _reconcile(self, task: Task) -> Result:
         if not self.ownership.owns(task.key) or self.is_held(_namespace(task.key)):
             self._causes.pop(task, None)
             return Result()
         cause = extract({TRACEPARENT: self._causes.pop(task, "")})
-        with span(f"reconcile {task.concern.value}", parent=cause, key=str(task.key)):
+        with span(f"reconcile {task.concern}", parent=cause, key=str(task.key)):
             return await self._measured(task)
 
-    async def _measured(self, task: T) -> Result:
-        metrics, kind, namespace = self.context.metrics, task.concern.value, _namespace(task.key)
+    async def _measured(self, task: Task) -> Result:
+        metrics, kind, namespace = self.context.metrics, task.concern, _namespace(task.key)
         started = time.perf_counter()
         try:
             result = await self.reconcile(task)
@@ -254,7 +237,7 @@ class Controller(ABC, Generic[T]):
     async def _count(self) -> None:
         while True:
             for concern, counted in self.counts().items():
-                self.context.metrics.resources.replace(concern.value, counted)
+                self.context.metrics.resources.replace(concern, counted)
             await asyncio.sleep(COUNT_INTERVAL)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import structlog
@@ -27,6 +26,7 @@ from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.runtime import Result, ServiceContext
 from dynamo_shared.runtime.controller import Controller, Part, now
 from dynamo_shared.runtime.outbound import platform_hosts
+from dynamo_shared.runtime.tasks import Task
 
 from dynamo_planner.core.decision import Effects
 from dynamo_planner.core.policies import make_policy
@@ -43,6 +43,8 @@ from dynamo_planner.planning.runner import Acted, Runner
 from dynamo_planner.planning.scaling import ScaleSender
 
 READS = (DYNAMO_GRAPH_DEPLOYMENTS, PODS, CONFIG_MAPS)
+#: Names the reconciler of planning: requests have the one of their resource.
+CONCERN = "plans"
 #: How often the words of a condition may change while its reason stays the same. Seconds.
 WORDS_INTERVAL = 30.0
 #: How soon it is checked again whether what a graph lacks for planning is there. Seconds.
@@ -51,27 +53,13 @@ RETRY_AFTER = 30.0
 log = structlog.get_logger("dynamo.planner.planning")
 
 
-class PlanConcern(StrEnum):
-    """What is reconciled."""
-
-    PLAN = "plans"
-
-
-@dataclass(frozen=True, slots=True)
-class PlanTask:
-    """One graph."""
-
-    key: ObjectKey
-    concern: PlanConcern = PlanConcern.PLAN
-
-
 @dataclass(frozen=True, slots=True)
 class _Running:
     plan: PlannedGraph
     task: asyncio.Task[None]
 
 
-class Plans(Controller[PlanTask]):
+class Plans(Controller):
     """Graphs that are planned."""
 
     def __init__(self, context: ServiceContext, name: str, metrics: PlanMetrics, listener: NatsListener | None) -> None:
@@ -88,29 +76,29 @@ class Plans(Controller[PlanTask]):
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[PlanTask]:
+    ) -> Iterable[Task]:
         """A graph is reconciled when its spec or annotations change, and when its configuration does."""
         if resource == DYNAMO_GRAPH_DEPLOYMENTS:
             if _asked(old) != _asked(new):
-                yield PlanTask(key)
+                yield _task(key)
         elif resource == CONFIG_MAPS:
             for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, key.namespace):
                 name = config_map_of(graph)
                 if name and key.name in (name, profile_map_of(name)):
-                    yield PlanTask(key_of(graph))
+                    yield _task(key_of(graph))
 
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         """Planning ends with the graph."""
         if resource == DYNAMO_GRAPH_DEPLOYMENTS and new is None and old is not None:
             self._stop(key)
 
-    def all_tasks(self) -> Iterable[PlanTask]:
+    def all_tasks(self) -> Iterable[Task]:
         """Every graph that asks for planning, or is planned."""
         return self.of_each(DYNAMO_GRAPH_DEPLOYMENTS, self._tasks_of)
 
-    def _tasks_of(self, graph: KubeObject) -> Iterable[PlanTask]:
+    def _tasks_of(self, graph: KubeObject) -> Iterable[Task]:
         if config_map_of(graph) or key_of(graph) in self._runners:
-            yield PlanTask(key_of(graph))
+            yield _task(key_of(graph))
 
     def background(self) -> Mapping[str, Part]:
         """Owns the runners."""
@@ -118,7 +106,7 @@ class Plans(Controller[PlanTask]):
         engines = StateReader(self.context.bus, self.context.settings.platform.cluster_name, [WORKERS], self.cache)
         return {"runners": self._own, "engines": engines.run}
 
-    async def reconcile(self, task: PlanTask) -> Result:
+    async def reconcile(self, task: Task) -> Result:
         """A graph has the runner that it asks for."""
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, task.key)
         if graph is None or "deletionTimestamp" in graph["metadata"]:
@@ -150,7 +138,7 @@ class Plans(Controller[PlanTask]):
         """A runner that ends by itself has met what it cannot deal with: another one begins a while later."""
         if not runner.cancelled() and (error := runner.exception()) is not None:
             log.error("planning of a graph ended", graph=str(key), error=repr(error))
-            self.enqueue(PlanTask(key), RETRY_AFTER)
+            self.enqueue(_task(key), RETRY_AFTER)
 
     async def _plan(self, graph: KubeObject) -> PlannedGraph:
         namespace, name = graph["metadata"]["namespace"], config_map_of(graph)
@@ -232,6 +220,10 @@ class Plans(Controller[PlanTask]):
         finally:
             self._stop_where(lambda _: True)
             await asyncio.gather(*self._stopping, return_exceptions=True)
+
+
+def _task(graph: ObjectKey) -> Task:
+    return Task(CONCERN, graph)
 
 
 def _asked(graph: KubeObject | None) -> tuple[Any, ...]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -23,6 +21,7 @@ from dynamo_shared.api.validation import Facts
 from dynamo_shared.runtime import Result, ServiceContext
 from dynamo_shared.runtime.controller import Controller, Counts, Part, now
 from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.runtime.tasks import Task
 
 from dynamo_planner.events import RequestReporter
 from dynamo_planner.profiling.results import Profiler, ProfilingRequest
@@ -34,21 +33,7 @@ from dynamo_planner.requests.thorough import Candidates, MeasuringBudget, Reader
 from dynamo_planner.requests.work import Profilings
 
 
-class RequestConcern(StrEnum):
-    """What is reconciled."""
-
-    REQUEST = "dynamographdeploymentrequests"
-
-
-@dataclass(frozen=True, slots=True)
-class RequestTask:
-    """One request."""
-
-    key: ObjectKey
-    concern: RequestConcern = RequestConcern.REQUEST
-
-
-class RequestController(Controller[RequestTask]):
+class RequestController(Controller):
     """DynamoGraphDeploymentRequests."""
 
     def __init__(
@@ -68,7 +53,9 @@ class RequestController(Controller[RequestTask]):
         super().__init__(context, name, reads)
         self._saw = saw
         self._reporter = RequestReporter(self.recorder, self.publisher)
-        self._profilings = Profilings(profiler, lambda key: self.enqueue(RequestTask(key)))
+        self._profilings = Profilings(
+            profiler, lambda key: self.enqueue(Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key))
+        )
         self._statuses = StatusWriter(self.kube, self.cache, context.clock)
         exporters = DcgmExporters(self.kube, context.clock, planner.dcgm)
         thorough = ThoroughProfiling(
@@ -104,15 +91,15 @@ class RequestController(Controller[RequestTask]):
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[RequestTask]:
+    ) -> Iterable[Task]:
         """A request is reconciled when it changes, or when something that was made for it does."""
         if resource == DYNAMO_GRAPH_DEPLOYMENT_REQUESTS:
-            yield RequestTask(key)
+            yield Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)
         elif resource != NODES:
             for obj in (old, new):
                 name = ((obj or {}).get("metadata", {}).get("labels") or {}).get(labels.REQUEST_NAME)
                 if name:
-                    yield RequestTask(ObjectKey(key.namespace, name))
+                    yield Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(key.namespace, name))
 
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         """The work for a request ends with the request."""
@@ -126,15 +113,15 @@ class RequestController(Controller[RequestTask]):
             # one message of an id.
             self._reporter.gone(old)
 
-    def all_tasks(self) -> Iterable[RequestTask]:
+    def all_tasks(self) -> Iterable[Task]:
         """Every request."""
         for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS):
             with self.supervisor.isolated(DYNAMO_GRAPH_DEPLOYMENTS, key_of(graph)):
                 self._saw(graph)
         for obj in self.cache.list(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS):
-            yield RequestTask(key_of(obj))
+            yield Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key_of(obj))
 
-    async def reconcile(self, task: RequestTask) -> Result:
+    async def reconcile(self, task: Task) -> Result:
         """One step of one request."""
         return await self._requests.reconcile(task.key)
 
@@ -144,7 +131,7 @@ class RequestController(Controller[RequestTask]):
 
     def counts(self) -> Counts:
         """Requests by phase."""
-        return {RequestConcern.REQUEST: self.count_by(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, _phase)}
+        return {DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.plural: self.count_by(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, _phase)}
 
 
 def _phase(request: KubeObject) -> str:

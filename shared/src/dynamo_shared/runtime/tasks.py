@@ -1,0 +1,31 @@
+"""What a controller works on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dynamo_shared.api.resources import ObjectKey, Resource
+
+
+class Task(NamedTuple):
+    """One key of one reconciler. Replicas share tasks by their key."""
+
+    concern: str
+    """Names the reconciler; the label of its metrics."""
+    key: ObjectKey
+    """The object; of one without a namespace, the name is that of a namespace."""
+
+    def __str__(self) -> str:
+        return f"{self.concern} {self.key}"
+
+    @classmethod
+    def of(cls, resource: Resource, key: ObjectKey) -> Task:
+        """A task of the reconciler of a resource."""
+        return cls(resource.plural, key)
+
+
+class Paced(NamedTuple):
+    """A task that waits for others that come together with it. Seconds."""
+
+    task: Task
+    after: float
