@@ -145,6 +145,7 @@ def _configuration(stage: Stage, health: int, metrics: int, webhooks: int) -> di
         "platform": {
             "kubernetes": {"kubeconfig": str(stage.kubeconfig)},
             "nats": {"servers": [stage.nats_url]},
+            "dynadmin": {"port": free_port()},
             **called,
         },
     }
