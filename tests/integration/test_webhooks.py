@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import copy
 import ssl
+import time
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
 import pytest
 from dynamo_admission.app import FIELD_MANAGER
+from dynamo_admission.registration import INJECT_FROM
+from dynamo_admission.tls import pki
 from dynamo_ctl import webhooks
 from dynamo_ctl.bootstrap.webhooks import check
 from dynamo_ctl.errors import CtlError
@@ -61,6 +65,13 @@ async def figure(admission: Admission, name: str) -> float:
     _, body = await LocalHttp(admission.metrics_port).request("GET", "/metrics")
     lines = [line for line in body.decode().splitlines() if line.startswith((f"{name}{{", f"{name} "))]
     return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+
+async def requests_that_write(admission: Admission) -> int:
+    """How many requests the service has sent that would change an object."""
+    _, body = await LocalHttp(admission.metrics_port).request("GET", "/metrics")
+    lines = [line for line in body.decode().splitlines() if line.startswith("dynamo_platform_kube_requests_total{")]
+    return sum(int(float(line.rpartition(" ")[2])) for line in lines if 'method="GET"' not in line)
 
 
 async def test_configurations_belong_to_the_cluster_role_of_that_name_even_when_it_is_another_one(plane, kube):
@@ -162,6 +173,49 @@ async def test_a_restart_under_another_address_takes_the_webhooks_along(plane, k
         assert second.url != first.url
         await kube.create(ALPHA, alpha("default", "after-the-restart"))
         assert (await kube.get(BETA, ObjectKey("default", "after-the-restart")))["spec"]["components"]
+
+
+async def test_a_restart_where_nothing_changed_writes_nothing(plane, kube):
+    port = free_port()
+
+    async def versions() -> list[str]:
+        found = [
+            await kube.get(CUSTOM_RESOURCE_DEFINITIONS, CRD),
+            await kube.get(MUTATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION),
+            await kube.get(VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION),
+        ]
+        return [each["metadata"]["resourceVersion"] for each in found]
+
+    async with admission_platform(plane, port=port) as first:
+        assert await requests_that_write(first) > 0
+        before = await versions()
+    async with admission_platform(plane, port=port) as second:
+        assert await requests_that_write(second) == 0
+        assert await versions() == before
+
+
+async def test_what_an_earlier_version_applied_is_removed_by_a_restart(plane, kube):
+    port = free_port()
+    async with admission_platform(plane, port=port):
+        right = await kube.get(MUTATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
+    trusted = base64.b64decode(right["webhooks"][0]["clientConfig"]["caBundle"])
+    older = {
+        "apiVersion": right["apiVersion"],
+        "kind": right["kind"],
+        "metadata": {
+            "name": right["metadata"]["name"],
+            "annotations": {INJECT_FROM: "a/certificate"},
+            "labels": right["metadata"]["labels"],
+        },
+        "webhooks": copy.deepcopy(right["webhooks"]),
+    }
+    another, _ = pki.make_authority(time.time(), validity=3600)
+    older["webhooks"][0]["clientConfig"]["caBundle"] = base64.b64encode(trusted + pki.pem_of(another)).decode()
+    await kube.acting_as(FIELD_MANAGER).apply(MUTATING_WEBHOOK_CONFIGURATIONS, older)
+    async with admission_platform(plane, port=port):
+        found = await kube.get(MUTATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
+    assert found["webhooks"] == right["webhooks"]
+    assert INJECT_FROM not in found["metadata"].get("annotations", {})
 
 
 async def test_a_trusted_namespace_that_another_platform_holds_is_not_judged(plane, kube):

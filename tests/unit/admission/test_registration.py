@@ -14,6 +14,7 @@ from dynamo_admission.registration import (
     conversions,
     holds,
     is_own,
+    is_written,
     turned,
 )
 
@@ -131,3 +132,40 @@ def test_a_service_gives_way_to_a_url_and_back():
 def test_nothing_is_trusted_where_nothing_is_registered():
     assert bundles_in({"spec": {"conversion": {"strategy": "None"}}}) == []
     assert bundles_in({"webhooks": [{"clientConfig": {"url": "https://a"}}]}) == [b""]
+
+
+def applied(registration: Registration, manager: str = "me"):
+    """The mutating configuration as the API server returns it after an apply."""
+    obj = copy.deepcopy(configurations(registration)[0][1])
+    owns_bundle = {"f:caBundle": {}} if registration.bundle and not registration.inject_from else {}
+    obj["metadata"]["managedFields"] = [
+        {"manager": manager, "operation": "Apply", "fieldsV1": {"f:webhooks": owns_bundle}}
+    ]
+    return obj
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "written"),
+    [
+        (Registration(SERVICE, ONE), Registration(SERVICE, ONE), True),
+        (Registration(SERVICE, ONE + TWO), Registration(SERVICE, TWO + ONE), True),
+        (Registration(SERVICE, ONE + TWO), Registration(SERVICE, ONE), False),
+        (Registration(SERVICE, ONE), Registration(SERVICE, ONE + TWO), False),
+        (Registration(SERVICE, ONE), Registration(LOCAL, ONE), False),
+        (Registration(SERVICE, ONE), Registration(SERVICE, inject_from="a/b"), False),
+        (Registration(SERVICE, inject_from="a/b"), Registration(SERVICE, ONE), False),
+        (Registration(SERVICE, inject_from="a/b"), Registration(SERVICE, inject_from="a/b"), True),
+        (Registration(SERVICE, ONE), Registration(SERVICE), False),
+        (Registration(SERVICE, ONE, owner={"uid": "1"}), Registration(SERVICE, ONE), False),
+    ],
+)
+def test_what_was_applied_exactly_so_is_not_written_again(before: Registration, after: Registration, written: bool):
+    desired = configurations(after)[0][1]
+    assert is_written(applied(before), desired, "me") is written
+    assert not is_written(applied(before, "another"), desired, "me")
+
+
+def test_authorities_that_others_wrote_are_theirs():
+    observed = applied(Registration(SERVICE))
+    observed["webhooks"][0]["clientConfig"]["caBundle"] = base64.b64encode(ONE).decode()
+    assert is_written(observed, configurations(Registration(SERVICE))[0][1], "me")

@@ -11,7 +11,16 @@ from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, 
 from dynamo_shared.kube import KubeClient, NotFound
 
 from dynamo_admission.metrics import AdmissionMetrics
-from dynamo_admission.registration import Registration, bundles_in, configurations, conversions, holds, is_own, turned
+from dynamo_admission.registration import (
+    Registration,
+    bundles_in,
+    configurations,
+    conversions,
+    holds,
+    is_own,
+    is_written,
+    turned,
+)
 
 #: Of a CRD only the version is of interest, and not its 200 KB, as long as that has not changed.
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -46,7 +55,10 @@ class Registrar:
         return [bundle for last in self._checked.values() for bundle in last.bundles]
 
     async def write(self, registration: Registration) -> None:
-        """Register, exactly so. KubeError where that fails, NotInstalled where there is nothing to register for."""
+        """Register, exactly so; what is so already is not written.
+
+        KubeError where that fails, NotInstalled where there is nothing to register for.
+        """
         for resource, desired in _all(registration):
             await self._write(resource, desired, registration)
 
@@ -71,8 +83,12 @@ class Registrar:
 
     async def _write(self, resource: Resource, desired: KubeObject, registration: Registration) -> None:
         name = desired["metadata"]["name"]
+        observed = await self._read(resource, name)
+        if observed is not None and is_written(observed, desired, self._kube.field_manager):
+            # A restart writes nothing.
+            self._note(resource, observed, desired, registration)
+            return
         if resource == CUSTOM_RESOURCE_DEFINITIONS:
-            observed = await self._read(resource, name)
             if observed is None:
                 raise NotInstalled(f"{name} is not installed; `dynamoctl crds --install` does it")
             if _is_left(resource, observed, registration):

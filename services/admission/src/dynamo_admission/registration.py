@@ -177,6 +177,26 @@ def holds(observed: Any, desired: Any) -> bool:
     return bool(observed == desired)
 
 
+def is_written(observed: KubeObject, desired: KubeObject, manager: str) -> bool:
+    """Whether `manager` has applied exactly this: it trusts no more than is desired, and none of its parts is left over."""
+    fields = [
+        entry.get("fieldsV1")
+        for entry in observed["metadata"].get("managedFields", ())
+        if entry.get("manager") == manager and entry.get("operation") == "Apply"
+    ]
+    desired_bundles = [certificates_of(each) for each in bundles_in(desired)]
+    bundles = [certificates_of(each) for each in bundles_in(observed)]
+    # Without desired authorities others write them, and an earlier apply may have left some.
+    trusted = bundles == desired_bundles if any(desired_bundles) else f"f:{BUNDLE}" not in str(fields)
+    return (
+        bool(fields)
+        and trusted
+        and holds(observed, desired)
+        and _injected(observed) == _injected(desired)
+        and _owners(observed) == _owners(desired)
+    )
+
+
 def certificates_of(bundle: bytes) -> frozenset[bytes]:
     """The certificates of a PEM text, each without its line breaks."""
     end = b"-----END CERTIFICATE-----"
@@ -188,6 +208,14 @@ def _trusts(observed: Any, desired: str) -> bool:
     if not isinstance(observed, str):
         return False
     return certificates_of(base64.b64decode(desired)) <= certificates_of(base64.b64decode(observed))
+
+
+def _injected(obj: KubeObject) -> str:
+    return str(obj["metadata"].get("annotations", {}).get(INJECT_FROM, ""))
+
+
+def _owners(obj: KubeObject) -> list[str]:
+    return [owner["uid"] for owner in obj["metadata"].get("ownerReferences", ())]
 
 
 def _clients(obj: KubeObject) -> list[KubeObject]:
