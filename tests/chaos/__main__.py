@@ -20,10 +20,10 @@ import nats.errors
 from dynamo_shared.bus.streams import EVENTS
 from dynamo_shared.leases.channel import EtcdOptions
 
+from tests.stage.balancer import balanced
 from tests.stage.cluster import CLUSTER, SERVICES, Stage, StageOptions, namespace, stage, until_ready
 
 from . import audit, faults
-from .balancer import balanced
 from .claims import ClaimLog
 from .work import NAMESPACE, Work, differences
 

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from tests.stage.service import Service
+from .service import Service
 
 #: Seconds.
 PROBE_EVERY, PROBE_WITHIN = 0.5, 1.0

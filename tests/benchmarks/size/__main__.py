@@ -2,12 +2,15 @@
 
 - `children_s`: from the first request until all graphs have all Deployments; `available_s`: until KWOK runs all pods.
 - `react_*`: from the answer to a change of one graph until its Deployment has it, and the same before there were others.
-- `memory_mib`, `kib_a_graph`: of all services, at rest; the second without what the empty platform takes.
+- `memory_mib`, `kib_a_graph`: of all services, at rest; the second without what the platform takes with one graph.
 - `cores_at_rest`: processor time of all services at rest, a second.
 - `NAME_s`, `NAME_writes`: both replicas of a service are stopped and started: until both are ready, and how many objects
-  all services wrote until ten seconds after that.
+  all services wrote until ten seconds after that; Leases and Events apart, as `NAME_renewals`.
 - `failover_s`: the watcher that leads is killed: until a change is reacted to. `relist_s`: the API server is killed and
   started: the same, from its start.
+- `load`: processes that run or wait, as the system counts them, before and after.
+
+What each process uses, and the figures as they come, go to standard error.
 
 Goals: react_p99 below twice the empty platform's; 100 KiB a graph; no write where nothing changed.
 """
@@ -16,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 import time
 from contextlib import AsyncExitStack
@@ -24,10 +28,11 @@ from dynamo_ctl.localcluster import NodeShape
 from dynamo_shared.kube import KubeClient
 
 from tests.benchmarks.graphs import COMPONENTS
+from tests.stage.balancer import balanced
 from tests.stage.cluster import Stage, StageOptions, stage, until_ready
 
 from .graphs import Deployments, Probe, create, followed
-from .used import cpu_seconds, nats_storage_mib, writes
+from .used import cpu_seconds, load, nats_storage_mib, renewals, used, writes
 
 REPLICAS, CHANGES, AT_REST, AFTER = 2, 40, 20.0, 10.0
 #: Controllers of Kubernetes that are held to 20 requests a second would be what is measured.
@@ -45,6 +50,8 @@ RESTARTED = ("watcher", "pod-builder", "scaler", "model-discovery", "planner", "
 
 async def run(count: int, within: float) -> str:
     """Measure, and return the line."""
+    # Memory that the servers of Go may take before they collect garbage all the time.
+    os.environ.setdefault("GOMEMLIMIT", "6GiB")
     nodes = max(2, -(-count * len(COMPONENTS) // PODS_A_NODE) + 1)
     plane = {
         "kwok_nodes": nodes,
@@ -53,8 +60,23 @@ async def run(count: int, within: float) -> str:
         "scheduler_arguments": SCHEDULER,
         "api_server_arguments": API_SERVER,
     }
+    parts = [f"n={count}"]
+
+    def found(figures: str) -> None:
+        print(f"{time.strftime('%H:%M:%S')} {figures}", file=sys.stderr, flush=True)
+        parts.append(figures)
+
+    before = load()
     async with AsyncExitStack() as stack:
-        up = await stack.enter_async_context(stage(StageOptions(replicas=REPLICAS, plane=plane)))
+        # Replicas of admission have one address: with two they would take it from each other.
+        balancer = await stack.enter_async_context(balanced())
+        options = StageOptions(
+            replicas=REPLICAS,
+            plane=plane,
+            platform={"admission": {"url": balancer.url}},
+            starting=balancer.take,
+        )
+        up = await stack.enter_async_context(stage(options))
         kube = await stack.enter_async_context(
             await KubeClient.open(kubeconfig=up.plane.kubeconfig, field_manager="dynamo-bench")
         )
@@ -62,20 +84,32 @@ async def run(count: int, within: float) -> str:
         probe = Probe(up.admin, seen)
         await probe.create()
         await probe.reacts(CHANGES // 4)
-        parts = ["empty_react_p50_s={:.3f} empty_react_p99_s={:.3f}".format(*await probe.reacts(CHANGES))]
-        empty = memory(up)
-        parts.append(await _grow(up, seen, count, within))
+        found("empty_react_p50_s={:.3f} empty_react_p99_s={:.3f}".format(*await probe.reacts(CHANGES)))
         await _settled(up)
-        parts.append("react_p50_s={:.3f} react_p99_s={:.3f}".format(*await probe.reacts(CHANGES)))
-        parts.append(await _at_rest(up, empty, count))
-        parts += [await _restarted(up, probe, name) for name in RESTARTED]
-        parts += [await _failover(up, probe), await _relist(up, probe)]
-        return " ".join([f"n={count}", *parts])
+        empty = memory(up)
+        _report(up, "before")
+        found(await _grow(up, seen, count, within))
+        await _settled(up)
+        _report(up, "with all graphs")
+        found("react_p50_s={:.3f} react_p99_s={:.3f}".format(*await probe.reacts(CHANGES)))
+        await _settled(up)
+        found(await _at_rest(up, empty, count))
+        for name in RESTARTED:
+            found(await _restarted(up, probe, name))
+        found(await _failover(up, probe))
+        found(await _relist(up, probe))
+        found(f"load={before:.1f},{load():.1f}")
+        return " ".join(parts)
 
 
 def memory(up: Stage) -> float:
     """MiB that all services have resident."""
     return sum(each.resident_mib() for each in up.services)
+
+
+def _report(up: Stage, when: str) -> None:
+    words = ", ".join(f"{name} {each.mib:.0f} MiB {each.cpu:.0f} s" for name, each in used(up).items())
+    print(f"{when}: {words}; load {load():.1f}", file=sys.stderr, flush=True)
 
 
 async def _grow(up: Stage, seen: Deployments, count: int, within: float) -> str:
@@ -100,9 +134,9 @@ async def _settled(up: Stage) -> None:
 
 
 async def _at_rest(up: Stage, empty: float, count: int) -> str:
-    used = sum(cpu_seconds(each) for each in up.services)
+    before = _cpu(up)
     await asyncio.sleep(AT_REST)
-    cores = (sum(cpu_seconds(each) for each in up.services) - used) / AT_REST
+    cores = (_cpu(up) - before) / AT_REST
     total = memory(up)
     each_service = " ".join(f"{each.id}_mib={each.resident_mib():.0f}" for each in up.services)
     return (
@@ -111,25 +145,31 @@ async def _at_rest(up: Stage, empty: float, count: int) -> str:
     )
 
 
+def _cpu(up: Stage) -> float:
+    return sum(cpu_seconds(each.process.pid) for each in up.services if each.process.pid)
+
+
 async def _restarted(up: Stage, probe: Probe, name: str) -> str:
     replicas = up.named(name)
     others = [each for each in up.services if each not in replicas]
     await asyncio.gather(*(each.process.stop() for each in replicas))
-    before = writes(others)
+    before, renewed = writes(others), renewals(others)
     started = time.perf_counter()
     await asyncio.gather(*(each.process.start() for each in replicas))
     await until_ready(replicas, 300)
     ready = time.perf_counter() - started
     await asyncio.sleep(AFTER)
-    written = writes(up.services) - before
+    written, renewed = writes(up.services) - before, renewals(up.services) - renewed
     for what, times in written.most_common(5):
         print(f"after the restart of {name}: {times} x {what}", file=sys.stderr)
     await probe.react()
-    return f"{name}_s={ready:.1f} {name}_writes={written.total()}"
+    # What the change leads to must not count as the next restart's.
+    await _settled(up)
+    return f"{name}_s={ready:.1f} {name}_writes={written.total()} {name}_renewals={renewed.total()}"
 
 
 async def _failover(up: Stage, probe: Probe) -> str:
-    leader = max(up.named("watcher"), key=cpu_seconds)
+    leader = max(up.named("watcher"), key=lambda each: cpu_seconds(each.process.pid or 0))
     started = time.perf_counter()
     await leader.process.kill()
     await probe.react()

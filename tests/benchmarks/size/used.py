@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from dynamo_ctl.localcluster.probe import LocalHttp
@@ -14,27 +15,74 @@ from dynamo_ctl.localcluster.probe import LocalHttp
 from tests.stage.cluster import Stage
 from tests.stage.service import Service
 
-TICKS = os.sysconf("SC_CLK_TCK")
+TICKS, PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 _WRITING = {"POST", "PUT", "PATCH", "DELETE"}
-#: Leases are renewed at rest, too; Events are reports.
-_NO_WORK = ("leases", "events")
+#: Renewed or sent at rest, too.
+_RENEWED = ("leases", "events")
+#: Questions that are asked with POST.
+_ASKED = ("subjectaccessreviews", "selfsubjectaccessreviews", "tokenreviews")
 _REQUESTS = re.compile(r"^dynamo_platform_kube_requests_total\{(.*)\} ([0-9.e+]+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
-def cpu_seconds(service: Service) -> float:
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What processes of one name use: processor time in seconds since their start, resident memory in MiB."""
+
+    cpu: float
+    mib: float
+
+
+def used(stage: Stage) -> dict[str, Used]:
+    """What all processes use, by name; replicas of a service together."""
+    plane = stage.plane
+    servers = [plane.api_server, plane.controller_manager, plane.scheduler, plane.kwok]
+    processes = [(each.name, each) for each in servers if each is not None]
+    processes += [
+        ("etcd of Kubernetes", plane.etcd.process),
+        ("etcd", stage.etcd.process),
+        ("NATS", stage.nats.process),
+    ]
+    processes += [(each.name, each.process) for each in stage.services]
+    found: dict[str, Used] = defaultdict(lambda: Used(0, 0))
+    for name, process in processes:
+        if process.pid is not None:
+            before = found[name]
+            found[name] = Used(before.cpu + cpu_seconds(process.pid), before.mib + _resident_mib(process.pid))
+    return dict(found)
+
+
+def cpu_seconds(pid: int) -> float:
     """Of a process since its start."""
-    fields = Path(f"/proc/{service.process.pid}/stat").read_text().rpartition(")")[2].split()
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def _resident_mib(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE / 2**20
+
+
+def load() -> float:
+    """Processes that run or wait for a processor, over the last minute: how much else the machine does."""
+    return os.getloadavg()[0]
 
 
 def writes(services: Iterable[Service]) -> Counter[str]:
     """Requests that change objects, by service and resource, since the starts of the processes, without Leases and Events."""
+    return _requests(services, lambda resource: not resource.startswith((*_RENEWED, *_ASKED)))
+
+
+def renewals(services: Iterable[Service]) -> Counter[str]:
+    """Requests that write Leases and Events."""
+    return _requests(services, lambda resource: resource.startswith(_RENEWED))
+
+
+def _requests(services: Iterable[Service], counts: Callable[[str], bool]) -> Counter[str]:
     found: Counter[str] = Counter()
     for each in services:
         for line in _REQUESTS.finditer(each.metrics()):
             labels = dict(_LABEL.findall(line[1]))
-            if labels["method"] in _WRITING and not labels["resource"].startswith(_NO_WORK):
+            if labels["method"] in _WRITING and counts(labels["resource"]):
                 found[f"{each.id}: {labels['method']} {labels['resource']}"] += int(float(line[2]))
     return found
 
