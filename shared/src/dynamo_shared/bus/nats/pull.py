@@ -1,8 +1,8 @@
 """Receiving from a JetStream consumer: pull requests, heartbeats and what to do when either stays away.
 
 One pull request after the other is kept open on the server, so a new message arrives without a question being asked for
-it. The messages that are asked for never exceed what this process is ready to hold: a slow reader slows the server down
-and loses nothing.
+it. The messages that are asked for never exceed what this process is ready to hold, in number and in bytes: a slow reader
+slows the server down and loses nothing.
 """
 
 from __future__ import annotations
@@ -32,8 +32,18 @@ NANOSECONDS = 1_000_000_000
 
 HEARTBEAT_STATUS = "100"
 
+WINDOW = 8 << 20
+"""Bytes of messages that are asked for at most; two of the largest that the server takes where these are larger."""
+
+_AROUND = 64 << 10
+"""Bytes of a message besides its payload and headers, as the server counts them; generous."""
+
 ENDED = frozenset({"404", "408"})
 """States of a pull request that is over in a regular way: nothing there, or expired."""
+
+
+USED_UP = frozenset({"Message Size Exceeds MaxBytes", "Batch Completed"})
+"""How the server says that a request is over because of its limits. Its status is that of errors."""
 
 
 class PullEndedError(Exception):
@@ -66,11 +76,16 @@ class Puller:
         self._session = session
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
         self._capacity = capacity
+        self._window = max(WINDOW, 2 * (session.client.max_payload + _AROUND))
         self._ready: deque[Msg] = deque()
+        self._ready_bytes = 0
         self._asked = 0
+        """messages that the request under way may still bring"""
         self._wake = asyncio.Event()
         self._trouble = ""
         self._inbox = session.client.new_inbox()
+        self._request = 0
+        """number of the request under way: the server's words about an earlier one may come late"""
         self._subscription: NatsSubscription | None = None
 
     async def start(self) -> None:
@@ -78,7 +93,7 @@ class Puller:
         self._session.on_end(self.interrupt)
         try:
             self._subscription = await self._session.client.subscribe(
-                self._inbox, cb=self._on_message, pending_msgs_limit=self._capacity * 4, pending_bytes_limit=0
+                f"{self._inbox}.*", cb=self._on_message, pending_msgs_limit=self._capacity * 4, pending_bytes_limit=0
             )
             await self._ask()
         except TRANSLATED as error:
@@ -101,11 +116,15 @@ class Puller:
 
     def take_ready(self) -> Msg | None:
         """A message that is here already, or None."""
-        return self._ready.popleft() if self._ready else None
+        if not self._ready:
+            return None
+        message = self._ready.popleft()
+        self._ready_bytes -= len(message.data)
+        return message
 
     async def take(self) -> Msg:
         """The next message; PullEndedError when there will be none."""
-        while not self._ready:
+        while (ready := self.take_ready()) is None:
             if self._trouble or self._session.ended.is_set():
                 raise PullEndedError(self._trouble or "the connection was lost")
             await self.refill()
@@ -115,11 +134,11 @@ class Puller:
                     await self._wake.wait()
             except TimeoutError:
                 raise PullEndedError("no sign of life from the consumer") from None
-        return self._ready.popleft()
+        return ready
 
     async def refill(self) -> None:
-        """Asks for more when at most half of the capacity is on its way or here."""
-        if self._asked + len(self._ready) > self._capacity // 2:
+        """Asks for more when no request is under way and at most half of what may be held is here."""
+        if self._asked or len(self._ready) > self._capacity // 2 or self._ready_bytes > self._window // 2:
             return
         try:
             await self._ask()
@@ -127,23 +146,35 @@ class Puller:
             raise PullEndedError(str(error)) from error
 
     async def _ask(self) -> None:
-        batch = self._capacity - self._asked - len(self._ready)
-        self._asked += batch
+        # One request at a time: the server takes from several in turn, and what is left of each would not be known.
+        self._asked = self._capacity - len(self._ready)
         request = {
-            "batch": batch,
+            "batch": self._asked,
+            "max_bytes": self._window - self._ready_bytes,
             "expires": int(EXPIRES * NANOSECONDS),
             "idle_heartbeat": int(HEARTBEAT * NANOSECONDS),
         }
-        await self._session.client.publish(self._next, msgspec.json.encode(request), reply=self._inbox)
+        self._request += 1
+        await self._session.client.publish(self._next, msgspec.json.encode(request), reply=self._reply)
+
+    @property
+    def _reply(self) -> str:
+        return f"{self._inbox}.{self._request}"
 
     async def _on_message(self, message: Msg) -> None:
         status = message.headers.get("Status") if message.headers and not message.data else None
         if status is None:
             self._asked = max(0, self._asked - 1)
             self._ready.append(message)
-        elif status in ENDED:
-            left = (message.headers or {}).get("Nats-Pending-Messages")
-            self._asked = max(0, self._asked - int(left)) if left is not None else 0
-        elif status != HEARTBEAT_STATUS:
-            self._trouble = (message.headers or {}).get("Description", f"status {status}")
+            self._ready_bytes += len(message.data)
+        else:
+            self._on_status(status, message)
         self._wake.set()
+
+    def _on_status(self, status: str, message: Msg) -> None:
+        description = (message.headers or {}).get("Description", f"status {status}")
+        if status in ENDED or description in USED_UP:
+            if message.subject == self._reply:
+                self._asked = 0
+        elif status != HEARTBEAT_STATUS:
+            self._trouble = description

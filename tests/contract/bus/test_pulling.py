@@ -1,0 +1,90 @@
+"""What one reader asks for is bounded, in messages and in bytes, and nothing is lost by it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from dynamo_ctl.localcluster import NatsOptions, NatsServer, Programs
+from dynamo_shared.bus.nats import NatsBus, pull
+from dynamo_shared.bus.nats.pull import WINDOW
+from dynamo_shared.bus.protocol import CaughtUp, Message, Start
+from dynamo_shared.bus.sizes import MAX_PAYLOAD
+from dynamo_shared.bus.streams import STATE
+
+MIB = 1 << 20
+PODS = "dynamo.state.v1.c.pods.>"
+
+
+@pytest.fixture
+async def bus(tmp_path: Path) -> AsyncIterator[NatsBus]:
+    options = NatsOptions(max_payload=MAX_PAYLOAD)
+    async with NatsServer(await Programs().obtain("nats-server"), tmp_path, options) as server:
+        bus = await NatsBus.connect(servers=(server.url,), name="pulling")
+        await bus.declare(STATE)
+        yield bus
+        await bus.close()
+
+
+@pytest.fixture
+def most(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Bytes that a reader held, after each message that came."""
+    held: list[int] = []
+    received = pull.Puller._on_message
+
+    async def counted(self: pull.Puller, message) -> None:
+        await received(self, message)
+        held.append(sum(len(each.data) for each in self._ready))
+
+    monkeypatch.setattr(pull.Puller, "_on_message", counted)
+    return held
+
+
+def subject(number: int) -> str:
+    return f"dynamo.state.v1.c.pods.ns.{number:04}"
+
+
+async def read(bus: NatsBus, begin: asyncio.Event | None = None) -> list[tuple[str, int]]:
+    """Subjects and sizes, as they come; the reader is slow where `begin` is to be waited for after the first."""
+    found: list[tuple[str, int]] = []
+    subscription = await bus.subscribe(STATE, [PODS], start=Start.LAST_PER_SUBJECT)
+    async with asyncio.timeout(60):
+        async for item in subscription:
+            if isinstance(item, CaughtUp):
+                break
+            assert isinstance(item, Message)
+            found.append((item.subject, len(item.payload)))
+            if begin is not None:
+                await begin.wait()
+    await subscription.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [[MIB] * 40, [MAX_PAYLOAD - 4096] * 6, [100, MAX_PAYLOAD - 4096] * 6, [100] * 2000, [64 << 10] * 300],
+    ids=["large", "largest", "mixed", "many", "middle"],
+)
+async def test_all_come_in_order_and_no_more_is_held_than_the_window(
+    bus: NatsBus, most: list[int], sizes: list[int]
+) -> None:
+    for number, size in enumerate(sizes):
+        await bus.publish(subject(number), b"x" * size)
+    assert await read(bus) == [(subject(number), size) for number, size in enumerate(sizes)]
+    # The second term is for the largest message that the server takes.
+    assert max(most) <= max(WINDOW, 2 * (MAX_PAYLOAD + (64 << 10)))
+
+
+async def test_a_slow_reader_gets_no_more_than_the_window_until_it_goes_on(bus: NatsBus, most: list[int]) -> None:
+    for number in range(40):
+        await bus.publish(subject(number), b"x" * MIB)
+    begin = asyncio.Event()
+    reading = asyncio.create_task(read(bus, begin))
+    async with asyncio.timeout(30):
+        while len(most) < 7:
+            await asyncio.sleep(0)
+    begin.set()
+    assert len(await reading) == 40
+    assert max(most) <= max(WINDOW, 2 * (MAX_PAYLOAD + (64 << 10)))
