@@ -1,4 +1,4 @@
-"""The diagrams of the documents: `docs/pictures/NAME.dot` drawn as `NAME.svg` by Graphviz.
+"""The diagrams of the documents: `docs/pictures/NAME.dot` drawn as `NAME.svg` by Graphviz, `NAME.csv` by `tools.curves`.
 
 `python -m tools.pictures` draws those that changed and needs `dot`; `--check` needs nothing: each diagram names the hash of
 the text that it was drawn from.
@@ -13,6 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools import curves
+
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 
 
@@ -24,7 +26,7 @@ def stamp(source: Path) -> str:
 def outdated(folder: Path = FOLDER) -> list[Path]:
     """The texts whose diagrams are missing or drawn from another text."""
     results = []
-    for source in sorted(folder.glob("*.dot")):
+    for source in sorted((*folder.glob("*.dot"), *folder.glob("*.csv"))):
         screenshot = source.with_suffix(".svg")
         if not screenshot.is_file() or not screenshot.read_text(encoding="utf-8").endswith(stamp(source)):
             results.append(source)
@@ -33,6 +35,9 @@ def outdated(folder: Path = FOLDER) -> list[Path]:
 
 def draw(source: Path, program: str) -> None:
     """Writes the diagram of a text. Raises CalledProcessError where Graphviz refuses it."""
+    if source.suffix == ".csv":
+        source.with_suffix(".svg").write_text(curves.draw(source) + stamp(source), encoding="utf-8")
+        return
     drawn = subprocess.run([program, "-Tsvg", str(source)], check=True, capture_output=True, text=True, timeout=60)
     source.with_suffix(".svg").write_text(drawn.stdout + stamp(source), encoding="utf-8")
 
@@ -45,14 +50,15 @@ def main() -> int:
     sources = outdated()
     if check or not sources:
         for source in sources:
-            print(f"docs/pictures/{source.name} changed: run `make pictures`, which needs Graphviz", file=sys.stderr)
+            needs = ", which needs Graphviz" if source.suffix == ".dot" else ""
+            print(f"docs/pictures/{source.name} changed: run `make pictures`{needs}", file=sys.stderr)
         return 1 if sources else 0
     program = shutil.which("dot")
-    if program is None:
+    if program is None and any(source.suffix == ".dot" for source in sources):
         print("`dot` is not on the PATH: install Graphviz (Debian: apt-get install graphviz)", file=sys.stderr)
         return 1
     for source in sources:
-        draw(source, program)
+        draw(source, program or "")
         print(f"docs/pictures/{source.stem}.svg")
     return 0
 

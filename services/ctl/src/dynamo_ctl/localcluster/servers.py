@@ -112,7 +112,8 @@ class EtcdServer(LocalServer):
 class NatsServerOptions:
     """Of a NATS server. Give user and password, or a token, or an authorization block, or nothing. `port` 0 picks a free one.
 
-    `max_payload` is in bytes.
+    `max_payload` is in bytes. `domain` names its JetStream for other servers. `leafnodes` is that block of nats-server's
+    configuration: whose leaf it is, or who may be one of it.
     """
 
     port: int = 0
@@ -123,6 +124,8 @@ class NatsServerOptions:
     tls: ServerTls | None = None
     max_payload: int = 1 << 20
     jetstream: bool = True
+    domain: str = ""
+    leafnodes: Mapping[str, object] | None = field(default=None, repr=False)
 
 
 class NatsServer(LocalServer):
@@ -156,13 +159,17 @@ class NatsServer(LocalServer):
     def _configuration(self) -> dict[str, object]:
         options = self.options
         configuration: dict[str, object] = {
-            "server_name": "local",
+            # Leaves and their hub tell servers apart by name.
+            "server_name": options.domain or "local",
             "listen": f"{LOOPBACK}:{self.port}",
             "http": f"{LOOPBACK}:{self.monitoring_port}",
             "max_payload": options.max_payload,
         }
         if options.jetstream:
-            configuration["jetstream"] = {"store_dir": str(self.data)}
+            domain = {"domain": options.domain} if options.domain else {}
+            configuration["jetstream"] = {"store_dir": str(self.data), **domain}
+        if options.leafnodes is not None:
+            configuration["leafnodes"] = dict(options.leafnodes)
         if options.token is not None:
             configuration["authorization"] = {"token": options.token}
         elif options.authorization is not None:

@@ -1,0 +1,177 @@
+"""Several clusters, each with a NATS of its own, feed one integrator: their NATS are leaves of a hub (docs/several-nats.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nats
+import nats.errors
+import pytest
+from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, NatsOptions, NatsServer, Programs, free_port
+from dynamo_ctl.platform import install_definitions
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.bus import permissions, server_config
+from dynamo_shared.bus.subjects import inbox_prefix
+from dynamo_shared.kube import KubeClient
+from nats.js.api import ExternalStream, StreamConfig, StreamSource
+
+from .platform import graph, platform, settings
+
+CLUSTERS = ("east", "west")
+EVENTS = "DYNAMO_EVENTS"
+#: What the hub's users may not send to a cluster. The hub reads events, and changes nothing.
+NOTHING_BUT_READING = (
+    "dynamo.>",
+    "$JS.API.>",
+    *(
+        f"$JS.*.API.STREAM.{verb}.>"
+        for verb in ("CREATE", "UPDATE", "DELETE", "PURGE", "MSG", "SNAPSHOT", "RESTORE", "PEER", "LEADER")
+    ),
+)
+
+
+@dataclass
+class Cluster:
+    """A Kubernetes, its NATS and a platform on them."""
+
+    name: str
+    kube: KubeClient
+    nats: NatsServer
+
+
+@dataclass
+class World:
+    """All clusters, the hub, and the integrator's only connection."""
+
+    clusters: list[Cluster]
+    hub: Any
+
+    async def of(self, name: str) -> list[dict[str, Any]]:
+        """Events of graphs of a name that the hub has kept, each with its subject."""
+        found = []
+        subscription = await self.hub.jetstream().subscribe(
+            f"dynamo.evt.v1.*.*.dynamographdeployment.{name}.*", stream=EVENTS, ordered_consumer=True
+        )
+        try:
+            while True:
+                message = await subscription.next_msg(timeout=0.3)
+                found.append({"at": message.subject, **json.loads(message.data)})
+        except nats.errors.TimeoutError:
+            return found
+        finally:
+            await subscription.unsubscribe()
+
+    async def until(self, name: str, event: str, clusters: set[str]) -> list[dict[str, Any]]:
+        """The events of that kind, as soon as they came from these clusters."""
+        async with asyncio.timeout(60):
+            while True:
+                found = [each for each in await self.of(name) if each["at"].endswith(f".{event}")]
+                if {each["at"].split(".")[3] for each in found} >= clusters:
+                    return found
+
+
+async def create(cluster: Cluster, name: str) -> None:
+    await cluster.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("default", name))
+
+
+async def _cluster(stack: AsyncExitStack, folder: Path, name: str, hub_port: int) -> Cluster:
+    programs = Programs()
+    options = ControlPlaneOptions(controller_manager=False, scheduler=False, kwok_nodes=0, prepare=install_definitions)
+    plane = await stack.enter_async_context(ControlPlane(options, programs))
+    password = f"password of {name}"
+    remote = {"url": f"nats://leaf:hub-password@127.0.0.1:{hub_port}", "deny_imports": list(NOTHING_BUT_READING)}
+    server = await stack.enter_async_context(
+        NatsServer(
+            await programs.obtain("nats-server"),
+            folder / name,
+            NatsOptions(
+                domain=name,
+                authorization=server_config.authorization(name, {"platform": password}),
+                leafnodes={"reconnect": "1s", "remotes": [remote]},
+            ),
+        )
+    )
+    (folder / f"{name}.password").write_text(password)
+    configured = settings(
+        plane.kubeconfig,
+        server.url,
+        PLATFORM__CLUSTER_NAME=name,
+        PLATFORM__NATS__USER="platform",
+        PLATFORM__NATS__PASSWORD_FILE=str(folder / f"{name}.password"),
+    )
+    await stack.enter_async_context(platform(configured))
+    kube = await stack.enter_async_context(
+        await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests")
+    )
+    return Cluster(name, kube, server)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with AsyncExitStack() as stack:
+        port = free_port()
+        hub = await stack.enter_async_context(
+            NatsServer(
+                await Programs().obtain("nats-server"),
+                tmp_path / "hub",
+                NatsOptions(
+                    domain="hub",
+                    leafnodes={
+                        "listen": f"127.0.0.1:{port}",
+                        "authorization": {"user": "leaf", "password": "hub-password"},
+                    },
+                ),
+            )
+        )
+        clusters = [await _cluster(stack, tmp_path, name, port) for name in CLUSTERS]
+        connection = await nats.connect(hub.url, inbox_prefix=inbox_prefix(permissions.INTEGRATOR).encode())
+        stack.push_async_callback(connection.close)
+        sources = [
+            StreamSource(name=EVENTS, external=ExternalStream(api=f"$JS.{name}.API", deliver=f"deliver.{name}"))
+            for name in CLUSTERS
+        ]
+        await connection.jetstream().add_stream(StreamConfig(name=EVENTS, sources=sources))
+        yield World(clusters, connection)
+
+
+async def test_one_integrator_gets_the_events_of_all_clusters_and_those_that_it_missed(world: World) -> None:
+    east, west = world.clusters
+    for cluster in world.clusters:
+        await create(cluster, "same-name")
+    found = await world.until("same-name", "created", set(CLUSTERS))
+    # The same namespace and name: the subject and the source say which cluster.
+    assert len(found) == len({each["id"] for each in found}) == len({each["source"] for each in found}) == 2
+
+    # A NATS that is down holds up no other cluster's events; its own come when it is back.
+    await east.nats.kill()
+    await create(east, "meanwhile")
+    await create(west, "meanwhile")
+    await world.until("meanwhile", "created", {"west"})
+    await east.nats.start()
+    await world.until("meanwhile", "created", set(CLUSTERS))
+
+
+async def test_the_hub_reads_events_and_changes_nothing_in_a_cluster(world: World) -> None:
+    east = world.clusters[0]
+    await create(east, "stays")
+    await world.until("stays", "created", {"east"})
+    for subject in (
+        "dynamo.state.v1.east.dynamographdeployments%2Envidia%2Ecom.default.stays",
+        "dynamo.evt.v1.east.default.dynamographdeployment.stays.forged",
+        "dynamo.cmd.v1.east.default.scaler.scale",
+    ):
+        await world.hub.publish(subject, b"{}")
+    for request in (f"STREAM.PURGE.{EVENTS}", f"STREAM.DELETE.{EVENTS}", f"STREAM.UPDATE.{EVENTS}"):
+        with pytest.raises((nats.errors.NoRespondersError, nats.errors.TimeoutError)):
+            await world.hub.request(f"$JS.east.API.{request}", b"", timeout=1)
+    await create(east, "afterwards")
+    await world.until("afterwards", "created", {"east"})
+    assert [each for each in await world.of("stays") if each["at"].endswith(".created")]
+    assert not [each for each in await world.of("stays") if each["at"].endswith(".forged")]
+    assert await east.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("default", "stays"))
