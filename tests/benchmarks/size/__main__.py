@@ -5,7 +5,8 @@
 - `memory_mib`, `kib_a_graph`: of all services, at rest; the second without what the platform takes with one graph.
 - `cores_at_rest`: processor time of all services at rest, a second.
 - `NAME_s`, `NAME_writes`: both replicas of a service are stopped and started: until both are ready, and how many objects
-  all services wrote until ten seconds after that; Leases and Events apart, as `NAME_renewals`.
+  all services wrote until ten seconds after that; Leases and Events apart, as `NAME_renewals`. `NAME_react_s`: a change
+  after these.
 - `failover_s`: the watcher that leads is killed: until a change is reacted to. `relist_s`: the API server is killed and
   started: the same, from its start.
 - `load`: processes that run or wait, as the system counts them, before and after.
@@ -162,10 +163,13 @@ async def _restarted(up: Stage, probe: Probe, name: str) -> str:
     written, renewed = writes(up.services) - before, renewals(up.services) - renewed
     for what, times in written.most_common(5):
         print(f"after the restart of {name}: {times} x {what}", file=sys.stderr)
-    await probe.react()
+    reacted = await probe.react()
     # What the change leads to must not count as the next restart's.
     await _settled(up)
-    return f"{name}_s={ready:.1f} {name}_writes={written.total()} {name}_renewals={renewed.total()}"
+    return (
+        f"{name}_s={ready:.1f} {name}_writes={written.total()} {name}_renewals={renewed.total()} "
+        f"{name}_react_s={reacted:.2f}"
+    )
 
 
 async def _failover(up: Stage, probe: Probe) -> str:
