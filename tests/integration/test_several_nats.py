@@ -54,16 +54,16 @@ class World:
 
     async def of(self, name: str) -> list[dict[str, Any]]:
         """Events of graphs of a name that the hub has kept, each with its subject."""
-        found = []
+        results = []
         subscription = await self.hub.jetstream().subscribe(
             f"dynamo.evt.v1.*.*.dynamographdeployment.{name}.*", stream=EVENTS, ordered_consumer=True
         )
         try:
             while True:
                 message = await subscription.next_msg(timeout=0.3)
-                found.append({"at": message.subject, **json.loads(message.data)})
+                results.append({"at": message.subject, **json.loads(message.data)})
         except nats.errors.TimeoutError:
-            return found
+            return results
         finally:
             await subscription.unsubscribe()
 
@@ -71,9 +71,9 @@ class World:
         """The events of that kind, as soon as they came from these clusters."""
         async with asyncio.timeout(60):
             while True:
-                found = [each for each in await self.of(name) if each["at"].endswith(f".{event}")]
-                if {each["at"].split(".")[3] for each in found} >= clusters:
-                    return found
+                results = [each for each in await self.of(name) if each["at"].endswith(f".{event}")]
+                if {each["at"].split(".")[3] for each in results} >= clusters:
+                    return results
 
 
 async def create(cluster: Cluster, name: str) -> None:
@@ -144,9 +144,9 @@ async def test_one_integrator_gets_the_events_of_all_clusters_and_those_that_it_
     east, west = world.clusters
     for cluster in world.clusters:
         await create(cluster, "same-name")
-    found = await world.until("same-name", "created", set(CLUSTERS))
+    results = await world.until("same-name", "created", set(CLUSTERS))
     # The same namespace and name: the subject and the source say which cluster.
-    assert len(found) == len({each["id"] for each in found}) == len({each["source"] for each in found}) == 2
+    assert len(results) == len({each["id"] for each in results}) == len({each["source"] for each in results}) == 2
 
     # A NATS that is down holds up no other cluster's events; its own come when it is back.
     await east.nats.kill()

@@ -179,12 +179,12 @@ async def test_a_restart_where_nothing_changed_writes_nothing(plane, kube):
     port = free_port()
 
     async def versions() -> list[str]:
-        found = [
+        observed = [
             await kube.get(CUSTOM_RESOURCE_DEFINITIONS, CRD),
             await kube.get(MUTATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION),
             await kube.get(VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION),
         ]
-        return [each["metadata"]["resourceVersion"] for each in found]
+        return [each["metadata"]["resourceVersion"] for each in observed]
 
     async with admission_platform(plane, port=port) as first:
         assert await requests_that_write(first) > 0
@@ -213,9 +213,9 @@ async def test_what_an_earlier_version_applied_is_removed_by_a_restart(plane, ku
     older["webhooks"][0]["clientConfig"]["caBundle"] = base64.b64encode(trusted + pki.pem_of(another)).decode()
     await kube.acting_as(FIELD_MANAGER).apply(MUTATING_WEBHOOK_CONFIGURATIONS, older)
     async with admission_platform(plane, port=port):
-        found = await kube.get(MUTATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
-    assert found["webhooks"] == right["webhooks"]
-    assert INJECT_FROM not in found["metadata"].get("annotations", {})
+        observed = await kube.get(MUTATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
+    assert observed["webhooks"] == right["webhooks"]
+    assert INJECT_FROM not in observed["metadata"].get("annotations", {})
 
 
 async def test_a_trusted_namespace_that_another_platform_holds_is_not_judged(plane, kube):

@@ -48,18 +48,18 @@ def subject(number: int) -> str:
 
 async def read(bus: NatsBus, begin: asyncio.Event | None = None) -> list[tuple[str, int]]:
     """Subjects and sizes, as they come; the reader is slow where `begin` is to be waited for after the first."""
-    found: list[tuple[str, int]] = []
+    results: list[tuple[str, int]] = []
     subscription = await bus.subscribe(STATE, [PODS], start=Start.LAST_PER_SUBJECT)
     async with asyncio.timeout(60):
         async for item in subscription:
             if isinstance(item, CaughtUp):
                 break
             assert isinstance(item, Message)
-            found.append((item.subject, len(item.payload)))
+            results.append((item.subject, len(item.payload)))
             if begin is not None:
                 await begin.wait()
     await subscription.close()
-    return found
+    return results
 
 
 @pytest.mark.parametrize(

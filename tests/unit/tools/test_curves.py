@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from tools import curves, pictures
-from tools.curves import Panel
+from tools import curves
+from tools.curves import Chart
 
+DIAGRAMS = import_module("tools.pictures")
 TEXT = "graphs,seconds,KiB a graph\n100,1,\n1000,3,80\n10000,2,60\ngoal,,100\n"
 
 
@@ -17,8 +19,8 @@ def test_columns_become_panels() -> None:
     assert curves.read(TEXT) == (
         "graphs",
         [
-            Panel("seconds", ((100, 1), (1000, 3), (10000, 2))),
-            Panel("KiB a graph", ((1000, 80), (10000, 60)), 100),
+            Chart("seconds", ((100, 1), (1000, 3), (10000, 2))),
+            Chart("KiB a graph", ((1000, 80), (10000, 60)), 100),
         ],
     )
 
@@ -42,11 +44,11 @@ def test_points_are_where_their_figures_say(tmp_path: Path) -> None:
     assert {"KiB a graph", "80", "60", "goal 100", "1,000", "10,000", "graphs"} <= set(words)
 
 
-def test_a_picture_is_outdated_where_its_figures_changed(tmp_path: Path) -> None:
+def test_a_diagram_is_outdated_where_its_figures_changed(tmp_path: Path) -> None:
     source = tmp_path / "size.csv"
     source.write_text(TEXT)
-    assert pictures.outdated(tmp_path) == [source]
-    pictures.draw(source, "")
-    assert pictures.outdated(tmp_path) == []
+    assert DIAGRAMS.outdated(tmp_path) == [source]
+    DIAGRAMS.draw(source, "")
+    assert DIAGRAMS.outdated(tmp_path) == []
     source.write_text(TEXT.replace("80", "70"))
-    assert pictures.outdated(tmp_path) == [source]
+    assert DIAGRAMS.outdated(tmp_path) == [source]

@@ -159,7 +159,7 @@ class NatsServer(LocalServer):
     def _configuration(self) -> dict[str, object]:
         options = self.options
         configuration: dict[str, object] = {
-            # Leaves and their hub tell servers apart by name.
+            # Leaves and their hub distinguish servers by name.
             "server_name": options.domain or "local",
             "listen": f"{LOOPBACK}:{self.port}",
             "http": f"{LOOPBACK}:{self.monitoring_port}",
