@@ -13,7 +13,14 @@ from typing import Any
 import nats
 import nats.errors
 import pytest
-from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, NatsOptions, NatsServer, Programs, free_port
+from dynamo_ctl.localcluster import (
+    ControlPlane,
+    ControlPlaneOptions,
+    NatsServer,
+    NatsServerOptions,
+    Programs,
+    free_port,
+)
 from dynamo_ctl.platform import install_definitions
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.bus import permissions, server_config
@@ -90,7 +97,7 @@ async def _cluster(stack: AsyncExitStack, folder: Path, name: str, hub_port: int
         NatsServer(
             await programs.obtain("nats-server"),
             folder / name,
-            NatsOptions(
+            NatsServerOptions(
                 domain=name,
                 authorization=server_config.authorization(name, {"platform": password}),
                 leafnodes={"reconnect": "1s", "remotes": [remote]},
@@ -120,7 +127,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             NatsServer(
                 await Programs().obtain("nats-server"),
                 tmp_path / "hub",
-                NatsOptions(
+                NatsServerOptions(
                     domain="hub",
                     leafnodes={
                         "listen": f"127.0.0.1:{port}",

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from dynamo_ctl.localcluster import NatsOptions, NatsServer, Programs
+from dynamo_ctl.localcluster import NatsServer, NatsServerOptions, Programs
 from dynamo_shared.bus.nats import NatsBus, pull
 from dynamo_shared.bus.nats.pull import WINDOW
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
@@ -20,7 +20,7 @@ PODS = "dynamo.state.v1.c.pods.>"
 
 @pytest.fixture
 async def bus(tmp_path: Path) -> AsyncIterator[NatsBus]:
-    options = NatsOptions(max_payload=MAX_PAYLOAD)
+    options = NatsServerOptions(max_payload=MAX_PAYLOAD)
     async with NatsServer(await Programs().obtain("nats-server"), tmp_path, options) as server:
         bus = await NatsBus.connect(servers=(server.url,), name="pulling")
         await bus.declare(STATE)

@@ -137,7 +137,7 @@ def test_nothing_is_trusted_where_nothing_is_registered():
 def applied(registration: Registration, manager: str = "me"):
     """The mutating configuration as the API server returns it after an apply."""
     obj = copy.deepcopy(configurations(registration)[0][1])
-    owns_bundle = {"f:caBundle": {}} if registration.bundle and not registration.inject_from else {}
+    owns_bundle: dict[str, object] = {"f:caBundle": {}} if registration.bundle and not registration.inject_from else {}
     obj["metadata"]["managedFields"] = [
         {"manager": manager, "operation": "Apply", "fieldsV1": {"f:webhooks": owns_bundle}}
     ]
