@@ -60,7 +60,7 @@ async def test_case_24_over_what_is_stored(adapters: bool) -> None:
     desk = Desk(SIX)
     desk.graph("a", adapters=adapters, Prefill=3, Decode=3)
     reason, message = await refused(desk, desk.ask("a", "up", Decode=4))
-    assert (reason, "may be paired with one until" in message) == ("BudgetCeiling", True)
+    assert (reason, "it is kept until" in message) == ("BudgetCeiling", True)
     assert desk.intents("a")["Decode"]["replicas"] == 4
     answer = await desk.again().scaling.carry_out(desk.ask("a", "down", Prefill=2))
     assert answer == Answered("Paired", "Prefill 3 -> 2; team/a Decode 3 -> 4")

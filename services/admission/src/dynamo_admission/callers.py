@@ -28,7 +28,7 @@ class Callers:
 
     @property
     def self_test(self) -> dict[str, str]:
-        """Headers of our own questions to ourselves."""
+        """Headers of requests that this process sends to itself."""
         return {SELF_TEST_HEADER: self._secret}
 
     def refusal(self, request: web.Request) -> str:

@@ -1,4 +1,4 @@
-"""The HTTP side: bounded bodies, bounded time, bounded numbers; what it is about is decided in `review` and in `conversion`.
+"""The HTTP side, with limits for size, time and number of requests. `review` and `conversion` decide about the content.
 
 A user's mistake is an answer with 200 and a refusal in it, junk is a 400 with a sentence. 429 makes the API server's client
 wait and ask again within its time-out. A fault of the platform refuses, too, and is logged.
@@ -38,13 +38,13 @@ from dynamo_admission.wire import (
     read_conversion,
 )
 
-#: The API server takes 3 MiB from a user, and etcd gives back 1.5 MiB; a review has both, and what is around them. Bytes.
+#: The API server takes 3 MiB from a user, and etcd gives back 1.5 MiB; a review has both, and an envelope. Bytes.
 MAX_BODY = 8 << 20
 #: For all of a body to arrive. Seconds.
 READ_WITHIN = 10.0
-#: When to come again. The API server's client does so by itself, within the webhook's time-out. Seconds.
+#: When to retry. The API server's client does so by itself, within the webhook's time-out. Seconds.
 RETRY_AFTER = 1
-#: The API server lets connections idle for 90 s: it, and not we, should end them. Seconds.
+#: The API server lets connections idle for 90 s: it should close them, not this service. Seconds.
 KEEP_ALIVE = 120.0
 #: For requests under way once the listener is closed; with the longest drain it fits into lifecycle.SHUTDOWN_WITHIN. Seconds.
 FINISH_WITHIN = 8.0
@@ -110,7 +110,7 @@ class ReviewServer:
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         if self._in_flight >= self._max_in_flight:
-            busy = self._turn_away("busy", 429, f"{self._in_flight} requests are under way; come again")
+            busy = self._turn_away("busy", 429, f"{self._in_flight} requests are in progress; retry later")
             busy.headers["Retry-After"] = str(RETRY_AFTER)
             return busy
         self._in_flight += 1

@@ -44,7 +44,7 @@ app = typer.Typer(
 )
 #: Command and what the list of commands says of it (a terminal of 80 columns shows 60 characters).
 COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
-    (demo, "A local Kubernetes, the platform, and examples on their way."),
+    (demo, "A local Kubernetes, the platform, and example graphs."),
     (up, "The whole platform on this machine, against a cluster."),
     (run, "Services in the foreground, as containers run them."),
     (render, "What manifests become, without any server."),
@@ -54,11 +54,11 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (models, "Models that they serve together."),
     (events, "Events of the platform, stored and new."),
     (deploy, "A model, as a graph or as an objective, over the REST API."),
-    (estimate, "What a deployment is expected to do, simulated."),
+    (estimate, "The expected performance of a deployment, simulated."),
     (logs, "Logs of a graph's pods, merged, over the REST API."),
     (chat, "Chat with the model of a graph, over the REST API."),
-    (scale, "Other replicas of a graph, within budgets and limits."),
-    (nats_config, "The configuration of a NATS server: one user a service."),
+    (scale, "Change the replicas of a graph, within budgets and limits."),
+    (nats_config, "The configuration of a NATS server: one user for each service."),
     (crds, "Resource definitions: print or install them."),
 )
 for command, summary in COMMANDS:

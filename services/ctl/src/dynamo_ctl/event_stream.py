@@ -33,7 +33,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 CONNECT_WITHIN = 5.0
 #: Seconds between looks for a platform that has not made its streams yet.
 POLL_EVERY = 0.2
-#: Events that are remembered, so that those which come again after a reconnect are not shown twice.
+#: Recent events that are kept, so that a repeated event after a reconnect is not shown twice.
 REMEMBERED = 10_000
 
 

@@ -1,4 +1,4 @@
-"""From settings to what rendering needs to know of them."""
+"""Builds the configuration of rendering from the settings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def render_config(
     *,
     kai_queues: Iterable[str] = (),
 ) -> RenderConfig:
-    """The part of the settings that shows in objects, and what the cluster has to make them of."""
+    """The part of the settings that affects objects, and the optional APIs that the cluster serves."""
     orchestrators = settings.orchestrators
     return RenderConfig(
         discovery_backend=settings.discovery.backend.value,

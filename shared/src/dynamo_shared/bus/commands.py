@@ -216,7 +216,7 @@ class CommandConsumer:
             await self._carry_out(delivery)
         except BusUnavailableError as error:
             # Neither answered nor acknowledged: it is delivered again.
-            log.info("command will come again", subject=delivery.message.subject, error=str(error))
+            log.info("command will be delivered again", subject=delivery.message.subject, error=str(error))
         except Exception:
             log.exception("command failed unexpectedly", subject=delivery.message.subject)
 
@@ -312,7 +312,7 @@ class CommandConsumer:
                 try:
                     await self._bury(delivery)
                 except BusUnavailableError as error:
-                    log.info("advisory will come again", error=str(error))
+                    log.info("advisory will be delivered again", error=str(error))
         finally:
             await consumer.close()
 

@@ -94,7 +94,7 @@ class Channel:
 
     @property
     def endpoint(self) -> str:
-        """The member that is talked to."""
+        """The member in use."""
         return self._options.endpoints[self._current % len(self._options.endpoints)]
 
     async def call(self, stub: Stub, method: str, request: Any, *, timeout: float | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Writes what is made of the settings: `python -m dynamo_shared.runtime.generate` their page and their JSON Schema.
+"""Generates from the settings: `python -m dynamo_shared.runtime.generate` their page and their JSON Schema.
 
 With `--check` nothing is written: exit code 1 and the names of the files that differ.
 """
@@ -68,7 +68,7 @@ def page() -> str:
 
 
 def schema() -> str:
-    """JSON Schema of the file, for editors and for those who write one by program."""
+    """JSON Schema of the file, for editors and for programs that write it."""
     head = {"$schema": DIALECT, "$id": f"{BASE.rpartition('/')[0]}/configuration/{SCHEMA.name}"}
     return text({**head, **_readable(json_schema(Settings))})
 

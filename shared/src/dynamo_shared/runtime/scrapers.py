@@ -48,7 +48,7 @@ _FORBIDDEN = ScraperVerdict(
     403, f"the user of this token may not get {PATH}: a ClusterRole with nonResourceURLs is needed"
 )
 _UNANSWERED = ScraperVerdict(503, "the API server cannot be asked about this token now")
-_BUSY = ScraperVerdict(503, "too many unknown tokens are being asked about; come again")
+_BUSY = ScraperVerdict(503, "too many unknown tokens are being checked; retry later")
 
 
 class Scrapers:

@@ -1,4 +1,4 @@
-"""X.509: authorities and serving certificates are made here, read, and asked whom they trust. ECDSA P-256."""
+"""X.509: creates and reads authorities and serving certificates, and checks trust. ECDSA P-256."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trial of an installation: webhooks refuse a wrong graph, and a small graph answers a chat completion."""
+"""The trial of an installation: webhooks refuse an invalid graph, and a small graph answers a chat completion."""
 
 from __future__ import annotations
 

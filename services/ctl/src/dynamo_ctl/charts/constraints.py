@@ -1,4 +1,4 @@
-"""What values.yaml cannot say of its values: which are allowed. By path; those of a service hold for each of them."""
+"""Which values the chart allows, by path, as JSON Schema. Entries of a service hold for each service."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def webhooks(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """See the webhooks refuse a wrong graph, which is not created: the chart runs this after an installation."""
+    """Check that the webhooks refuse an invalid graph. It is not created. The chart runs this after an installation."""
     from dynamo_ctl import interrupts  # noqa: PLC0415 - quick help
     from dynamo_ctl.bootstrap.webhooks import check  # noqa: PLC0415
 

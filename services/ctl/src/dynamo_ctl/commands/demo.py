@@ -22,7 +22,7 @@ def demo(
     ] = 120.0,
     folder: Folder = FOLDER,
 ) -> None:
-    """Show the platform at work: a local Kubernetes, the platform on it, and example graphs on their way.
+    """Show the platform at work: a local Kubernetes, the platform on it, and example graphs while they start.
 
     The first run fetches or builds the Kubernetes programs, which are kept for the next one. GPU nodes and pods are
     simulated by KWOK: no engine runs, everything else is real.

@@ -30,7 +30,7 @@ class SimulationSlots:
         """A turn. ProblemError where too many wait already."""
         if self._waiting >= self._most:
             raise ProblemError(
-                "too-many-requests", f"{self._waiting} simulations wait; come again", headers={"Retry-After": "5"}
+                "too-many-requests", f"{self._waiting} simulations wait; retry later", headers={"Retry-After": "5"}
             )
         lock = self._locks.setdefault(user, asyncio.Lock())
         self._users[user][0] += 1

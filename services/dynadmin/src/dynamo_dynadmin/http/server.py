@@ -134,7 +134,7 @@ class HttpServer:
             self._refuse_impersonation(request)
             if self._in_flight >= self._settings.max_in_flight:
                 self._metrics.refused("busy")
-                detail = f"{self._in_flight} requests are under way; come again"
+                detail = f"{self._in_flight} requests are in progress; retry later"
                 raise ProblemError("unavailable", detail, headers={"Retry-After": "1"})
             return await self._counted(request, handler)
         except ProblemError as problem:

@@ -69,7 +69,7 @@ class Streams:
         self._forget_gone(key)
         if len(self._open) >= self._total or self.draining:
             raise ProblemError(
-                "unavailable", f"{self._total} streams are open; come again", headers={"Retry-After": "5"}
+                "unavailable", f"{self._total} streams are open; retry later", headers={"Retry-After": "5"}
             )
         if self._count(key) >= self._of_a_user:
             raise ProblemError(

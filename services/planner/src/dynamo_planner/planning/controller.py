@@ -47,7 +47,7 @@ READS = (DYNAMO_GRAPH_DEPLOYMENTS, PODS, CONFIG_MAPS)
 CONCERN = "plans"
 #: How often the words of a condition may change while its reason stays the same. Seconds.
 WORDS_INTERVAL = 30.0
-#: How soon it is checked again whether what a graph lacks for planning is there. Seconds.
+#: Time until the next check of a graph that lacks inputs for planning. Seconds.
 RETRY_AFTER = 30.0
 
 log = structlog.get_logger("dynamo.planner.planning")
@@ -102,7 +102,7 @@ class Plans(Controller):
 
     def background(self) -> Mapping[str, Part]:
         """Owns the runners."""
-        # What engines are able to is good to know, and not known where model-discovery does not run.
+        # Capabilities of engines are optional inputs: without model-discovery they are unknown.
         engines = StateReader(self.context.bus, self.context.settings.platform.cluster_name, [WORKERS], self.cache)
         return {"runners": self._own, "engines": engines.run}
 
@@ -135,7 +135,7 @@ class Plans(Controller):
         return Result()
 
     def _ended(self, key: ObjectKey, runner: asyncio.Task[None]) -> None:
-        """A runner that ends by itself has met what it cannot deal with: another one begins a while later."""
+        """A runner that ends by itself has failed: a new one starts after a pause."""
         if not runner.cancelled() and (error := runner.exception()) is not None:
             log.error("planning of a graph ended", graph=str(key), error=repr(error))
             self.enqueue(_task(key), RETRY_AFTER)
@@ -147,7 +147,7 @@ class Plans(Controller):
         return await asyncio.to_thread(read_plan, graph, config_map, profile)
 
     async def _config_map(self, key: ObjectKey) -> KubeObject | None:
-        """From STATE; those that users made may lack the label that brings them there."""
+        """From STATE. ConfigMaps of users may lack the label that brings them there."""
         if (config_map := self.cache.get(CONFIG_MAPS, key)) is not None:
             return config_map
         try:
@@ -227,7 +227,7 @@ def _task(graph: ObjectKey) -> Task:
 
 
 def _asked(graph: KubeObject | None) -> tuple[Any, ...]:
-    """What of a graph decides how it is planned."""
+    """The parts of a graph that affect its planning."""
     if graph is None:
         return ()
     metadata = graph["metadata"]

@@ -16,7 +16,7 @@ from dynamo_planner.replay.traces import BLOCK_TOKENS, TraceRequest
 from dynamo_planner.replay.truth import MeasuredEngine
 
 LONGEST_LEG = 32
-"""Iterations run through at once: within so many, the cache grows too little to matter."""
+"""Iterations that are simulated in one step: within so many, the cache grows too little to matter."""
 
 
 class Job:
@@ -130,7 +130,7 @@ class SimulatedEngine:
         self._wake(now)
 
     def forward_pass(self, now: float) -> ForwardPass:
-        """The newest word of the engine: its running iteration, or a heartbeat."""
+        """The latest report of the engine: its running iteration, or a heartbeat."""
         scheduled, wall = Scheduled(), 0.0
         if self._planned:
             tokens = [count for _, count in self._running]

@@ -1,4 +1,4 @@
-"""Requests for other replicas: decided one at a time, written, remembered, reported.
+"""Requests to change replicas: decided one at a time, written, recorded, reported.
 
 One lock serialises decisions and their writes: a transfer concerns several graphs, and two decisions about one budget that
 ignore each other would exceed it. A decision takes a write or two, some milliseconds each. Of several
@@ -50,7 +50,7 @@ class Scaling:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def carry_out(self, request: ScaleRequest) -> Answered:
-        """Do what a command asks for, as far as it may be done; says what was done.
+        """Carry out a command as far as it is allowed; returns what was done.
 
         CommandRefusedError says why not; after any other error the command may be sent again.
         """
@@ -104,7 +104,7 @@ class Scaling:
         return Answered(decision.reason, decision.message)
 
     def decide(self, desired: Mapping[PoolKey, int]) -> CommandDecision:
-        """What becomes of so many replicas by pool, as things are. CommandRefusedError where a policy is wrong."""
+        """The decision about desired replicas by pool, in the current state. CommandRefusedError where a policy is wrong."""
         try:
             return decide(desired, self.view.inputs(desired, self.now()))
         except InvalidPolicyError as error:
@@ -138,7 +138,7 @@ class Scaling:
         self._report_applied(request, decision)
 
     async def remember(self, remembered: IntentChanges) -> None:
-        """Write intents down, as far as they are others."""
+        """Write the intents that changed."""
         for key, intents_of_graph in remembered.items():
             await self.writer.graph(key, [], intents_of_graph)
 
@@ -183,7 +183,7 @@ class Scaling:
         return Answered(APPLIED, message)
 
     def after(self, request: ScaleRequest, decision: CommandDecision) -> IntentChanges:
-        """What is to be remembered after a decision."""
+        """The record to keep after a decision."""
         known: dict[PoolKey, Intent] = {}
         for each in decision.verdicts:
             graph = self.view.graph(each.pool.key.graph_key)
@@ -196,14 +196,18 @@ class Scaling:
         return request.dry_run or self.view.settings.advisory
 
     def _with_lifetime(self, request: ScaleRequest, decision: CommandDecision) -> str:
-        """The message, with how long what was not done is remembered."""
+        """The message, with the time until which the rest of the request is kept."""
         lifetime = self.view.settings.intent_lifetime
         until = timestamp(datetime.fromtimestamp(self.now() + lifetime, UTC))
         if self._is_trial(request):
             return decision.message
         if decision.outcome is ScaleOutcome.REFUSE:
             kept = decision.reason in {CEILING, FLOOR}
-            return f"{decision.message}; it may be paired with one until {until}" if kept else decision.message
+            return (
+                f"{decision.message}; it is kept until {until}, for a command that balances it"
+                if kept
+                else decision.message
+            )
         held = any(each.held for each in decision.verdicts)
         return f"{decision.message}; carried out when that ends, until {until}" if held else decision.message
 

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions, made of the types and of what kubectl shows."""
+"""CustomResourceDefinitions, built from the types and the columns that kubectl shows."""
 
 from __future__ import annotations
 

@@ -32,6 +32,5 @@ def registry_page(catalog: Catalog) -> str:
 
 _STABILITY = (
     "Stability: **stable** names stay, or go as [the policy](../policy.md) says; **evolving** ones belong to a feature "
-    "that is still on its way and may change with it; **compatibility** ones are read because other control planes wrote them. "
-    "Services that are not there yet (planner, scaler, model-discovery) stand where they will set or read a name."
+    "that is not final, and may change with it; **compatibility** ones are read because other control planes wrote them."
 )

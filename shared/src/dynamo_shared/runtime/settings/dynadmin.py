@@ -66,7 +66,12 @@ class Dynadmin(Section):
     cors_origins: tuple[str, ...] = Field((), description="Origins of other pages that may call the API; none.")
     requests_per_second: float = Field(50.0, gt=0, description="Requests a second of one user, after a burst.")
     burst: int = Field(200, ge=1, description="Requests of one user at once.")
-    max_in_flight: int = Field(256, ge=1, le=65536, description="Requests at once; more are asked to come again.")
+    max_in_flight: int = Field(
+        256,
+        ge=1,
+        le=65536,
+        description="Requests at the same time; further requests are refused, and clients retry later.",
+    )
     max_streams: int = Field(2000, ge=1, le=100_000, description="Open streams of one replica.")
     max_streams_per_user: int = Field(100, ge=1, le=100_000, description="Open streams of one user.")
     max_body_bytes: int = Field(3 << 20, ge=1024, le=16 << 20, description="Largest body of a request, bytes.")

@@ -16,7 +16,7 @@ class ModelDiscovery(Section):
         256,
         ge=2,
         le=1024,
-        description="Workers that are asked at once; a quarter of them are those that failed before.",
+        description="Workers that are asked at the same time; a quarter of the places is for workers that failed before.",
     )
     request_timeout: Duration = Field(
         15.0, gt=0, description="How long a worker may take to answer; loading a large adapter counts."
@@ -29,7 +29,7 @@ class ModelDiscovery(Section):
         30.0, description="How long the deletion of a DynamoModel waits for workers that do not unload its adapter."
     )
     unload_later: Duration = Field(
-        900.0, description="How long they are tried after that, as long as their pods are there."
+        900.0, description="How long unloading is retried after that, while their pods exist."
     )
     worker_port: int = Field(ports.SYSTEM.number, ge=1, le=65535, description="Port of a worker's LoRA management.")
     proxy: str = Field(

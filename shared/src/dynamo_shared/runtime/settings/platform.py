@@ -129,7 +129,12 @@ class Admission(Section):
         description="ClusterRole that owns the webhook configurations, so that they are deleted with it; empty: they stay "
         "until someone deletes them.",
     )
-    max_in_flight: int = Field(64, ge=1, le=1024, description="Requests at once; more are asked to come again.")
+    max_in_flight: int = Field(
+        64,
+        ge=1,
+        le=1024,
+        description="Requests at the same time; further requests are refused, and clients retry later.",
+    )
     refresh: Duration = Field(10.0, ge=0.05, description="How often the cluster's APIs and topologies are read.")
     check: Duration = Field(30.0, ge=0.05, description="How often the registration is checked, and repaired.")
     drain: Duration = Field(5.0, le=15, description="How long an ending replica still serves, not being ready.")

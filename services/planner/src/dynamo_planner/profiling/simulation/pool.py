@@ -42,7 +42,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class PoolBusy(Exception):
-    """As many jobs wait as may; the request is to come again later."""
+    """The queue of jobs is full; the caller retries later."""
 
 
 class Overgrown(Exception):
