@@ -35,12 +35,12 @@ BAD = {**GOOD, "spec": {**GOOD["spec"], "backendFramework": "none"}}  # type: ig
 
 
 class SelfTestFailed(Exception):
-    """We would not work if the API server called us; the message says why."""
+    """Calls of the API server would fail; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Our own listener, and the name that the API server verifies."""
+    """The listener of this process, and the name that the API server verifies."""
 
     port: int
     address: Address
@@ -48,7 +48,7 @@ class Listener:
 
 
 async def self_test(listener: Listener, bundles: Iterable[bytes], headers: Mapping[str, str]) -> None:
-    """Ask with each of the registered bundles, with headers that say that it is us. Raises SelfTestFailed.
+    """Send a request with each registered bundle, and with headers that identify this process. Raises SelfTestFailed.
 
     An empty bundle means the system's authorities, as it does for the API server.
     """
@@ -65,7 +65,7 @@ async def self_test(listener: Listener, bundles: Iterable[bytes], headers: Mappi
                 accepted = await _ask(session, listener, path_of(webhook), _question(GOOD))
                 if not accepted.get("allowed"):
                     raise SelfTestFailed(
-                        f"/{webhook} refuses a good graph: {accepted.get('status', {}).get('message')}"
+                        f"/{webhook} refuses a valid graph: {accepted.get('status', {}).get('message')}"
                     )
                 refused = await _ask(session, listener, path_of(webhook), _question(BAD))
                 if refused.get("allowed") or "spec.backendFramework" not in refused.get("status", {}).get(
@@ -87,7 +87,7 @@ def trusting(bundle: bytes) -> ssl.SSLContext:
 
 
 async def shake_hands(listener: Listener, tls: ssl.SSLContext) -> None:
-    """See that the certificate that is served now is trusted. Raises SelfTestFailed."""
+    """Check that the served certificate is trusted. Raises SelfTestFailed."""
     try:
         async with asyncio.timeout(WITHIN):
             _, writer = await asyncio.open_connection(

@@ -1,4 +1,4 @@
-"""Which Secrets there are to be: the file that the chart gives `dynamoctl bootstrap credentials`."""
+"""The specification of Secrets: the file that the chart gives `dynamoctl bootstrap credentials`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class User(Section):
 
 
 class NamespaceCredentials(Section):
-    """All that is to be there in one namespace."""
+    """All Secrets that must exist in one namespace."""
 
     labels: dict[str, str] = Field(default_factory=dict, description="Of every Secret.")
     authorities: tuple[str, ...] = Field((), description="Secrets with an authority and its key.")
@@ -43,7 +43,7 @@ class NamespaceCredentials(Section):
     cluster_name: str = Field("local", description="`platform.clusterName`: users may use its subjects alone.")
     authority_validity: Duration = Field(10 * YEAR, ge=86400)
     certificate_validity: Duration = Field(10 * YEAR, ge=86400)
-    rotation: str = Field("", description="Changed: all but the authorities is created again.")
+    rotation: str = Field("", description="A change recreates all Secrets except the authorities.")
 
 
 def load(path: Path) -> NamespaceCredentials:

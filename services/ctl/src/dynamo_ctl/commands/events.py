@@ -33,9 +33,14 @@ def events(
         ),
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Only younger ones: 90s, 10m, 2h, 1d.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="DURATION", help="Only events of the last DURATION: 90s, 10m, 2h, 1d.", show_default=False
+        ),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new ones, until Ctrl-C.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print new events as they come, until Ctrl-C.")
+    ] = False,
     output: Annotated[
         LineOutput, typer.Option("--output", "-o", help="For people, or the CloudEvents as lines of JSON.")
     ] = LineOutput.TABLE,
@@ -44,14 +49,14 @@ def events(
         typer.Option(
             "--nats",
             metavar="URL",
-            help="NATS server; else that of --config, else of the platform here.",
+            help="NATS server; by default that of --config, or of the platform in this folder.",
             show_default=False,
         ),
     ] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Name of the cluster in the subjects; else as configured.", show_default=False
+            metavar="NAME", help="Name of the cluster in the subjects; by default as configured.", show_default=False
         ),
     ] = None,
     config: Config = None,

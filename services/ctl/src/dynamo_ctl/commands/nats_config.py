@@ -35,7 +35,7 @@ def nats_config(
     cluster: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Name of the cluster in the subjects; else as configured.", show_default=False
+            metavar="NAME", help="Name of the cluster in the subjects; by default as configured.", show_default=False
         ),
     ] = None,
     listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where clients connect.")] = "0.0.0.0:4222",

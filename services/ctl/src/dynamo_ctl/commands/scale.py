@@ -49,14 +49,14 @@ def scale(
         typer.Option(
             "--nats",
             metavar="URL",
-            help="NATS server; else that of --config, else of the platform here.",
+            help="NATS server; by default that of --config, or of the platform in this folder.",
             show_default=False,
         ),
     ] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Name of the cluster in the subjects; else as configured.", show_default=False
+            metavar="NAME", help="Name of the cluster in the subjects; by default as configured.", show_default=False
         ),
     ] = None,
     config: Config = None,

@@ -82,7 +82,9 @@ class DecisionReader:
         except BusError as error:
             raise StreamEnded("error", f"the history cannot be read now: {error}") from error
         if last and (after is None or after.incarnation != here):
-            raise StreamEnded("resync", "the decisions in between are not known; stream without Last-Event-ID")
+            raise StreamEnded(
+                "resync", "the decisions since then are no longer available; stream without Last-Event-ID"
+            )
         position = after.sequence if after is not None else 0
         first: deque[tuple[int, dict[str, Any]]] | None = deque(maxlen=limit if after is None else _MISSED)
         async with Pulse(self._items(key), stream, lambda: self._streams.heartbeat) as pulse:

@@ -31,7 +31,7 @@ _WATCH = 1800
 _FAMILY_EVERY = 0.5
 #: Events of objects that are not known yet: STATE follows within milliseconds. Seconds, and how many.
 _HELD_FOR, _HELD = 5.0, 512
-_GONE = "the events in between are not known any more; stream without Last-Event-ID"
+_GONE = "the events since then are no longer available; start the stream without Last-Event-ID"
 
 
 class EventReader:

@@ -21,7 +21,7 @@ from dynamo_dynadmin.state.hub import Hub, Resync, changes
 from dynamo_dynadmin.state.position import Position
 
 DEFAULT_LIMIT, MOST = 500, 5000
-_RESYNC = "the changes in between are not known; list again, or stream without Last-Event-ID"
+_RESYNC = "the changes since then are no longer available; list again, or stream without Last-Event-ID"
 
 
 class CollectionReader:

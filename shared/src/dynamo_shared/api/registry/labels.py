@@ -94,7 +94,7 @@ DISCOVERY_BACKEND = _add(
 )
 DISCOVERY_ENABLED = _add(
     "nvidia.com/dynamo-discovery-enabled",
-    "Puts an object in sight of Dynamo's discovery through Kubernetes.",
+    "Makes an object visible to Dynamo's discovery through Kubernetes.",
     set_by="pod-builder",
     read_by="Dynamo runtime",
     values="`true`",

@@ -18,13 +18,15 @@ class Oidc(Section):
     )
     audience: str = Field("", description="`aud` that tokens must have; required with an issuer.")
     jwks_uri: str = Field(
-        "", pattern=r"^(https?://[^@\s#]+)?$", description="Where its keys are; empty: as its discovery document says."
+        "",
+        pattern=r"^(https?://[^@\s#]+)?$",
+        description="URL of the issuer's keys; empty: from its discovery document.",
     )
     ca_file: Path | None = Field(None, description="Authorities to trust, PEM; unset: the system's.")
     username_claim: str = Field("sub", min_length=1, description="Claim that is the user's name.")
-    username_prefix: str = Field("", description="Goes before it, as the API server's flag of this name does.")
+    username_prefix: str = Field("", description="Prefix of the user name, like the API server's flag of this name.")
     groups_claim: str = Field("groups", description="Claim that lists groups; empty: none.")
-    groups_prefix: str = Field("", description="Goes before each of them.")
+    groups_prefix: str = Field("", description="Prefix of each group.")
     client_id: str = Field(
         "",
         max_length=512,
@@ -75,7 +77,7 @@ class Dynadmin(Section):
     max_streams: int = Field(2000, ge=1, le=100_000, description="Open streams of one replica.")
     max_streams_per_user: int = Field(100, ge=1, le=100_000, description="Open streams of one user.")
     max_body_bytes: int = Field(3 << 20, ge=1024, le=16 << 20, description="Largest body of a request, bytes.")
-    heartbeat: Duration = Field(15.0, ge=0.1, le=300, description="How often a silent stream says that it lives.")
+    heartbeat: Duration = Field(15.0, ge=0.1, le=300, description="Interval of heartbeats on a silent stream.")
     recheck: Duration = Field(
         60.0, ge=0.05, le=60, description="How often the rights behind a stream are asked for again."
     )

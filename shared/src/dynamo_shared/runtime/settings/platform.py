@@ -150,7 +150,7 @@ class Platform(Section):
     standby: Standby = Standby()
     kubernetes: Kubernetes = Kubernetes()
     replicas: int | None = Field(
-        None, ge=1, description="Processes like this one. 1: no leases are needed; unset: as etcd.endpoints says."
+        None, ge=1, description="Replicas of this service. 1: no leases are needed; unset: as etcd.endpoints says."
     )
     replica_id: str = Field("", description="Name of this process among them; made of the host's where unset.")
     workers: int = Field(

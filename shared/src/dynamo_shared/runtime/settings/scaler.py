@@ -73,7 +73,7 @@ class Scaler(Section):
     )
     advisory: bool = Field(False, description="Compute and report every decision, and carry out none.")
     intent_lifetime: Duration = Field(
-        360.0, gt=0, le=86400, description="How long what was held or refused for a budget is remembered."
+        360.0, gt=0, le=86400, description="How long a request is kept that a budget held or refused."
     )
     limits: ScalingLimits = ScalingLimits()
 
