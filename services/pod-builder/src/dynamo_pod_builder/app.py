@@ -25,7 +25,6 @@ from dynamo_shared.api.resources import (
     SERVICE_ACCOUNTS,
     ObjectKey,
     Resource,
-    key_of,
 )
 from dynamo_shared.runtime import Controller, Result, ServiceContext
 from dynamo_shared.runtime.controller import Counts, Part, now
@@ -33,10 +32,9 @@ from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Paced, Task
 
-from dynamo_pod_builder import artifact_images, checkpoints, children, pods, surroundings
+from dynamo_pod_builder import artifact_images, checkpoints, children, cohorts, pods, surroundings
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.checkpoints import woken_by
-from dynamo_pod_builder.cohorts import has_ended
 from dynamo_pod_builder.configuration import render_config
 from dynamo_pod_builder.events import CheckpointReporter, GraphReporter, LegacyReporter
 from dynamo_pod_builder.pod_events import PodEvents
@@ -100,8 +98,10 @@ class _PodBuilder(Controller):
         self._reads_queues = settings.orchestrators.kai_scheduler.enabled is not False
         super().__init__(context, NAME, tuple(each for each in READS if each != KAI_QUEUES or self._reads_queues))
         kube, cache = self.kube, self.cache
+        cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, *children.OWNED, POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS, PODS)
         children.index(cache)
         pods.index(cache)
+        cohorts.index(cache)
         checkpoints.index(cache)
         artifact_images.index(cache)
         surroundings.index(cache)
@@ -201,29 +201,29 @@ class _PodBuilder(Controller):
 
     def _enqueue_namespace(self, namespace: str) -> None:
         """Pods of a namespace change: reconcile all that creates pods there."""
-        for component in self.cache.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace):
-            self.enqueue(Task(BuilderConcern.COMPONENT, key_of(component)))
+        for key in self.cache.keys(DYNAMO_COMPONENT_DEPLOYMENTS, namespace):
+            self.enqueue(Task(BuilderConcern.COMPONENT, key))
         if self._config.grove:
-            for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace):
-                self.enqueue(Task(BuilderConcern.GRAPH, key_of(graph)))
+            for key in self.cache.keys(DYNAMO_GRAPH_DEPLOYMENTS, namespace):
+                self.enqueue(Task(BuilderConcern.GRAPH, key))
 
     def _in_use(self, namespace: str) -> bool:
         makers = (DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS)
-        return any(self.cache.list(resource, namespace) for resource in makers)
+        return any(self.cache.keys(resource, namespace) for resource in makers)
 
     def all_tasks(self) -> Iterator[Task]:
-        for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS):
-            yield Task(BuilderConcern.GRAPH, key_of(graph))
-        for component in self.cache.list(DYNAMO_COMPONENT_DEPLOYMENTS):
-            yield Task(BuilderConcern.COMPONENT, key_of(component))
-        for checkpoint in self.cache.list(DYNAMO_CHECKPOINTS):
-            yield Task(BuilderConcern.CHECKPOINT, key_of(checkpoint))
-        for resource, concern in LEGACY.items():
-            yield from (Task(concern, key_of(each)) for each in self.cache.list(resource))
-        namespaces = {key_of(obj).namespace for resource in children.SHARED for obj in self.cache.list(resource)}
+        concerns = {
+            DYNAMO_GRAPH_DEPLOYMENTS: BuilderConcern.GRAPH,
+            DYNAMO_COMPONENT_DEPLOYMENTS: BuilderConcern.COMPONENT,
+            DYNAMO_CHECKPOINTS: BuilderConcern.CHECKPOINT,
+            **LEGACY,
+        }
+        for resource, concern in concerns.items():
+            yield from (Task(concern, key) for key in self.cache.keys(resource))
+        namespaces = {key.namespace for resource in children.SHARED for key in self.cache.keys(resource)}
         for namespace in namespaces:
             yield Task(BuilderConcern.NAMESPACE, ObjectKey("", namespace))
-        yield from self.of_each(PODS, lambda pod: [Task(BuilderConcern.COHORT, key_of(pod))] if has_ended(pod) else ())
+        yield from (Task(BuilderConcern.COHORT, key) for key in cohorts.ended(self.cache))
 
     def counts(self) -> Counts:
         return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS
+from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS, PODS, ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
 
 from dynamo_pod_builder.pods import pods_of
@@ -13,6 +13,17 @@ from dynamo_pod_builder.pods import pods_of
 _ENDED = frozenset({"Failed", "Succeeded"})
 #: What the pods of one engine have in common, within their scaling group.
 _SAME = (labels.GROVE_SCALING_GROUP_REPLICA, labels.GROVE_POD_INDEX)
+ENDED_INDEX = "ended"
+
+
+def index(cache: ObjectCache) -> None:
+    """Index the cache's pods by whether they have ended."""
+    cache.add_index(PODS, ENDED_INDEX, lambda pod: (ENDED_INDEX,) if has_ended(pod) else ())
+
+
+def ended(cache: ObjectCache) -> list[ObjectKey]:
+    """Pods that have ended, whose cohort may have to end, too."""
+    return [key for _, key in cache.indexed(PODS, ENDED_INDEX)]
 
 
 def has_ended(pod: KubeObject) -> bool:

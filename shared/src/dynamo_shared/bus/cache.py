@@ -17,12 +17,13 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 import structlog
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
+from dynamo_shared.bus.packing import UNPACKED, Packer, Recent
 from dynamo_shared.bus.versions import Version, version_of
 
 Objects: TypeAlias = list[KubeObject]
@@ -61,38 +62,78 @@ class _Index:
     def keys(self, value: str) -> Iterable[ObjectKey]:
         return self._keys.get(value, ())
 
+    def all(self) -> Iterator[tuple[str, ObjectKey]]:
+        for value, keys in self._keys.items():
+            for key in keys:
+                yield value, key
+
 
 class _Table:
-    """Objects of one resource, by namespace and name."""
+    """Objects of one resource, by namespace and name; of packed ones those that are in use are unpacked."""
 
     def __init__(self) -> None:
-        self.namespaces: dict[str, dict[str, KubeObject]] = {}
+        self.namespaces: dict[str, dict[str, KubeObject | bytes]] = {}
         self.indexes: dict[str, _Index] = {}
         self.kept: Callable[[KubeObject], KubeObject] | None = None
         self.count = 0
+        self.packer: Packer | None = None
+        self._recent = Recent()
 
     def get(self, key: ObjectKey) -> KubeObject | None:
-        return self.namespaces.get(key.namespace, {}).get(key.name)
+        observed = self.namespaces.get(key.namespace, {}).get(key.name)
+        if self.packer is None or observed is None:
+            return cast("KubeObject | None", observed)
+        if isinstance(observed, bytes):
+            obj = self.packer.unpack(observed)
+            self._use(key, obj, observed)
+            return obj
+        self._recent.touch(key)
+        return observed
 
     def set(self, key: ObjectKey, obj: KubeObject | None) -> None:
         """Puts an object in, or takes it out where `obj` is None."""
-        names = self.namespaces.setdefault(key.namespace, {})
-        old = names.get(key.name)
+        old = self.get(key)
         # All functions first: one that fails on an object must not leave half of the indexes changed.
         moves = [(index, index.values(old), index.values(obj)) for index in self.indexes.values()]
         for index, before, after in moves:
             index.replace(key, before, after)
+        names = self.namespaces.setdefault(key.namespace, {})
         if obj is None:
             self.count -= names.pop(key.name, None) is not None
+            self._recent.forget(key)
         else:
             self.count += old is None
             names[key.name] = obj
+            if self.packer is not None:
+                self._use(key, obj)
         if not names:
             del self.namespaces[key.namespace]
 
     def objects(self) -> Iterator[KubeObject]:
-        for names in self.namespaces.values():
-            yield from names.values()
+        for namespace in self.namespaces:
+            yield from self.objects_in(namespace)
+
+    def objects_in(self, namespace: str) -> Iterator[KubeObject]:
+        """Those that are packed stay so: a list of everything does not count as use."""
+        for observed in self.namespaces.get(namespace, {}).values():
+            yield self.packer.unpack(observed) if self.packer is not None and isinstance(observed, bytes) else observed  # type: ignore[misc]
+
+    def pack(self) -> None:
+        """Pack objects that were not used since the last call."""
+        for key, packed in self._recent.rest():
+            self._pack(key, packed)
+
+    def _use(self, key: ObjectKey, obj: KubeObject, packed: bytes | None = None) -> None:
+        self.namespaces[key.namespace][key.name] = obj
+        self._recent.use(key, packed)
+        if len(self._recent) > UNPACKED:
+            self._pack(*self._recent.oldest())
+
+    def _pack(self, key: ObjectKey, packed: bytes | None) -> None:
+        names = self.namespaces[key.namespace]
+        observed = names[key.name]
+        if self.packer is not None and not isinstance(observed, bytes):
+            names[key.name] = packed if packed is not None else self.packer.pack(observed)
 
 
 _Slot: TypeAlias = tuple[str, ObjectKey]
@@ -136,14 +177,15 @@ class ObjectCache:
             return []
         if namespace is None:
             return list(table.objects())
-        return list(table.namespaces.get(namespace, {}).values())
+        return list(table.objects_in(namespace))
 
-    def keys(self, resource: Resource) -> set[ObjectKey]:
-        """Keys of all objects of a resource."""
+    def keys(self, resource: Resource, namespace: str | None = None) -> set[ObjectKey]:
+        """Keys of all objects of a resource, or of those of one namespace."""
         table = self._tables.get(resource.id)
         if table is None:
             return set()
-        return {ObjectKey(namespace, name) for namespace, names in table.namespaces.items() for name in names}
+        chosen = table.namespaces if namespace is None else {namespace: table.namespaces.get(namespace, {})}
+        return {ObjectKey(each, name) for each, names in chosen.items() for name in names}
 
     def count(self, resource: Resource) -> int:
         """How many objects of a resource there are."""
@@ -163,6 +205,22 @@ class ObjectCache:
         Set before objects come in. Of the metadata at least name, namespace, uid and resourceVersion must stay.
         """
         self._table(resource).kept = kept
+
+    def pack(self, *resources: Resource) -> None:
+        """Keeps objects of resources packed while they are not used: of many objects, few are in use at a time.
+
+        Set before objects come in. A list of all of them is slow.
+        """
+        for resource in resources:
+            self._table(resource).packer = Packer()
+
+    def has_index(self, resource: Resource, name: str) -> bool:
+        """Whether there is an index of that name."""
+        return name in self._table(resource).indexes
+
+    def indexed(self, resource: Resource, name: str) -> Iterator[tuple[str, ObjectKey]]:
+        """Values of an index, each with the key of an object that has it; KeyError where there is no such index."""
+        yield from self._table(resource).indexes[name].all()
 
     def by_index(self, resource: Resource, name: str, value: str) -> Objects:
         """Objects for which an index's function gave the value; KeyError where there is no such index."""
@@ -208,7 +266,9 @@ class ObjectCache:
         return self._accept(resource, key, obj, version)
 
     def settle(self) -> None:
-        """Takes in what was held back for long enough; to be called every few seconds."""
+        """Takes in what was held back for long enough, and packs what is not in use; to be called every few seconds."""
+        for table in self._tables.values():
+            table.pack()
         if not self._held:
             return
         now = self._clock()

@@ -39,6 +39,8 @@ FLUSH_WITHIN = 5.0
 LEASE_INTERVAL = 5.0
 #: The reference's interval (operator behaviour, section 10). Seconds.
 COUNT_INTERVAL = 30.0
+#: The index of `count_by`.
+_STATES = "states"
 #: Resources that a message names; of others it gives the number.
 NAMED = 3
 
@@ -159,14 +161,20 @@ class Controller(ABC):
                 yield from tuple(tasks(obj))
 
     def count_by(self, resource: Resource, state: Callable[[KubeObject], str]) -> Counter[tuple[str, str]]:
-        """How many objects of this replica there are by namespace and state; one whose state has no name is left out."""
-        counted: Counter[tuple[str, str]] = Counter()
-        for obj in self.cache.list(resource):
-            key = key_of(obj)
-            with self.supervisor.isolated(resource, key):
-                if self.ownership.owns(key):
-                    counted[key.namespace, state(obj)] += 1
-        return counted
+        """How many objects of this replica there are by namespace and state; one whose state has no name is left out.
+
+        An index keeps the states: the same function of a resource each time, and a function of the object alone.
+        """
+        if not self.cache.has_index(resource, _STATES):
+
+            def states(obj: KubeObject) -> Iterable[str]:
+                with self.supervisor.isolated(resource, key_of(obj)):
+                    return (state(obj),)
+                return ()
+
+            self.cache.add_index(resource, _STATES, states)
+        indexed = self.cache.indexed(resource, _STATES)
+        return Counter((key.namespace, each) for each, key in indexed if self.ownership.owns(key))
 
     def is_held(self, namespace: str) -> bool:
         """Whether another platform manages a namespace: one that serves it alone, while this one serves all."""

@@ -26,7 +26,7 @@ class NamespaceReconciler:
     async def reconcile(self, key: ObjectKey) -> Result:
         """One reconcile of the namespace that `key.name` names."""
         namespace = key.name
-        if self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace):
+        if self.cache.keys(DYNAMO_GRAPH_DEPLOYMENTS, namespace):
             return Result()
         for resource in SHARED:
             for obj in self.cache.list(resource, namespace):
