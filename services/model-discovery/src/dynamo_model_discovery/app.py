@@ -62,6 +62,7 @@ class _ModelController(Controller):
 
     def __init__(self, context: ServiceContext, api: HttpWorkerApi, metrics: LoraMetrics) -> None:
         super().__init__(context, NAME, READS)
+        self.cache.pack(ENDPOINT_SLICES, PODS)
         routing.index(self.cache)
         settings = context.settings.platform.model_discovery
         self._metrics = metrics

@@ -59,6 +59,7 @@ class ScalerService:
 class _Scaler(Controller):
     def __init__(self, context: ServiceContext, metrics: AdapterMetrics, decisions: DecisionMetrics) -> None:
         super().__init__(context, NAME, READS)
+        self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, PODS)
         pods.index(self.cache)
         adapters.index(self.cache)
         reporter = AdapterReporter(self.recorder, self.publisher)

@@ -64,6 +64,7 @@ class Plans(Controller):
 
     def __init__(self, context: ServiceContext, name: str, metrics: PlanMetrics, listener: NatsListener | None) -> None:
         super().__init__(context, name, READS)
+        self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, PODS)
         gathering.index(self.cache)
         self._metrics = metrics
         self._listener = listener

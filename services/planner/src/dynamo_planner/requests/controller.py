@@ -51,6 +51,7 @@ class RequestController(Controller):
         nodes = (NODES,) if settings.gpu.discovery_enabled else ()
         reads = (DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, CONFIG_MAPS, *nodes)
         super().__init__(context, name, reads)
+        self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, CONFIG_MAPS)
         self._saw = saw
         self._reporter = RequestReporter(self.recorder, self.publisher)
         self._profilings = Profilings(

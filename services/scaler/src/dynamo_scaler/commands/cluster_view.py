@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dynamo_shared.api.objects import KubeObject
@@ -33,8 +33,8 @@ from dynamo_scaler.safety.holds import Shapes
 from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
 from dynamo_scaler.safety.verdict import Situation
 
-#: Index of graphs with intents.
-_INTENTS = "intents"
+#: Indexes of graphs with intents, and of graphs that are not being deleted.
+_INTENTS, _THERE = "intents", "there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,11 @@ class ClusterView:
             _INTENTS,
             lambda graph: [_INTENTS] if SCALING_INTENTS in graph["metadata"].get("annotations", {}) else [],
         )
+        self.cache.add_index(
+            DYNAMO_GRAPH_DEPLOYMENTS,
+            _THERE,
+            lambda graph: [_THERE] if "deletionTimestamp" not in graph["metadata"] else [],
+        )
 
     def graph(self, key: ObjectKey) -> KubeObject | None:
         """A graph that is not being deleted."""
@@ -67,11 +72,13 @@ class ClusterView:
         """Whether commands to this platform scale a graph. Other graphs count in budgets all the same."""
         return is_managed(graph, self.settings.managed) and not self.is_elsewhere(graph.namespace)
 
-    def graphs(self) -> list[KubeObject]:
-        """All graphs that are not being deleted."""
-        return [
-            each for each in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS) if "deletionTimestamp" not in each["metadata"]
-        ]
+    def all_pools(self) -> Iterator[Pool]:
+        """The pools of all graphs that are not being deleted."""
+        for _, key in list(self.cache.indexed(DYNAMO_GRAPH_DEPLOYMENTS, _THERE)):
+            known = self._pools.get(key)
+            if known is None and (graph := self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)) is not None:
+                known = self.pools(graph)
+            yield from known or ()
 
     def with_intents(self) -> list[KubeObject]:
         """Graphs with intents."""
@@ -201,7 +208,7 @@ class ClusterView:
         ]
         if not touched:
             return []
-        return accounts(touched, (pool for graph in self.graphs() for pool in self.pools(graph)))
+        return accounts(touched, self.all_pools())
 
     def _adapters(self, graph: ObjectKey) -> list[KubeObject]:
         adapters = self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(graph))
