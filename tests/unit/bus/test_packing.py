@@ -12,7 +12,7 @@ from dynamo_shared.api.resources import DEPLOYMENTS, ObjectKey, key_of
 from dynamo_shared.bus import ObjectCache
 from dynamo_shared.bus.packing import AT_ONCE, UNPACKED, Packer
 from dynamo_shared.bus.versions import Version, version_of
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 MANY = 2 * UNPACKED
@@ -65,6 +65,7 @@ def rest(cache: ObjectCache) -> None:
         cache.settle()
 
 
+@settings(deadline=None)
 @given(st.lists(st.dictionaries(st.text(), JSON, max_size=6), min_size=1, max_size=8))
 def test_any_object_is_unpacked_as_it_was_packed(objects: list[dict[str, Any]]) -> None:
     packer = Packer()

@@ -72,7 +72,7 @@ class ClusterView:
         """Whether commands to this platform scale a graph. Other graphs count in budgets all the same."""
         return is_managed(graph, self.settings.managed) and not self.is_elsewhere(graph.namespace)
 
-    def all_pools(self) -> Iterator[ScalablePool]:
+    def all_pools(self) -> Iterator[DesiredPool]:
         """The pools of all graphs that are not being deleted."""
         for _, key in list(self.cache.indexed(DYNAMO_GRAPH_DEPLOYMENTS, _THERE)):
             known = self._pools.get(key)
