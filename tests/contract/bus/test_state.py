@@ -442,6 +442,20 @@ async def test_damaged_and_foreign_messages_do_not_stop_the_reader(bus: Bus) -> 
         assert names(cache) == ["a"]
 
 
+async def test_what_a_service_has_written_is_not_a_change_when_state_says_it(bus: Bus) -> None:
+    async with publishing(bus) as publisher, reading(bus) as (cache, _):
+        cache.put(DEPLOYMENTS, {**obj("a", 5), "answer": "with managed fields"})
+        changes: list[str] = []
+        cache.on_change(lambda _resource, key, _old, _new: changes.append(key.name))
+        publisher.put(DEPLOYMENTS, obj("a", 5))
+        publisher.put(DEPLOYMENTS, obj("b", 6))
+        await until(lambda: version(cache, "b") == "6")
+        assert changes == ["b"]
+        publisher.put(DEPLOYMENTS, obj("a", 7))
+        await until(lambda: version(cache) == "7")
+        assert changes == ["b", "a"]
+
+
 async def test_one_change_is_one_trace(bus: Bus) -> None:
     """From the span in which an object was put to the listeners of a reader's cache."""
     tracer = TracerProvider().get_tracer("test")

@@ -94,6 +94,23 @@ def test_what_was_written_is_not_replaced_by_older_words_of_state() -> None:
     assert said(cache, obj(19)), "STATE has caught up, and what it says then counts"
 
 
+def test_only_what_was_written_last_and_not_yet_said_is_confirmed() -> None:
+    cache = ObjectCache()
+    said(cache, obj(10))
+    assert not cache.confirm(DEPLOYMENTS, KEY, version_of(obj(10))), "STATE itself said it: a correction may follow"
+    cache.put(DEPLOYMENTS, obj(20))
+    for other in (obj(15), obj(21), obj(20, uid="u2")):
+        assert not cache.confirm(DEPLOYMENTS, KEY, version_of(other))
+    assert not cache.confirm(SERVICES, KEY, version_of(obj(20)))
+    assert not said(cache, obj(15))
+    assert cache.confirm(DEPLOYMENTS, KEY, version_of(obj(20)))
+    assert held(cache) == "u1-20"
+    cache.settle()
+    assert held(cache) == "u1-20", "the older word does not come after it"
+    assert not cache.confirm(DEPLOYMENTS, KEY, version_of(obj(20))), "once"
+    assert said(cache, obj(19)), "STATE has caught up, and what it says then counts"
+
+
 def test_where_state_stays_behind_it_is_the_truth() -> None:
     """The data store was set back after the write."""
     clock = Clock()

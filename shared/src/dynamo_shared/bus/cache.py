@@ -253,6 +253,18 @@ class ObjectCache:
         self._written.pop((resource.id, key), None)
         return self._set(resource, key, None)
 
+    def confirm(self, resource: Resource, key: ObjectKey, version: Version) -> bool:
+        """Takes in that STATE has this version of an object. Says whether it is what this service has written last.
+
+        Then the API server's answer is here, and the message need not be read.
+        """
+        slot = (resource.id, key)
+        if self._written.get(slot) != version:
+            return False
+        del self._written[slot]
+        self._held.pop(slot, None)
+        return True
+
     def take(self, resource: Resource, key: ObjectKey, obj: KubeObject | None, version: Version) -> bool:
         """Takes in the next word of STATE about a name; None for the end of the object of `version`.
 

@@ -135,7 +135,11 @@ class StateEntry(NamedTuple):
 
 def read(resource: Resource, key: ObjectKey, message: Message) -> StateEntry:
     """A message about the object of its subject. ValueError, with what is wrong, where subject, headers and payload disagree."""
-    headers = message.headers
+    return StateEntry(read_version(message.headers), read_object(resource, key, message))
+
+
+def read_version(headers: Mapping[str, str]) -> Version:
+    """The version that a message is about. ValueError where a header is missing or not valid."""
     uid, number, created = headers.get(UID, ""), headers.get(RESOURCE_VERSION, ""), headers.get(CREATED, "")
     if not uid:
         raise ValueError("has no uid")
@@ -144,17 +148,22 @@ def read(resource: Resource, key: ObjectKey, message: Message) -> StateEntry:
         raise ValueError("resourceVersion is not a number of 64 bits")
     if created and not _TIME.fullmatch(created):
         raise ValueError("created is not a time in UTC with seconds")
-    version = Version(uid, int(number), created)
+    return Version(uid, int(number), created)
+
+
+def read_object(resource: Resource, key: ObjectKey, message: Message) -> KubeObject | None:
+    """The object of a message, None for its end. ValueError where subject, headers and payload disagree."""
+    headers = message.headers
     change = headers.get(CHANGE)
     if change == ChangeType.DELETED:
         if message.payload:
             raise ValueError("a tombstone has a payload")
-        return StateEntry(version, None)
+        return None
     if change not in (ChangeType.ADDED, ChangeType.MODIFIED):
         raise ValueError("change is not added, modified or deleted")
     obj = decode_object(message.payload, headers)
     _hold_against(obj, resource, key, headers)
-    return StateEntry(version, obj)
+    return obj
 
 
 def _hold_against(obj: KubeObject, resource: Resource, key: ObjectKey, headers: Mapping[str, str]) -> None:

@@ -146,9 +146,12 @@ class StateReader:
         entry = self._resources[resource_id]
         # Damaged or not: STATE has something of this name.
         entry.unconfirmed.discard(key)
-        content = state.read(entry.resource, key, message)
+        version = state.read_version(message.headers)
+        if not state.is_tombstone(message.headers) and self._cache.confirm(entry.resource, key, version):
+            return
+        obj = state.read_object(entry.resource, key, message)
         with tracing.continued(message.headers):
-            self._cache.take(entry.resource, key, content.obj, content.version)
+            self._cache.take(entry.resource, key, obj, version)
 
     def _isolate(self, subject: str, reason: str) -> None:
         metrics.STATE_DAMAGED.inc()
