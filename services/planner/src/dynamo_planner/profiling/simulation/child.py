@@ -37,8 +37,10 @@ def main(arguments: list[str]) -> None:
     jobs: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
     # The costly imports, before the first job is waited for: the service counts a process as ready after them.
-    from dynamo_planner.profiling.simulation import curves, replays, sweeping  # noqa: PLC0415
+    from dynamo_planner.profiling.simulation import curves, sweeping  # noqa: PLC0415
+    from dynamo_planner.profiling.simulation.tuning import tune  # noqa: PLC0415
 
+    tune()
     _send(out, {"ready": os.getpid()})
     while True:
         given = jobs.get()
@@ -52,6 +54,9 @@ def main(arguments: list[str]) -> None:
                 case "sweep":
                     answer = sweeping.sweep(SimulationSweep(**given), report)
                 case "replays":
+                    # Half a second that sweeps do without.
+                    from dynamo_planner.profiling.simulation import replays  # noqa: PLC0415
+
                     answer = replays.replay(Replays(**given), report)
                 case _:
                     answer = curves.measure(Curves(**given), report)
