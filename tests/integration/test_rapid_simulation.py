@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,8 +36,16 @@ PLANNED = {
 
 
 @pytest.fixture(scope="module")
-async def profiler() -> AsyncIterator[RapidProfiler]:
-    async with RapidProfiler(Planner(), "1.2.0") as made:
+def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of models that AI Configurator does not know."""
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+async def profiler(models_dir: Path) -> AsyncIterator[RapidProfiler]:
+    # One process reads each table once. Several at once are in `test_simulation_pool`.
+    settings = Planner.model_validate({"rapid": {"processes": 1, "memory_mib": 3072, "models_dir": models_dir}})
+    async with RapidProfiler(settings, "1.2.0") as made:
         yield made
 
 
@@ -190,8 +199,8 @@ async def test_all_backends_are_compared(profiler: RapidProfiler):
     assert f"/{runtime}-runtime:1.1.1" in json.dumps(result.selected.dgd)
 
 
-async def test_a_folder_with_a_configuration_alone(tmp_path):
-    folder = tmp_path / "Qwen/Qwen2.5-7B-Instruct"
+async def test_a_folder_with_a_configuration_alone(profiler: RapidProfiler, models_dir: Path):
+    folder = models_dir / "Qwen/Qwen2.5-7B-Instruct"
     folder.mkdir(parents=True)
     config = {
         "architectures": ["Qwen2ForCausalLM"],
@@ -206,29 +215,9 @@ async def test_a_folder_with_a_configuration_alone(tmp_path):
         "torch_dtype": "bfloat16",
     }
     (folder / "config.json").write_text(json.dumps(config))
-    settings = Planner.model_validate({"rapid": {"models_dir": tmp_path}})
-    async with RapidProfiler(settings, "1.2.0") as profiler:
-        result = await profile(profiler, model="Qwen/Qwen2.5-7B-Instruct", backend="vllm", hardware=H200_8)
+    result = await profile(profiler, model="Qwen/Qwen2.5-7B-Instruct", backend="vllm", hardware=H200_8)
     assert result.source == "aiconfigurator"
     assert "Qwen/Qwen2.5-7B-Instruct" in json.dumps(result.selected.dgd)
-
-
-async def test_cancelling_ends_the_process():
-    async with RapidProfiler(Planner(), "1.2.0") as profiler:
-        started = asyncio.Event()
-        request = ProfilingRequest(
-            name="case",
-            namespace="default",
-            spec=DynamoGraphDeploymentRequestSpec.model_validate({**QWEN, "hardware": H200_8}),
-        )
-        task = asyncio.create_task(
-            profiler.run(request, lambda _, said: started.set() if "configurations" in said else None)
-        )
-        await started.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert profiler.simulations.pool.workers == 0
 
 
 ONE_GPU = {"gpuSku": "h200_sxm", "totalGpus": 1, "numGpusPerNode": 1}
@@ -255,3 +244,22 @@ async def test_engines_fit_into_smaller_models_of_a_gpu(profiler: RapidProfiler)
     result = await profile(profiler, **{**QWEN, "backend": "vllm"}, hardware=hardware, sla=sla)
     # 61 GiB of weights fit into no single one.
     assert all(sizes["tp"] > 1 for point in result.pareto for sizes in point.parallelism.values())
+
+
+async def test_cancelling_ends_the_process(profiler: RapidProfiler):
+    """The last one here: the process has what all others have loaded."""
+    started = asyncio.Event()
+    # A request that is not in the cache.
+    spec = {**QWEN, "hardware": H200_8, "sla": {"itl": 49.0}}
+    request = ProfilingRequest(
+        name="case", namespace="default", spec=DynamoGraphDeploymentRequestSpec.model_validate(spec)
+    )
+    task = asyncio.create_task(
+        profiler.run(request, lambda _, said: started.set() if "configurations" in said else None)
+    )
+    await started.wait()
+    assert profiler.simulations.pool.workers == 1
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert profiler.simulations.pool.workers == 0
