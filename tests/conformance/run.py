@@ -13,7 +13,7 @@ import json
 import logging
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,17 +78,22 @@ class Outcome:
 
 
 @asynccontextmanager
-async def cluster(folder: Path, *, grove: bool, nodes: int = 0) -> AsyncIterator[KubeClient]:
-    """A control plane with all that the cases need, and the platform on it; with `nodes`, pods run, too."""
-    programs = Programs()
+async def control_plane(nodes: int = 0) -> AsyncIterator[ControlPlane]:
+    """Kubernetes with all that the cases need; with `nodes`, pods run, too."""
     options = ControlPlaneOptions(scheduler=nodes > 0, kwok_nodes=nodes, prepare=install_definitions)
+    async with ControlPlane(options, Programs()) as plane:
+        async with await _client(plane) as kube:
+            await definitions.install(kube)
+        yield plane
+
+
+@asynccontextmanager
+async def platform(plane: ControlPlane, folder: Path, *, grove: bool) -> AsyncIterator[KubeClient]:
+    """All services on a control plane. One after another may run on it: NATS begins with nothing."""
     async with AsyncExitStack() as stack:
-        plane = await stack.enter_async_context(ControlPlane(options, programs))
-        nats = await stack.enter_async_context(NatsServer(await programs.obtain("nats-server"), folder / "nats"))
-        kube = await stack.enter_async_context(
-            await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="conformance")
-        )
-        await definitions.install(kube)
+        program = await Programs().obtain("nats-server")
+        nats = await stack.enter_async_context(NatsServer(program, folder / "nats"))
+        kube = await stack.enter_async_context(await _client(plane))
         environ = {
             "DYNAMO_PLATFORM__KUBERNETES__KUBECONFIG": str(plane.kubeconfig),
             "DYNAMO_PLATFORM__NATS__SERVERS": nats.url,
@@ -100,9 +105,13 @@ async def cluster(folder: Path, *, grove: bool, nodes: int = 0) -> AsyncIterator
         }
         settings = webhooks.on_loopback(load_settings(CONFORMANCE / "operator-config.yaml", environ), free_port())
         await webhooks.make_namespace(kube, settings)
-        platform = await stack.enter_async_context(running(services.make(), settings))
-        await platform.ready()
+        up = await stack.enter_async_context(running(services.make(), settings))
+        await up.ready()
         yield kube
+
+
+def _client(plane: ControlPlane) -> Awaitable[KubeClient]:
+    return KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="conformance")
 
 
 async def run_case(kube: KubeClient, case: KubeObject, namespace: str) -> Outcome:
@@ -218,7 +227,7 @@ async def run(cases: dict[str, KubeObject], show: int) -> int:
     rules, comparer = importlib.import_module("canonical"), importlib.import_module("compare")
     objects = equal = good = 0
     with tempfile.TemporaryDirectory(prefix="dynamo-conformance-") as state:
-        async with cluster(Path(state), grove=grove) as kube:
+        async with control_plane() as plane, platform(plane, Path(state), grove=grove) as kube:
             free = asyncio.Semaphore(AT_ONCE)
 
             async def one(number: int, case: KubeObject) -> Outcome:

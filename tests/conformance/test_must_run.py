@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -27,7 +28,7 @@ from dynamo_shared.kube.errors import AlreadyExists
 from tests.conformance.cloud import add_network_cards, bind_claims
 from tests.integration.platform import eventually
 
-from .run import CONFORMANCE, cluster, create
+from .run import CONFORMANCE, control_plane, create, platform
 
 CASES = sorted((CONFORMANCE / "must-run").glob("*.json"))
 WITHIN = 90.0
@@ -37,13 +38,19 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.fixture(scope="module")
+async def plane() -> AsyncIterator[ControlPlane]:
+    async with control_plane(nodes=12) as up:
+        yield up
+
+
 @pytest.fixture(scope="module", params=["deployments", "grove"])
 async def way(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[tuple[str, KubeClient]]:
-    """A cluster on which graphs become Deployments, and one on which they become PodCliqueSets."""
+    """A platform on which graphs become Deployments, and after it one on which they become PodCliqueSets."""
     folder = tmp_path_factory.mktemp("must-run")
-    async with cluster(folder, grove=request.param == "grove", nodes=12) as kube:
+    async with platform(plane, folder, grove=request.param == "grove") as kube:
         await add_network_cards(kube)
         yield request.param, kube
 
