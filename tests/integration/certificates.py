@@ -23,6 +23,8 @@ from .platform import eventually
 
 NAMES = ("127.0.0.1", "dynamo-webhook.dynamo-system.svc")
 SECRET = "webhook-server-cert"
+#: Seconds between two calls. A step of a rotation lasts a second or more, and meets dozens of them.
+PAUSE = 0.02
 _numbers = itertools.count(1)
 
 
@@ -123,13 +125,14 @@ def mount(folder: Path, data: dict[str, str]) -> None:
 
 @asynccontextmanager
 async def calling(hook: Webhook) -> AsyncIterator[None]:
-    """Calls without a pause while the block runs: one refused handshake fails the test."""
+    """Calls one after another while the block runs: one refused handshake fails the test."""
     await eventually(hook.asked, "the API server knows the webhook")
     ended = asyncio.Event()
 
     async def call() -> None:
         while not ended.is_set():
             await hook.call()
+            await asyncio.sleep(PAUSE)
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(call())

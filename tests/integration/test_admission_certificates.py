@@ -26,7 +26,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import AlreadyExists, KubeClient, NotFound, Unavailable
 
 from .admission import Admission, admission_platform, bare_control_plane
-from .certificates import NAMES, SECRET, kubelet
+from .certificates import NAMES, PAUSE, SECRET, kubelet
 from .certmanager import BUILT_WITHIN, CERTIFICATES, ISSUERS, cert_manager, certificate, issuer, renew
 from .platform import eventually
 
@@ -90,6 +90,7 @@ async def writing(kube: KubeClient, admission: Admission) -> AsyncIterator[None]
             assert health.ready, health.report()
             with suppressed_where_the_definition_changes(), contextlib.suppress(NotFound):
                 await kube.delete(ALPHA, ObjectKey("default", name))
+            await asyncio.sleep(PAUSE)
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(write())
