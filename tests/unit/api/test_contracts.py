@@ -20,8 +20,10 @@ from dynamo_shared.api.contracts import (
 )
 from dynamo_shared.api.contracts.base import names_of
 from dynamo_shared.api.contracts.planner_interpolation import Pick
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.examples import examples
 
 ROOT = Path(__file__).resolve().parents[3]
 REQUESTS = sorted((ROOT / ".." / "shared" / "planning" / "dgdr").glob("*.yaml"))
@@ -221,7 +223,7 @@ def with_one_name_a_field(contract: Contract, value: dict[str, Any]) -> dict[str
 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_no_junk_raises_anything(contract: Contract, data: st.DataObject) -> None:
     keys = st.sampled_from([*schema_of(contract.name)["properties"], "other"])

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from dynamo_shared.api.defaults import default
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
-from hypothesis import given, settings
+from hypothesis import given
 
+from tests.examples import examples
 from tests.unit.api.validation.junk import broken
 
 STAMP = {OPERATOR_ORIGIN_VERSION: "1.2.0"}
@@ -139,7 +140,7 @@ def test_junk_is_left_as_it_is(junk: dict[str, Any]) -> None:
     assert default(junk, platform_version="1.2.0") is junk
 
 
-@settings(max_examples=500, deadline=None)
+@examples(120)
 @given(obj=broken())
 def test_defaults_come_once_whatever_the_object_is(obj: dict[str, Any]) -> None:
     before = copy.deepcopy(obj)

@@ -13,8 +13,10 @@ from dynamo_shared.api.deprecations import Deprecation
 from dynamo_shared.api.releases import Change, Snapshot, breaking, compare, releases, today, violations
 from dynamo_shared.api.releases.__main__ import main
 from dynamo_shared.api.releases.history import file_of, text
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.examples import examples
 
 ROOT = Path(__file__).resolve().parents[3]
 NOW = today(ROOT, "0.3.0")
@@ -142,7 +144,7 @@ EVERY_FIELD = [
 ]
 
 
-@settings(deadline=None, max_examples=200)
+@examples(80)
 @given(field=st.sampled_from(EVERY_FIELD))
 def test_no_field_of_any_version_goes_unnoticed(field: tuple[str, str, str]) -> None:
     kind, version, path = field

@@ -28,9 +28,11 @@ from dynamo_shared.api.v1beta1 import (
     parse_graph,
     to_dict,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+
+from tests.examples import examples
 
 
 def graph(*components: dict[str, Any], **spec: Any) -> dict[str, Any]:
@@ -135,7 +137,7 @@ def test_what_is_stored_survives_reading_and_writing(version: VersionDefinition)
     resource, model = version.resource, version.model
     head = {"apiVersion": resource.api_version, "kind": resource.kind, **HEAD}
 
-    @settings(derandomize=True, deadline=None, max_examples=60)
+    @examples(60)
     @given(part_of(resource))
     def survives(parts: dict[str, Any]) -> None:
         parsed = model.model_validate({**head, **parts}, extra="ignore")

@@ -43,9 +43,10 @@ from dynamo_shared.api.registry import env
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.bus import cloudevents, state
 from dynamo_shared.runtime.settings.scaler import ScalingLimits
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.hostile import texts
 from tests.hostile.objects import component, config_map, disaggregated, graph, lease
 
@@ -229,14 +230,14 @@ _DOCUMENTS = st.dictionaries(_KEYS, _JSON | st.dictionaries(_KEYS, _JSON, max_si
 
 
 @pytest.mark.parametrize("name", READERS)
-@settings(derandomize=True, max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(30, suppress_health_check=list(HealthCheck))
 @given(value=_DOCUMENTS | _JSON)
 def test_documents_of_known_keys_and_any_values(name: str, value: Any) -> None:
     _read(READERS[name], json.dumps(value))
 
 
 @pytest.mark.parametrize("name", READERS)
-@settings(derandomize=True, max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(30, suppress_health_check=list(HealthCheck))
 @given(text=st.text(max_size=200))
 def test_any_text(name: str, text: str) -> None:
     _read(READERS[name], text)

@@ -13,8 +13,10 @@ from functools import partial
 
 from dynamo_shared.leases.claims import Claim, Claims, Drain
 from dynamo_shared.leases.term import Term
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.examples import examples
 
 COUNT = 3
 TTL = 10
@@ -290,7 +292,7 @@ def _play(history: History) -> None:
         world.every_partition_has_at_most_one_owner()
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@examples(100)
 @given(st.lists(events, min_size=20, max_size=80))
 def test_every_partition_has_at_most_one_owner(history: History) -> None:
     _play(history)

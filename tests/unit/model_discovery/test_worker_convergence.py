@@ -12,9 +12,10 @@ from dynamo_model_discovery.workers.served_models import served
 from dynamo_model_discovery.workers.sources.base import RecordTable
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.discovered import WORKERS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.model_discovery.worker_building import Stamp, card, instance, worker, workers
 
 TYPES = ("aggregated", "prefill", "decode", "")
@@ -84,7 +85,7 @@ class Discovery:
         self.reread()
 
 
-@settings(max_examples=300)
+@examples(100)
 @given(NEWS, st.sets(st.integers(0, 39)))
 def test_any_order_of_news_converges_and_events_fold_to_the_set(news, unheard):
     discovery = Discovery()

@@ -20,8 +20,10 @@ from dynamo_shared.bus.specifications import COMMAND, CommandResult
 from dynamo_shared.bus.versions import Version
 from dynamo_shared.kube.errors import KubeError, Unavailable
 from dynamo_shared.runtime.settings.scaler import Budget, Direction, Scaler, ScalingLimits
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.examples import examples
 
 from .desk import START, Desk
 
@@ -447,7 +449,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(steps=STEPS, adapters=st.booleans(), gpus=st.tuples(st.integers(1, 3), st.integers(1, 3)))
 async def test_no_sequence_of_commands_and_breakdowns_leaves_the_budget(
     steps: list[tuple[str, dict[str, int], int, int]], adapters: bool, gpus: tuple[int, int]

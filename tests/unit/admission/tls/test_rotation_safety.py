@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, event, given
 from hypothesis import strategies as st
+
+from tests.examples import examples
 
 from .certificates import START
 from .world import TICK, TIMING, World, served
@@ -21,7 +23,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@examples(40, suppress_health_check=[HealthCheck.too_slow])
 @given(steps)
 def test_no_handshake_is_refused(story: list[tuple[str, int, int]]) -> None:
     with asyncio.Runner() as runner:

@@ -11,8 +11,10 @@ import yaml
 from dynamo_shared.api.embedded import Checker
 from dynamo_shared.api.model import embedded
 from dynamo_shared.api.resources import DEPLOYMENTS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.examples import examples
 
 from .published import FULL_TEMPLATE, document
 
@@ -328,7 +330,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100)
 @given(st.data())
 def test_no_value_in_any_place_makes_it_fail(data: st.DataObject) -> None:
     template = full()

@@ -7,13 +7,14 @@ import json
 from typing import Any
 
 from dynamo_shared.api.validation import Facts, validate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.api.validation.junk import FACTS, JUNK, KINDS, broken
 
 
-@settings(max_examples=1000, deadline=None)
+@examples(200)
 @given(obj=broken(), old=st.none() | broken(), facts=FACTS)
 def test_junk_is_never_raised_upon(obj: dict[str, Any], old: dict[str, Any] | None, facts: Facts) -> None:
     before = json.dumps([obj, old])
@@ -23,7 +24,7 @@ def test_junk_is_never_raised_upon(obj: dict[str, Any], old: dict[str, Any] | No
     assert validate(copy.deepcopy(obj), copy.deepcopy(old), facts) == result
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100)
 @given(
     kind=st.sampled_from(KINDS) | JUNK,
     version=st.sampled_from(["nvidia.com/v1alpha1", "nvidia.com/v1beta1", "nvidia.com/v2"]) | JUNK,
