@@ -1,6 +1,6 @@
 """Objects of one resource in little memory: JSON, compressed with the first of them as the dictionary.
 
-Objects of a resource are much alike: of a Deployment of 3 KB some 300 bytes are left, where a dict takes 15 KB. Packing
+Objects of a resource are much alike: of a Deployment of 4.6 KB some 500 bytes are left, where a dict takes 19 KB. Packing
 takes some 40 microseconds, unpacking 20 to 70.
 """
 
