@@ -15,7 +15,7 @@ from dynamo_shared.bus.errors import (
     StreamNotFoundError,
     WrongSequenceError,
 )
-from dynamo_shared.bus.protocol import BusHealth
+from dynamo_shared.bus.protocol import BusHealth, OutgoingMessage
 from dynamo_shared.bus.streams import COMMANDS, EVENTS, STATE, Discard, StreamSpec
 
 A = "dynamo.state.v1.c.pods.ns.a"
@@ -87,15 +87,15 @@ async def test_expected_sequence_fences(bus: Bus) -> None:
 
 async def test_sending_many_at_once(bus: Bus) -> None:
     await bus.declare(STATE)
-    futures = [await bus.send(f"dynamo.state.v1.c.pods.ns.p{n}", b"x") for n in range(500)]
+    futures = [await bus.send(OutgoingMessage(f"dynamo.state.v1.c.pods.ns.p{n}", b"x")) for n in range(500)]
     acks = await asyncio.gather(*futures)
     assert [ack.sequence for ack in acks] == list(range(1, 501))
 
 
 async def test_an_error_comes_through_the_future(bus: Bus) -> None:
     await bus.declare(STATE)
-    good = await bus.send(A, b"1", expected_last_subject_sequence=0)
-    bad = await bus.send(A, b"2", expected_last_subject_sequence=0)
+    good = await bus.send(OutgoingMessage(A, b"1", expected_last_subject_sequence=0))
+    bad = await bus.send(OutgoingMessage(A, b"2", expected_last_subject_sequence=0))
     assert (await good).sequence == 1
     with pytest.raises(WrongSequenceError):
         await bad

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 from dynamo_shared.bus import Bus
-from dynamo_shared.bus.protocol import CaughtUp, Item, Message, Start, Subscription, SubscriptionRestarted
+from dynamo_shared.bus.protocol import (
+    CaughtUp,
+    Item,
+    Message,
+    OutgoingMessage,
+    Start,
+    Subscription,
+    SubscriptionRestarted,
+)
 from dynamo_shared.bus.streams import EVENTS, STATE
 
 PODS = "dynamo.state.v1.c.pods.>"
@@ -100,7 +108,7 @@ async def test_headers_only(bus: Bus) -> None:
 async def test_more_than_a_reader_holds(bus: Bus) -> None:
     """The reader asks for a few hundred at a time; nothing is lost or doubled between the requests."""
     await bus.declare(EVENTS)
-    futures = [await bus.send(event("a"), str(number).encode()) for number in range(3000)]
+    futures = [await bus.send(OutgoingMessage(event("a"), str(number).encode())) for number in range(3000)]
     await asyncio.gather(*futures)
     subscription = await bus.subscribe(EVENTS, ["dynamo.evt.v1.>"], start=Start.ALL)
     assert await take(subscription, 3000) == [str(number) for number in range(3000)]

@@ -11,9 +11,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import structlog
@@ -29,7 +28,7 @@ from dynamo_shared.bus.errors import (
     MessageTooLargeError,
     StreamNotFoundError,
 )
-from dynamo_shared.bus.protocol import Ack, Bus
+from dynamo_shared.bus.protocol import Ack, Bus, OutgoingMessage
 from dynamo_shared.bus.specifications import EventIdentity, EventSpec, find, fit
 
 CAPACITY = 10_000
@@ -44,13 +43,10 @@ LAST_RETRY = 10.0
 log = structlog.get_logger("dynamo.bus.events")
 
 
-@dataclass(slots=True)
-class _Outgoing:
-    subject: str
+class _QueuedEvent(NamedTuple):
     about: str
-    payload: bytes
-    headers: dict[str, str]
-    id: str
+    """The subject of the events of its object."""
+    message: OutgoingMessage
 
 
 class EventPublisher:
@@ -68,7 +64,7 @@ class EventPublisher:
         self._cluster = cluster
         self._capacity = capacity
         self._now = now
-        self._outbox: deque[_Outgoing] = deque()
+        self._outbox: deque[_QueuedEvent] = deque()
         self._wake = asyncio.Event()
         self._sending = asyncio.Lock()
 
@@ -122,15 +118,10 @@ class EventPublisher:
         if len(self._outbox) >= self._capacity:
             self._outbox.popleft()
             metrics.EVENTS_DROPPED.labels("full").inc()
-        self._outbox.append(
-            _Outgoing(
-                subject=subject,
-                about=subject.rpartition(".")[0],
-                payload=cloudevents.encode(event),
-                headers=cloudevents.mirrored_headers(event),
-                id=event.id,
-            )
+        message = OutgoingMessage(
+            subject, cloudevents.encode(event), headers=cloudevents.mirrored_headers(event), msg_id=event.id
         )
+        self._outbox.append(_QueuedEvent(subject.rpartition(".")[0], message))
         metrics.EVENTS_WAITING.set(len(self._outbox))
         self._wake.set()
 
@@ -168,9 +159,9 @@ class EventPublisher:
                 return
             await asyncio.sleep(backoff.next())
 
-    def _batch(self) -> list[_Outgoing]:
+    def _batch(self) -> list[_QueuedEvent]:
         """The oldest events, no two about the same object: a retry cannot reorder one object's events."""
-        batch: list[_Outgoing] = []
+        batch: list[_QueuedEvent] = []
         about: set[str] = set()
         for outgoing in self._outbox:
             if outgoing.about in about or len(batch) == WINDOW:
@@ -179,18 +170,16 @@ class EventPublisher:
             batch.append(outgoing)
         return batch
 
-    async def _send(self, outgoing: _Outgoing) -> asyncio.Future[Ack]:
+    async def _send(self, outgoing: _QueuedEvent) -> asyncio.Future[Ack]:
         """What no bus takes has its error at once, and holds up none of the others."""
         try:
-            return await self._bus.send(
-                outgoing.subject, outgoing.payload, headers=outgoing.headers, msg_id=outgoing.id
-            )
+            return await self._bus.send(outgoing.message)
         except MessageTooLargeError as error:
             refused: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
             refused.set_exception(error)
             return refused
 
-    async def _send_batch(self, batch: list[_Outgoing]) -> None:
+    async def _send_batch(self, batch: list[_QueuedEvent]) -> None:
         """Sends events at once and takes those that need no further try out of the outbox."""
         futures: list[asyncio.Future[Ack]] = []
         trouble: BusUnavailableError | None = None
@@ -209,7 +198,7 @@ class EventPublisher:
             if isinstance(result, BusClosedError):
                 raise result
             if isinstance(result, BusError):
-                log.warning("event refused", subject=outgoing.subject, error=str(result))
+                log.warning("event refused", subject=outgoing.message.subject, error=str(result))
                 metrics.EVENTS_DROPPED.labels("refused").inc()
             elif isinstance(result, BaseException):
                 raise result

@@ -133,6 +133,23 @@ class StreamState(NamedTuple):
     last_sequence: int
 
 
+@dataclass(frozen=True, slots=True)
+class OutgoingMessage:
+    """A message that a stream shall store.
+
+    `msg_id`: a second message under the same id within the stream's duplicate window is not stored again.
+    `expected_last_subject_sequence`: store it only if that is the sequence of the subject's last message (0: none).
+    `ttl`: seconds after which the stream drops it (streams with `message_ttl` only); 0 keeps it.
+    """
+
+    subject: str
+    payload: bytes
+    headers: Mapping[str, str] | None = None
+    msg_id: str = ""
+    expected_last_subject_sequence: int | None = None
+    ttl: float = 0.0
+
+
 class Bus(Protocol):
     """Publishing to and reading from the streams. Safe to use from any task of one event loop."""
 
@@ -164,27 +181,16 @@ class Bus(Protocol):
         ttl: float = 0.0,
         timeout: float = ACK_TIMEOUT,
     ) -> Ack:
-        """Stores a message and waits until it is stored.
-
-        `msg_id`: a second message under the same id within the stream's duplicate window is not stored again.
-        `expected_last_subject_sequence`: store it only if that is the sequence of the subject's last message (0: none).
-        `ttl`: seconds after which the stream drops it (streams with `message_ttl` only); 0 keeps it.
+        """Stores a message and waits until it is stored. The fields are those of `OutgoingMessage`.
 
         Raises WrongSequenceError, StreamNotFoundError, StreamFullError, MessageTooLargeError, BusUnavailableError.
         """
+        message = OutgoingMessage(subject, payload, headers, msg_id, expected_last_subject_sequence, ttl)
+        return await (await self.send(message, timeout=timeout))
 
-    async def send(
-        self,
-        subject: str,
-        payload: bytes,
-        *,
-        headers: Mapping[str, str] | None = None,
-        msg_id: str = "",
-        expected_last_subject_sequence: int | None = None,
-        ttl: float = 0.0,
-        timeout: float = ACK_TIMEOUT,
-    ) -> asyncio.Future[Ack]:
+    async def send(self, message: OutgoingMessage, *, timeout: float = ACK_TIMEOUT) -> asyncio.Future[Ack]:
         """As `publish`, but returns when the message is on its way: the future has the ack, or publish's error."""
+        ...
 
     async def last_message(self, stream: StreamSpec, subject: str) -> Message | None:
         """The last message of a subject, as the stream's leader has it, or None."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
@@ -14,11 +14,13 @@ from dynamo_shared.bus.memory.store import MemoryStream, matches_any
 from dynamo_shared.bus.protocol import (
     ACK_TIMEOUT,
     Ack,
+    Bus,
     BusHealth,
     CaughtUp,
     ConsumerSpec,
     Item,
     Message,
+    OutgoingMessage,
     Start,
     StreamState,
     SubscriptionRestarted,
@@ -29,7 +31,7 @@ from dynamo_shared.bus.streams import StreamSpec
 ADVISORY = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES"
 
 
-class MemoryBus:
+class MemoryBus(Bus):
     """See `Bus` of the protocol. `clock` gives seconds that only grow; the event loop's by default.
 
     `disconnect`, `reconnect` and `lose_data` do what a server does that goes away, comes back, or comes back empty.
@@ -92,55 +94,18 @@ class MemoryBus:
                 self._streams[spec.name] = MemoryStream(spec, self._clock)
             self._streams[spec.name].spec = spec
 
-    async def publish(
-        self,
-        subject: str,
-        payload: bytes,
-        *,
-        headers: Mapping[str, str] | None = None,
-        msg_id: str = "",
-        expected_last_subject_sequence: int | None = None,
-        ttl: float = 0.0,
-        timeout: float = ACK_TIMEOUT,
-    ) -> Ack:
-        """Stores a message."""
-        future = await self.send(
-            subject,
-            payload,
-            headers=headers,
-            msg_id=msg_id,
-            expected_last_subject_sequence=expected_last_subject_sequence,
-            ttl=ttl,
-            timeout=timeout,
-        )
-        return await future
-
     async def send(
         self,
-        subject: str,
-        payload: bytes,
+        message: OutgoingMessage,
         *,
-        headers: Mapping[str, str] | None = None,
-        msg_id: str = "",
-        expected_last_subject_sequence: int | None = None,
-        ttl: float = 0.0,
         timeout: float = ACK_TIMEOUT,  # noqa: ARG002 - nothing waits in memory
     ) -> asyncio.Future[Ack]:
         """Stores a message; the future has the answer already."""
         self.check()
-        check_size(subject, payload, headers)
+        check_size(message.subject, message.payload, message.headers)
         future: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
         try:
-            future.set_result(
-                self._stream_of(subject).publish(
-                    subject,
-                    payload,
-                    headers or {},
-                    msg_id=msg_id,
-                    expected=expected_last_subject_sequence,
-                    ttl=ttl,
-                )
-            )
+            future.set_result(self._stream_of(message.subject).publish(message))
             self.notify()
         except BusError as error:
             future.set_exception(error)
@@ -247,7 +212,7 @@ class MemoryBus:
             store = self._stream_of(subject)
         except StreamNotFoundError:
             return
-        store.publish(subject, json.dumps(advisory).encode(), {}, msg_id="", expected=None, ttl=0.0)
+        store.publish(OutgoingMessage(subject, json.dumps(advisory).encode()))
         self.notify()
 
     def _notify(self, health: BusHealth) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from dynamo_shared.bus.errors import StreamFullError, WrongSequenceError
-from dynamo_shared.bus.protocol import Ack, Message, StreamState
+from dynamo_shared.bus.protocol import Ack, Message, OutgoingMessage, StreamState
 from dynamo_shared.bus.streams import Discard, StreamSpec
 
 _incarnations = itertools.count(1)
@@ -49,12 +49,11 @@ class MemoryStream:
         self._ids: dict[str, tuple[int, float]] = {}
         self.last_sequence = 0
 
-    def publish(
-        self, subject: str, payload: bytes, headers: Mapping[str, str], *, msg_id: str, expected: int | None, ttl: float
-    ) -> Ack:
+    def publish(self, message: OutgoingMessage) -> Ack:
         """Stores a message, or says why not. The order of the checks is the server's: duplicates first."""
         self.expire()
         now = self._clock()
+        subject, msg_id, expected = message.subject, message.msg_id, message.expected_last_subject_sequence
         if msg_id:
             known = self._ids.get(msg_id)
             if known is not None and now - known[1] < self.spec.duplicate_window:
@@ -66,9 +65,11 @@ class MemoryStream:
             raise StreamFullError("maximum messages exceeded")
         self.last_sequence += 1
         sequence = self.last_sequence
-        lives = [seconds for seconds in (ttl if self.spec.message_ttl else 0.0, self.spec.max_age) if seconds]
+        lives = [seconds for seconds in (message.ttl if self.spec.message_ttl else 0.0, self.spec.max_age) if seconds]
         expires = now + min(lives) if lives else 0.0
-        self._messages[sequence] = _Stored(Message(subject, payload, dict(headers), sequence), expires)
+        self._messages[sequence] = _Stored(
+            Message(subject, message.payload, dict(message.headers or {}), sequence), expires
+        )
         self._subjects.setdefault(subject, deque()).append(sequence)
         if msg_id:
             self._ids[msg_id] = (sequence, now)

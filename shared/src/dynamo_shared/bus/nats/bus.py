@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dynamo_shared.bus import metrics
@@ -13,7 +13,17 @@ from dynamo_shared.bus.nats.consumer import NatsConsumer
 from dynamo_shared.bus.nats.keeper import Keeper
 from dynamo_shared.bus.nats.options import NatsOptions
 from dynamo_shared.bus.nats.subscription import NatsSubscription
-from dynamo_shared.bus.protocol import ACK_TIMEOUT, Ack, BusHealth, ConsumerSpec, Message, Start, StreamState
+from dynamo_shared.bus.protocol import (
+    ACK_TIMEOUT,
+    Ack,
+    Bus,
+    BusHealth,
+    ConsumerSpec,
+    Message,
+    OutgoingMessage,
+    Start,
+    StreamState,
+)
 from dynamo_shared.bus.streams import StreamSpec
 
 MSG_ID = "Nats-Msg-Id"
@@ -21,7 +31,7 @@ EXPECTED_LAST_SUBJECT_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
 TTL = "Nats-TTL"
 
 
-class NatsBus:
+class NatsBus(Bus):
     """See `Bus` of the protocol."""
 
     def __init__(self, options: NatsOptions) -> None:
@@ -70,49 +80,16 @@ class NatsBus:
         for spec in streams:
             await self._declare(spec)
 
-    async def publish(
-        self,
-        subject: str,
-        payload: bytes,
-        *,
-        headers: Mapping[str, str] | None = None,
-        msg_id: str = "",
-        expected_last_subject_sequence: int | None = None,
-        ttl: float = 0.0,
-        timeout: float = ACK_TIMEOUT,
-    ) -> Ack:
-        """Stores a message and waits until it is stored."""
-        future = await self.send(
-            subject,
-            payload,
-            headers=headers,
-            msg_id=msg_id,
-            expected_last_subject_sequence=expected_last_subject_sequence,
-            ttl=ttl,
-            timeout=timeout,
-        )
-        return await future
-
-    async def send(
-        self,
-        subject: str,
-        payload: bytes,
-        *,
-        headers: Mapping[str, str] | None = None,
-        msg_id: str = "",
-        expected_last_subject_sequence: int | None = None,
-        ttl: float = 0.0,
-        timeout: float = ACK_TIMEOUT,
-    ) -> asyncio.Future[Ack]:
+    async def send(self, message: OutgoingMessage, *, timeout: float = ACK_TIMEOUT) -> asyncio.Future[Ack]:
         """Sends a message; the future is its acknowledgement."""
-        complete = dict(headers) if headers else {}
-        if msg_id:
-            complete[MSG_ID] = msg_id
-        if expected_last_subject_sequence is not None:
-            complete[EXPECTED_LAST_SUBJECT_SEQUENCE] = str(expected_last_subject_sequence)
-        if ttl:
-            complete[TTL] = f"{max(1, round(ttl))}s"
-        return await self._keeper.session().send(subject, payload, complete, timeout)
+        headers = dict(message.headers or {})
+        if message.msg_id:
+            headers[MSG_ID] = message.msg_id
+        if message.expected_last_subject_sequence is not None:
+            headers[EXPECTED_LAST_SUBJECT_SEQUENCE] = str(message.expected_last_subject_sequence)
+        if message.ttl:
+            headers[TTL] = f"{max(1, round(message.ttl))}s"
+        return await self._keeper.session().send(message.subject, message.payload, headers, timeout)
 
     async def last_message(self, stream: StreamSpec, subject: str) -> Message | None:
         """The last message of a subject."""

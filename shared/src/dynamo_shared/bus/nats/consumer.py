@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-
-import structlog
 from nats.aio.msg import Msg
 
-from dynamo_shared.aio import Backoff
-from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
 from dynamo_shared.bus.nats import management
 from dynamo_shared.bus.nats.keeper import Keeper
-from dynamo_shared.bus.nats.pull import NANOSECONDS, DeliveryMetadata, PullEndedError, Puller, metadata_of
+from dynamo_shared.bus.nats.pull import NANOSECONDS, DeliveryMetadata, Puller, metadata_of
+from dynamo_shared.bus.nats.resuming import Declare, Resuming
 from dynamo_shared.bus.nats.session import TRANSLATED, translate
-from dynamo_shared.bus.nats.subscription import FIRST_PAUSE, LAST_PAUSE, Declare
 from dynamo_shared.bus.protocol import ACK_TIMEOUT, ConsumerSpec, Message
-
-log = structlog.get_logger("dynamo.bus.nats")
 
 
 class NatsDelivery:
@@ -65,44 +58,21 @@ class NatsDelivery:
             raise translate(error) from error
 
 
-class NatsConsumer:
+class NatsConsumer(Resuming[NatsDelivery]):
     """See `Consumer` of the protocol."""
 
     def __init__(self, keeper: Keeper, declare: Declare, spec: ConsumerSpec, prefetch: int) -> None:
-        self._keeper = keeper
-        self._declare = declare
+        super().__init__(keeper, declare, spec.stream, f"consumer {spec.name}")
         self._spec = spec
         self._prefetch = prefetch
-        self._puller: Puller | None = None
-        self._closed = False
 
     def __aiter__(self) -> NatsConsumer:
         return self
 
-    async def __anext__(self) -> NatsDelivery:
-        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
-        while not self._closed:
-            try:
-                if self._puller is None:
-                    await self._keeper.wait_session()
-                    await self.establish()
-                    continue
-                await self._puller.refill()
-                raw = self._puller.take_ready() or await self._puller.take()
-                return NatsDelivery(self._keeper, raw, metadata_of(raw.reply))
-            except PullEndedError as error:
-                log.debug("consuming interrupted", consumer=self._spec.name, cause=str(error))
-                await self._drop()
-            except StreamNotFoundError:
-                await self._declare_quietly()
-                await asyncio.sleep(backoff.next())
-            except BusClosedError:
-                break
-            except BusError as error:
-                if not isinstance(error, BusUnavailableError):
-                    log.warning("cannot consume", consumer=self._spec.name, error=str(error))
-                await asyncio.sleep(backoff.next())
-        raise StopAsyncIteration
+    async def _next(self, puller: Puller) -> NatsDelivery:
+        await puller.refill()
+        raw = puller.take_ready() or await puller.take()
+        return NatsDelivery(self._keeper, raw, metadata_of(raw.reply))
 
     async def establish(self) -> None:
         """Makes the durable consumer if need be, and begins to receive on the current session."""
@@ -112,25 +82,10 @@ class NatsConsumer:
         await puller.start()
         self._puller = puller
 
-    async def close(self) -> None:
-        """Stops receiving and gives back what was received and not taken."""
-        self._closed = True
-        await self._drop()
-
-    async def _drop(self) -> None:
-        puller, self._puller = self._puller, None
-        if puller is None:
-            return
-        await puller.stop()
+    async def _give_back(self, puller: Puller) -> None:
         while (raw := puller.take_ready()) is not None:
             try:
                 await raw.nak()
             except TRANSLATED:
                 # The ack wait gives it back a little later.
                 break
-
-    async def _declare_quietly(self) -> None:
-        try:
-            await self._declare(self._spec.stream)
-        except BusUnavailableError as error:
-            log.debug("stream not declared", stream=self._spec.stream.name, error=str(error))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
-import structlog
 from nats.aio.msg import Msg
 
-from dynamo_shared.aio import Backoff
 from dynamo_shared.bus import metrics
-from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
 from dynamo_shared.bus.nats import management
 from dynamo_shared.bus.nats.keeper import Keeper
 from dynamo_shared.bus.nats.pull import DeliveryMetadata, PullEndedError, Puller, metadata_of
+from dynamo_shared.bus.nats.resuming import Declare, Resuming
 from dynamo_shared.bus.protocol import CaughtUp, Item, Message, Start, SubscriptionRestarted
 from dynamo_shared.bus.streams import StreamSpec
 
@@ -24,15 +22,8 @@ CAPACITY = 512
 BREATH = 64
 """Messages after which a busy reader lets other tasks run, so that one of them waits a few milliseconds at most."""
 
-FIRST_PAUSE = 0.05
-LAST_PAUSE = 2.0
 
-log = structlog.get_logger("dynamo.bus.nats")
-
-Declare = Callable[[StreamSpec], Awaitable[None]]
-
-
-class NatsSubscription:
+class NatsSubscription(Resuming[Item]):
     """An ordered reading; see `Subscription` of the protocol."""
 
     def __init__(
@@ -45,13 +36,10 @@ class NatsSubscription:
         start: Start,
         headers_only: bool,
     ) -> None:
-        self._keeper = keeper
-        self._declare = declare
-        self._stream = stream
+        super().__init__(keeper, declare, stream, f"subscription to {stream.name}")
         self._filters = list(filters)
         self._start = start
         self._headers_only = headers_only
-        self._puller: Puller | None = None
         self._signs: deque[CaughtUp | SubscriptionRestarted] = deque()
         self._incarnation = ""
         self._position = 0
@@ -59,40 +47,9 @@ class NatsSubscription:
         self._to_catch_up = 0
         self._caught_up = False
         self._breath = BREATH
-        self._closed = False
 
     def __aiter__(self) -> NatsSubscription:
         return self
-
-    async def __anext__(self) -> Item:
-        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
-        while not self._closed:
-            if self._signs:
-                return self._signs.popleft()
-            try:
-                if self._puller is None:
-                    await self._keeper.wait_session()
-                    await self.establish()
-                    continue
-                return await self._next(self._puller)
-            except PullEndedError as error:
-                log.debug("reading interrupted", stream=self._stream.name, cause=str(error))
-                await self._drop()
-            except StreamNotFoundError:
-                await self._declare_quietly()
-                await asyncio.sleep(backoff.next())
-            except BusClosedError:
-                break
-            except BusError as error:
-                if not isinstance(error, BusUnavailableError):
-                    log.warning("cannot read the stream", stream=self._stream.name, error=str(error))
-                await asyncio.sleep(backoff.next())
-        raise StopAsyncIteration
-
-    async def close(self) -> None:
-        """Stops the reading."""
-        self._closed = True
-        await self._drop()
 
     async def establish(self) -> None:
         """Begins or goes on with the reading on the current session."""
@@ -123,7 +80,10 @@ class NatsSubscription:
             self._caught_up = True
             self._signs.append(CaughtUp())
 
-    async def _next(self, puller: Puller) -> Message:
+    def _sign(self) -> Item | None:
+        return self._signs.popleft() if self._signs else None
+
+    async def _next(self, puller: Puller) -> Item:
         raw = puller.take_ready()
         if raw is None:
             raw = await puller.take()
@@ -146,14 +106,3 @@ class NatsSubscription:
             self._caught_up = True
             self._signs.append(CaughtUp())
         return Message(raw.subject, raw.data, raw.headers or {}, metadata.stream_sequence)
-
-    async def _drop(self) -> None:
-        puller, self._puller = self._puller, None
-        if puller is not None:
-            await puller.stop()
-
-    async def _declare_quietly(self) -> None:
-        try:
-            await self._declare(self._stream)
-        except BusUnavailableError as error:
-            log.debug("stream not declared", stream=self._stream.name, error=str(error))

@@ -12,7 +12,7 @@ import structlog
 from dynamo_shared.aio import Backoff
 from dynamo_shared.bus import metrics, state, streams
 from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, WrongSequenceError
-from dynamo_shared.bus.protocol import Ack
+from dynamo_shared.bus.protocol import Ack, OutgoingMessage
 from dynamo_shared.bus.state_publisher.correction import Correction
 from dynamo_shared.bus.state_publisher.desired import Desired
 from dynamo_shared.bus.state_publisher.ledger import LastMessage
@@ -89,7 +89,7 @@ class Sender:
         encoding: dict[str, str] = {}
         if message.obj is not None:
             payload, encoding = state.pack(state.encode_object(message.obj))
-        return await self._stream.bus.send(
+        outgoing = OutgoingMessage(
             message.subject,
             payload,
             headers=message.headers | encoding if encoding else message.headers,
@@ -98,6 +98,7 @@ class Sender:
             expected_last_subject_sequence=expected,
             ttl=streams.TOMBSTONE_TTL if message.obj is None else 0.0,
         )
+        return await self._stream.bus.send(outgoing)
 
     def _answered(self, message: StateMessage, future: asyncio.Future[Ack]) -> None:
         error = BusUnavailableError("cancelled") if future.cancelled() else future.exception()

@@ -1,0 +1,94 @@
+"""Receiving from a stream, and going on after whatever interrupts it: what subscriptions and consumers share."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+import structlog
+
+from dynamo_shared.aio import Backoff
+from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
+from dynamo_shared.bus.nats.keeper import Keeper
+from dynamo_shared.bus.nats.pull import PullEndedError, Puller
+from dynamo_shared.bus.streams import StreamSpec
+
+FIRST_PAUSE = 0.05
+LAST_PAUSE = 2.0
+
+log = structlog.get_logger("dynamo.bus.nats")
+
+Declare = Callable[[StreamSpec], Awaitable[None]]
+
+T = TypeVar("T")
+
+
+class Resuming(ABC, Generic[T]):
+    """Pulls on the current session, and goes on with the next one. `reader` names it in log lines."""
+
+    def __init__(self, keeper: Keeper, declare: Declare, stream: StreamSpec, reader: str) -> None:
+        self._keeper = keeper
+        self._declare = declare
+        self._stream = stream
+        self._reader = reader
+        self._puller: Puller | None = None
+        self._closed = False
+
+    @abstractmethod
+    async def establish(self) -> None:
+        """Sets the puller, on the current session."""
+
+    def _sign(self) -> T | None:
+        """What is to be said before the next message."""
+        return None
+
+    @abstractmethod
+    async def _next(self, puller: Puller) -> T:
+        """What comes next; PullEndedError where the puller has ended."""
+
+    async def _give_back(self, puller: Puller) -> None:
+        """Deals with what a puller that has ended still holds."""
+
+    async def __anext__(self) -> T:
+        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
+        while not self._closed:
+            if (sign := self._sign()) is not None:
+                return sign
+            try:
+                if self._puller is None:
+                    await self._keeper.wait_session()
+                    await self.establish()
+                else:
+                    return await self._next(self._puller)
+            except PullEndedError as error:
+                log.debug("reading interrupted", reader=self._reader, cause=str(error))
+                await self._drop()
+            except StreamNotFoundError:
+                await self._declare_quietly()
+                await asyncio.sleep(backoff.next())
+            except BusClosedError:
+                break
+            except BusError as error:
+                if not isinstance(error, BusUnavailableError):
+                    log.warning("cannot read", reader=self._reader, error=str(error))
+                await asyncio.sleep(backoff.next())
+        raise StopAsyncIteration
+
+    async def close(self) -> None:
+        """Stops receiving, and gives back what was received and not taken."""
+        self._closed = True
+        await self._drop()
+
+    async def _drop(self) -> None:
+        puller, self._puller = self._puller, None
+        if puller is not None:
+            await puller.stop()
+            await self._give_back(puller)
+
+    async def _declare_quietly(self) -> None:
+        try:
+            await self._declare(self._stream)
+        except BusUnavailableError as error:
+            log.debug("stream not declared", stream=self._stream.name, error=str(error))
