@@ -47,8 +47,7 @@ def plans(kept: Mapping[Split, Array], requests: int, startup: float, first: Spl
     progress = _Progress(table, gpus, new, splits.index(first), startup)
     results = {
         (round(plan.attainment, 5), round(plan.gpu_hours, 4)): plan
-        for price in np.geomspace(3.0, 0.0005, PRICES)
-        for plan in [progress.plan(float(price), requests)]
+        for plan in progress.plans(np.geomspace(3.0, 0.0005, PRICES), requests)
     }
     return sorted(results.values(), key=lambda plan: plan.gpu_hours)
 
@@ -76,27 +75,28 @@ class _Progress:
     first: int
     startup: float
 
-    def plan(self, price: float, requests: int) -> Hindsight:
-        """The plan with most requests kept, less `price` a GPU second."""
+    def plans(self, prices: Array, requests: int) -> list[Hindsight]:
+        """For each price of a GPU second, the plan with most requests kept less what it costs."""
         count, slots = self.table.shape
-        fixed, cost = int(np.ceil(self.startup / SLOT)), price * self.startup * self.new
-        worth = np.full(count, -np.inf)
-        worth[self.first] = 0.0
-        came_from = np.zeros((slots, count), dtype=int)
+        fixed, each = int(np.ceil(self.startup / SLOT)), np.arange(len(prices))
+        cost = prices[:, None, None] * self.startup * self.new
+        paid = prices[:, None] * SLOT * self.gpus
+        worth = np.full((len(prices), count), -np.inf)
+        worth[:, self.first] = 0.0
+        came_from = np.tile(np.arange(count), (slots, len(prices), 1))
         for slot in range(slots):
-            if slot < fixed:
-                came_from[slot] = np.arange(count)
-            else:
-                paths = worth[:, None] - cost
-                came_from[slot], worth = paths.argmax(axis=0), paths.max(axis=0)
-            worth = worth + self.table[:, slot] - price * SLOT * self.gpus
-        place, seconds, kept = int(worth.argmax()), 0.0, 0.0
+            if slot >= fixed:
+                paths = worth[:, :, None] - cost
+                came_from[slot] = paths.argmax(axis=1)
+                worth = paths.max(axis=1)
+            worth = worth + self.table[:, slot] - paid
+        place, seconds, kept = worth.argmax(axis=1), np.zeros(len(prices)), np.zeros(len(prices))
         for slot in reversed(range(slots)):
-            before = int(came_from[slot][place])
+            before = came_from[slot][each, place]
             kept += self.table[place, slot]
             seconds += SLOT * self.gpus[place] + self.startup * self.new[before, place]
             place = before
-        return Hindsight(float(kept / requests), float(seconds / 3600))
+        return [Hindsight(float(k / requests), float(s / 3600)) for k, s in zip(kept, seconds, strict=True)]
 
 
 def _slots(seconds: float) -> int:

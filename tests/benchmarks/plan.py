@@ -17,7 +17,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -125,12 +125,10 @@ def _hpa(of: Traffic) -> ConcurrencyHpa:
     return ConcurrencyHpa({Pool.PREFILL: 1.0, Pool.DECODE: BORNE * decode}, splits.MOST)
 
 
-def one_pool(kind: str, seed: int, interval: int, pool: Pool, replicas: int) -> dict[str, str]:
-    """Requests in time with a pool that never changes."""
+def one_pool(kind: str, seed: int, pool: Pool) -> dict[str, str]:
+    """Requests in time with a pool that never changes, by its replicas."""
     of = _traffic(kind, seed)
-    return remembered(
-        _key(of, interval, pool.value, replicas), lambda: splits.one_pool(_replay(of, 0.0, interval), pool, replicas)
-    )
+    return remembered(_key(of, pool.value, "by replicas"), lambda: splits.by_replicas(_replay(of, 0.0, 60), pool))
 
 
 def idle(seed: int, startup: float, interval: int, policy: PolicyName) -> float | None:
@@ -229,13 +227,13 @@ def _rows(pool: ProcessPoolExecutor, kind: str, seed: int, startups: Sequence[fl
         )
         for startup in startups
     ]
-    counts = range(1, splits.MOST)
-    runs: dict[Pool, dict[int, Future[dict[str, str]]]] = {
-        role: {n: pool.submit(one_pool, kind, seed, interval, role, n) for n in counts} for role in Pool
-    }
+    runs = {role: pool.submit(one_pool, kind, seed, role) for role in Pool}
     of = _traffic(kind, seed)
     count = len(of.requests)
-    flags = {role: {n: splits.flags_of(run.result(), count) for n, run in each.items()} for role, each in runs.items()}
+    flags = {
+        role: {int(n): splits.flags_of(digits, count) for n, digits in run.result().items()}
+        for role, run in runs.items()
+    }
     kept = splits.kept(flags[Pool.PREFILL], flags[Pool.DECODE], [each.at for each in of.requests], of.seconds)
     fixed = [
         Row(float(each.sum()) / count, (p + d) * of.seconds / 3600, 0, f"{p}P{d}D") for (p, d), each in kept.items()

@@ -14,8 +14,15 @@ import dynamo_planner
 import numpy as np
 from dynamo_planner.replay.traces import TraceRequest
 
-CODE = ("replay", "core/reference", "core/predictors", "core/observing.py", "core/decision.py", "core/profile.py")
-"""Of the planner: what simulations and baselines are made of."""
+CODE = (
+    *(f"replay/{name}.py" for name in ("engine", "graph", "history", "outcome", "pool", "replaying", "simulator", "truth")),
+    "core/reference",
+    "core/predictors",
+    "core/observing.py",
+    "core/decision.py",
+    "core/profile.py",
+)
+"""Of the planner: what simulations and baselines are made of. Reports and tables may change without a new run."""
 
 
 def folder() -> Path:

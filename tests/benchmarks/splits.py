@@ -20,23 +20,38 @@ from tests.benchmarks.clairvoyant import Array, Split, kept_by_slot
 
 MOST = 8
 """GPUs of all replicas together; one each."""
+SAME = 0.0002
+"""Share of requests that two numbers of replicas may treat otherwise and are still alike."""
 SPLITS = [(p, d) for p in range(1, MOST) for d in range(1, MOST) if p + d <= MOST]
 Flags = npt.NDArray[np.bool_]
 
 
-def one_pool(replay: ReplayInput, pool: Pool, replicas: int) -> dict[str, str]:
+def one_pool(replay: ReplayInput, pool: Pool, replicas: int) -> str:
     """Which requests are in time by this pool's target, with so many replicas of it; as hexadecimal digits."""
     other = Pool.DECODE if pool is Pool.PREFILL else Pool.PREFILL
     outcome = replay.static({pool: replicas, other: MOST})
     flags = outcome.in_ttft() if pool is Pool.PREFILL else outcome.in_itl()
-    return {"kept": np.packbits(np.array(flags, dtype=np.bool_)).tobytes().hex()}
+    return np.packbits(np.array(flags, dtype=np.bool_)).tobytes().hex()
 
 
-def flags_of(observed: Mapping[str, str], requests: int) -> Flags:
+def by_replicas(replay: ReplayInput, pool: Pool) -> dict[str, str]:
+    """`one_pool` of each number of replicas; beyond the number from which on nothing changes, that one's digits."""
+    results: dict[str, str] = {}
+    for replicas in range(1, MOST):
+        digits = one_pool(replay, pool, replicas)
+        before, results[str(replicas)] = results.get(str(replicas - 1)), digits
+        if before is not None and _apart(before, digits) <= SAME * len(replay.requests):
+            return results | {str(more): digits for more in range(replicas + 1, MOST)}
+    return results
+
+
+def _apart(one: str, other: str) -> int:
+    return (int(one, 16) ^ int(other, 16)).bit_count()
+
+
+def flags_of(digits: str, requests: int) -> Flags:
     """The digits as flags."""
-    return np.unpackbits(np.frombuffer(bytes.fromhex(observed["kept"]), dtype=np.uint8), count=requests).astype(
-        np.bool_
-    )
+    return np.unpackbits(np.frombuffer(bytes.fromhex(digits), dtype=np.uint8), count=requests).astype(np.bool_)
 
 
 def kept(

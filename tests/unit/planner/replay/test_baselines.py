@@ -46,7 +46,7 @@ def test_the_hpas_share_the_gpus_that_there_are() -> None:
 
 def test_flags_survive_being_kept() -> None:
     flags = np.array([True, False, True, True, False, False, True, False, True])
-    reported = {"kept": np.packbits(flags).tobytes().hex()}
+    reported = np.packbits(flags).tobytes().hex()
     assert splits.flags_of(reported, flags.size).tolist() == flags.tolist()
 
 
