@@ -12,6 +12,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
+    RESOURCE_CLAIM_TEMPLATES,
     ObjectKey,
 )
 from dynamo_shared.bus import EventPublisher, MemoryBus, streams
@@ -68,6 +69,29 @@ async def test_case_24_over_what_is_stored(adapters: bool) -> None:
     assert answer == Answered("Paired", "Prefill 3 -> 2; team/a Decode 3 -> 4")
     assert desk.replicas("a") == {"Prefill": 2, "Decode": 4}
     assert desk.intents("a") == {}
+
+
+async def test_gpus_that_pods_claim_count_in_budgets_as_their_template_says() -> None:
+    desk = Desk(SIX)
+    desk.graph("a", adapters=False, gpus=0, Prefill=1, Decode=1)
+
+    def claim(graph: Any) -> None:
+        for component in graph["spec"]["components"]:
+            component["podTemplate"]["spec"]["resourceClaims"] = [{"name": "g", "resourceClaimTemplateName": "gpus"}]
+
+    desk.change("a", claim)
+    assert [pool.gpus for pool in desk.view.pools(desk.view.graph(ObjectKey("team", "a")) or {})] == [0, 0]
+    for version, count in (("1", 3), ("2", 2)):
+        request = {"name": "g", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": count}}
+        template = {
+            "metadata": {"name": "gpus", "namespace": "team", "uid": "t", "resourceVersion": version},
+            "spec": {"spec": {"devices": {"requests": [request]}}},
+        }
+        desk.cache.put(RESOURCE_CLAIM_TEMPLATES, template)
+        assert [pool.gpus for pool in desk.view.pools(desk.view.graph(ObjectKey("team", "a")) or {})] == [count, count]
+    reason, _ = await refused(desk, desk.ask("a", Decode=3))
+    assert reason == "BudgetCeiling"
+    assert (await desk.scaling.carry_out(desk.ask("a", "c2", Decode=2))).reason == "Applied"
 
 
 async def test_two_deployments_exchange_in_two_writes_and_both_hear_of_it() -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_shared.api.resources import KAI_QUEUES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
+from dynamo_shared.api.resources import (
+    KAI_QUEUES,
+    NODES,
+    PODS,
+    RESOURCE_SLICES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    Resource,
+)
 from dynamo_shared.runtime.settings import Settings
 from dynamo_watcher.app import left_out
 from dynamo_watcher.resources import WATCHED, Watched
@@ -41,6 +49,6 @@ def test_what_has_no_namespace_is_left_out_where_the_settings_do_without() -> No
     """A platform of some namespaces may not read it, and would wait for a first list without end."""
     assert left_out(Settings()) == set()
     without = {"gpu": {"discoveryEnabled": False}, "orchestrators": {"kaiScheduler": {"enabled": False}}}
-    assert left_out(Settings.model_validate(without)) == {NODES, KAI_QUEUES}
+    assert left_out(Settings.model_validate(without)) == {NODES, RESOURCE_SLICES, KAI_QUEUES}
     clusterwide = {entry.resource for entry in WATCHED if not entry.resource.namespaced}
-    assert clusterwide == {NODES, KAI_QUEUES}
+    assert clusterwide == {NODES, RESOURCE_SLICES, KAI_QUEUES}

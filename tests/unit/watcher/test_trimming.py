@@ -6,7 +6,7 @@ from typing import Any
 
 from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_watcher.resources import WATCHED
-from dynamo_watcher.trimming import trimmed
+from dynamo_watcher.trimming import trimmed, trimmed_slice
 
 SECRET = "hunter2"
 
@@ -88,3 +88,32 @@ def test_a_pod_that_says_little() -> None:
 
 def test_no_secret_is_watched() -> None:
     assert all(entry.resource.kind != "Secret" for entry in WATCHED)
+
+
+def test_of_a_resource_slice_the_gpus_are_there() -> None:
+    device = {
+        "name": "gpu-0",
+        "attributes": {"productName": {"string": "H100"}, "type": {"string": "gpu"}, "uuid": {"string": SECRET}},
+        "capacity": {"memory": {"value": "80Gi"}, "multiprocessors": {"value": "132"}},
+        "taints": [{"key": SECRET}],
+    }
+    whole = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "s", "uid": "u", "resourceVersion": "1", "annotations": {"mine": SECRET}},
+        "spec": {"driver": "gpu.nvidia.com", "nodeName": "a", "pool": {"name": "a"}, "devices": [device]},
+    }
+    kept = trimmed_slice(whole)
+    assert SECRET not in str(kept)
+    assert kept["spec"] == {
+        "driver": "gpu.nvidia.com",
+        "nodeName": "a",
+        "pool": {"name": "a"},
+        "devices": [
+            {
+                "name": "gpu-0",
+                "attributes": {"productName": {"string": "H100"}, "type": {"string": "gpu"}},
+                "capacity": {"memory": {"value": "80Gi"}},
+            }
+        ],
+    }

@@ -11,6 +11,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
     PODS,
+    RESOURCE_CLAIM_TEMPLATES,
     SCALED_OBJECTS,
     ObjectKey,
     Resource,
@@ -38,6 +39,7 @@ READS: tuple[Resource, ...] = (
     PODS,
     HORIZONTAL_POD_AUTOSCALERS,
     SCALED_OBJECTS,
+    RESOURCE_CLAIM_TEMPLATES,
 )
 
 

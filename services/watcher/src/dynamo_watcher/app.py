@@ -8,7 +8,7 @@ from functools import partial
 
 from dynamo_shared.aio import while_held
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import KAI_QUEUES, NODES, Resource
+from dynamo_shared.api.resources import KAI_QUEUES, NODES, RESOURCE_SLICES, Resource
 from dynamo_shared.bus import BusHealth
 from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.leases import Leadership
@@ -131,6 +131,7 @@ def left_out(settings: Settings) -> set[Resource]:
     """Resources without a namespace that the settings do without: a platform of some namespaces may not read them."""
     used = {
         NODES: settings.gpu.discovery_enabled,
+        RESOURCE_SLICES: settings.gpu.discovery_enabled,
         KAI_QUEUES: settings.orchestrators.kai_scheduler.enabled is not False,
     }
     return {resource for resource, needed in used.items() if not needed}

@@ -41,6 +41,7 @@ from dynamo_shared.api.resources import (
     POD_CLIQUES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_SLICES,
     ROLE_BINDINGS,
     ROLES,
     SCALED_OBJECTS,
@@ -50,7 +51,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 
-from dynamo_watcher.trimming import trimmed
+from dynamo_watcher.trimming import trimmed, trimmed_slice
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,9 @@ WATCHED: tuple[Watched, ...] = (
     Watched(JOBS, any_label=(labels.CHECKPOINT_ID, labels.REQUEST_NAME, labels.IMAGE_BUILD)),
     # The slices of a Service carry its labels.
     Watched(ENDPOINT_SLICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH)),
-    # What GPUs there are.
+    # What GPUs there are: on nodes, and as drivers of dynamic resource allocation publish them.
     Watched(NODES),
+    Watched(RESOURCE_SLICES, optional=True, trim=trimmed_slice),
     # Says where checkpoints are kept, where the settings do not.
     Watched(DAEMON_SETS, SNAPSHOT_AGENT),
     Watched(DEPLOYMENTS, OF_A_COMPONENT),
@@ -126,8 +128,8 @@ WATCHED: tuple[Watched, ...] = (
     # What Grove makes of a set carries Grove's own labels.
     Watched(POD_CLIQUES, optional=True),
     Watched(POD_CLIQUE_SCALING_GROUPS, optional=True),
-    # Without a label of this platform, like those of the reference.
-    Watched(RESOURCE_CLAIM_TEMPLATES, any_label=(labels.COMPONENT,), owned=True, optional=True),
+    # Those of users, too: they say how many GPUs a pod claims.
+    Watched(RESOURCE_CLAIM_TEMPLATES, optional=True),
     Watched(KAI_QUEUES, optional=True),
     # Which platform manages which namespace. Leases of nodes change all the time.
     Watched(LEASES, field_selector=f"metadata.name={namespace_scope.NAME}"),

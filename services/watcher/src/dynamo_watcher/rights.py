@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.api import namespace_scope
-from dynamo_shared.api.resources import EVENTS, LEASES, NODES
+from dynamo_shared.api.resources import EVENTS, LEASES, NODES, RESOURCE_SLICES
 from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, Right, RightScope
 
 from dynamo_watcher.resources import WATCHED
@@ -17,7 +17,7 @@ RIGHTS = (
             ("list", "watch"),
             place=RightScope.SERVED if watched.resource.namespaced else RightScope.CLUSTER,
             unused="a kind of others that few clusters have" if watched.optional else "",
-            part="nodes" if watched.resource == NODES else "",
+            part="nodes" if watched.resource in (NODES, RESOURCE_SLICES) else "",
         )
         for watched in WATCHED
     ),

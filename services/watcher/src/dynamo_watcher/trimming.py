@@ -1,4 +1,4 @@
-"""What of a pod goes to STATE: only the fields that a service reads.
+"""What of pods and ResourceSlices goes to STATE: only the fields that a service reads.
 
 What users and engines write into their pods stays there: variables, commands, arguments, volumes, annotations. It may hold
 passwords, no service reads it, and it is most of a pod's bytes. A service that needs another field adds it here.
@@ -46,6 +46,31 @@ def trimmed(pod: KubeObject) -> KubeObject:
         "metadata": kept,
         "spec": _only(_SPEC, spec) | containers,
         "status": _only(_STATUS, status) | statuses,
+    }
+
+
+_SLICE = frozenset({"driver", "nodeName", "pool"})
+_ATTRIBUTES = frozenset({"type", "productName", "model"})
+_CAPACITIES = frozenset({"memory"})
+
+
+def trimmed_slice(each: KubeObject) -> KubeObject:
+    """A ResourceSlice with what tells its GPUs: a driver writes many attributes, and more devices than there are GPUs."""
+    spec = each.get("spec") or {}
+    devices = [_device(device) for device in spec.get("devices") or ()]
+    return {
+        "apiVersion": each["apiVersion"],
+        "kind": each["kind"],
+        "metadata": _only(_METADATA, each["metadata"]),
+        "spec": _only(_SLICE, spec) | {"devices": devices},
+    }
+
+
+def _device(device: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": device.get("name"),
+        "attributes": _only(_ATTRIBUTES, device.get("attributes") or {}),
+        "capacity": _only(_CAPACITIES, device.get("capacity") or {}),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dynamo_shared.api import quantity
+from dynamo_shared.api import device_claims, quantity
 
 NVIDIA_GPU = "nvidia.com/gpu"
 #: Nodes of a multi-node replica that names no number (v1beta1 `multinode.nodeCount`).
@@ -27,15 +27,16 @@ def count(container: Mapping[str, Any]) -> int:
     return 0
 
 
-def of_replica(component: Mapping[str, Any]) -> int:
-    """GPUs of one replica of a v1beta1 component, as JSON has it: those of its containers, on each of its nodes.
+def of_replica(component: Mapping[str, Any], templates: device_claims.Templates = device_claims.no_templates) -> int:
+    """GPUs of one replica of a v1beta1 component, as JSON has it: those of its containers and claims, on each of its nodes.
 
-    0 where it asks for none in a way that can be counted: claims of dynamic resource allocation name no number.
+    `templates` are the ResourceClaimTemplates of its namespace. 0 where it asks for none in a way that can be counted.
     """
     template = (component.get("podTemplate") or {}).get("spec") or {}
     multinode = component.get("multinode")
     nodes = 1 if multinode is None else multinode.get("nodeCount", DEFAULT_NODES)
     each = sum(count(container) for container in template.get("containers") or ())
+    each += device_claims.of_pod(template, templates)
     return min(MOST, max(1, int(nodes)) * each)
 
 

@@ -184,3 +184,14 @@ def test_a_plan_is_made_of_the_graphs_own_dynamo_namespace(shared: bool, namespa
     with pytest.raises(NotPlannable) as refused:
         read_plan(graph, config_map, None)
     assert ("the graph's own is" in str(refused.value)) is not own
+
+
+def test_workers_that_claim_their_gpus_are_counted_by_their_templates() -> None:
+    claiming = component("D", "decode", "0")
+    claiming["podTemplate"]["spec"]["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": "four"}]
+    request = {"name": "gpus", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 4}}
+    templates = {"four": {"spec": {"spec": {"devices": {"requests": [request]}}}}}
+    obj = graph(component("P", "prefill"), claiming)
+    plan = read_plan(obj, config_map({"mode": "disagg"}), None, templates.get)
+    assert plan.gpus == {Pool.PREFILL: 2, Pool.DECODE: 4}
+    assert read_plan(obj, config_map({"mode": "disagg"}), None).gpus == {Pool.PREFILL: 2, Pool.DECODE: None}

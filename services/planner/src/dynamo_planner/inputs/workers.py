@@ -11,6 +11,7 @@ from typing import Any
 
 from dynamo_shared.api import conditions, gpus
 from dynamo_shared.api.contracts.planner import Mode
+from dynamo_shared.api.device_claims import Templates, no_templates
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 
@@ -52,9 +53,9 @@ def pool_counts(graph: KubeObject, component: KubeObject, pods: Iterable[KubeObj
     )
 
 
-def gpus_of_worker(component: KubeObject) -> int | None:
-    """GPUs of one worker; None where its pods do not say."""
-    return gpus.of_replica(component) or None
+def gpus_of_worker(component: KubeObject, templates: Templates = no_templates) -> int | None:
+    """GPUs of one worker; None where neither its pods nor the claims that these make say it."""
+    return gpus.of_replica(component, templates) or None
 
 
 def _find(components: Sequence[KubeObject], pool: Pool, mode: Mode) -> KubeObject:

@@ -9,11 +9,13 @@ from typing import Any
 
 import structlog
 from dynamo_shared.api.conditions import PLANNING, find
+from dynamo_shared.api.device_claims import claims_by
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     PODS,
+    RESOURCE_CLAIM_TEMPLATES,
     ObjectKey,
     Resource,
     key_of,
@@ -42,7 +44,7 @@ from dynamo_planner.planning.reporting import PlanReporter, TickResult, plan_dat
 from dynamo_planner.planning.runner import Acted, Runner
 from dynamo_planner.planning.scaling import ScaleSender
 
-READS = (DYNAMO_GRAPH_DEPLOYMENTS, PODS, CONFIG_MAPS)
+READS = (DYNAMO_GRAPH_DEPLOYMENTS, PODS, CONFIG_MAPS, RESOURCE_CLAIM_TEMPLATES)
 #: Names the reconciler of planning: requests have the one of their resource.
 CONCERN = "plans"
 #: How often the words of a condition may change while its reason stays the same. Seconds.
@@ -78,7 +80,7 @@ class Plans(Controller):
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
     ) -> Iterable[Task]:
-        """A graph is reconciled when its spec or annotations change, and when its configuration does."""
+        """A graph is reconciled when its spec or annotations change, its configuration, or what its pods claim."""
         if resource == DYNAMO_GRAPH_DEPLOYMENTS:
             if _asked(old) != _asked(new):
                 yield _task(key)
@@ -86,6 +88,10 @@ class Plans(Controller):
             for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, key.namespace):
                 name = config_map_of(graph)
                 if name and key.name in (name, profile_map_of(name)):
+                    yield _task(key_of(graph))
+        elif resource == RESOURCE_CLAIM_TEMPLATES:
+            for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, key.namespace):
+                if config_map_of(graph) and claims_by(graph, key.name):
                     yield _task(key_of(graph))
 
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
@@ -145,7 +151,11 @@ class Plans(Controller):
         namespace, name = graph["metadata"]["namespace"], config_map_of(graph)
         config_map = await self._config_map(ObjectKey(namespace, name))
         profile = await self._config_map(ObjectKey(namespace, profile_map_of(name)))
-        return await asyncio.to_thread(read_plan, graph, config_map, profile)
+
+        def template(name: str) -> KubeObject | None:
+            return self.cache.get(RESOURCE_CLAIM_TEMPLATES, ObjectKey(namespace, name))
+
+        return await asyncio.to_thread(read_plan, graph, config_map, profile, template)
 
     async def _config_map(self, key: ObjectKey) -> KubeObject | None:
         """From STATE. ConfigMaps of users may lack the label that brings them there."""

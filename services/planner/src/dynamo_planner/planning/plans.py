@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from dynamo_shared.api.contracts import PlannerConfig, contract_errors
+from dynamo_shared.api.device_claims import Templates, no_templates
 from dynamo_shared.api.dynamo_namespace import GLOBAL, dynamo_namespace
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import field_errors, shown
@@ -59,8 +60,16 @@ def profile_map_of(config_map: str) -> str:
     return profile_data_name(config_map)
 
 
-def read_plan(graph: KubeObject, config_map: KubeObject | None, profile_map: KubeObject | None) -> PlannedGraph:
-    """The plan of a graph that asks for one. NotPlannable where it cannot be made."""
+def read_plan(
+    graph: KubeObject,
+    config_map: KubeObject | None,
+    profile_map: KubeObject | None,
+    templates: Templates = no_templates,
+) -> PlannedGraph:
+    """The plan of a graph that asks for one. NotPlannable where it cannot be made.
+
+    `templates` are the ResourceClaimTemplates of its namespace, which say how many GPUs pods claim.
+    """
     components = (graph.get("spec") or {}).get("components") or ()
     own = [each["name"] for each in components if each.get("type") == "planner"]
     if own:
@@ -78,7 +87,7 @@ def read_plan(graph: KubeObject, config_map: KubeObject | None, profile_map: Kub
     _check_namespace(config, graph)
     try:
         pools = find_pools(graph, config.mode)
-        gpus = {pool: gpus_of_worker(component) for pool, component in pools.items()}
+        gpus = {pool: gpus_of_worker(component, templates) for pool, component in pools.items()}
         profile = _profile(profile_map, _engines(config, gpus))
     except (InputError, ProfileError) as error:
         raise NotPlannable("InvalidPlannerConfig", str(error)) from error

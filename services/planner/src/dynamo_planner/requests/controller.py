@@ -12,6 +12,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     JOBS,
     NODES,
+    RESOURCE_SLICES,
     ObjectKey,
     Resource,
     key_of,
@@ -48,7 +49,7 @@ class RequestController(Controller):
     ) -> None:
         """`saw` is called with every graph that is created or changed; `candidates` searches what a request can measure."""
         settings, planner = context.settings, context.settings.platform.planner
-        nodes = (NODES,) if settings.gpu.discovery_enabled else ()
+        nodes = (NODES, RESOURCE_SLICES) if settings.gpu.discovery_enabled else ()
         reads = (DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, CONFIG_MAPS, *nodes)
         super().__init__(context, name, reads)
         self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, CONFIG_MAPS)
@@ -96,7 +97,7 @@ class RequestController(Controller):
         """A request is reconciled when it changes, or when something that was made for it does."""
         if resource == DYNAMO_GRAPH_DEPLOYMENT_REQUESTS:
             yield Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)
-        elif resource != NODES:
+        elif resource not in (NODES, RESOURCE_SLICES):
             for obj in (old, new):
                 name = ((obj or {}).get("metadata", {}).get("labels") or {}).get(labels.REQUEST_NAME)
                 if name:

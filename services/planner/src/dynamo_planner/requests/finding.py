@@ -1,10 +1,10 @@
-"""Discovering the hardware of the cluster: labels of nodes first, which cost nothing; else DCGM exporters."""
+"""Discovering the hardware of the cluster: labels of nodes and ResourceSlices first, which cost nothing; else DCGM exporters."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dynamo_shared.api.resources import NODES
+from dynamo_shared.api.resources import NODES, RESOURCE_SLICES
 from dynamo_shared.api.v1beta1.request import HardwareSpec
 from dynamo_shared.bus.cache import ObjectCache
 
@@ -12,6 +12,7 @@ from dynamo_planner.requests.dcgm import DcgmExporters
 from dynamo_planner.requests.hardware import (
     DCGM,
     NODE_LABELS,
+    SLICES,
     SPEC,
     HardwarePlan,
     complete,
@@ -21,6 +22,7 @@ from dynamo_planner.requests.hardware import (
     nodes_with_labels,
     stated,
 )
+from dynamo_planner.requests.slices import nodes_with_slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,10 @@ class HardwareFinder:
             return stated(asked)
         if not self.enabled:
             return complete(asked, (), cap=self.cap, source=SPEC)
-        observed = kinds(nodes_with_labels(self.cache.list(NODES)))
+        nodes = self.cache.list(NODES)
+        observed = kinds(nodes_with_labels(nodes))
         if observed or is_complete(asked):
             return complete(asked, observed, cap=self.cap, source=NODE_LABELS)
-        return complete(
-            asked, kinds(held_against(await self.exporters.nodes(), self.cache.list(NODES))), cap=self.cap, source=DCGM
-        )
+        if published := kinds(nodes_with_slices(self.cache.list(RESOURCE_SLICES), nodes)):
+            return complete(asked, published, cap=self.cap, source=SLICES)
+        return complete(asked, kinds(held_against(await self.exporters.nodes(), nodes)), cap=self.cap, source=DCGM)

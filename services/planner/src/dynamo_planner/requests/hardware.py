@@ -14,7 +14,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.v1beta1.request import GpuNodes, HardwareSpec, HardwareStatus
 
-SPEC, NODE_LABELS, DCGM = "spec", "nodeLabels", "dcgm"
+SPEC, NODE_LABELS, SLICES, DCGM = "spec", "nodeLabels", "resourceSlices", "dcgm"
 
 #: Memory of one GPU as its maker states it, MiB: for requests that name the kind alone, and a cluster that has none.
 VRAM_MIB = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynamo_shared.api import adapted, gpus
+from dynamo_shared.api.device_claims import Templates, no_templates
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, key_of
 
@@ -46,20 +47,26 @@ class DesiredPool:
         return self.current * self.gpus
 
 
-def pools_of(graph: KubeObject, adapters: Iterable[KubeObject]) -> list[DesiredPool]:
-    """The pools of a graph (v1beta1); where an adapter owns a component's replicas, its number counts."""
+def pools_of(
+    graph: KubeObject, adapters: Iterable[KubeObject], templates: Templates = no_templates
+) -> list[DesiredPool]:
+    """The pools of a graph (v1beta1); where an adapter owns a component's replicas, its number counts.
+
+    `templates` are the ResourceClaimTemplates of its namespace, which say how many GPUs pods claim.
+    """
     owners = adapted.owning(graph, adapters)
     key = key_of(graph)
-    return [_pool(PoolKey(*key, each["name"]), each, owners) for each in graph["spec"].get("components") or ()]
+    components = graph["spec"].get("components") or ()
+    return [_pool(PoolKey(*key, each["name"]), each, owners, templates) for each in components]
 
 
-def _pool(key: PoolKey, component: KubeObject, owners: Mapping[str, KubeObject]) -> DesiredPool:
+def _pool(key: PoolKey, component: KubeObject, owners: Mapping[str, KubeObject], templates: Templates) -> DesiredPool:
     owner = owners.get(component["name"])
     own = component.get("replicas")
     return DesiredPool(
         key,
         type=component.get("type") or "",
         current=int(owner["spec"]["replicas"]) if owner else 1 if own is None else own,
-        gpus=gpus.of_replica(component),
+        gpus=gpus.of_replica(component, templates),
         adapter=owner["metadata"]["name"] if owner else "",
     )

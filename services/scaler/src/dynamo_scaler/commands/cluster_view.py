@@ -11,6 +11,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
+    RESOURCE_CLAIM_TEMPLATES,
     SCALED_OBJECTS,
     ObjectKey,
     Resource,
@@ -47,7 +48,7 @@ class ClusterView:
     is_elsewhere: Callable[[str], bool] = lambda _: False
     shapes: Shapes = field(default_factory=Shapes)
     history: RequestHistory = field(default_factory=RequestHistory)
-    #: Of graphs that have not changed since, and nor have their adapters: a budget may count a thousand.
+    #: Of graphs that have not changed since, nor their adapters and the claims of their namespace: a budget may count a thousand.
     _pools: dict[ObjectKey, list[DesiredPool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -90,7 +91,11 @@ class ClusterView:
         key = key_of(graph)
         known = self._pools.get(key)
         if known is None:
-            known = self._pools[key] = pools_of(graph, self._adapters(key))
+            known = self._pools[key] = pools_of(
+                graph,
+                self._adapters(key),
+                lambda name: self.cache.get(RESOURCE_CLAIM_TEMPLATES, ObjectKey(key.namespace, name)),
+            )
         return known
 
     def _changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
@@ -105,6 +110,9 @@ class ClusterView:
             for each in (old, new):
                 if each is not None:
                     self._pools.pop(ObjectKey(key.namespace, each["spec"]["dgdRef"]["name"]), None)
+        elif resource == RESOURCE_CLAIM_TEMPLATES:
+            for graph in [each for each in self._pools if each.namespace == key.namespace]:
+                del self._pools[graph]
 
     def inputs(self, keys: Iterable[PoolKey], now: float) -> DecisionInputs:
         """The inputs of a decision about some pools. InvalidPolicyError where their graphs' policies are wrong."""

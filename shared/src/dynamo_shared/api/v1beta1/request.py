@@ -229,7 +229,7 @@ class HardwareStatus(ApiModel):
     observed: list[GpuNodes] | None = Field(None, alias="found")
     """Kinds of GPUs on the cluster, the one planned for first."""
     source: str | None = None
-    """spec, dcgm or nodeLabels: where it was read."""
+    """spec, dcgm, nodeLabels or resourceSlices: where it was read."""
 
 
 class DeploymentInfo(ApiModel):
