@@ -15,7 +15,10 @@ import numpy as np
 from dynamo_planner.replay.traces import TraceRequest
 
 CODE = (
-    *(f"replay/{name}.py" for name in ("engine", "graph", "history", "outcome", "pool", "replaying", "simulator", "truth")),
+    *(
+        f"replay/{name}.py"
+        for name in ("engine", "graph", "history", "outcome", "pool", "replaying", "simulator", "truth")
+    ),
     "core/reference",
     "core/predictors",
     "core/observing.py",

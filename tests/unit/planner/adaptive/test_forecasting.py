@@ -161,3 +161,20 @@ def test_a_pause_is_remembered_once_requests_came_back() -> None:
         assert demand.longest_pause(index * STEP) == (30 if index >= 7 else 0), "none before the first request"
     assert demand.quiet == 20, "a pause that goes on is none yet"
     assert demand.longest_pause(120 + 7200) == 0
+
+
+def test_a_jump_that_was_seen_before_goes_no_further_than_it_went() -> None:
+    def rate(t: float) -> float:
+        return 40.0 if t % 400 >= 300 else 8.0
+
+    first, _ = follow(rate, 310, 120)
+    assert first.burst > 25, "as much again may come"
+    later, _ = follow(rate, 1110, 120)
+    assert later.now + later.burst < 50
+
+
+def test_a_rate_that_has_doubled_is_the_burst_itself() -> None:
+    before, _ = follow(lambda t: 8.0, 400, 120)
+    assert before.burst == pytest.approx(8, rel=0.2)
+    after, _ = follow(lambda t: 8.0 if t < 450 else 18.0, 700, 120)
+    assert after.burst < 1

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_planner.core.adaptive import AdaptivePolicy
+from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.decision import Effects
 from dynamo_planner.core.observing import (
@@ -267,3 +268,33 @@ def test_cheaper_gpus_are_more_of_them() -> None:
         graph.run(37, 100)
         sizes.append(sum(graph.replicas.values()))
     assert sizes[0] > sizes[1]
+
+
+def test_replicas_are_there_from_burst_to_burst() -> None:
+    graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=120.0)
+    for gap in (300, 170, 400, 220):
+        graph.run(40, 100)
+        calm = graph.run(8, gap)
+    assert graph.replicas[Pool.PREFILL] >= 3, "as 40 prompts of 65 ms each second need"
+    assert calm.explanation.predictions["hold_seconds"] >= 300
+
+
+def test_a_replica_that_starts_is_not_given_up_before_it_is_there() -> None:
+    graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=120.0)
+    graph.run(8, 60)
+    while graph.replicas == BOTH:
+        graph.run(40, 10)
+    grown = dict(graph.replicas)
+    graph.run(2, 60)
+    assert all(graph.replicas[pool] >= count for pool, count in grown.items())
+
+
+def test_lengths_are_means_over_requests_so_the_first_few_are_soon_outweighed() -> None:
+    demand = Demand()
+    demand.observe(10.0, Traffic(duration=10, requests=20, isl=100, osl=10))
+    for tick in range(2, 8):
+        demand.observe(10.0 * tick, Traffic(duration=10, requests=200, isl=1000, osl=200))
+    assert demand.isl == pytest.approx(1000, rel=0.05)
+    assert demand.osl == pytest.approx(200, rel=0.05)
+    demand.observe(80.0, Traffic(duration=10, requests=2, isl=9000, osl=900))
+    assert demand.osl == pytest.approx(200, rel=0.05), "few requests say little"

@@ -1,4 +1,4 @@
-"""GPUs that drivers of dynamic resource allocation publish as ResourceSlices: for nodes without the GPU operator's labels. Pure."""
+"""GPUs that drivers of dynamic resource allocation publish as ResourceSlices, for nodes that no label describes. Pure."""
 
 from __future__ import annotations
 

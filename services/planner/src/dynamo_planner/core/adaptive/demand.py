@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from math import isfinite, sqrt
+from math import exp, isfinite, sqrt
 
 from dynamo_planner.core.adaptive.sizing import Load
 from dynamo_planner.core.observing import Traffic
@@ -12,7 +12,7 @@ from dynamo_planner.core.observing import Traffic
 KEPT = 1440
 """Samples that are remembered: four hours of ten seconds."""
 LENGTHS_OVER = 300.0
-"""Seconds over which lengths are averaged: mixes of requests change slower than rates do."""
+"""Seconds over which lengths are averaged, over requests: mixes of requests change slower than rates do."""
 PAUSES_OVER = 7200.0
 """Seconds for which a pause that requests came back from is remembered."""
 STRAY = 2.5
@@ -36,6 +36,8 @@ class Demand:
         self.isl = self.osl = 0.0
         self.hits: float | None = None
         self._quiet = 0.0
+        self._weight = 0.0
+        """requests that the means of lengths rest on"""
         self._pauses: deque[tuple[float, float]] = deque()
         """(when it ended, its seconds)"""
 
@@ -63,7 +65,10 @@ class Demand:
         if traffic.requests > 0 and self._quiet > 0 and self.known:
             self._pauses.append((now, self._quiet))
         if traffic.requests > 0 and traffic.isl > 0:
-            share = min(1.0, traffic.duration / LENGTHS_OVER) if self.known else 1.0
+            # Each request counts the same, older ones less: the first sample, in which short requests alone have ended, is soon
+            # one of many.
+            self._weight = self._weight * exp(-traffic.duration / LENGTHS_OVER) + traffic.requests
+            share = traffic.requests / self._weight
             self.isl += share * (traffic.isl - self.isl)
             if traffic.osl > 0:
                 # The first requests may have no ended request in their sample.

@@ -8,6 +8,7 @@ from typing import Any
 
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.forecasting import Forecast
+from dynamo_planner.core.adaptive.holding import Hold
 from dynamo_planner.core.adaptive.pools import PoolPlan
 from dynamo_planner.core.adaptive.promise import Promise
 from dynamo_planner.core.adaptive.reasons import Reason
@@ -30,6 +31,7 @@ def explain(
     losses: Mapping[str, float],
     horizon: float,
     promise: Promise | None = None,
+    hold: Hold | None = None,
     at_risk: str = "",
 ) -> Explanation:
     """The explanation of a tick that had all that it needs."""
@@ -59,6 +61,8 @@ def explain(
         predictions["attainment_aim"] = promise.aim
         if promise.kept is not None:
             predictions["attainment_of_last_hour"] = promise.kept
+    if hold is not None and hold.kept is not None:
+        predictions["hold_seconds"] = hold.seconds
     if demand.hits is not None:
         predictions["kv_hit_rate"] = demand.hits
     for pool, plan in plans.items():
@@ -67,6 +71,7 @@ def explain(
         predictions[f"{pool.value}_capacity_requests_per_second"] = plan.sizer.capacity
         predictions[f"{pool.value}_share_within_target"] = plan.sizer.share(final[pool])
         predictions[f"{pool.value}_warm_reserve"] = plan.reserve
+        predictions[f"{pool.value}_held"] = plan.held
     return Explanation(
         load_reason=reason.value,
         throughput_reason=reason.value,
@@ -74,7 +79,9 @@ def explain(
             filter(
                 None,
                 (
-                    _sentence(reason, forecast, plans, final, horizon) + _pause(demand, observation.now),
+                    _sentence(reason, forecast, plans, final, horizon)
+                    + _held(plans, hold)
+                    + _pause(demand, observation.now),
                     at_risk or unreachable(plans),
                 ),
             )
@@ -145,6 +152,19 @@ def _sentence(
     load = f"{forecast.now:.1f} requests/s now, {forecast.at(horizon):.1f} in {horizon:.0f} s ({forecast.way})"
     text = f"{reason.value}: {moves}; {load}"
     return text + _reserve(forecast, plans, horizon)
+
+
+def _held(plans: Mapping[Pool, PoolPlan], hold: Hold | None) -> str:
+    """What is held though it is not needed now, for how long, and what shows that it pays; nothing where nothing is."""
+    held = {pool: plan.held for pool, plan in plans.items() if plan.held}
+    if not held or hold is None or hold.kept is None:
+        return ""
+    replicas = " and ".join(f"{count} {pool.value}" for pool, count in held.items())
+    gpus = sum(plans[pool].gpus * count for pool, count in held.items())
+    return (
+        f"; {replicas} of these are held ({gpus} GPUs), needed within the last {hold.seconds:.0f} s: of all times of holding the "
+        f"cheapest in the last two hours, of whose requests it would have kept {100 * hold.kept:.0f} %"
+    )
 
 
 def _pause(demand: Demand, now: float) -> str:

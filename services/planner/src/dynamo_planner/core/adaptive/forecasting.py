@@ -189,15 +189,23 @@ class Forecaster:
             errors = tuple(self._wave.off * each for each in BELL)
         else:
             errors = self._records[self._way].alike(start)
-        burst = self._burst(demand, now, max(start, trough), horizon) + max(0.0, trough - start)
+        burst = self._burst(demand, now, max(start, trough), usual, peak, horizon) + max(0.0, trough - start)
         return Forecast(self._way, start, slope, horizon, self._wave, now, usual, trough, peak, errors, burst)
 
-    def _burst(self, demand: Demand, now: float, rate: float, horizon: float) -> float:
-        """What may come on top though never observed: more where starts take long, nothing after enough time without a burst."""
+    def _burst(self, demand: Demand, now: float, rate: float, usual: float, peak: float, horizon: float) -> float:
+        """What may come on top that was not observed yet: more where starts take long, nothing after enough time.
+
+        A burst doubles what is usual, so a rate that is twice as high already is the burst. A jump that leads no further than
+        rates have been goes on to where they have been, and no further.
+        """
         watched = now - (demand.samples[0].at - demand.samples[0].seconds)
-        unseen = max(0.0, 1 - watched / (UNSEEN * horizon))
-        jump = demand.jump()
-        return max(UNSEEN_GROWTH * rate * min(1.0, horizon / LONG_START) if unseen > 0 else 0.0, jump)
+        jump, newest = demand.jump(), demand.samples[-1].rate
+        if jump and newest < peak:
+            jump = min(jump, peak - newest)
+        if watched >= UNSEEN * horizon:
+            return jump
+        double = min(UNSEEN_GROWTH * rate, max(0.0, (1 + UNSEEN_GROWTH) * usual - rate))
+        return max(double * min(1.0, horizon / LONG_START), jump)
 
     def _choose(self, ways: list[str]) -> None:
         if self._way not in ways:

@@ -11,7 +11,8 @@ from dynamo_planner.core.adaptive.constant_replicas import constant_replicas, hi
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.explaining import explain
 from dynamo_planner.core.adaptive.forecasting import UNSEEN, Forecast, Forecaster
-from dynamo_planner.core.adaptive.pools import PoolPlan, Sizing, Steady
+from dynamo_planner.core.adaptive.holding import Hold, Holding, Needed
+from dynamo_planner.core.adaptive.pools import PoolPlan, Sizing
 from dynamo_planner.core.adaptive.promise import WINDOW, Promise
 from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.adaptive.risk import risk
@@ -53,7 +54,8 @@ class AdaptivePolicy:
         self._demand = Demand()
         self._promise = Promise(config.attainment)
         self._forecaster = Forecaster()
-        self._steady = {pool: Steady() for pool in self._limits.pools}
+        self._holding = Holding()
+        self._hold = Hold(0.0, {})
         self._sample = self._window = self._settings.sample(config)
         self._queued = 0
         self._warm(warmup)
@@ -179,10 +181,14 @@ class AdaptivePolicy:
         expected = weighing.expecting(forecast.at)
         least = {pool: self._least_of(pool) for pool in pools}
         calm = expected.cheapest(startup, startup + settings.together, self._promise.aim, least, weighing.most)
-        final, reasons = {}, {}
+        final, reasons, held = {}, {}, {}
+        self._holding.observe(Needed(observation.now, self._demand.samples[-1].rate, keep))
+        self._hold = self._hold_for(weighing, startup)
         for pool in pools:
-            enough = self._steady[pool].enough(observation.now, keep[pool], settings.regret * startup)
+            planned = self._holding.planned(observation.now, pool, settings.regret * startup)
+            enough = max(planned, min(self._hold.replicas[pool], asked[pool]))
             final[pool], reasons[pool] = self._one(observation, pool, up[pool], enough, keep[pool])
+            held[pool] = max(0, min(final[pool], asked[pool]) - max(planned, up[pool] if up[pool] > asked[pool] else 0))
         return {
             pool: PoolPlan(
                 current=_asked(observation.workers[pool]),
@@ -192,10 +198,19 @@ class AdaptivePolicy:
                 brings=weighing.around(pool, final, startup, startup + settings.together),
                 price=weighing.price * weighing.pools[pool].gpus,
                 gpus=weighing.pools[pool].gpus,
-                reserve=max(0, final[pool] - calm[pool]),
+                held=held[pool],
+                reserve=max(0, final[pool] - calm[pool] - held[pool]),
             )
             for pool in pools
         }
+
+    def _hold_for(self, weighing: Weighing, startup: float) -> Hold:
+        """How long replicas are held that are not needed, and which; where GPUs have a price, that says it all."""
+        if self._config.gpu_price is not None:
+            return Hold(0.0, dict.fromkeys(weighing.pools, 0))
+        sizers = {pool: (state.sizer, state.gpus) for pool, state in weighing.pools.items()}
+        shortest, promise = self._settings.regret * startup, self._promise
+        return self._holding.hold(sizers, startup, shortest, promise.attainment, 1 - promise.attainment)
 
     def _by_share(
         self, weighing: Weighing, startup: float, needed: float, asked: Mapping[Pool, int]
@@ -323,6 +338,7 @@ class AdaptivePolicy:
             losses=self._forecaster.losses(),
             horizon=self._horizon(observation),
             promise=promise,
+            hold=self._hold,
             at_risk=at_risk,
         )
         return Effects(next_tick=next_tick, decision=decision, explanation=explanation)
@@ -337,9 +353,10 @@ class AdaptivePolicy:
         return max(float(self._config.throughput_adjustment_interval_seconds), held)
 
     def _idle(self, next_tick: Tick, observation: Observation) -> Effects:
-        """No request for a whole interval: the minimum, at once; what was desired before no longer counts."""
-        for steady in self._steady.values():
-            steady.forget()
+        """No request for a whole interval: the minimum, at once; what was needed before no longer counts."""
+        least = {pool: self._least_of(pool) for pool in self._limits.pools}
+        self._holding.observe(Needed(observation.now, 0.0, least))
+        self._holding.forget(observation.now)
         return self._least(
             next_tick,
             observation,

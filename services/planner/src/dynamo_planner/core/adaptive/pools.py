@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
@@ -55,24 +54,6 @@ class Sizing:
         self.after = overhead if self.after is None else self.after + OVERHEAD_SHARE * (overhead - self.after)
 
 
-@dataclass(slots=True)
-class Steady:
-    """Remembers what was desired, so that a pool shrinks only to what was enough all the while."""
-
-    desired: deque[tuple[float, int]] = field(default_factory=deque)
-
-    def enough(self, now: float, replicas: int, seconds: float) -> int:
-        """The most that was desired within the last seconds, this time included."""
-        self.desired.append((now, replicas))
-        while self.desired and self.desired[0][0] < now - seconds:
-            self.desired.popleft()
-        return max(count for _, count in self.desired)
-
-    def forget(self) -> None:
-        """What was desired no longer counts: requests have ceased."""
-        self.desired.clear()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolPlan:
     """What one pool shall have, and the figures behind it."""
@@ -89,5 +70,7 @@ class PoolPlan:
     """requests a second in time that one replica has to bring, where GPUs have a price"""
     gpus: int = 1
     """of one replica"""
+    held: int = 0
+    """replicas of these that were needed of late and are held, since the load may be back before others could start"""
     reserve: int = 0
     """replicas of these that only a burst needs, which would be over before others could start"""

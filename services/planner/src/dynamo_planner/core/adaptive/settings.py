@@ -15,7 +15,7 @@ class Settings:
     """a new replica is thought to need, before one was measured: loading a model takes about a minute at least"""
     together: float = 20.0
     """replicas that will be needed so soon after each other are added at once"""
-    regret: float = 0.15
+    regret: float = 1.0
     """a replica that is not worth its price goes after so much of the time that it would take to have it back"""
     pauses: float = 2.0
     """requests have ceased after so many times the longest pause of late that they came back from"""

@@ -1,0 +1,188 @@
+"""How long a replica is held after it was last needed: as long as the graph's own traffic shows that it pays.
+
+Shrinking is a bet that the load does not come back before a new replica could be there. Whether such bets were won is known: what
+was needed at each tick is remembered, with the rate that came. So each length of holding is tried on the last two hours: which
+replicas there would have been, which share of requests they would have kept, and which GPU time they would have taken, starts
+included. The cheapest length that loses hardly any requests is used, and of those that cost hardly more the longest one, since
+a decision less is worth something, too.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
+
+from dynamo_planner.core.adaptive.sizing import Sizer
+from dynamo_planner.core.observing import Pool
+
+OVER = 7200.0
+"""Seconds of the past that lengths are tried on."""
+FEWEST = 30
+"""Ticks below which the past says too little: five minutes of ten seconds."""
+LENGTHS = (30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1920.0)
+"""Seconds of holding that are tried, beside the shortest one: each twice the one before."""
+LOST = 0.4
+"""Of the share of requests that may miss, so much may miss because replicas were let go."""
+CALM = 0.01
+"""So much more GPU time is paid for fewer decisions."""
+EVERY = 60.0
+"""Seconds between two trials: they take some milliseconds."""
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What was planned for each pool at a tick, and the rate that came up to it."""
+
+    at: float
+    rate: float
+    replicas: Mapping[Pool, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Seconds for which replicas are held, and what that would have brought."""
+
+    seconds: float
+    replicas: Mapping[Pool, int]
+    """that the rates of these seconds needed"""
+    kept: float | None = None
+    """share of the requests of the last two hours; None where too little was observed"""
+
+
+class Holding:
+    """Remembers what was needed, and says how long replicas are held."""
+
+    def __init__(self) -> None:
+        self._past: deque[Needed] = deque()
+        self._forgotten = self._tried = -inf
+        self._seconds, self._kept = 0.0, 1.0
+
+    def observe(self, needed: Needed) -> None:
+        """Take what is needed now."""
+        self._past.append(needed)
+        while self._past[0].at <= needed.at - OVER:
+            self._past.popleft()
+
+    def forget(self, now: float) -> None:
+        """What was needed up to now holds nothing any more: requests have ceased. It still shows how long holding pays."""
+        self._forgotten = now
+
+    def planned(self, now: float, pool: Pool, seconds: float) -> int:
+        """The most that was planned for a pool within the last seconds, this tick included."""
+        since = max(now - seconds, self._forgotten)
+        most = self._past[-1].replicas[pool]
+        for needed in reversed(self._past):
+            if needed.at < since:
+                break
+            most = max(most, needed.replicas[pool])
+        return most
+
+    def hold(
+        self, sizers: Mapping[Pool, tuple[Sizer, int]], startup: float, shortest: float, share: float, may_miss: float
+    ) -> Hold:
+        """How long to hold what rates needed, and how many that are now; `sizers` with the GPUs of a replica.
+
+        `shortest` is how long plans are held in any case. Rates need what keeps `share` of requests; `may_miss` is the share of
+        requests that may be late.
+        """
+        if len(self._past) < FEWEST:
+            return Hold(0.0, dict.fromkeys(sizers, 0))
+        now = self._past[-1].at
+        each = share ** (1 / len(sizers))
+        if now - self._tried >= EVERY:
+            self._tried = now
+            history = _History.of(self._past, sizers, startup, shortest, each)
+            self._seconds, self._kept = _cheapest(history, may_miss)
+        since = max(now - self._seconds, self._forgotten)
+        rates = np.array([needed.rate for needed in self._past if needed.at >= since])
+        replicas = {
+            pool: int(_needed(rates, sizer, self._most(pool), each).max()) if self._seconds else 0
+            for pool, (sizer, _) in sizers.items()
+        }
+        return Hold(self._seconds, replicas, self._kept)
+
+    def _most(self, pool: Pool) -> int:
+        """No more than was ever planned, which is what budgets and limits have left."""
+        return max(needed.replicas[pool] for needed in self._past)
+
+
+def _cheapest(history: _History, may_miss: float) -> tuple[float, float]:
+    """Seconds of holding, and the share of requests that would have been kept."""
+    tried = [(seconds, *history.tried(seconds)) for seconds in (0.0, *LENGTHS)]
+    most = max(kept for _, kept, _ in tried)
+    enough = [each for each in tried if each[1] >= most - LOST * may_miss]
+    cheapest = min(cost for _, _, cost in enough)
+    seconds, kept, _ = max(each for each in enough if each[2] <= (1 + CALM) * cheapest)
+    return seconds, kept
+
+
+def _needed(rates: Floats, sizer: Sizer, most: int, share: float) -> Counts:
+    """The fewest replicas that keep so large a share at each rate."""
+    enough = sizer.shares(rates, most) >= share
+    return np.asarray(np.where(enough.any(axis=0), enough.argmax(axis=0), most))
+
+
+@dataclass(frozen=True)
+class _History:
+    """What each pool was planned to have and what rates needed, by tick."""
+
+    at: Floats
+    rates: Floats
+    startup: float
+    planned: Mapping[Pool, Counts]
+    """held for as long as plans are"""
+    needed: Mapping[Pool, Counts]
+    """by the rates themselves"""
+    shares: Mapping[Pool, Floats]
+    """share of requests in time, by replicas and tick"""
+    gpus: Mapping[Pool, int]
+
+    @classmethod
+    def of(
+        cls,
+        past: Sequence[Needed],
+        sizers: Mapping[Pool, tuple[Sizer, int]],
+        startup: float,
+        shortest: float,
+        share: float,
+    ) -> Self:
+        at, rates = np.array([each.at for each in past]), np.array([each.rate for each in past])
+        step = (at[-1] - at[0]) / (at.size - 1)
+        planned, needed, shares = {}, {}, {}
+        for pool, (sizer, _) in sizers.items():
+            plans = np.array([each.replicas[pool] for each in past])
+            most = int(plans.max())
+            planned[pool] = _windows(plans, round(shortest / step)).max(axis=1)
+            needed[pool] = _needed(rates, sizer, most, share)
+            shares[pool] = sizer.shares(rates, most)
+        return cls(at, rates, startup, planned, needed, shares, {pool: gpus for pool, (_, gpus) in sizers.items()})
+
+    def tried(self, seconds: float) -> tuple[float, float]:
+        """Share of requests kept, and GPUs on the mean, had replicas been held so long."""
+        step = (self.at[-1] - self.at[0]) / (self.at.size - 1)
+        kept, gpus = np.ones(self.at.size), 0.0
+        for pool, planned in self.planned.items():
+            held = _windows(self.needed[pool], round(seconds / step)).max(axis=1) if seconds else planned
+            asked = np.maximum(planned, held)
+            # What is asked for is there once it was asked for all the while that a start takes.
+            there = _windows(asked, round(self.startup / step)).min(axis=1)
+            kept *= self.shares[pool][there, np.arange(self.at.size)]
+            gpus += self.gpus[pool] * float(asked.mean())
+        requests = float(self.rates.sum())
+        return (float((kept * self.rates).sum()) / requests if requests > 0 else 1.0), gpus
+
+
+def _windows(values: Array, steps: int) -> Array:
+    """Each value with so many before it; before the first one lies the same."""
+    return sliding_window_view(np.pad(values, (steps, 0), mode="edge"), steps + 1)

@@ -1,0 +1,107 @@
+"""How long replicas are held: as long as the traffic of the last two hours shows that it pays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from dynamo_planner.core.adaptive.demand import Demand
+from dynamo_planner.core.adaptive.explaining import explain
+from dynamo_planner.core.adaptive.forecasting import Forecast
+from dynamo_planner.core.adaptive.holding import FEWEST, Hold, Holding, Needed
+from dynamo_planner.core.adaptive.pools import PoolPlan
+from dynamo_planner.core.adaptive.reasons import Reason
+from dynamo_planner.core.observing import Observation, Pool
+
+
+class Sizer:
+    """Each replica bears ten requests a second, and none beyond."""
+
+    latency, capacity, reachable = 8.0, 10.0, True
+
+    def share(self, replicas: int) -> float:
+        return 1.0 if replicas else 0.0
+
+    def shares(self, rates: np.ndarray, most: int) -> np.ndarray:
+        room = 10.0 * np.arange(most + 1).reshape(-1, *[1] * rates.ndim)
+        return np.minimum(1.0, room / np.maximum(rates, 1e-9))
+
+
+def after(rate: Callable[[float], float], seconds: float) -> Holding:
+    """What was planned is what each rate needs, as a policy does that follows the load."""
+    holding = Holding()
+    for at in np.arange(0.0, seconds, 10.0):
+        replicas = max(1, int(np.ceil(rate(at) / 10)))
+        holding.observe(Needed(float(at), rate(at), {Pool.DECODE: replicas}))
+    return holding
+
+
+def hold(holding: Holding, startup: float = 60.0) -> Hold:
+    return holding.hold({Pool.DECODE: (Sizer(), 1)}, startup, startup, 0.98, 0.05)  # type: ignore[dict-item]
+
+
+def bursts(every: float, length: float) -> Callable[[float], float]:
+    return lambda at: 40.0 if at % every < length else 10.0
+
+
+def test_nothing_is_said_before_there_is_a_past() -> None:
+    few = hold(after(bursts(300, 60), 10.0 * (FEWEST - 1)))
+    assert (few.seconds, few.replicas, few.kept) == (0.0, {Pool.DECODE: 0}, None)
+
+
+def test_replicas_are_held_from_burst_to_burst_where_starts_take_as_long_as_bursts() -> None:
+    held = hold(after(bursts(300, 60), 3000.0))
+    assert held.seconds >= 240
+    assert held.replicas == {Pool.DECODE: 4}
+    assert held.kept is not None
+    assert held.kept > 0.9
+
+
+def test_nothing_is_held_where_starts_take_no_time() -> None:
+    assert hold(after(bursts(1200, 300), 3600.0), startup=0.0).seconds < 60
+
+
+def test_a_load_that_ended_is_not_held_for_longer_than_it_pays() -> None:
+    fallen = hold(after(lambda at: 40.0 if at < 1800 else 10.0, 3600.0))
+    assert fallen.replicas[Pool.DECODE] <= 1
+
+
+def test_of_lengths_that_cost_the_same_the_calmest_is_used() -> None:
+    assert hold(after(lambda at: 30.0, 3000.0)).seconds == 1920.0
+
+
+def test_plans_are_held_for_a_while_and_not_after_requests_have_ceased() -> None:
+    holding = after(bursts(300, 60), 120.0)
+    assert holding.planned(110.0, Pool.DECODE, 60.0) == 4
+    assert holding.planned(110.0, Pool.DECODE, 50.0) == 1
+    holding.forget(110.0)
+    assert holding.planned(110.0, Pool.DECODE, 60.0) == 1
+
+
+def test_the_reason_names_what_is_held_and_what_shows_that_it_pays() -> None:
+    plan = PoolPlan(
+        current=4,
+        replicas=4,
+        reason=Reason.HOLD_STABILIZING,
+        sizer=Sizer(),
+        brings={},
+        price=0.0,
+        gpus=2,
+        held=3,  # type: ignore[arg-type]
+    )
+    told = explain(
+        Reason.HOLD_STABILIZING,
+        Observation(now=0.0),
+        demand=Demand(),
+        forecast=Forecast("level", 8.0, 0.0, 60.0),
+        plans={Pool.DECODE: plan},
+        final={Pool.DECODE: 4},
+        losses={},
+        horizon=60.0,
+        hold=Hold(480.0, {Pool.DECODE: 4}, 0.97),
+    )
+    assert (
+        "3 decode of these are held (6 GPUs), needed within the last 480 s: of all times of holding the cheapest in the last two "
+        "hours, of whose requests it would have kept 97 %"
+    ) in told.message
+    assert (told.predictions["decode_held"], told.predictions["hold_seconds"]) == (3, 480.0)
