@@ -8,7 +8,7 @@ from dynamo_planner.requests.finding import HardwareFinder
 from dynamo_planner.requests.hardware import GpuNode
 from dynamo_planner.requests.slices import nodes_with_slices
 from dynamo_shared.api.resources import NODES, RESOURCE_SLICES
-from dynamo_shared.api.v1beta1.request import Hardware
+from dynamo_shared.api.v1beta1.request import HardwareSpec
 from dynamo_shared.bus.cache import ObjectCache
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -71,5 +71,5 @@ async def test_a_request_is_planned_for_what_slices_publish() -> None:
     cache.put(RESOURCE_SLICES, published)
     finder = HardwareFinder(cache, _NoExporters(), cap=32, enabled=True)  # type: ignore[arg-type]
     plan = await finder.find(None)
-    assert plan.planned == Hardware(gpu_sku="h100_sxm", vram_mb=81559, total_gpus=8, num_gpus_per_node=8)
+    assert plan.planned == HardwareSpec(gpu_sku="h100_sxm", vram_mb=81559, total_gpus=8, num_gpus_per_node=8)
     assert plan.status.source == "resourceSlices"

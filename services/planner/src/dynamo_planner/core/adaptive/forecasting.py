@@ -189,10 +189,12 @@ class Forecaster:
             errors = tuple(self._wave.off * each for each in BELL)
         else:
             errors = self._records[self._way].alike(start)
-        burst = self._burst(demand, now, max(start, trough), usual, peak, horizon) + max(0.0, trough - start)
+        burst = self._burst(demand, now, max(start, trough), usual=usual, peak=peak, horizon=horizon) + max(
+            0.0, trough - start
+        )
         return Forecast(self._way, start, slope, horizon, self._wave, now, usual, trough, peak, errors, burst)
 
-    def _burst(self, demand: Demand, now: float, rate: float, usual: float, peak: float, horizon: float) -> float:
+    def _burst(self, demand: Demand, now: float, rate: float, *, usual: float, peak: float, horizon: float) -> float:
         """What may come on top that was not observed yet: more where starts take long, nothing after enough time.
 
         A burst doubles what is usual, so a rate that is twice as high already is the burst. A jump that leads no further than
