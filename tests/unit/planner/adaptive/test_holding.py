@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from dynamo_planner.core.adaptive.demand import Demand
@@ -79,15 +80,16 @@ def test_plans_are_held_for_a_while_and_not_after_requests_have_ceased() -> None
 
 
 def test_the_reason_names_what_is_held_and_what_shows_that_it_pays() -> None:
+    sizer: Any = Sizer()
     plan = PoolPlan(
         current=4,
         replicas=4,
         reason=Reason.HOLD_STABILIZING,
-        sizer=Sizer(),
+        sizer=sizer,
         brings={},
         price=0.0,
         gpus=2,
-        held=3,  # type: ignore[arg-type]
+        held=3,
     )
     told = explain(
         Reason.HOLD_STABILIZING,
