@@ -24,7 +24,7 @@ def claim(*requests: dict[str, Any]) -> dict[str, Any]:
         (claim(exactly(count=4, allocationMode="ExactCount")), 4),
         (claim(exactly(count=2), exactly("mig.nvidia.com", count=3)), 5),
         (claim(exactly(count=8), exactly("rdma.nvidia.com", count=8)), 8),
-        # All devices of a node, and those that are only looked at, name no number.
+        # All devices of a node, and those that are only inspected, name no number.
         (claim(exactly(allocationMode="All")), 0),
         (claim(exactly(count=1, adminAccess=True)), 0),
         (claim(exactly(count="two")), 0),

@@ -52,7 +52,7 @@ def test_whole_gpus_of_nodes_that_take_pods_are_counted() -> None:
     assert nodes_with_slices(slices, nodes) == [GpuNode("a", H100, 2, 81559)]
 
 
-def test_what_a_driver_publishes_anew_takes_the_place_of_what_it_was() -> None:
+def test_the_newest_generation_of_a_pool_counts() -> None:
     old = resource_slice("a", device(), device(), name="old", generation=1)
     new = [resource_slice("a", device(), name=name, generation=2) for name in ("one", "two", "three")]
     assert nodes_with_slices([old, *new], [node("a")]) == [GpuNode("a", H100, 3, 81559)]

@@ -20,7 +20,7 @@ _MIB = 1024 * 1024
 def nodes_with_slices(slices: Iterable[KubeObject], nodes: Iterable[KubeObject]) -> list[GpuNode]:
     """Whole GPUs by node; slices of a GPU are not counted again. Nodes on which nothing is scheduled do not count.
 
-    Of a pool that a driver publishes anew, only the newest generation counts. A node's GPUs are alike: where they are not, the
+    Of a pool, only the newest generation that its driver published counts. A node's GPUs are alike: where they are not, the
     kind that there is most of counts.
     """
     schedulable = {node["metadata"]["name"] for node in nodes if not (node.get("spec") or {}).get("unschedulable")}
