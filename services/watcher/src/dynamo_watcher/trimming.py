@@ -55,7 +55,7 @@ _CAPACITIES = frozenset({"memory"})
 
 
 def trimmed_slice(each: KubeObject) -> KubeObject:
-    """A ResourceSlice with what tells its GPUs: a driver writes many attributes, and more devices than there are GPUs."""
+    """A ResourceSlice with what describes its GPUs: a driver writes many attributes, and more devices than there are GPUs."""
     spec = each.get("spec") or {}
     devices = [_device(device) for device in spec.get("devices") or ()]
     return {

@@ -24,7 +24,7 @@ def nodes_with_slices(slices: Iterable[KubeObject], nodes: Iterable[KubeObject])
     kind that there is most of counts.
     """
     schedulable = {node["metadata"]["name"] for node in nodes if not (node.get("spec") or {}).get("unschedulable")}
-    found: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    observed: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for each in _newest(slices):
         spec = each["spec"]
         if spec.get("nodeName") not in schedulable or not is_gpu_class(str(spec.get("driver") or "")):
@@ -32,9 +32,9 @@ def nodes_with_slices(slices: Iterable[KubeObject], nodes: Iterable[KubeObject])
         for device in spec.get("devices") or ():
             product, vram = _gpu(device)
             if product and vram:
-                found[spec["nodeName"]][product].append(vram)
+                observed[spec["nodeName"]][product].append(vram)
     rows = []
-    for name, products in sorted(found.items()):
+    for name, products in sorted(observed.items()):
         product, memory = max(products.items(), key=lambda item: (len(item[1]), item[0]))
         rows.append(GpuNode(name, product, len(memory), min(memory)))
     return rows

@@ -27,7 +27,7 @@ OVER = 7200.0
 FEWEST = 30
 """Ticks below which the past says too little: five minutes of ten seconds."""
 LENGTHS = (30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1920.0)
-"""Seconds of holding that are tried, beside the shortest one: each twice the one before."""
+"""Seconds of holding that are tried, next to none: each twice the one before."""
 LOST = 0.4
 """Of the share of requests that may miss, so much may miss because replicas were let go."""
 CALM = 0.01
