@@ -9,7 +9,7 @@ import numpy as np
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.explaining import explain
 from dynamo_planner.core.adaptive.forecasting import Forecast
-from dynamo_planner.core.adaptive.holding import FEWEST, Hold, Holding, Needed
+from dynamo_planner.core.adaptive.holding import FEWEST, Holding, HoldTime, Needed
 from dynamo_planner.core.adaptive.pools import PoolPlan
 from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.observing import Observation, Pool
@@ -37,7 +37,7 @@ def after(rate: Callable[[float], float], seconds: float) -> Holding:
     return holding
 
 
-def hold(holding: Holding, startup: float = 60.0) -> Hold:
+def hold(holding: Holding, startup: float = 60.0) -> HoldTime:
     return holding.hold({Pool.DECODE: (Sizer(), 1)}, startup, startup, 0.98, 0.05)  # type: ignore[dict-item]
 
 
@@ -100,7 +100,7 @@ def test_the_reason_names_what_is_held_and_what_shows_that_it_pays() -> None:
         final={Pool.DECODE: 4},
         losses={},
         horizon=60.0,
-        hold=Hold(480.0, {Pool.DECODE: 4}, 0.97),
+        hold=HoldTime(480.0, {Pool.DECODE: 4}, 0.97),
     )
     assert (
         "3 decode of these are held (6 GPUs), needed within the last 480 s: of all times of holding the cheapest in the last two "

@@ -8,7 +8,7 @@ from typing import Any
 
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.forecasting import Forecast
-from dynamo_planner.core.adaptive.holding import Hold
+from dynamo_planner.core.adaptive.holding import HoldTime
 from dynamo_planner.core.adaptive.pools import PoolPlan
 from dynamo_planner.core.adaptive.promise import Promise
 from dynamo_planner.core.adaptive.reasons import Reason
@@ -31,7 +31,7 @@ def explain(
     losses: Mapping[str, float],
     horizon: float,
     promise: Promise | None = None,
-    hold: Hold | None = None,
+    hold: HoldTime | None = None,
     at_risk: str = "",
 ) -> Explanation:
     """The explanation of a tick that had all that it needs."""
@@ -154,7 +154,7 @@ def _sentence(
     return text + _reserve(forecast, plans, horizon)
 
 
-def _held(plans: Mapping[Pool, PoolPlan], hold: Hold | None) -> str:
+def _held(plans: Mapping[Pool, PoolPlan], hold: HoldTime | None) -> str:
     """What is held though it is not needed now, for how long, and what shows that it pays; nothing where nothing is."""
     held = {pool: plan.held for pool, plan in plans.items() if plan.held}
     if not held or hold is None or hold.kept is None:

@@ -50,7 +50,7 @@ class Needed:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class HoldTime:
     """Seconds for which replicas are held, and what that would have brought."""
 
     seconds: float
@@ -90,14 +90,14 @@ class Holding:
 
     def hold(
         self, sizers: Mapping[Pool, tuple[Sizer, int]], startup: float, shortest: float, share: float, may_miss: float
-    ) -> Hold:
+    ) -> HoldTime:
         """How long to hold what rates needed, and how many that are now; `sizers` with the GPUs of a replica.
 
         `shortest` is how long plans are held in any case. Rates need what keeps `share` of requests; `may_miss` is the share of
         requests that may be late.
         """
         if len(self._past) < FEWEST:
-            return Hold(0.0, dict.fromkeys(sizers, 0))
+            return HoldTime(0.0, dict.fromkeys(sizers, 0))
         now = self._past[-1].at
         each = share ** (1 / len(sizers))
         if now - self._tried >= EVERY:
@@ -110,7 +110,7 @@ class Holding:
             pool: int(_needed(rates, sizer, self._most(pool), each).max()) if self._seconds else 0
             for pool, (sizer, _) in sizers.items()
         }
-        return Hold(self._seconds, replicas, self._kept)
+        return HoldTime(self._seconds, replicas, self._kept)
 
     def _most(self, pool: Pool) -> int:
         """No more than was ever planned, which is what budgets and limits have left."""

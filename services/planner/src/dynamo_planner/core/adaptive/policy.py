@@ -11,7 +11,7 @@ from dynamo_planner.core.adaptive.constant_replicas import constant_replicas, hi
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.explaining import explain
 from dynamo_planner.core.adaptive.forecasting import UNSEEN, Forecast, Forecaster
-from dynamo_planner.core.adaptive.holding import Hold, Holding, Needed
+from dynamo_planner.core.adaptive.holding import Holding, HoldTime, Needed
 from dynamo_planner.core.adaptive.pools import PoolPlan, Sizing
 from dynamo_planner.core.adaptive.promise import WINDOW, Promise
 from dynamo_planner.core.adaptive.reasons import Reason
@@ -55,7 +55,7 @@ class AdaptivePolicy:
         self._promise = Promise(config.attainment)
         self._forecaster = Forecaster()
         self._holding = Holding()
-        self._hold = Hold(0.0, {})
+        self._hold = HoldTime(0.0, {})
         self._sample = self._window = self._settings.sample(config)
         self._queued = 0
         self._warm(warmup)
@@ -204,10 +204,10 @@ class AdaptivePolicy:
             for pool in pools
         }
 
-    def _hold_for(self, weighing: Weighing, startup: float) -> Hold:
+    def _hold_for(self, weighing: Weighing, startup: float) -> HoldTime:
         """How long replicas are held that are not needed, and which; where GPUs have a price, that says it all."""
         if self._config.gpu_price is not None:
-            return Hold(0.0, dict.fromkeys(weighing.pools, 0))
+            return HoldTime(0.0, dict.fromkeys(weighing.pools, 0))
         sizers = {pool: (state.sizer, state.gpus) for pool, state in weighing.pools.items()}
         shortest, promise = self._settings.regret * startup, self._promise
         return self._holding.hold(sizers, startup, shortest, promise.attainment, 1 - promise.attainment)
