@@ -7,15 +7,17 @@ import json
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import pytest
 from dynamo_ctl.estimation import Estimation
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_ctl.settings import with_platform
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime import Settings
 
 from tools.page.node import FOLDER, Node
 from tools.page.source import OPENAPI
@@ -50,12 +52,29 @@ def program(language: str) -> str:
     return "\n".join(blocks)
 
 
+@pytest.fixture(scope="module")
+def estimation(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Settings], Estimation]:
+    """The simulation; all languages ask for the same estimate, which is simulated once."""
+    folder = tmp_path_factory.mktemp("estimates")
+
+    def made(configured: Settings) -> Estimation:
+        planner = configured.platform.planner
+        rapid = planner.rapid.model_copy(update={"cache_dir": folder})
+        return Estimation(with_platform(configured, planner=planner.model_copy(update={"rapid": rapid})))
+
+    return made
+
+
 @pytest.fixture
 async def environment(
-    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
+    control_plane: ControlPlane,
+    nats_server: NatsServer,
+    kube: KubeClient,
+    namespace: str,
+    estimation: Callable[[Settings], Estimation],
 ) -> AsyncIterator[dict[str, str]]:
     """What the page has its reader export, for a service on real servers that knows one graph."""
-    async with dynadmin(control_plane.kubeconfig, nats_server.url, Estimation, HEARTBEAT="1s") as api:
+    async with dynadmin(control_plane.kubeconfig, nats_server.url, estimation, HEARTBEAT="1s") as api:
         token = await account(kube, namespace, "reader", EVERYTHING)
         graph = {
             "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,

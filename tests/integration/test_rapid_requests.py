@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import Any
 
+import aiohttp
 import pytest
 from dynamo_planner.app import PlannerService
 from dynamo_pod_builder.app import PodBuilderService
@@ -13,15 +13,20 @@ from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    JOBS,
     ObjectKey,
 )
 from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.runtime import Service
 from dynamo_watcher.app import WatcherService
+from prometheus_client.parser import text_string_to_metric_families
 
 from .platform import eventually, platform, settings
 
 pytestmark = pytest.mark.timeout(300)
+
+SWEEPS = "dynamo_planner_profiling_sweeps_total"
 
 
 def request(namespace: str, name: str, **spec: Any) -> KubeObject:
@@ -48,7 +53,7 @@ async def until(kube: KubeClient, namespace: str, name: str, *phases: str) -> Ku
 async def test_from_a_request_to_a_graph_that_serves(control_plane, nats_server, kube, namespace):
     parts: list[Service] = [WatcherService(), PodBuilderService(), PlannerService()]
     configured = settings(control_plane.kubeconfig, nats_server.url, PLATFORM__KUBERNETES__NAMESPACES=namespace)
-    async with platform(configured, parts):
+    async with platform(configured, parts) as up:
         planner = {"planner": {"optimization_target": "sla", "mode": "disagg", "max_gpu_budget": 8}}
         await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, request(namespace, "planned", features=planner))
         status = await until(kube, namespace, "planned", "Deployed")
@@ -60,19 +65,59 @@ async def test_from_a_request_to_a_graph_that_serves(control_plane, nats_server,
             observed = await kube.get(CONFIG_MAPS, ObjectKey(namespace, name))
             assert observed["metadata"]["ownerReferences"][0]["name"] == "planned-dgd"
 
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, request(namespace, "first", autoApply=False))
-        await until(kube, namespace, "first", "Ready")
-        started = monotonic()
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, request(namespace, "again", autoApply=False))
-        status = await until(kube, namespace, "again", "Ready")
-        # From the cache. The bound is wide: other tests run next to this one.
-        assert monotonic() - started < 10
+        # The number of GPUs is read from the nodes.
+        objective = {"hardware": {"gpuSku": "h200_sxm"}, "sla": {"ttft": 2000, "itl": 30}, "autoApply": False}
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, request(namespace, "first", **objective))
+        status = await until(kube, namespace, "first", "Ready")
+        assert condition(status, "ObjectiveMet") == ("True", "ObjectiveMet")
+        figures = status["profilingResults"]["selectedFigures"]
+        assert figures["meetsSLA"] is True
+        assert figures["itl"] <= 30
+        assert figures["gpus"] <= 16
         pareto = status["profilingResults"]["pareto"]
         assert len(pareto) > 1
         assert pareto[0]["config"] == status["profilingResults"]["selectedConfig"]
+        assert pareto[0]["figures"]["tokensPerSecondPerGPU"] > 0
+
+        simulated, remembered = [await sweeps(up.metrics_port, cached=cached) for cached in ("false", "true")]
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, request(namespace, "again", **objective))
+        again = await until(kube, namespace, "again", "Ready")
+        assert again["profilingResults"]["selectedFigures"] == figures
+        assert await sweeps(up.metrics_port, cached="false") == simulated > 0
+        assert await sweeps(up.metrics_port, cached="true") > remembered
 
         missed = request(namespace, "missed", autoApply=False, sla={"ttft": 5, "itl": 1})
         await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, missed)
         status = await until(kube, namespace, "missed", "Ready")
         assert status["profilingResults"]["selectedFigures"]["meetsSLA"] is False
         assert any(each["reason"] == "ObjectiveNotMet" for each in status["conditions"])
+        await nothing_to_measure(kube, namespace)
+
+
+async def nothing_to_measure(kube: KubeClient, namespace: str) -> None:
+    """A thorough request whose model fits no engine ends before a Job begins."""
+    hardware = {"gpuSku": "l40s", "totalGpus": 1, "numGpusPerNode": 1}
+    changed = {"searchStrategy": "thorough", "backend": "sglang", "model": "deepseek-ai/DeepSeek-R1"}
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, request(namespace, "hopeless", hardware=hardware, **changed))
+    status = await until(kube, namespace, "hopeless", "Failed")
+    assert condition(status, "Profiling") == ("False", "NoCandidates")
+    assert "profilingJobName" not in status
+    with pytest.raises(NotFound):
+        await kube.get(JOBS, ObjectKey(namespace, "profile-hopeless"))
+
+
+def condition(status: KubeObject, kind: str) -> tuple[str, str]:
+    """Status and reason of a condition."""
+    return next((each["status"], each["reason"]) for each in status["conditions"] if each["type"] == kind)
+
+
+async def sweeps(port: int, cached: str) -> float:
+    """Simulations that the service has counted: computed ones, or remembered ones."""
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as answer:
+        text = await answer.text()
+    return sum(
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == SWEEPS and sample.labels["cached"] == cached
+    )
