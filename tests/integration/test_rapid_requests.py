@@ -66,7 +66,7 @@ async def test_from_a_request_to_a_graph_that_serves(control_plane, nats_server,
             assert observed["metadata"]["ownerReferences"][0]["name"] == "planned-dgd"
 
         # The number of GPUs is read from the nodes.
-        objective = {"hardware": {"gpuSku": "h200_sxm"}, "sla": {"ttft": 2000, "itl": 30}, "autoApply": False}
+        objective = {"hardware": {"gpuSku": "h100_sxm"}, "sla": {"ttft": 2000, "itl": 30}, "autoApply": False}
         await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, request(namespace, "first", **objective))
         status = await until(kube, namespace, "first", "Ready")
         assert condition(status, "ObjectiveMet") == ("True", "ObjectiveMet")
