@@ -329,7 +329,10 @@ class ObjectCache:
         self._listeners.append(listener)
 
     def _table(self, resource: Resource) -> _Table:
-        return self._tables.setdefault(resource.id, _Table())
+        table = self._tables.get(resource.id)
+        if table is None:
+            table = self._tables[resource.id] = _Table()
+        return table
 
     def _notify(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         for listener in self._listeners:

@@ -15,8 +15,8 @@ import msgspec
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
 
-UNPACKED = 256
-"""Objects of a resource that stay unpacked at most: nearly all of a hundred graphs that are created at once."""
+UNPACKED = 1024
+"""Objects of a resource that stay unpacked at most: all of three hundred graphs that are created at once."""
 
 AT_ONCE = 64
 """Objects that one call of `Recent.rest` packs at most: it must not hold up what waits for the loop."""

@@ -169,9 +169,10 @@ def read_object(resource: Resource, key: ObjectKey, message: Message) -> KubeObj
 def _hold_against(obj: KubeObject, resource: Resource, key: ObjectKey, headers: Mapping[str, str]) -> None:
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    _check((obj.get("apiVersion"), obj.get("kind")) == (resource.api_version, resource.kind), "is of another kind")
-    same = (metadata.get("namespace", ""), metadata.get("name")) == key
-    _check(same, "the payload is an object of another name than the subject")
+    if (obj.get("apiVersion"), obj.get("kind")) != (resource.api_version, resource.kind):
+        raise ValueError("is of another kind")
+    if (metadata.get("namespace", ""), metadata.get("name")) != key:
+        raise ValueError("the payload is an object of another name than the subject")
     generation = metadata.get("generation")
     for header, value in (
         (UID, metadata.get("uid")),
@@ -179,16 +180,14 @@ def _hold_against(obj: KubeObject, resource: Resource, key: ObjectKey, headers: 
         (CREATED, metadata.get("creationTimestamp") or ""),
         (GENERATION, str(generation) if generation is not None else ""),
     ):
-        _check(headers.get(header, "") == value, f"header {header} and payload disagree")
+        if headers.get(header, "") != value:
+            raise ValueError(f"header {header} and payload disagree")
     for name, kind in _SHAPES:
-        _check(isinstance(metadata.get(name, kind()), kind), f"metadata.{name} is not a {kind.__name__}")
+        if name in metadata and not isinstance(metadata[name], kind):
+            raise ValueError(f"metadata.{name} is not a {kind.__name__}")
     for name in ("spec", "status"):
-        _check(isinstance(obj.get(name, {}), dict), f"{name} is not a dict")
-
-
-def _check(holds: bool, text: str) -> None:
-    if not holds:
-        raise ValueError(text)
+        if name in obj and not isinstance(obj[name], dict):
+            raise ValueError(f"{name} is not a dict")
 
 
 def object_headers(obj: KubeObject, change: ChangeType) -> dict[str, str]:
