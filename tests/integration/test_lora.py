@@ -88,8 +88,12 @@ class TestLoading:
         await kube.delete(DYNAMO_MODELS, key)
         await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
         assert not lora.loaded()
-        await eventually(lambda: event_reasons(kube, key), "Events")
-        reasons = await event_reasons(kube, key)
+
+        async def unloaded() -> dict[str, str] | None:
+            reasons = await event_reasons(kube, key)
+            return reasons if "LoRAUnloaded" in reasons else None
+
+        reasons = await eventually(unloaded, "the Event of the last unloading")
         assert reasons["LoRAUnloaded"] == "Unloaded org/support from 3 workers"
         assert "EndpointsReady" in reasons
 
