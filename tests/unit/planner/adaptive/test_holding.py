@@ -91,7 +91,7 @@ def test_the_reason_names_what_is_held_and_what_shows_that_it_pays() -> None:
         gpus=2,
         held=3,
     )
-    told = explain(
+    explanation = explain(
         Reason.HOLD_STABILIZING,
         Observation(now=0.0),
         demand=Demand(),
@@ -105,5 +105,5 @@ def test_the_reason_names_what_is_held_and_what_shows_that_it_pays() -> None:
     assert (
         "3 decode of these are held (6 GPUs), needed within the last 480 s: of all times of holding the cheapest in the last two "
         "hours, of whose requests it would have kept 97 %"
-    ) in told.message
-    assert (told.predictions["decode_held"], told.predictions["hold_seconds"]) == (3, 480.0)
+    ) in explanation.message
+    assert (explanation.predictions["decode_held"], explanation.predictions["hold_seconds"]) == (3, 480.0)

@@ -48,7 +48,7 @@ def config(**changes: Any) -> PlannerConfig:
 
 
 class Follower:
-    """A graph whose replicas are there at once, and whose traffic is told."""
+    """A graph whose replicas are there at once, and whose traffic is given."""
 
     def __init__(self, policy: AdaptivePolicy, replicas: dict[Pool, int], startup: float = 30.0) -> None:
         self.policy, self.replicas, self.startup = policy, dict(replicas), startup
@@ -249,15 +249,15 @@ def test_a_decision_says_what_it_is_made_of(graph: Follower) -> None:
     effects = graph.step(40)
     while effects.decision is None:
         effects = graph.step(40)
-    told = effects.explanation
-    assert told.message.startswith("scale_up: prefill 1 -> ")
-    assert told.predictions["requests_per_second"] == pytest.approx(40, rel=0.2)
-    assert {"isl", "osl", "estimated_ttft_ms", "estimated_itl_ms", "horizon_seconds"} <= told.predictions.keys()
-    assert told.inputs["traffic"]["requests"] == 400
-    assert told.inputs["startup_seconds"] == {"prefill": 30.0, "decode": 30.0}
-    fewer = next(o for o in told.alternatives if o["pool"] == "prefill")
+    explanation = effects.explanation
+    assert explanation.message.startswith("scale_up: prefill 1 -> ")
+    assert explanation.predictions["requests_per_second"] == pytest.approx(40, rel=0.2)
+    assert {"isl", "osl", "estimated_ttft_ms", "estimated_itl_ms", "horizon_seconds"} <= explanation.predictions.keys()
+    assert explanation.inputs["traffic"]["requests"] == 400
+    assert explanation.inputs["startup_seconds"] == {"prefill": 30.0, "decode": 30.0}
+    fewer = next(o for o in explanation.alternatives if o["pool"] == "prefill")
     assert fewer["replicas"] == effects.decision.replicas[Pool.PREFILL] - 1
-    assert fewer["share_within_target"] < told.predictions["prefill_share_within_target"]
+    assert fewer["share_within_target"] < explanation.predictions["prefill_share_within_target"]
     assert "would miss" in fewer["not_taken"]
 
 

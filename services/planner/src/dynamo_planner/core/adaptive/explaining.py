@@ -154,15 +154,20 @@ def _sentence(
     return text + _reserve(forecast, plans, horizon)
 
 
+def _part(plans: Mapping[Pool, PoolPlan], counts: Mapping[Pool, int], what: str) -> str:
+    """Replicas that are planned for a reason of their own, and their GPUs."""
+    replicas = " and ".join(f"{count} {pool.value}" for pool, count in counts.items())
+    gpus = sum(plans[pool].gpus * count for pool, count in counts.items())
+    return f"{replicas} of these are {what} ({gpus} GPUs)"
+
+
 def _held(plans: Mapping[Pool, PoolPlan], hold: HoldTime | None) -> str:
     """What is held though it is not needed now, for how long, and what shows that it pays; nothing where nothing is."""
     held = {pool: plan.held for pool, plan in plans.items() if plan.held}
     if not held or hold is None or hold.kept is None:
         return ""
-    replicas = " and ".join(f"{count} {pool.value}" for pool, count in held.items())
-    gpus = sum(plans[pool].gpus * count for pool, count in held.items())
     return (
-        f"; {replicas} of these are held ({gpus} GPUs), needed within the last {hold.seconds:.0f} s: of all times of holding the "
+        f"; {_part(plans, held, 'held')}, needed within the last {hold.seconds:.0f} s: of all times of holding the "
         f"cheapest in the last two hours, of whose requests it would have kept {100 * hold.kept:.0f} %"
     )
 
@@ -180,9 +185,7 @@ def _reserve(forecast: Forecast, plans: Mapping[Pool, PoolPlan], horizon: float)
     kept = {pool: plan.reserve for pool, plan in plans.items() if plan.reserve}
     if not kept or horizon < WARM_FROM:
         return ""
-    replicas = " and ".join(f"{count} {pool.value}" for pool, count in kept.items())
-    gpus = sum(plans[pool].gpus * count for pool, count in kept.items())
     return (
-        f"; {replicas} of these are a warm reserve ({gpus} GPUs) for up to {forecast.highest(horizon):.1f} requests/s, since a "
+        f"; {_part(plans, kept, 'a warm reserve')} for up to {forecast.highest(horizon):.1f} requests/s, since a "
         f"start takes as long as a burst"
     )

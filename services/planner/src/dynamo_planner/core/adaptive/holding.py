@@ -107,7 +107,7 @@ class Holding:
         since = max(now - self._seconds, self._forgotten)
         rates = np.array([needed.rate for needed in self._past if needed.at >= since])
         replicas = {
-            pool: int(_needed(rates, sizer, self._most(pool), each).max()) if self._seconds else 0
+            pool: int(_needed(sizer.shares(rates, self._most(pool)), each).max()) if self._seconds else 0
             for pool, (sizer, _) in sizers.items()
         }
         return HoldTime(self._seconds, replicas, self._kept)
@@ -127,17 +127,18 @@ def _cheapest(history: _History, may_miss: float) -> tuple[float, float]:
     return seconds, kept
 
 
-def _needed(rates: Floats, sizer: Sizer, most: int, share: float) -> Counts:
-    """The fewest replicas that keep so large a share at each rate."""
-    enough = sizer.shares(rates, most) >= share
-    return np.asarray(np.where(enough.any(axis=0), enough.argmax(axis=0), most))
+def _needed(shares: Floats, share: float) -> Counts:
+    """The fewest replicas that keep so large a share at each rate, of `shares` by replicas and rate; else the most there are."""
+    enough = shares >= share
+    return np.asarray(np.where(enough.any(axis=0), enough.argmax(axis=0), len(shares) - 1))
 
 
 @dataclass(frozen=True)
 class _History:
     """What each pool was planned to have and what rates needed, by tick."""
 
-    at: Floats
+    step: float
+    """seconds between two ticks, on the mean"""
     rates: Floats
     startup: float
     planned: Mapping[Pool, Counts]
@@ -162,22 +163,20 @@ class _History:
         planned, needed, shares = {}, {}, {}
         for pool, (sizer, _) in sizers.items():
             plans = np.array([each.replicas[pool] for each in past])
-            most = int(plans.max())
             planned[pool] = _windows(plans, round(shortest / step)).max(axis=1)
-            needed[pool] = _needed(rates, sizer, most, share)
-            shares[pool] = sizer.shares(rates, most)
-        return cls(at, rates, startup, planned, needed, shares, {pool: gpus for pool, (_, gpus) in sizers.items()})
+            shares[pool] = sizer.shares(rates, int(plans.max()))
+            needed[pool] = _needed(shares[pool], share)
+        return cls(step, rates, startup, planned, needed, shares, {pool: gpus for pool, (_, gpus) in sizers.items()})
 
     def tried(self, seconds: float) -> tuple[float, float]:
         """Share of requests kept, and GPUs on the mean, had replicas been held so long."""
-        step = (self.at[-1] - self.at[0]) / (self.at.size - 1)
-        kept, gpus = np.ones(self.at.size), 0.0
+        kept, gpus = np.ones(self.rates.size), 0.0
         for pool, planned in self.planned.items():
-            held = _windows(self.needed[pool], round(seconds / step)).max(axis=1) if seconds else planned
+            held = _windows(self.needed[pool], round(seconds / self.step)).max(axis=1) if seconds else planned
             asked = np.maximum(planned, held)
             # What is asked for is there once it was asked for all the while that a start takes.
-            there = _windows(asked, round(self.startup / step)).min(axis=1)
-            kept *= self.shares[pool][there, np.arange(self.at.size)]
+            there = _windows(asked, round(self.startup / self.step)).min(axis=1)
+            kept *= self.shares[pool][there, np.arange(self.rates.size)]
             gpus += self.gpus[pool] * float(asked.mean())
         requests = float(self.rates.sum())
         return (float((kept * self.rates).sum()) / requests if requests > 0 else 1.0), gpus

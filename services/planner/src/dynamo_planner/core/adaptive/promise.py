@@ -31,14 +31,9 @@ class Promise:
         return self._kept / self._came if self._came > 0 else None
 
     @property
-    def least_aim(self) -> float:
-        """The aim while the promise is kept."""
-        return 1 - (1 - self.attainment) * (1 - SLACK)
-
-    @property
     def aim(self) -> float:
         """Share of predicted requests that a plan has to keep now."""
-        base = self.least_aim
+        base = 1 - (1 - self.attainment) * (1 - SLACK)
         behind = 0.0 if self.kept is None else max(0.0, self.attainment - self.kept)
         return min(base + behind, max(MOST, base))
 
