@@ -206,7 +206,7 @@ def main(arguments: Sequence[str]) -> int:
             )
             for s in startups
         ]
-        idles = [(startup, ours.result(), theirs.result()) for startup, ours, theirs in ends]
+        idles = [(startup, ended.result(), theirs.result()) for startup, ended, theirs in ends]
     _print_goals(lines, idles, interval)
     if chosen.report:
         of = _traffic("sine", seeds[0])
@@ -240,9 +240,9 @@ def _rows(pool: ProcessPoolExecutor, kind: str, seed: int, startups: Sequence[fl
     ]
     best = min(fixed, key=lambda row: (-round(row.attainment, 3), row.gpu_hours))
     lines = []
-    for startup, ours, reference, hpa in ways:
+    for startup, row, reference, hpa in ways:
         hindsight = plans(kept, count, startup)
-        lines.append(Line(kind, seed, startup, ours.result(), reference.result(), hpa.result(), best, hindsight))
+        lines.append(Line(kind, seed, startup, row.result(), reference.result(), hpa.result(), best, hindsight))
         _print_line(lines[-1])
     if of.source != "by chance":
         print(f"{'':<11} {kind}: {of.source}, TTFT {of.ttft_ms:g} ms, ITL {of.itl_ms:g} ms")
@@ -302,7 +302,7 @@ def _print_goals(
         _goal(f"never below the {other}", not lower, f"below in {len(lower)}: {', '.join(lower) or 'none'}")
     events, theirs = (sum(getattr(line, name).events for line in lines) for name in ("adaptive", "reference"))
     _goal("a third of the scaling decisions", 3 * events <= theirs, f"{events} against {theirs}")
-    slow = [s for s, ours, _ in idles if ours is None or ours > 2 * interval]
+    slow = [s for s, ended, _ in idles if ended is None or ended > 2 * interval]
     reached, others = (
         ", ".join("never" if each[place] is None else f"{each[place]:.0f} s" for each in idles) for place in (1, 2)
     )

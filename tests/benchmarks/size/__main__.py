@@ -63,7 +63,7 @@ async def run(count: int, within: float) -> str:
     }
     parts = [f"n={count}"]
 
-    def found(figures: str) -> None:
+    def show(figures: str) -> None:
         print(f"{time.strftime('%H:%M:%S')} {figures}", file=sys.stderr, flush=True)
         parts.append(figures)
 
@@ -81,25 +81,25 @@ async def run(count: int, within: float) -> str:
         kube = await stack.enter_async_context(
             await KubeClient.open(kubeconfig=up.plane.kubeconfig, field_manager="dynamo-bench")
         )
-        seen = await stack.enter_async_context(followed(kube))
-        probe = Probe(up.admin, seen)
+        deployments = await stack.enter_async_context(followed(kube))
+        probe = Probe(up.admin, deployments)
         await probe.create()
         await probe.reacts(CHANGES // 4)
-        found("empty_react_p50_s={:.3f} empty_react_p99_s={:.3f}".format(*await probe.reacts(CHANGES)))
+        show("empty_react_p50_s={:.3f} empty_react_p99_s={:.3f}".format(*await probe.reacts(CHANGES)))
         await _settled(up)
         empty = memory(up)
         _report(up, "before")
-        found(await _grow(up, seen, count, within))
+        show(await _grow(up, deployments, count, within))
         await _settled(up)
         _report(up, "with all graphs")
-        found("react_p50_s={:.3f} react_p99_s={:.3f}".format(*await probe.reacts(CHANGES)))
+        show("react_p50_s={:.3f} react_p99_s={:.3f}".format(*await probe.reacts(CHANGES)))
         await _settled(up)
-        found(await _at_rest(up, empty, count))
+        show(await _at_rest(up, empty, count))
         for name in RESTARTED:
-            found(await _restarted(up, probe, name))
-        found(await _failover(up, probe))
-        found(await _relist(up, probe))
-        found(f"load={before:.1f},{load():.1f}")
+            show(await _restarted(up, probe, name))
+        show(await _failover(up, probe))
+        show(await _relist(up, probe))
+        show(f"load={before:.1f},{load():.1f}")
         return " ".join(parts)
 
 
@@ -113,15 +113,15 @@ def _report(up: Stage, when: str) -> None:
     print(f"{when}: {words}; load {load():.1f}", file=sys.stderr, flush=True)
 
 
-async def _grow(up: Stage, seen: Deployments, count: int, within: float) -> str:
+async def _grow(up: Stage, deployments: Deployments, count: int, within: float) -> str:
     started = time.perf_counter()
     await create(up.admin, range(count))
     sent = time.perf_counter() - started
-    if not await seen.until(lambda: seen.complete >= count, within):
-        sys.exit(f"{seen.complete} of {count} graphs have all Deployments after {within:.0f} s")
+    if not await deployments.until(lambda: deployments.complete >= count, within):
+        sys.exit(f"{deployments.complete} of {count} graphs have all Deployments after {within:.0f} s")
     children = time.perf_counter() - started
-    pods = await seen.until(lambda: seen.available >= count * len(COMPONENTS), within)
-    took = f"{time.perf_counter() - started:.0f}" if pods else f"none:{seen.available}"
+    pods = await deployments.until(lambda: deployments.available >= count * len(COMPONENTS), within)
+    took = f"{time.perf_counter() - started:.0f}" if pods else f"none:{deployments.available}"
     return f"sent_s={sent:.0f} children_s={children:.0f} graphs_per_s={count / children:.1f} available_s={took}"
 
 

@@ -20,7 +20,7 @@ from tests.hostile.objects import component, graph
 from tests.stage.api import Api
 from tests.stage.cluster import namespace
 
-PROBED, MARK = "probed", "BENCH_MARK"
+PROBED, VARIABLE = "probed", "BENCH_MARK"
 A_NAMESPACE = 100
 """Graphs of one namespace."""
 REACTED_WITHIN = 120.0
@@ -47,7 +47,7 @@ class Deployments:
         """Deployments whose replicas are all available"""
         self._of: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._ready: set[tuple[str, str]] = set()
-        self._marks: dict[str, float] = {}
+        self._values: dict[str, float] = {}
         self._changed = asyncio.Condition()
 
     async def follow(self, kube: KubeClient) -> None:
@@ -56,18 +56,18 @@ class Deployments:
             if isinstance(change, ObjectChange) and change.kind != "DELETED":
                 await self._take(change.obj)
 
-    async def _take(self, found: KubeObject) -> None:
-        metadata = found["metadata"]
+    async def _take(self, deployment: KubeObject) -> None:
+        metadata = deployment["metadata"]
         owner = (metadata.get("labels") or {}).get(labels.GRAPH_DEPLOYMENT_NAME)
         if owner is None:
             return
         if metadata["namespace"] == PROBED:
-            self._marks.setdefault(_mark(found), time.perf_counter())
+            self._values.setdefault(_value(deployment), time.perf_counter())
         else:
             parts = self._of[(metadata["namespace"], owner)]
             self.complete += metadata["name"] not in parts and len(parts) == len(COMPONENTS) - 1
             parts.add(metadata["name"])
-            ready = (found.get("status") or {}).get("availableReplicas", 0) == found["spec"]["replicas"]
+            ready = (deployment.get("status") or {}).get("availableReplicas", 0) == deployment["spec"]["replicas"]
             (self._ready.add if ready else self._ready.discard)((metadata["namespace"], metadata["name"]))
             self.available = len(self._ready)
         async with self._changed:
@@ -82,32 +82,32 @@ class Deployments:
             return False
         return True
 
-    async def marked(self, mark: str) -> float:
-        """When the Deployment of the probed graph had a mark. TimeoutError."""
+    async def observed(self, value: str) -> float:
+        """When the Deployment of the probed graph had this value. TimeoutError."""
         async with asyncio.timeout(REACTED_WITHIN), self._changed:
-            await self._changed.wait_for(lambda: mark in self._marks)
-        return self._marks[mark]
+            await self._changed.wait_for(lambda: value in self._values)
+        return self._values[value]
 
 
-def _mark(found: KubeObject) -> str:
-    env = [each for part in found["spec"]["template"]["spec"]["containers"] for each in part.get("env") or ()]
-    return next((str(each.get("value")) for each in env if each["name"] == MARK), "")
+def _value(deployment: KubeObject) -> str:
+    env = [each for part in deployment["spec"]["template"]["spec"]["containers"] for each in part.get("env") or ()]
+    return next((str(each.get("value")) for each in env if each["name"] == VARIABLE), "")
 
 
 class Probe:
     """One graph whose environment is changed; the answer is its Deployment."""
 
-    def __init__(self, api: Api, seen: Deployments) -> None:
+    def __init__(self, api: Api, deployments: Deployments) -> None:
         self._api = api
-        self._seen = seen
+        self._deployments = deployments
         self._number = 0
 
     async def create(self) -> None:
-        """The graph, with its first mark."""
+        """The graph, with the first value of its variable."""
         await self._api.create(namespace(PROBED))
         answer = await self._api.create(graph(PROBED, PROBED, *self._parts()))
         assert answer.ok, str(answer)
-        await self._seen.marked(str(self._number))
+        await self._deployments.observed(str(self._number))
 
     async def react(self) -> float:
         """Seconds from the answer to a change until the Deployment has it."""
@@ -117,15 +117,15 @@ class Probe:
         )
         assert answer.ok, str(answer)
         answered = time.perf_counter()
-        return max(0.0, await self._seen.marked(str(self._number)) - answered)
+        return max(0.0, await self._deployments.observed(str(self._number)) - answered)
 
     async def reacts(self, times: int) -> tuple[float, float]:
         """p50 and p99 of several changes, one after the other."""
-        found = [await self.react() for _ in range(times)]
-        return percentile(found, 0.5), percentile(found, 0.99)
+        seconds = [await self.react() for _ in range(times)]
+        return percentile(seconds, 0.5), percentile(seconds, 0.99)
 
     def _parts(self) -> list[KubeObject]:
-        env = [{"name": MARK, "value": str(self._number)}]
+        env = [{"name": VARIABLE, "value": str(self._number)}]
         template = {"spec": {"containers": [{"name": "main", "image": IMAGE, "env": env}]}}
         return [component("Frontend", "frontend", template=template, replicas=0)]
 
@@ -133,10 +133,10 @@ class Probe:
 @asynccontextmanager
 async def followed(kube: KubeClient) -> AsyncIterator[Deployments]:
     """Deployments, followed while the block runs."""
-    seen = Deployments()
-    following = asyncio.create_task(seen.follow(kube))
+    deployments = Deployments()
+    following = asyncio.create_task(deployments.follow(kube))
     try:
-        yield seen
+        yield deployments
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)

@@ -44,12 +44,12 @@ def used(stage: Stage) -> dict[str, Used]:
         ("NATS", stage.nats.process),
     ]
     processes += [(each.name, each.process) for each in stage.services]
-    found: dict[str, Used] = defaultdict(lambda: Used(0, 0))
+    used: dict[str, Used] = defaultdict(lambda: Used(0, 0))
     for name, process in processes:
         if process.pid is not None:
-            before = found[name]
-            found[name] = Used(before.cpu + cpu_seconds(process.pid), before.mib + _resident_mib(process.pid))
-    return dict(found)
+            before = used[name]
+            used[name] = Used(before.cpu + cpu_seconds(process.pid), before.mib + _resident_mib(process.pid))
+    return dict(used)
 
 
 def cpu_seconds(pid: int) -> float:
@@ -78,13 +78,13 @@ def renewals(services: Iterable[Service]) -> Counter[str]:
 
 
 def _requests(services: Iterable[Service], counts: Callable[[str], bool]) -> Counter[str]:
-    found: Counter[str] = Counter()
+    used: Counter[str] = Counter()
     for each in services:
         for line in _REQUESTS.finditer(each.metrics()):
             labels = dict(_LABEL.findall(line[1]))
             if labels["method"] in _WRITING and counts(labels["resource"]):
-                found[f"{each.id}: {labels['method']} {labels['resource']}"] += int(float(line[2]))
-    return found
+                used[f"{each.id}: {labels['method']} {labels['resource']}"] += int(float(line[2]))
+    return used
 
 
 async def nats_storage_mib(stage: Stage) -> float:

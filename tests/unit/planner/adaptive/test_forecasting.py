@@ -1,4 +1,4 @@
-"""Forecasts: each shape of traffic finds the way that foretells it, margins are what was missed, nothing is below zero."""
+"""Forecasts: each shape of traffic finds the way that predicts it, margins are what was missed, nothing is below zero."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_climb_goes_on() -> None:
     assert forecaster.losses()["trend"] < forecaster.losses()["level"]
 
 
-def test_waves_are_seen_before_they_come() -> None:
+def test_waves_are_predicted_before_they_come() -> None:
     def rate(t: float) -> float:
         return 25 - 20 * math.cos(2 * math.pi * t / 600)
 
@@ -85,7 +85,7 @@ def test_before_forecasts_are_judged_it_may_stay_as_it_is() -> None:
     assert straight[1] == 20 > climb[1] > stay[1] == 10
 
 
-def test_a_burst_that_was_not_seen_yet_is_one_of_the_rates_that_may_come() -> None:
+def test_a_burst_that_has_not_come_yet_is_one_of_the_rates_that_may_come() -> None:
     rates = Forecast("level", 10, 0.0, 100, errors=(0.0,) * 10, peak=10, burst=10).spread(
         np.array([0.0, 50.0, 100.0]), 8
     )
@@ -111,7 +111,7 @@ def test_a_jump_may_be_the_beginning_of_more() -> None:
     assert follow(lambda t: 8 if t < 600 else 18, 620, 10)[0].burst == 0
 
 
-def test_a_step_is_not_taken_for_a_burst_where_none_was_seen() -> None:
+def test_a_step_is_not_taken_for_a_burst_where_none_has_come() -> None:
     forecast, _ = follow(lambda t: 8 if t < 450 else 0 if t < 480 else 18, 560, 310)
     assert forecast.at(310) > 15
 
@@ -159,11 +159,11 @@ def test_a_pause_is_remembered_once_requests_came_back() -> None:
     for index, requests in enumerate((0, 0, 5, 0, 0, 0, 5, 0, 5, 0, 0), start=1):
         demand.observe(index * STEP, traffic(requests))
         assert demand.longest_pause(index * STEP) == (30 if index >= 7 else 0), "none before the first request"
-    assert demand.quiet == 20, "a pause that goes on is none yet"
+    assert demand.quiet == 20, "a pause that goes on is not one yet"
     assert demand.longest_pause(120 + 7200) == 0
 
 
-def test_a_jump_that_was_seen_before_goes_no_further_than_it_went() -> None:
+def test_a_jump_that_came_before_goes_no_further_than_it_went() -> None:
     def rate(t: float) -> float:
         return 40.0 if t % 400 >= 300 else 8.0
 

@@ -134,7 +134,7 @@ def test_a_pause_that_requests_came_back_from_is_held_through_the_next_time(grap
     assert reason(graph.run(0, 110)) != Reason.IDLE
     assert sum(graph.replicas.values()) > sum(BOTH.values())
     assert reason(graph.run(0, 400)) == Reason.IDLE
-    assert graph.replicas == BOTH, "not for ever"
+    assert graph.replicas == BOTH, "not without end"
 
 
 def test_a_graph_that_no_one_asked_yet_goes_to_its_minimum() -> None:
@@ -167,7 +167,7 @@ def test_a_source_that_is_scraped_seldom_is_asked_for_longer_windows(graph: Foll
     assert windows == [20, 40, 60, 60, 60]
 
 
-def test_numbers_that_are_none_and_unknown_workers_hold(graph: Follower) -> None:
+def test_values_that_are_not_numbers_and_unknown_workers_hold(graph: Follower) -> None:
     graph.run(40, 100)
     nonsense = Traffic(duration=10, requests=float("nan"), isl=3000, osl=200)
     assert graph.step(1, traffic=nonsense).decision is None

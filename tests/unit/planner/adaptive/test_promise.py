@@ -101,9 +101,9 @@ def test_what_cannot_be_kept_says_why_and_what_would_be_needed(
 ) -> None:
     graph = Follower(AdaptivePolicy(config(**fields), profile=PROFILE), dict(BOTH))
     graph.run(rate, 200)
-    told = graph.step(rate, **changes).explanation
-    assert words in told.at_risk
-    assert told.at_risk in told.message
+    explanation = graph.step(rate, **changes).explanation
+    assert words in explanation.at_risk
+    assert explanation.at_risk in explanation.message
 
 
 def test_a_start_that_takes_long_is_named_while_the_last_hour_shows_it() -> None:
@@ -112,10 +112,11 @@ def test_a_start_that_takes_long_is_named_while_the_last_hour_shows_it() -> None
     for _ in range(12):
         graph.step(60, workers={pool: PoolCounts(ready=1, expected=1) for pool in BOTH})
     graph.replicas = {Pool.PREFILL: 9, Pool.DECODE: 9}
-    told = graph.step(60).explanation
-    assert "need 120 s to start" in told.at_risk
+    explanation = graph.step(60).explanation
+    assert "need 120 s to start" in explanation.at_risk
     assert re.search(
-        r"prefill \d+, decode \d+ all the while \(\d+ GPUs, as min_endpoint\) would have kept \d+ %", told.at_risk
+        r"prefill \d+, decode \d+ all the while \(\d+ GPUs, as min_endpoint\) would have kept \d+ %",
+        explanation.at_risk,
     )
 
 
@@ -142,9 +143,9 @@ def test_too_little_of_the_past_says_nothing() -> None:
 
 def test_a_price_takes_the_place_of_the_promise() -> None:
     graph = Follower(AdaptivePolicy(config(gpu_price=0.7, max_gpu_budget=2), profile=PROFILE), BOTH)
-    told = graph.run(40, 200).explanation
-    assert told.at_risk == ""
-    assert "attainment_aim" not in told.predictions
+    explanation = graph.run(40, 200).explanation
+    assert explanation.at_risk == ""
+    assert "attainment_aim" not in explanation.predictions
     remarks = dict(PlannerConfig.model_validate({"gpu_price": 0.5, "attainment": 0.9}).remarks())
     assert "ignored with gpu_price" in remarks[("attainment",)]
 

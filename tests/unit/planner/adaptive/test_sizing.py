@@ -27,7 +27,7 @@ PROFILE = Profile(
 )
 ENGINE = EngineEstimator(PROFILE)
 ABLE = EngineCapabilities(max_num_batched_tokens=8192, max_num_seqs=256, max_kv_tokens=1_000_000)
-WANTED = 0.8
+DESIRED = 0.8
 
 
 def prefill(rate: float, isl: float = 3000, target: float = 250, hits: float | None = None) -> PrefillSizer:
@@ -42,7 +42,7 @@ def decode(rate: float, osl: float = 200, target: float = 9.0) -> DecodeSizer:
 @given(st.floats(0, 500), st.floats(0, 100), st.integers(1, 40))
 def test_more_load_needs_no_fewer_and_more_replicas_serve_no_less(rate: float, more: float, replicas: int) -> None:
     for sizer in (prefill, decode):
-        assert sizer(rate).fit(WANTED).replicas <= sizer(rate + more).fit(WANTED).replicas
+        assert sizer(rate).fit(DESIRED).replicas <= sizer(rate + more).fit(DESIRED).replicas
         assert 0 <= sizer(rate + more).share(replicas) <= sizer(rate).share(replicas) + 1e-9 <= 1 + 1e-9
         assert sizer(rate).share(replicas) <= sizer(rate).share(replicas + 1) + 1e-9
 
@@ -50,7 +50,7 @@ def test_more_load_needs_no_fewer_and_more_replicas_serve_no_less(rate: float, m
 @pytest.mark.parametrize("rate", [3.0, 8.0, 20.0, 33.0, 60.0])
 def test_the_fewest_that_are_enough(rate: float) -> None:
     for sizer in (prefill(rate), decode(rate)):
-        fit = sizer.fit(WANTED)
+        fit = sizer.fit(DESIRED)
         assert fit.reachable
         assert sizer.share(fit.replicas) >= 0.8
         assert fit.replicas == 1 or sizer.share(fit.replicas - 1) < 0.8
@@ -84,15 +84,15 @@ def test_decode_shares_are_near_to_simulated_ones(replicas: int, busy: float) ->
 
 
 def test_no_load_needs_nothing_and_hits_save() -> None:
-    assert prefill(0).fit(WANTED).replicas == decode(0).fit(WANTED).replicas == 0
-    assert prefill(40, hits=0.8).fit(WANTED).replicas < prefill(40).fit(WANTED).replicas
+    assert prefill(0).fit(DESIRED).replicas == decode(0).fit(DESIRED).replicas == 0
+    assert prefill(40, hits=0.8).fit(DESIRED).replicas < prefill(40).fit(DESIRED).replicas
 
 
 def test_a_target_that_nothing_meets_is_said_and_the_load_is_borne() -> None:
-    fit = prefill(40, target=20).fit(WANTED)
+    fit = prefill(40, target=20).fit(DESIRED)
     assert not fit.reachable
     assert fit.replicas * fit.capacity > 40
-    fit = decode(40, target=1).fit(WANTED)
+    fit = decode(40, target=1).fit(DESIRED)
     assert not fit.reachable
     assert fit.replicas * fit.capacity > 40
 
