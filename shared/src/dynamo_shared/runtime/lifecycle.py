@@ -20,6 +20,7 @@ from dynamo_shared.aio import Backoff, supervised
 from dynamo_shared.bus import Bus, MemoryBus
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import connections, endpoints
+from dynamo_shared.runtime.collector import rare_collections
 from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.leasing import Leasing, SingleReplica, leasing
 from dynamo_shared.runtime.metrics import Metrics
@@ -77,6 +78,7 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
     for service in services:
         health.expect(service.name)
     async with AsyncExitStack() as stack:
+        stack.enter_context(rare_collections())
         stack.enter_context(tracing(name, settings.platform))
         probe, scrape = settings.server.health_probe, settings.server.metrics
         health_port = await stack.enter_async_context(

@@ -1,0 +1,29 @@
+"""The garbage collector of a service."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+from dynamo_shared.runtime.collector import rare_collections
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_what_is_there_before_the_start_is_not_traversed_and_all_is_as_before_afterwards() -> None:
+    before, frozen = gc.get_threshold(), gc.get_freeze_count()
+    with rare_collections():
+        assert gc.get_threshold()[0] > before[0]
+        assert gc.get_freeze_count() > frozen
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0
+
+
+def test_cycles_of_after_the_start_are_collected() -> None:
+    with rare_collections():
+        gone = weakref.ref(Cycle())
+        gc.collect()
+        assert gone() is None
