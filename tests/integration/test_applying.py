@@ -20,6 +20,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.bus import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Conflict
+from structlog.testing import capture_logs
 
 
 @pytest.fixture
@@ -93,6 +94,19 @@ async def test_a_binding_to_another_role_is_recreated(applier, kube, namespace):
     after = await kube.get(ROLE_BINDINGS, ObjectKey(namespace, "shared"))
     assert after["roleRef"]["name"] == "two"
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+async def test_what_differed_is_in_the_log(kube, namespace):
+    cache = ObjectCache()
+    applier = Applier(kube.acting_as("dynamo-pod-builder"), cache)
+    await applier.ensure(deployment(namespace, 1))
+    image = {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "another:2"}
+    cache.put(DEPLOYMENTS, await kube.json_patch(DEPLOYMENTS, ObjectKey(namespace, "worker"), [image]))
+    with capture_logs() as lines:
+        assert (await applier.ensure(deployment(namespace, 1))).change is ChildChange.UPDATED
+    (line,) = lines
+    assert (line["kind"], line["key"]) == ("Deployment", f"{namespace}/worker")
+    assert line["because"] == "spec.template.spec.containers[name=main].image"
 
 
 @pytest.mark.parametrize("outdated", [False, True])

@@ -18,6 +18,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import msgspec
+import structlog
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -39,6 +40,8 @@ from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields
 
 from dynamo_pod_builder.errors import NameTaken
+
+log = structlog.get_logger("dynamo.pod-builder.applying")
 
 #: Fields that Kubernetes lets no one change: where they must differ, the object is recreated. Pods keep the claims
 #: that a template created for them.
@@ -118,10 +121,12 @@ class Applier:
         adopting = resource == DEPLOYMENTS and _is_of_reference(observed) and self._adopted.get(uid, digest) == digest
         if adopting:
             stamped_object = _with_annotations_of(desired, observed)
-        if _has_all(stamped_object, observed) and (not adopting or uid in self._adopted):
+        difference = _difference(stamped_object, observed)
+        if not difference and (not adopting or uid in self._adopted):
             return Ensured(ChildChange.UNCHANGED, observed)
         if not adopting and resource in SCALED and _has_all_but_replicas(stamped_object, observed):
             return await self.patch_replicas(resource, observed, stamped_object["spec"]["replicas"])
+        log.info("an object is written again", kind=resource.kind, key=str(key), because=difference or "it is adopted")
         fixed = FIXED.get(resource)
         if fixed is not None and coverage.missing(stamped_object[fixed], observed[fixed]):
             await self.delete(resource, observed)
@@ -287,11 +292,13 @@ def is_managed(desired: KubeObject, observed: KubeObject) -> bool:
 def _has_all_but_replicas(stamped_object: KubeObject, observed: KubeObject) -> bool:
     """Whether only the number of replicas has to change."""
     spec = {name: value for name, value in stamped_object["spec"].items() if name != "replicas"}
-    return stamped_object["spec"].get("replicas") is not None and _has_all({**stamped_object, "spec": spec}, observed)
+    has_number = stamped_object["spec"].get("replicas") is not None
+    return has_number and not _difference({**stamped_object, "spec": spec}, observed)
 
 
-def _has_all(stamped_object: KubeObject, observed: KubeObject) -> bool:
-    same = objects.annotations(observed).get(LAST_APPLIED_HASH) == objects.annotations(stamped_object).get(
-        LAST_APPLIED_HASH
-    )
-    return same and not coverage.missing(stamped_object, observed)
+def _difference(stamped_object: KubeObject, observed: KubeObject) -> str:
+    """Why an object has to be written: the path that it lacks, or a hash of another desired object; "" where it has all."""
+    known, asked = (objects.annotations(each).get(LAST_APPLIED_HASH) for each in (observed, stamped_object))
+    if known != asked:
+        return "another object is desired than before"
+    return coverage.missing(stamped_object, observed)
