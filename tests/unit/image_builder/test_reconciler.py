@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from dynamo_image_builder import reconciler
 from dynamo_image_builder.builds import BentoTag
-from dynamo_image_builder.events import BuildReporter
 from dynamo_image_builder.fetch import Archive, FetchError
+from dynamo_image_builder.metrics import BuildMetrics
 from dynamo_image_builder.reconciler import NimRequestReconciler
-from dynamo_image_builder.status import BuildProgress
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, ObjectKey, Resource
@@ -19,6 +18,9 @@ from dynamo_shared.kube.errors import AlreadyExists, Forbidden, KubeError, NotFo
 from dynamo_shared.kube.objects import KubeObjectList
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
+from prometheus_client import CollectorRegistry
+
+from tests.unit.announced import Announced
 
 from .building import ARCHIVE, DIGEST, NOW, build, ended, job, request, settings
 
@@ -99,19 +101,12 @@ class Writer:
         return None
 
 
-class Reporter(BuildReporter):
-    def __init__(self) -> None:
-        self.said: list[tuple[str, str]] = []
-
-    def changed(self, request: KubeObject, status: KubeObject, state: BuildProgress) -> None:
-        self.said.append((request["metadata"]["name"], state.reason))
-
-
 class Stage:
     """The reconciler, on a cache and servers of the test's own."""
 
     def __init__(self, kube: Kube, *requests: KubeObject, store: Store | None = None, of: ImageBuilder | None = None):
-        self.kube, self.cache, self.store, self.reporter = kube, ObjectCache(), store or Store(), Reporter()
+        self.kube, self.cache, self.store, self.announced = kube, ObjectCache(), store or Store(), Announced()
+        self.registry = CollectorRegistry()
         reconciler.index(self.cache)
         for each in requests:
             self.cache.put(DYNAMO_NIM_REQUESTS, each)
@@ -120,7 +115,8 @@ class Stage:
             self.cache,
             self.store,
             Writer(self.cache),  # type: ignore[arg-type]
-            self.reporter,
+            self.announced,
+            BuildMetrics(self.registry),
             of or settings(),
             lambda: NOW,
         )
@@ -133,6 +129,10 @@ class Stage:
         assert observed is not None
         status: KubeObject = observed["status"]
         return status
+
+    def answers(self) -> dict[str, float]:
+        (metric,) = self.registry.collect()
+        return {each.labels["result"]: each.value for each in metric.samples if each.name.endswith("_total")}
 
     def news_of_job(self) -> None:
         for each in self.kube.jobs.values():
@@ -170,7 +170,13 @@ async def test_a_request_becomes_a_job_and_then_has_its_image() -> None:
     assert held(status) == ["Ready"]
     assert stage.kube.jobs[build().job]["metadata"]["annotations"][keys.IMAGE_DIGEST] == DIGEST
     assert stage.store.asked == 1
-    assert stage.reporter.said == [("one", "Building"), ("one", "Built")]
+    assert stage.announced.lines == [
+        f"Normal ImageBuilding Build: Job {build().job} in namespace dynamo-builds builds the image",
+        f"Normal ImageReady Build: the image is pushed, as {DIGEST}",
+    ]
+    assert stage.announced.events == ["building", "ready"]
+    assert [fact.identity for fact in stage.announced.facts] == ["Building", "Built"]
+    assert stage.answers() == {"built": 1}
     # The answer stays, and costs nothing.
     assert (await stage.reconcile()).requeue_after is None
     assert stage.store.asked == 1
@@ -205,6 +211,7 @@ async def test_the_same_archive_is_not_built_again(what_is_left: str) -> None:
     assert stage.status("two")["imageRef"] == status["imageRef"]
     assert stage.status("two")["cached"] is True
     assert stage.kube.created == []
+    assert stage.answers() == {"cached": 2}
 
 
 async def test_a_build_that_failed_is_the_answer_and_a_later_request_tries_again() -> None:
@@ -215,6 +222,9 @@ async def test_a_build_that_failed_is_the_answer_and_a_later_request_tries_again
     assert (status["phase"], reason(status), held(status)) == ("Failed", "BuildFailed", ["Failed"])
     assert status["conditions"][0]["message"].endswith("to try again, delete this request and create it")
     assert status["log"] == "ERROR: no"
+    assert [line.partition(":")[0] for line in stage.announced.lines] == ["Warning BuildFailed Build"]
+    assert stage.announced.events == ["failed"]
+    assert stage.answers() == {"failed": 1}
     assert (await stage.reconcile()).requeue_after is None
 
     stage.cache.put(DYNAMO_NIM_REQUESTS, request("later", created="2026-01-02T00:05:00Z"))
@@ -251,6 +261,8 @@ async def test_an_archive_that_cannot_be_had_is_asked_for_again(refusal: FetchEr
     stage = Stage(Kube(), request(), store=Store(refusal))
     assert (await stage.reconcile()).requeue_after == reconciler.RETRY
     assert (stage.status()["phase"], reason(stage.status())) == (phase, refusal.reason)
+    assert stage.announced.lines == [f"Warning {refusal.reason} Build: {refusal}"]
+    assert stage.announced.events == (["failed"] if phase == "Failed" else [])
     stage.store.refusal = None
     await stage.reconcile()
     assert stage.status()["phase"] == "Building"

@@ -11,7 +11,6 @@ from dynamo_scaler.adapters import pods
 from dynamo_scaler.commands.admission import CommandAdmission
 from dynamo_scaler.commands.cluster_view import ClusterView
 from dynamo_scaler.commands.held_scalings import HeldScalings
-from dynamo_scaler.commands.reporting import DecisionReporter
 from dynamo_scaler.commands.request import ScaleRequest
 from dynamo_scaler.commands.scaling import Scaling
 from dynamo_scaler.commands.writer import Writer
@@ -29,6 +28,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.bus import ObjectCache
 from dynamo_shared.bus.specifications import ScaleTarget
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
+from dynamo_shared.runtime.facts import Announcer, Fact
 from dynamo_shared.runtime.settings.scaler import Scaler
 from prometheus_client import CollectorRegistry
 
@@ -110,8 +110,8 @@ class MemoryKube:
         self.writes.append(f"{resource.plural} {key.name}")
 
 
-class Reports:
-    """All reports, in place of a recorder and a publisher."""
+class Reports(Announcer):
+    """All facts, sorted by what they are."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, Any]] = []
@@ -119,16 +119,12 @@ class Reports:
         #: What makes each event another one.
         self.identities: list[tuple[str, str, str]] = []
 
-    def publish(
-        self, *, obj: KubeObject, event: str, data: Any, reason: str = "", causation_id: str = "", **_: Any
-    ) -> str:
-        self.identities.append((event, causation_id, reason))
-        self.events.append((obj["metadata"]["name"], event, data))
-        return ""
-
-    def record(self, involved: KubeObject, *, type_: str, reason: str, message: str, action: str) -> None:
-        del involved, action
-        self.kube_events.append((type_, reason, message))
+    def announce(self, obj: KubeObject, fact: Fact) -> None:
+        if fact.reason:
+            self.kube_events.append((fact.type, fact.reason, fact.message))
+        if fact.event is not None:
+            self.identities.append((fact.event, fact.causation_id, fact.identity))
+            self.events.append((obj["metadata"]["name"], fact.event, fact.data))
 
     def of(self, graph: str) -> list[tuple[str, str]]:
         """Event and reason, of one graph."""
@@ -146,14 +142,14 @@ class Desk:
         self.cache = ObjectCache()
         pods.index(self.cache)
         adapters.index(self.cache)
-        reported: Any = self.reported
         self.view = ClusterView(self.cache, settings, lambda namespace: namespace == "elsewhere")
         writer = Writer(self.kube, self.cache)  # type: ignore[arg-type]
         self.metrics = DecisionMetrics(CollectorRegistry())
         self.scaling = Scaling(
             self.view,
             writer,
-            DecisionReporter(reported, reported, self.metrics),
+            self.reported,
+            self.metrics,
             CommandAdmission(self.view, writer),
             lambda: self.clock[0],
         )

@@ -1,4 +1,5 @@
-"""Writes what is made of all services: `python -m dynamo_ctl.generate` docs/reference/metrics.md and parts of helm/.
+"""Writes what is made of all services: `python -m dynamo_ctl.generate` docs/reference/metrics.md and
+reasons.md, and parts of helm/.
 
 With `--check` nothing is written: exit code 1 and the names of the files that differ.
 """
@@ -16,6 +17,7 @@ from typing import Any
 from dynamo_shared.api import generating
 from dynamo_shared.api.reference.markdown import code, page, table
 from dynamo_shared.bus import metrics as bus
+from dynamo_shared.runtime.facts import EventReason
 from dynamo_shared.runtime.metrics import Metrics
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
@@ -23,13 +25,17 @@ from prometheus_client.metrics import MetricWrapperBase
 from dynamo_ctl import charts
 from dynamo_ctl.services import SERVICES
 
-PAGE = Path("docs") / "reference" / "metrics.md"
+REFERENCE = Path("docs") / "reference"
 _HEAD = ("Metric", "Type", "Labels", "What it counts")
 
 
 def outputs(root: Path) -> dict[Path, str]:
     """Every generated file below the root of a checkout, with what should be in it."""
-    return {root / PAGE: metrics_page(), **charts.outputs(root)}
+    return {
+        root / REFERENCE / "metrics.md": metrics_page(),
+        root / REFERENCE / "reasons.md": reasons_page(),
+        **charts.outputs(root),
+    }
 
 
 def metrics_page() -> str:
@@ -45,17 +51,44 @@ def metrics_page() -> str:
         table(_HEAD, _rows(_collectors(Metrics().registry))),
         "## NATS",
         table(_HEAD, _rows(bus_metrics)),
-        *(part for service, module in service_modules().items() for part in _service(service, module)),
+        *(part for service, module in service_modules("metrics").items() for part in _service(service, module)),
     )
 
 
-def service_modules() -> dict[str, ModuleType]:
-    """Modules that define metrics of services, by the service's name."""
+def reasons_page() -> str:
+    """Every reason of Kubernetes Events, from the declarations of the services."""
+    return page(
+        "Reasons of Kubernetes Events",
+        "the reasons that each service declares (events.py)",
+        "Events (`kubectl describe`, `kubectl events`) of the objects that the platform manages. `reportingController` is "
+        '`dynamo-` and the service. An Event "of a condition" has the reason of that condition. '
+        "Identical Events are one series, and an object gets no more than a few a minute. Programs use the "
+        "[CloudEvents](events.md).",
+        *(
+            part
+            for service, module in service_modules("events").items()
+            for part in (f"## {service}", table(("Reason", "Type", "Action", "When"), _reasons(module)))
+        ),
+    )
+
+
+def reasons_of(module: ModuleType) -> list[EventReason]:
+    """The reasons that a module declares, in its order."""
+    return [each for each in vars(module).values() if isinstance(each, EventReason)]
+
+
+def _reasons(module: ModuleType) -> Iterator[tuple[str, ...]]:
+    for each in reasons_of(module):
+        yield code(each.name) or "*of a condition*", each.type, each.action, each.when
+
+
+def service_modules(name: str) -> dict[str, ModuleType]:
+    """The modules of this name that services have, by the service's name."""
     packages = {service: target.partition(".")[0] for service, target in SERVICES.items()}
     return {
-        service: import_module(f"{package}.metrics")
+        service: import_module(f"{package}.{name}")
         for service, package in packages.items()
-        if find_spec(f"{package}.metrics") is not None
+        if find_spec(f"{package}.{name}") is not None
     }
 
 

@@ -14,7 +14,6 @@ from dynamo_shared.runtime.tasks import Task
 
 from dynamo_image_builder import reconciler
 from dynamo_image_builder.archives import StoredArchives
-from dynamo_image_builder.events import BuildReporter
 from dynamo_image_builder.metrics import BuildMetrics
 from dynamo_image_builder.reconciler import NimRequestReconciler
 
@@ -47,7 +46,8 @@ class _ImageBuilder(Controller):
             cache=self.cache,
             archives=StoredArchives(settings),
             statuses=self._statuses,
-            reporter=BuildReporter(self.recorder, self.publisher, metrics),
+            announcer=self.announcer,
+            metrics=metrics,
             settings=settings,
             now=now,
         )

@@ -21,14 +21,16 @@ from dynamo_shared.bus import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 from dynamo_shared.runtime.status_writer import StatusWriter
 
+from dynamo_image_builder import events
 from dynamo_image_builder.archives import Archives
 from dynamo_image_builder.builds import Build, InvalidTag, parse_tag, target_of
-from dynamo_image_builder.events import BuildReporter
 from dynamo_image_builder.fetch import FetchError
 from dynamo_image_builder.job import build_job
+from dynamo_image_builder.metrics import BuildMetrics
 from dynamo_image_builder.outcome import ObservedBuild, digest_of, observe
 from dynamo_image_builder.status import (
     BuildProgress,
@@ -67,7 +69,8 @@ class NimRequestReconciler:
     cache: ObjectCache
     archives: Archives
     statuses: StatusWriter
-    reporter: BuildReporter
+    announcer: Announcer
+    metrics: BuildMetrics
     settings: ImageBuilder
     now: Callable[[], datetime]
 
@@ -196,7 +199,11 @@ class NimRequestReconciler:
                 reason_of(status) != reason_of(before)
                 or before.get("observedGeneration") != status["observedGeneration"]
             ):
-                self.reporter.changed(request, status, state)
+                self.announcer.announce(request, events.changed(request, status, state))
+                if state.phase is BuildPhase.READY:
+                    self.metrics.answered(objects.namespace(request), "cached" if cached else "built")
+                elif state.phase is BuildPhase.FAILED:
+                    self.metrics.answered(objects.namespace(request), "failed")
 
         wait = await self.statuses.write(DYNAMO_NIM_REQUESTS, request, status, urgent=True, report=report)
         return Result(requeue_after=again if wait is None else wait)

@@ -26,7 +26,6 @@ from dynamo_scaler.adapters.status import CONFLICT, SYNCED
 from dynamo_scaler.adapters.writers import WriterConflicts
 from dynamo_scaler.autoscaling.autoscalers import Autoscalers
 from dynamo_scaler.commands.service import ScaleCommands
-from dynamo_scaler.events import AdapterReporter
 from dynamo_scaler.metrics import AdapterMetrics, DecisionMetrics
 from dynamo_scaler.reconcilers import adapters
 from dynamo_scaler.reconcilers.adapters import AdapterReconciler
@@ -64,15 +63,14 @@ class _Scaler(Controller):
         self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, PODS)
         pods.index(self.cache)
         adapters.index(self.cache)
-        reporter = AdapterReporter(self.recorder, self.publisher)
         self._pace = Pace(context.clock)
         self._adapters = AdapterReconciler(
             kube=self.kube,
             cache=self.cache,
             statuses=StatusWriter(self.kube, self.cache, context.clock),
-            reporter=reporter,
+            announcer=self.announcer,
             metrics=metrics,
-            autoscalers=Autoscalers(self.kube, self.cache, reporter, self.reader.is_served),
+            autoscalers=Autoscalers(self.kube, self.cache, self.announcer, self.reader.is_served),
             turns=WriterConflicts(context.clock),
             now=now,
         )
@@ -80,7 +78,7 @@ class _Scaler(Controller):
             context,
             self.kube,
             self.cache,
-            self.recorder,
+            self.announcer,
             self.publisher,
             metrics=decisions,
             is_elsewhere=self.is_held,

@@ -1,64 +1,127 @@
-"""Every Event and every NATS event about adapters, in one place."""
+"""What is reported about adapters and scale commands: reasons of Kubernetes Events, and CloudEvents."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.bus import EventPublisher
-from dynamo_shared.bus.specifications import SCALING_ADAPTER, ScalingAdapterData
-from dynamo_shared.kube.event_series import EventType
-from dynamo_shared.kube.events import EventRecorder
+from dynamo_shared.bus.specifications import ScalingAdapterData
+from dynamo_shared.bus.specifications.scaling_decisions import BudgetFigures, ScaledComponent, ScalingDecision
+from dynamo_shared.runtime.facts import EventReason, Fact
+
+from dynamo_scaler.adapters.status import ConditionState
+from dynamo_scaler.commands.request import ScaleRequest
+from dynamo_scaler.safety.verdict import PoolVerdict
+
+ADAPTER_SCALED = EventReason("Scaled", "A graph was given the replicas of an adapter.", action="Scale")
+CONFLICT = EventReason(
+    "", "Another client sets the replicas, too; the reason is that of the adapter's conditions.", "Warning", "Scale"
+)
+FAILED = EventReason("", "An adapter cannot do its work; the reason is that of its conditions.", "Warning", "Scale")
+AUTOSCALER_CREATED = EventReason("AutoscalerCreated", "An adapter has an autoscaler.", action="Autoscale")
+AUTOSCALER_UPDATED = EventReason("AutoscalerUpdated", "The autoscaler of an adapter was changed.", action="Autoscale")
+AUTOSCALER_DELETED = EventReason("AutoscalerDeleted", "The autoscaler of an adapter was removed.", action="Autoscale")
+
+COMMAND_DONE = EventReason("Scaled", "Replicas of a graph were changed as a scale command asked.", action="Scale")
+COMMAND_HELD = EventReason("ScaleHeld", "A scale command waits.", action="Scale")
+COMMAND_REFUSED = EventReason("ScaleRefused", "A scale command is not carried out.", "Warning", "Scale")
+COMMAND_ADVISED = EventReason("ScaleAdvised", "A scale command would be decided so; budgets advise.", action="Scale")
+
+SCALED, HELD, REFUSED, ADVISED = "scale-applied", "scale-held", "scale-refused", "scale-advised"
+_DECISIONS = {SCALED: COMMAND_DONE, HELD: COMMAND_HELD, REFUSED: COMMAND_REFUSED, ADVISED: COMMAND_ADVISED}
 
 
-class AdapterReporter:
-    """Reports changes of an adapter's number to users (Kubernetes Events) and programs (NATS)."""
+class DecisionReport(NamedTuple):
+    """What was decided, of which components (those of the request first), by which figures."""
 
-    def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
-        self._recorder = recorder
-        self._publisher = publisher
+    reason: str
+    message: str
+    verdicts: Sequence[PoolVerdict] = ()
+    figures: Sequence[BudgetFigures] = ()
 
-    def scaled(self, adapter: KubeObject, component: str, before: int, writer: str) -> None:
-        """A graph was given an adapter's number; `before` is what it had, `writer` is "" where it is unknown."""
-        now = adapter["spec"]["replicas"]
-        message = f"Scaled component {component} from {before} to {now} replicas"
-        if writer:
-            message += f", as {writer} asked"
-        self._record(adapter, "Normal", "Scaled", "Scale", message)
-        self._publish("scaled", adapter, ("Scaled", message), before, [writer] if writer else [])
 
-    def conflict(self, adapter: KubeObject, reason: str, message: str, before: int, writers: Sequence[str]) -> None:
-        """Another client sets the number, too. `writers`: the adapter's first."""
-        self._record(adapter, "Warning", reason, "Scale", message)
-        self._publish("conflict", adapter, (reason, message), before, writers)
+def scaled(adapter: KubeObject, component: str, before: int, writer: str) -> Fact:
+    """A graph was given an adapter's number; `before` is what it had, `writer` is "" where it is unknown."""
+    message = f"Scaled component {component} from {before} to {adapter['spec']['replicas']} replicas"
+    if writer:
+        message += f", as {writer} asked"
+    writers = [writer] if writer else []
+    return _of_adapter(adapter, ADAPTER_SCALED(message, "scaled"), before, writers)
 
-    def failed(self, adapter: KubeObject, reason: str, message: str) -> None:
-        """An adapter cannot do its work."""
-        self._record(adapter, "Warning", reason, "Scale", message)
-        self._publish("failed", adapter, (reason, message), adapter["spec"]["replicas"], [])
 
-    def autoscaled(self, adapter: KubeObject, done: str, what: str) -> None:
-        """An autoscaler of an adapter was made, changed or removed; `done` is Created, Updated or Deleted."""
-        self._record(adapter, "Normal", f"Autoscaler{done}", "Autoscale", f"{done} {what}")
+def conflict(adapter: KubeObject, state: ConditionState, before: int, writers: Sequence[str]) -> Fact:
+    """Another client sets the number, too. `writers`: the adapter's first."""
+    return _of_adapter(adapter, CONFLICT.named(state.reason)(state.message, "conflict"), before, writers)
 
-    def _record(self, adapter: KubeObject, type_: EventType, reason: str, action: str, message: str) -> None:
-        self._recorder.record(adapter, type_=type_, reason=reason, message=message, action=action)
 
-    def _publish(
-        self, event: str, adapter: KubeObject, why: tuple[str, str], before: int, writers: Sequence[str]
-    ) -> None:
-        reason, message = why
-        metadata, spec = adapter["metadata"], adapter["spec"]
-        data = ScalingAdapterData(
-            name=metadata["name"],
-            namespace=metadata.get("namespace", ""),
-            graph_deployment=spec["dgdRef"]["name"],
-            component=spec["dgdRef"]["componentName"],
-            previous_replicas=before,
-            replicas=spec["replicas"],
-            writers=list(writers),
-            reason=reason,
-            message=message,
-            generation=str(metadata.get("generation", 0)),
-        )
-        self._publisher.publish(kind=SCALING_ADAPTER, obj=adapter, event=event, reason=reason, data=data)
+def failed(adapter: KubeObject, state: ConditionState) -> Fact:
+    """An adapter cannot do its work."""
+    return _of_adapter(adapter, FAILED.named(state.reason)(state.message, "failed"), adapter["spec"]["replicas"], [])
+
+
+def decided(event: str, graph: KubeObject, request: ScaleRequest, report: DecisionReport) -> Fact:
+    """One decision about a request. The same one reported again is the same CloudEvent."""
+    metadata, (reason, message, verdicts, figures) = graph["metadata"], report
+    components = [_component(each, done=event in {SCALED, ADVISED}) for each in verdicts]
+    data = ScalingDecision(
+        name=metadata["name"],
+        namespace=metadata["namespace"],
+        generation=str(metadata.get("generation", 0)),
+        reason=reason,
+        message=message,
+        components=components,
+        budgets=list(figures),
+        requester=request.requester,
+        request_reason=request.reason,
+        command=request.command,
+        dry_run=request.dry_run,
+    )
+    what = [f"{each.graph_deployment}/{each.component}:{each.allowed}:{each.reason}" for each in components]
+    # A command's components may end one by one, each for a reason of its own.
+    what = what or [reason, message]
+    identity = hashlib.blake2b(" ".join(what).encode(), digest_size=8).hexdigest()
+    # A dry run has its answer; the object's history shows what happened to it.
+    if request.dry_run:
+        return Fact(event=event, data=data, identity=identity, causation_id=request.command)
+    note = message if event == SCALED else f"{reason}: {message}"
+    if request.requester:
+        note += f" (asked by {request.requester}{f': {request.reason}' if request.reason else ''})"
+    return _DECISIONS[event](note, event, data, identity, request.command)
+
+
+def _of_adapter(adapter: KubeObject, fact: Fact, before: int, writers: Sequence[str]) -> Fact:
+    """The fact, with data of the adapter."""
+    metadata, spec = adapter["metadata"], adapter["spec"]
+    data = ScalingAdapterData(
+        name=metadata["name"],
+        namespace=metadata.get("namespace", ""),
+        graph_deployment=spec["dgdRef"]["name"],
+        component=spec["dgdRef"]["componentName"],
+        previous_replicas=before,
+        replicas=spec["replicas"],
+        writers=list(writers),
+        reason=fact.reason,
+        message=fact.message,
+        generation=str(metadata.get("generation", 0)),
+    )
+    return replace(fact, data=data, identity=fact.reason)
+
+
+def _component(verdict: PoolVerdict, *, done: bool) -> ScaledComponent:
+    pool = verdict.pool
+    return ScaledComponent(
+        graph_deployment=pool.key.graph,
+        namespace=pool.key.namespace,
+        component=pool.key.component,
+        sub_component_type=pool.type,
+        current=pool.current,
+        requested=verdict.requested,
+        allowed=verdict.allowed if done else pool.current,
+        gpus_per_replica=pool.gpus,
+        adapter=pool.adapter,
+        reason=verdict.reason,
+        message=verdict.message,
+    )

@@ -13,7 +13,9 @@ from dynamo_shared.bus import BusHealth
 from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.leases import Leadership
 from dynamo_shared.runtime import HealthState, ServiceContext, Settings
+from dynamo_shared.runtime.facts import record
 
+from dynamo_watcher import events
 from dynamo_watcher.feed import Feed
 from dynamo_watcher.follower import lookup, reflecting
 from dynamo_watcher.metrics import WatcherMetrics
@@ -22,8 +24,6 @@ from dynamo_watcher.scope import ScopeLease
 
 NAME = "watcher"
 FIELD_MANAGER = "dynamo-watcher"
-#: The reason of the Event on an object that does not fit into a message.
-TOO_LARGE = "ObjectTooLarge"
 
 
 class WatcherService:
@@ -96,7 +96,7 @@ class _Watcher:
         settings = self._context.settings
 
         def too_large(obj: KubeObject, message: str) -> None:
-            recorder.record(obj, type_="Warning", reason=TOO_LARGE, action="Publish", message=message)
+            record(recorder, obj, events.TOO_LARGE(message))
 
         return Feed(
             reflecting(self._kube),

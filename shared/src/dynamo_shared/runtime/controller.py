@@ -20,6 +20,7 @@ from dynamo_shared.api.resources import LEASES, ObjectKey, Resource, key_of
 from dynamo_shared.bus import EventPublisher, ObjectCache, StateReader
 from dynamo_shared.bus.tracing import TRACEPARENT, extract, traceparent
 from dynamo_shared.kube.events import EventRecorder
+from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.health import HealthState
 from dynamo_shared.runtime.metrics import Outcome
 from dynamo_shared.runtime.service import ServiceContext
@@ -62,6 +63,7 @@ class Controller(ABC):
         self.reader = StateReader(context.bus, platform.cluster_name, dict.fromkeys((*reads, LEASES)), self.cache)
         self.recorder = EventRecorder(self.kube, manager)
         self.publisher = EventPublisher(context.bus, platform.cluster_name)
+        self.announcer = Announcer(self.recorder, self.publisher)
         self.supervisor = context.supervisor(name)
         self._queue: WorkQueue[Task] = context.queue(name, lambda task: _namespace(task.key), self.is_urgent)
         #: The trace of the change that asked for a task first; later ones find it waiting. As many as the queue has keys.

@@ -17,11 +17,12 @@ from dynamo_shared.bus import ObjectCache
 from dynamo_shared.kube import KubeClient, coverage
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields
+from dynamo_shared.runtime.facts import Announcer
 
+from dynamo_scaler import events
 from dynamo_scaler.adapters.status import ConditionState
 from dynamo_scaler.autoscaling.desired import InvalidAutoscalingError, desired_autoscaling
 from dynamo_scaler.autoscaling.render import autoscaler, described
-from dynamo_scaler.events import AdapterReporter
 
 KINDS: tuple[Resource, ...] = (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS)
 #: A refusing policy may change, and a name become free, without an event. Seconds.
@@ -42,7 +43,7 @@ class Autoscalers:
 
     kube: KubeClient
     cache: ObjectCache
-    reporter: AdapterReporter
+    announcer: Announcer
     is_served: Callable[[Resource], bool]
 
     async def ensure(self, graph: KubeObject, adapter: KubeObject) -> AutoscalerState:
@@ -71,7 +72,7 @@ class Autoscalers:
                 with contextlib.suppress(NotFound, Conflict):
                     await self.kube.delete(resource, key_of(other), uid=other["metadata"]["uid"])
                 self.cache.remove(resource, key_of(other), other["metadata"]["uid"])
-                self.reporter.autoscaled(adapter, "Deleted", described(other))
+                self.announcer.announce(adapter, events.AUTOSCALER_DELETED(f"Deleted {described(other)}"))
         if desired is None:
             return AutoscalerState()
         await self._make(adapter, desired)
@@ -86,7 +87,7 @@ class Autoscalers:
             except AlreadyExists:
                 observed = await self.kube.get(resource, key)
             else:
-                self.reporter.autoscaled(adapter, "Created", described(desired))
+                self.announcer.announce(adapter, events.AUTOSCALER_CREATED(f"Created {described(desired)}"))
                 return
         if not _is_of(adapter, observed):
             raise _Taken(
@@ -97,7 +98,7 @@ class Autoscalers:
             return
         await claim_fields(self.kube, resource, key)
         self.cache.put(resource, await self.kube.apply(resource, of_uid(desired, observed["metadata"]["uid"])))
-        self.reporter.autoscaled(adapter, "Updated", described(desired))
+        self.announcer.announce(adapter, events.AUTOSCALER_UPDATED(f"Updated {described(desired)}"))
 
     def _present(self, adapter: KubeObject) -> Iterator[tuple[Resource, KubeObject]]:
         for resource in KINDS:

@@ -21,11 +21,11 @@ from dynamo_scaler.budgets.intents import Intent
 from dynamo_scaler.budgets.pools import PoolKey
 from dynamo_scaler.commands.admission import AUTOSCALED, SUPERSEDED
 from dynamo_scaler.commands.decision import CommandDecision, ScaleOutcome
-from dynamo_scaler.commands.reporting import REFUSED, DecisionReport
 from dynamo_scaler.commands.request import ScaleRequest
 from dynamo_scaler.commands.scaling import Scaling, report_of
 from dynamo_scaler.commands.targets import UNKNOWN
 from dynamo_scaler.commands.writer import StaleError
+from dynamo_scaler.events import REFUSED, DecisionReport
 from dynamo_scaler.safety.verdict import PoolVerdict
 
 EXPIRED = "Expired"
@@ -141,7 +141,7 @@ class HeldScalings:
         """It is done by now, or a budget refuses it: reports and remembers that, as for any command."""
         await self.scaling.remember(self.scaling.after(request, decision))
         if decision.outcome is ScaleOutcome.REFUSE:
-            self.scaling.reporter.report(REFUSED, graph, request, report_of(decision))
+            self.scaling.report(REFUSED, graph, request, report_of(decision))
 
     async def _forget(self, graph: KubeObject, name: str, intent: Intent, report: DecisionReport | None) -> None:
         key = key_of(graph)
@@ -150,16 +150,14 @@ class HeldScalings:
             return
         current = self.scaling.view.graph(key)
         if current is None:
-            self.scaling.reporter.report(REFUSED, graph, ScaleRequest.again(key, intent), report)
+            self.scaling.report(REFUSED, graph, ScaleRequest.again(key, intent), report)
             return
         verdicts = [
             PoolVerdict(pool, intent.replicas, intent.replicas, pool.current, report.reason)
             for pool in self.scaling.view.pools(current)
             if pool.key.component == name
         ]
-        self.scaling.reporter.report(
-            REFUSED, current, ScaleRequest.again(key, intent), report._replace(verdicts=verdicts)
-        )
+        self.scaling.report(REFUSED, current, ScaleRequest.again(key, intent), report._replace(verdicts=verdicts))
 
 
 def _by_command(remembered: dict[str, Intent]) -> dict[str, list[str]]:

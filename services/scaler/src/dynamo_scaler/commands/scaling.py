@@ -13,9 +13,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from dynamo_shared.api.conditions import timestamp
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.bus.commands import Answered, CommandRefusedError
 from dynamo_shared.kube.errors import Forbidden, Invalid
+from dynamo_shared.runtime.facts import Announcer
 
+from dynamo_scaler import events
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.budgets.intents import Intent
 from dynamo_scaler.budgets.pools import PoolKey
@@ -24,9 +27,10 @@ from dynamo_scaler.commands.cluster_view import ClusterView
 from dynamo_scaler.commands.decision import APPLIED, CEILING, FLOOR, CommandDecision, ScaleOutcome, decide
 from dynamo_scaler.commands.intent_changes import IntentChanges, intents_after, promised, rest_of
 from dynamo_scaler.commands.records import ScalingRecord
-from dynamo_scaler.commands.reporting import ADVISED, HELD, REFUSED, SCALED, DecisionReport, DecisionReporter
 from dynamo_scaler.commands.request import ScaleRequest
 from dynamo_scaler.commands.writer import StaleError, Write, Writer, in_order
+from dynamo_scaler.events import ADVISED, HELD, REFUSED, SCALED, DecisionReport
+from dynamo_scaler.metrics import DecisionMetrics
 from dynamo_scaler.safety.policy import InvalidPolicyError
 from dynamo_scaler.safety.verdict import PoolVerdict
 
@@ -42,7 +46,8 @@ class Scaling:
 
     view: ClusterView
     writer: Writer
-    reporter: DecisionReporter
+    announcer: Announcer
+    metrics: DecisionMetrics
     admission: CommandAdmission
     now: Callable[[], float]
     #: Called when something is held: it has to be checked again.
@@ -65,7 +70,7 @@ class Scaling:
                         if isinstance(error, _RefusedDecision)
                         else DecisionReport(error.reason, str(error))
                     )
-                    self.reporter.report(REFUSED, graph, request, report)
+                    self.report(REFUSED, graph, request, report)
                 raise
 
     async def _decided(self, request: ScaleRequest) -> Answered:
@@ -91,14 +96,14 @@ class Scaling:
             raise _RefusedDecision(decision.reason, self._with_lifetime(request, decision), report_of(decision))
         if self._is_trial(request):
             message = f"would be done: {decision.message}" if decision.changes else decision.message
-            self.reporter.report(ADVISED, graph, request, report_of(decision)._replace(message=message))
+            self.report(ADVISED, graph, request, report_of(decision)._replace(message=message))
             return Answered(DRY_RUN if request.dry_run else ADVISORY, message)
         if decision.outcome is ScaleOutcome.APPLY:
             await self.apply(request, decision)
             return Answered(decision.reason, self._with_lifetime(request, decision))
         await self.remember(self.after(request, decision))
         if decision.outcome is ScaleOutcome.HOLD:
-            self.reporter.report(HELD, graph, request, report_of(decision))
+            self.report(HELD, graph, request, report_of(decision))
             self.on_held()
             return Answered(WAITS, self._with_lifetime(request, decision))
         return Answered(decision.reason, decision.message)
@@ -142,16 +147,22 @@ class Scaling:
         for key, intents_of_graph in remembered.items():
             await self.writer.graph(key, [], intents_of_graph)
 
+    def report(self, event: str, graph: KubeObject, request: ScaleRequest, decided: DecisionReport) -> None:
+        """Announce and count one decision about a request."""
+        self.announcer.announce(graph, events.decided(event, graph, request, decided))
+        self.metrics.decided(event, decided.reason)
+        self.metrics.budgets({each.name: each.after if event == SCALED else each.before for each in decided.figures})
+
     def _report_applied(self, request: ScaleRequest, decision: CommandDecision) -> None:
         graph = self.view.graph(request.graph)
         if graph is not None:
-            self.reporter.report(SCALED, graph, request, report_of(decision))
+            self.report(SCALED, graph, request, report_of(decision))
         for each in decision.partners:
             # Its requester got a refusal, and learns that it was done after all.
             other, intent = self.view.graph(each.pool.key.graph_key), decision.intents[each.pool.key]
             if other is not None:
                 asked = ScaleRequest.again(each.pool.key.graph_key, intent)
-                self.reporter.report(SCALED, other, asked, report_of(decision)._replace(verdicts=[each]))
+                self.report(SCALED, other, asked, report_of(decision)._replace(verdicts=[each]))
         if any(each.held for each in decision.verdicts):
             self.on_held()
 
@@ -179,7 +190,7 @@ class Scaling:
                 said.append(PoolVerdict(pool, record.replicas, record.replicas, record.replicas))
         message = "; ".join(f"{each.pool.key.component} {each.pool.current} -> {each.allowed}" for each in said)
         message = message or "it was carried out before"
-        self.reporter.report(SCALED, admitted.graph, request, DecisionReport(APPLIED, message, said))
+        self.report(SCALED, admitted.graph, request, DecisionReport(APPLIED, message, said))
         return Answered(APPLIED, message)
 
     def after(self, request: ScaleRequest, decision: CommandDecision) -> IntentChanges:

@@ -11,15 +11,14 @@ from dynamo_shared.bus import EventPublisher, ObjectCache, ScaleData
 from dynamo_shared.bus.cloudevents import Event
 from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.leases import Ownership
 from dynamo_shared.runtime import ServiceContext
+from dynamo_shared.runtime.facts import Announcer
 
 from dynamo_scaler.commands.admission import CommandAdmission
 from dynamo_scaler.commands.answers import Answers
 from dynamo_scaler.commands.cluster_view import ClusterView
 from dynamo_scaler.commands.held_scalings import HeldScalings
-from dynamo_scaler.commands.reporting import DecisionReporter
 from dynamo_scaler.commands.request import ScaleRequest, namespace_of
 from dynamo_scaler.commands.scaling import Scaling
 from dynamo_scaler.commands.turn import Turn
@@ -39,7 +38,7 @@ class ScaleCommands:
         context: ServiceContext,
         kube: KubeClient,
         cache: ObjectCache,
-        recorder: EventRecorder,
+        announcer: Announcer,
         publisher: EventPublisher,
         *,
         metrics: DecisionMetrics,
@@ -53,7 +52,8 @@ class ScaleCommands:
         self._scaling = Scaling(
             self._view,
             writer,
-            DecisionReporter(recorder, publisher, metrics),
+            announcer,
+            metrics,
             CommandAdmission(self._view, writer),
             now,
             on_held=self._wake,

@@ -21,13 +21,14 @@ from dynamo_shared.bus import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.status_writer import StatusWriter
 
+from dynamo_scaler import events
 from dynamo_scaler.adapters import mirror, pods
 from dynamo_scaler.adapters.status import AdapterObservation, ConditionState, adapter_status, conflict_ends_in
 from dynamo_scaler.adapters.writers import UNKNOWN_WRITER, WriterConflicts, of_adapter, of_component
 from dynamo_scaler.autoscaling.autoscalers import Autoscalers
-from dynamo_scaler.events import AdapterReporter
 from dynamo_scaler.metrics import AdapterMetrics
 
 BY_GRAPH = "graph"
@@ -51,7 +52,7 @@ class AdapterReconciler:
     kube: KubeClient
     cache: ObjectCache
     statuses: StatusWriter
-    reporter: AdapterReporter
+    announcer: Announcer
     metrics: AdapterMetrics
     autoscalers: Autoscalers
     turns: WriterConflicts
@@ -144,13 +145,14 @@ class AdapterReconciler:
             writers = [writer, others[0]]
         else:
             if before != done.replicas:
-                self.reporter.scaled(adapter, done.component, before, "" if writer == UNKNOWN_WRITER else writer)
+                known = "" if writer == UNKNOWN_WRITER else writer
+                self.announcer.announce(adapter, events.scaled(adapter, done.component, before, known))
                 self.metrics.scaled(namespace, before, done.replicas)
             pair = self.turns.took(uid, writer, done.replicas) if writer != UNKNOWN_WRITER else None
             conflict = mirror.taking_turns(done.component, pair) if pair else None
             writers = list(pair or ())
         if conflict is not None:
-            self.reporter.conflict(adapter, conflict.reason, conflict.message, before, writers)
+            self.announcer.announce(adapter, events.conflict(adapter, conflict, before, writers))
             self.metrics.conflict(namespace, conflict.reason)
         _, earlier = self._unreported.get(uid, (False, None))
         self._unreported[uid] = (conflict is None or before != done.replicas, conflict or earlier)
@@ -196,7 +198,7 @@ class AdapterReconciler:
         def report() -> None:
             for state in (observation.synced, observation.autoscaling):
                 if state is not None and not state.status and _is_news(before, state):
-                    self.reporter.failed(adapter, state.reason, state.message)
+                    self.announcer.announce(adapter, events.failed(adapter, state))
 
         urgent = observation.scaled or observation.conflict is not None or not before
         wait = await self.statuses.write(

@@ -44,5 +44,6 @@ _PAGES = (
     ("[Configuration](configuration.md)", "settings of the platform"),
     ("[REST API](rest.md)", "routes of the service dynadmin, their bodies and answers"),
     ("[Events](events.md)", "CloudEvents on NATS, and commands that are taken there"),
+    ("[Reasons](reasons.md)", "reasons of Kubernetes Events, by service"),
     ("[Metrics](metrics.md)", "Prometheus metrics of all services"),
 )

@@ -1,0 +1,90 @@
+"""Facts: what happened to an object, as users read it (a Kubernetes Event) and programs receive it (a CloudEvent).
+
+A service declares its reasons and the functions that return facts in its `events.py`. docs/reference/reasons.md is made
+from these declarations. The announcer is the only one that writes facts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.bus import EventPublisher
+from dynamo_shared.kube.event_series import EventType
+from dynamo_shared.kube.events import EventRecorder
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What happened to an object. Without `reason` there is no Kubernetes Event, without `event` no CloudEvent."""
+
+    reason: str = ""
+    type: EventType = "Normal"
+    action: str = ""
+    message: str = ""
+    event: str | None = None
+    """event of the object's kind in `bus.specifications`"""
+    data: msgspec.Struct | None = None
+    identity: str = ""
+    """what makes the CloudEvent another one than the last of its type, in addition to its specification"""
+    causation_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EventReason:
+    """A reason of Kubernetes Events. A call with a message returns a fact.
+
+    `name` is CamelCase. It is empty where the Event repeats the reason of a condition: `named` sets it.
+    """
+
+    name: str
+    when: str
+    type: EventType = "Normal"
+    action: str = "Reconcile"
+
+    def named(self, name: str) -> EventReason:
+        """The same with the name that a condition has."""
+        return replace(self, name=name)
+
+    def __call__(
+        self,
+        message: str,
+        event: str | None = None,
+        data: msgspec.Struct | None = None,
+        identity: str = "",
+        causation_id: str = "",
+    ) -> Fact:
+        """What happened; the arguments are fields of the fact."""
+        return Fact(self.name, self.type, self.action, message, event, data, identity, causation_id)
+
+
+def record(recorder: EventRecorder, obj: KubeObject, fact: Fact) -> None:
+    """Writes the Kubernetes Event of a fact alone, for a service that has no CloudEvents about `obj`."""
+    if fact.reason:
+        recorder.record(obj, type_=fact.type, reason=fact.reason, message=fact.message, action=fact.action)
+
+
+class Announcer:
+    """Writes facts. It never waits: Events and CloudEvents are queued, and leave in the order of the calls."""
+
+    def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
+        self._recorder = recorder
+        self._publisher = publisher
+
+    def announce(self, obj: KubeObject, fact: Fact) -> None:
+        """Reports to users and programs what happened to `obj`, an object as read from the API server.
+
+        KeyError where its kind has no such event, msgspec.ValidationError for data that does not fit.
+        """
+        record(self._recorder, obj, fact)
+        if fact.event is not None and fact.data is not None:
+            self._publisher.publish(
+                kind=obj["kind"],
+                obj=obj,
+                event=fact.event,
+                data=fact.data,
+                reason=fact.identity,
+                causation_id=fact.causation_id,
+            )
