@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import checkpoints, children, pods
-from dynamo_pod_builder.events import CheckpointReporter
 from dynamo_pod_builder.reconcilers.checkpoint import CheckpointReconciler
 from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
@@ -17,8 +16,9 @@ from dynamo_shared.api.v1alpha1 import identity_of
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime import Result
 
+from tests.unit.announced import Announced
+
 from .graph.building import NOW
-from .graph.test_carry_out import Recorder
 
 IDENTITY = {"model": "m", "backendFramework": "vllm"}
 POD = {"containers": [{"name": "main", "image": "i", "command": ["python3", "-m", "dynamo.vllm"]}]}
@@ -59,29 +59,24 @@ class Writer:
         report()
 
 
-class Publisher:
-    def publish(self, **_: object) -> None:
-        pass
-
-
 async def reconciled(config: CheckpointDefaults, *observed: KubeObject) -> tuple[list[KubeObject], list[str]]:
     cache = ObjectCache()
     for module in (checkpoints, children, pods):
         module.index(cache)
     for each in observed:
         cache.put(DYNAMO_CHECKPOINTS, each)
-    writer, recorder = Writer(), Recorder()
+    writer, announced = Writer(), Announced()
     reconciler = CheckpointReconciler(
         None,  # type: ignore[arg-type]
         cache,
         None,  # type: ignore[arg-type]
         writer,  # type: ignore[arg-type]
-        CheckpointReporter(recorder, Publisher()),  # type: ignore[arg-type]
+        announced,
         lambda: RenderConfig(checkpoints=config),
         lambda: NOW,
     )
     assert await reconciler.reconcile(ObjectKey("ns", "one")) == Result()
-    return writer.statuses, recorder.lines
+    return writer.statuses, announced.lines
 
 
 def leaving(obj: KubeObject) -> KubeObject:
@@ -106,7 +101,7 @@ OLDER = checkpoint("older", "2026-01-01T00:00:00Z")
 async def test_what_is_in_the_way(config, observed, phase, reason):
     (status,), (event,) = await reconciled(config, *observed)
     assert (status["phase"], status["conditions"][0]["reason"]) == (phase, reason)
-    assert event.startswith(("CheckpointFailed" if phase == "Failed" else "CheckpointWaiting") + f": {reason}: ")
+    assert event.startswith(f"Warning Checkpoint{'Failed' if phase == 'Failed' else 'Waiting'} Checkpoint: {reason}: ")
 
 
 @pytest.mark.parametrize("observed", [[], [leaving(checkpoint())]], ids=["gone", "leaving"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from dynamo_pod_builder import pods
 from dynamo_pod_builder.cohorts import cohort, has_ended
-from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
 from dynamo_pod_builder.routing import BuilderConcern, tasks_for
 from dynamo_shared.api.objects import KubeObject
@@ -13,6 +12,8 @@ from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.runtime.tasks import Task
+
+from tests.unit.announced import Announced
 
 
 def pod(
@@ -63,14 +64,6 @@ class Kube:
         self.deleted.append((key.name, uid, grace))
 
 
-class Recorder:
-    def __init__(self) -> None:
-        self.messages: list[str] = []
-
-    def record(self, _obj, *, type_, reason, message, action) -> None:
-        self.messages.append(f"{type_} {reason} {action}: {message}")
-
-
 @pytest.mark.parametrize(
     ("observed", "ended"),
     [
@@ -106,27 +99,27 @@ def test_a_pod_that_ends_is_checked() -> None:
 
 
 async def test_all_of_its_pods_go_at_once_and_the_one_that_ended_last() -> None:
-    cache, kube, recorder = cache_of(pod("ldr", phase="Failed"), pod("wkr-1"), *OTHERS), Kube(), Recorder()
-    reconciler = CohortReconciler(cache, kube, GraphReporter(recorder, None))  # type: ignore[arg-type]
+    cache, kube, announced = cache_of(pod("ldr", phase="Failed"), pod("wkr-1"), *OTHERS), Kube(), Announced()
+    reconciler = CohortReconciler(cache, kube, announced)  # type: ignore[arg-type]
     await reconciler.reconcile(ObjectKey("ns", "ldr"))
     assert kube.deleted == [("wkr-1", "uid-wkr-1", 0), ("ldr", "uid-ldr", 0)]
-    assert recorder.messages == [
+    assert announced.lines == [
         "Warning FailoverCascade Failover: Pod ended (Failed); its engine is replaced: deleting ldr, wkr-1"
     ]
     await reconciler.reconcile(ObjectKey("ns", "ldr"))
     assert len(kube.deleted) == 2, "what was deleted is not deleted again"
-    assert len(recorder.messages) == 1
+    assert len(announced.lines) == 1
 
 
 async def test_what_is_gone_already_holds_up_nothing() -> None:
     cache, kube = cache_of(pod("ldr", phase="Failed"), pod("wkr-1"), pod("wkr-2")), Kube("wkr-1")
-    await CohortReconciler(cache, kube, GraphReporter(Recorder(), None)).reconcile(ObjectKey("ns", "ldr"))  # type: ignore[arg-type]
+    await CohortReconciler(cache, kube, Announced()).reconcile(ObjectKey("ns", "ldr"))  # type: ignore[arg-type]
     assert [name for name, _, _ in kube.deleted] == ["wkr-2", "ldr"]
 
 
 async def test_a_pod_that_runs_is_left_alone() -> None:
     kube = Kube()
-    await CohortReconciler(cache_of(pod("ldr")), kube, GraphReporter(Recorder(), None)).reconcile(  # type: ignore[arg-type]
+    await CohortReconciler(cache_of(pod("ldr")), kube, Announced()).reconcile(  # type: ignore[arg-type]
         ObjectKey("ns", "ldr")
     )
     assert kube.deleted == []

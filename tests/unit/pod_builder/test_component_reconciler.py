@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from dynamo_pod_builder import checkpoints, children, pods, surroundings
 from dynamo_pod_builder.errors import NameTaken
-from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.component import ComponentInputs, ComponentReconciler, planned
 from dynamo_pod_builder.render import CheckpointDefaults
@@ -22,10 +21,11 @@ from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Forbidden
 from dynamo_shared.runtime import Result
 
+from tests.unit.announced import Announced
 from tests.unit.render.building import CONFIG, component, component_deployments, graph
 
 from .graph.building import NOW, deployment, stored, stored_graph
-from .graph.test_carry_out import Ledger, Recorder
+from .graph.test_carry_out import Ledger
 
 OWNER = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "name": "graph", "uid": "graph-uid"}
 ON = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True))
@@ -115,12 +115,12 @@ class World:
             module.index(self.cache)
         for each in observed:
             self.cache.put(resources.of(each), each)
-        self.applier, self.writer, self.recorder = Applier(**refusals), Writer(), Recorder()
+        self.applier, self.writer, self.announced = Applier(**refusals), Writer(), Announced()
         self.reconciler = ComponentReconciler(
             self.cache,
             self.applier,  # type: ignore[arg-type]
             self.writer,  # type: ignore[arg-type]
-            GraphReporter(self.recorder, None),  # type: ignore[arg-type]
+            self.announced,
             lambda: CONFIG,
             lambda: NOW,
             Secrets(),  # type: ignore[arg-type]
@@ -203,4 +203,4 @@ async def test_what_is_refused(refusal, reason, requeue):
     assert await world.reconcile(ONE) == Result(requeue_after=requeue)
     assert world.available[1] == reason
     assert world.writer.urgent == (requeue is not None)
-    assert [line.partition(":")[0] for line in world.recorder.lines] == ([reason] if requeue else [])
+    assert [fact.reason for fact in world.announced.facts] == ([reason] if requeue else [])

@@ -16,7 +16,7 @@ from dynamo_pod_builder.artifact_images import (
     woken_by,
 )
 from dynamo_pod_builder.errors import NameTaken
-from dynamo_pod_builder.events import LegacyReporter
+from dynamo_pod_builder.events import legacy_held_up
 from dynamo_pod_builder.reconcilers.legacy import LegacyReconciler, graph_of, status_of, successor_of
 from dynamo_pod_builder.routing import BuilderConcern, tasks_for
 from dynamo_pod_builder.status.component import Failure
@@ -33,8 +33,10 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.bus.specifications.legacy import LegacyDeploymentData
+from dynamo_shared.runtime.facts import Fact
 from dynamo_shared.runtime.tasks import Task
 
+from tests.unit.announced import Announced
 from tests.unit.render.building import component_children, graph_children, of_kind
 
 from .graph.building import NOW, stored
@@ -308,27 +310,16 @@ def test_an_answer_for_an_earlier_spec_does_not_count() -> None:
     assert isinstance(answer_of("frontend:v1", "frontend--v1", result), Waiting)
 
 
-class Held:
-    """Records what is reported."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def held_up(self, _obj: KubeObject, artifact: str, obstacle: Waiting | Failure) -> None:
-        self.lines.append(f"{artifact} {obstacle.reason}")
-
-
 class World:
     def __init__(self, *observed: KubeObject, of: Any = NIM, **refusals: Exception) -> None:
         self.cache, self.applier, self.writer = ObjectCache(), Ledger(**refusals), Writer()
-        self.reporter = Held()
+        self.announced = Announced()
         for each in observed:
             self.cache.put(resources.of(each), each)
         applier: Any = self.applier
         writer: Any = self.writer
-        reporter: Any = self.reporter
         large = Offload(above=0, at_once=1)
-        self.reconciler = LegacyReconciler(of, self.cache, applier, writer, reporter, lambda: NOW, large)
+        self.reconciler = LegacyReconciler(of, self.cache, applier, writer, self.announced, lambda: NOW, large)
 
     async def reconcile(self) -> tuple[list[str], list[KubeObject]]:
         self.result = await self.reconciler.reconcile(KEY)
@@ -359,7 +350,7 @@ async def test_a_deployment_runs_the_image_of_its_artifact_when_it_is_built(
     world = World(WITHOUT_IMAGE, *observed, of=DYNAMO_DEPLOYMENTS)
     written, (status,) = await world.reconcile()
     assert (written, status["state"], status["conditions"][0]["reason"]) == (lines, state, reason)
-    assert world.reporter.lines == ([] if reason == "GraphPending" else [f"frontend:v1 {reason}"])
+    assert [fact.reason for fact in world.announced.facts] == ([] if reason == "GraphPending" else [reason])
 
 
 async def test_a_deployment_that_is_gone_asks_for_no_image() -> None:
@@ -419,35 +410,20 @@ async def test_a_graph_of_another_owner_stays_and_is_reported() -> None:
     assert world.result.requeue_after is not None
 
 
-class Log:
-    """A recorder of Events and a publisher of NATS events."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, str]] = []
-        self.published: list[tuple[str, str, LegacyDeploymentData]] = []
-
-    def record(self, _obj: KubeObject, *, type_: str, reason: str, **_: str) -> None:
-        self.events.append((type_, reason))
-
-    def publish(self, *, kind: str, event: str, data: LegacyDeploymentData, **_: object) -> None:
-        self.published.append((kind, event, data))
-
-
 def test_waiting_is_news_for_people_and_a_failure_for_programs_too() -> None:
-    log: Any = Log()
-    reporter = LegacyReporter(log, log)
-    reporter.held_up(WITHOUT_IMAGE, "frontend:v1", Waiting("ImageBuilding", "soon"))
-    assert (log.events, log.published) == ([("Normal", "ImageBuilding")], [])
-    reporter.held_up(WITHOUT_IMAGE, "frontend:v1", Failure("ImageFailed", "no"))
-    ((kind, event, data),) = log.published
-    assert log.events[1:] == [("Warning", "ImageFailed")]
-    assert (kind, event, data.artifact, data.reason, data.message) == (
-        "DynamoDeployment",
-        "failed",
-        "frontend:v1",
-        "ImageFailed",
-        "no",
+    waits = legacy_held_up(WITHOUT_IMAGE, "frontend:v1", Waiting("ImageBuilding", "soon"))
+    assert waits == Fact("ImageBuilding", "Normal", "Wait", "soon")
+    failed = legacy_held_up(WITHOUT_IMAGE, "frontend:v1", Failure("ImageFailed", "no"))
+    metadata = WITHOUT_IMAGE["metadata"]
+    data = LegacyDeploymentData(
+        name=metadata["name"],
+        namespace=metadata["namespace"],
+        artifact="frontend:v1",
+        reason="ImageFailed",
+        message="no",
+        generation=str(metadata["generation"]),
     )
+    assert failed == Fact("ImageFailed", "Warning", "Reconcile", "no", "failed", data, "ImageFailed")
 
 
 def woken(resource: Any, old: KubeObject | None, new: KubeObject | None) -> list[Task]:

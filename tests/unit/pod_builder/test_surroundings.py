@@ -14,6 +14,7 @@ from dynamo_pod_builder.surroundings import REFRESH, PullSecretLists, component_
 from dynamo_shared.api.resources import SERVICE_ACCOUNTS
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Forbidden, Unavailable
+from dynamo_shared.runtime.facts import Fact
 
 NVCR = '{"auths": {"nvcr.io": {"auth": "dTpw"}}}'
 
@@ -26,13 +27,13 @@ def secret(name: str, content: str = NVCR) -> dict[str, Any]:
 
 
 class Stage:
-    """A Kubernetes client that lists `secrets` or raises `error`, a recorder, and lists that work on them."""
+    """A Kubernetes client that lists `secrets` or raises `error`, an announcer, and lists that work on them."""
 
     def __init__(self, *secrets: dict[str, Any]) -> None:
         self.secrets = list(secrets)
         self.error: Exception | None = None
         self.asked: list[str] = []
-        self.reported: list[dict[str, Any]] = []
+        self.reported: list[tuple[dict[str, Any], Fact]] = []
         self.changed: list[str] = []
         self.time = 0.0
         self.lists = PullSecretLists(
@@ -50,8 +51,8 @@ class Stage:
             raise self.error
         return SimpleNamespace(items=[each for each in self.secrets if f"type={each['type']}" == field_selector])
 
-    def record(self, involved: dict[str, Any], **event: Any) -> None:
-        self.reported.append({"about": involved, **event})
+    def announce(self, involved: dict[str, Any], fact: Fact) -> None:
+        self.reported.append((involved, fact))
 
 
 async def test_secrets_are_listed_by_type_once_for_all_that_ask_and_again_when_old() -> None:
@@ -82,11 +83,11 @@ async def test_a_malformed_secret_is_reported_once_and_without_its_content() -> 
     for _ in range(3):
         assert (await stage.lists.of("ns")).of("nvcr.io/x") == ("a",)
         stage.time += REFRESH
-    (event,) = stage.reported
-    assert (event["reason"], event["type_"]) == ("MalformedPullSecret", "Warning")
-    assert event["about"]["metadata"]["name"] == "bad"
-    assert "data" not in event["about"]
-    assert "hunter2" not in event["message"]
+    ((about, fact),) = stage.reported
+    assert (fact.reason, fact.type) == ("MalformedPullSecret", "Warning")
+    assert about["metadata"]["name"] == "bad"
+    assert "data" not in about
+    assert "hunter2" not in fact.message
 
 
 async def test_what_is_known_stays_while_the_api_server_is_away_and_what_is_not_known_is_waited_for() -> None:

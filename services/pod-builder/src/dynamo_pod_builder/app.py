@@ -36,7 +36,6 @@ from dynamo_pod_builder import artifact_images, checkpoints, children, cohorts, 
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.checkpoints import woken_by
 from dynamo_pod_builder.configuration import render_config
-from dynamo_pod_builder.events import CheckpointReporter, GraphReporter, LegacyReporter
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.checkpoint import CheckpointReconciler
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
@@ -105,41 +104,38 @@ class _PodBuilder(Controller):
         checkpoints.index(cache)
         artifact_images.index(cache)
         surroundings.index(cache)
-        self._reporter = GraphReporter(self.recorder, self.publisher)
         applier = Applier(kube, cache)
         keys = SshKeys(kube, settings.mpi.ssh_secret_name, settings.mpi.ssh_secret_namespace)
         self._statuses = statuses = StatusWriter(kube, cache, context.clock, frozenset({PLANNING}))
         self._debounce = Debounce(context.clock)
         self._config = self._render_config()
         self._pull_secrets = PullSecretLists(
-            kube, self.recorder, in_use=self._in_use, changed=self._enqueue_namespace, clock=context.clock
+            kube, self.announcer, in_use=self._in_use, changed=self._enqueue_namespace, clock=context.clock
         )
-        config, reporter, pod_events = (lambda: self._config), self._reporter, PodEvents(kube)
+        config, announcer, pod_events = (lambda: self._config), self.announcer, PodEvents(kube)
+        self._graph_report = GraphReport(statuses, announcer, pod_events)
         large = Offload(above=LARGE_OBJECT, at_once=LARGE_AT_ONCE)
-        legacy_reporter = LegacyReporter(self.recorder, self.publisher)
-        checkpoint_reporter = CheckpointReporter(self.recorder, self.publisher)
         self._reconcilers: dict[str, Callable[[ObjectKey], Awaitable[Result]]] = {
             BuilderConcern.GRAPH: GraphReconciler(
                 GraphObserver(cache, config, now, self._pull_secrets),
-                Executor(applier, keys, reporter),
-                GraphReport(statuses, reporter, pod_events),
+                Executor(applier, keys, announcer),
+                self._graph_report,
                 applier,
-                reporter,
                 large,
             ).reconcile,
             BuilderConcern.COMPONENT: ComponentReconciler(
-                cache, applier, statuses, reporter, config, now, self._pull_secrets, pod_events, large
+                cache, applier, statuses, announcer, config, now, self._pull_secrets, pod_events, large
             ).reconcile,
             BuilderConcern.SCALING: ScalingReconciler(cache, applier).reconcile,
             BuilderConcern.CHECKPOINT: CheckpointReconciler(
-                kube, cache, applier, statuses, checkpoint_reporter, config, now
+                kube, cache, applier, statuses, announcer, config, now
             ).reconcile,
             **{
-                concern: LegacyReconciler(resource, cache, applier, statuses, legacy_reporter, now, large).reconcile
+                concern: LegacyReconciler(resource, cache, applier, statuses, announcer, now, large).reconcile
                 for resource, concern in LEGACY.items()
             },
             BuilderConcern.NAMESPACE: NamespaceReconciler(cache, applier).reconcile,
-            BuilderConcern.COHORT: CohortReconciler(cache, kube, reporter).reconcile,
+            BuilderConcern.COHORT: CohortReconciler(cache, kube, announcer).reconcile,
         }
 
     def is_urgent(self, task: Task) -> bool:
@@ -190,7 +186,7 @@ class _PodBuilder(Controller):
             if resource == DYNAMO_GRAPH_DEPLOYMENTS:
                 # Every replica reports it: the owner may be stopped, or its claim on the way to another one. No event reports
                 # the graph later, and the stream keeps one message of an id.
-                self._reporter.gone(old)
+                self._graph_report.gone(old)
 
     def _graph_of_set(self, key: ObjectKey) -> str:
         owner = objects.controller_of(self.cache.get(POD_CLIQUE_SETS, key) or {"metadata": {}})

@@ -1,175 +1,173 @@
-"""Every Event and every NATS event of the pod-builder, in one place."""
+"""What the pod-builder reports: reasons of Kubernetes Events, and CloudEvents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
-from dynamo_shared.bus import EventPublisher, checkpoint_data, deployment_data
-from dynamo_shared.bus.specifications import CHECKPOINT, GRAPH_DEPLOYMENT
+from dynamo_shared.bus import checkpoint_data, deployment_data
 from dynamo_shared.bus.specifications.legacy import LegacyDeploymentData
-from dynamo_shared.kube.event_series import EventType
-from dynamo_shared.kube.events import EventRecorder
+from dynamo_shared.runtime.facts import EventReason, Fact
 
 from dynamo_pod_builder.artifact_images import Waiting
 from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.graph import ROUTINE
 
-
-class GraphReporter:
-    """Reports graphs to users (Kubernetes Events) and programs (NATS)."""
-
-    def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
-        self._recorder = recorder
-        self._publisher = publisher
-        #: uids of graphs whose first status is not yet written.
-        self._new: set[str] = set()
-
-    def made(self, graph: KubeObject, created: list[str]) -> None:
-        """Children of a graph came into being."""
-        self._normal(graph, "Created", "Create", f"Created {', '.join(created)}")
-
-    def corrected(self, graph: KubeObject, updated: list[str]) -> None:
-        """Children of a graph were brought back to what the spec says."""
-        self._normal(graph, "Updated", "Update", f"Updated {', '.join(updated)}")
-
-    def removed(self, graph: KubeObject, deleted: Sequence[KubeObject]) -> None:
-        """Children that a graph no longer names were deleted."""
-        adapters = [item for item in deleted if item["kind"] == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind]
-        for reason, items in (
-            ("AdapterDeleted", adapters),
-            ("Deleted", [item for item in deleted if item not in adapters]),
-        ):
-            if items:
-                names = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in items)
-                self._normal(graph, reason, "Delete", f"Deleted {names}")
-
-    def rollout_started(self, graph: KubeObject, components: Sequence[str]) -> None:
-        """A managed rolling update of workers began."""
-        self._normal(
-            graph, "RollingUpdateStarted", "RollingUpdate", f"Rolling update of {', '.join(components)} started"
-        )
-
-    def rollout_completed(self, graph: KubeObject, components: Sequence[str]) -> None:
-        """A managed rolling update of workers ended."""
-        self._normal(
-            graph, "RollingUpdateCompleted", "RollingUpdate", f"Rolling update of {', '.join(components)} completed"
-        )
-
-    def restart(self, graph: KubeObject, status: KubeObject) -> None:
-        """A restart of pods entered a phase; `status` is `status.restart`."""
-        id_, phase = status["observedID"], status["phase"]
-        if phase == "Superseded":
-            message = f"Restart {id_} is superseded by a rolling update of workers; ask for another one after it"
-            self._recorder.record(graph, type_="Warning", reason="RestartSuperseded", message=message, action="Restart")
-        elif phase == "Completed":
-            self._normal(graph, "RestartCompleted", "Restart", f"Restart {id_} completed")
-        else:
-            self._normal(graph, "RestartStarted", "Restart", f"Restart {id_} started")
-
-    def engine_ended(self, pod: KubeObject, members: Sequence[KubeObject]) -> None:
-        """A pod of an engine that fails over ended, and all pods of that engine are replaced."""
-        names = ", ".join(sorted(member["metadata"]["name"] for member in members))
-        message = f"Pod ended ({pod['status']['phase']}); its engine is replaced: deleting {names}"
-        self._recorder.record(pod, type_="Warning", reason="FailoverCascade", message=message, action="Failover")
-
-    def topology_lost(self, graph: KubeObject, reason: str, message: str) -> None:
-        """Domains that a graph's pods shall share are not there."""
-        self._recorder.record(graph, type_="Warning", reason=reason, message=message, action="Schedule")
-
-    def component_failed(self, component: KubeObject, reason: str, message: str) -> None:
-        """A component cannot be created."""
-        self._recorder.record(component, type_="Warning", reason=reason, message=message, action="Reconcile")
-
-    def observed(self, graph: KubeObject) -> None:
-        """A graph has no status yet; reported once."""
-        uid = graph["metadata"]["uid"]
-        if uid not in self._new:
-            self._new.add(uid)
-            self._publish(graph, "created", {"state": "initializing"})
-
-    def changed(self, graph: KubeObject, status: KubeObject) -> None:
-        """A graph's state or its reason changed: an Event where it became ready, failed or is stuck, a NATS event always."""
-        self._new.discard(graph["metadata"]["uid"])
-        ready = next(entry for entry in status["conditions"] if entry["type"] == "Ready")
-        state = status["state"]
-        if state == "successful":
-            self._normal(graph, "Ready", "Reconcile", "All components serve")
-        elif state == "failed":
-            self._recorder.record(graph, type_="Warning", reason="Failed", message=ready["message"], action="Reconcile")
-        elif ready["reason"] not in ROUTINE:
-            self._recorder.record(
-                graph, type_="Warning", reason=ready["reason"], message=ready["message"], action="Reconcile"
-            )
-        event = {"successful": "ready", "failed": "failed"}.get(state, "progressing")
-        self._publish(graph, event, status)
-
-    def gone(self, graph: KubeObject) -> None:
-        """A graph was deleted."""
-        self._new.discard(graph["metadata"]["uid"])
-        self._publish(graph, "deleted", graph.get("status", {}))
-
-    def _normal(self, graph: KubeObject, reason: str, action: str, message: str) -> None:
-        self._recorder.record(graph, type_="Normal", reason=reason, message=message, action=action)
-
-    def _publish(self, graph: KubeObject, event: str, status: KubeObject) -> None:
-        data = deployment_data(graph, status)
-        self._publisher.publish(kind=GRAPH_DEPLOYMENT, obj=graph, event=event, reason=data.reason, data=data)
+CREATED = EventReason("Created", "Children of a graph were created.", action="Create")
+UPDATED = EventReason("Updated", "Children of a graph were set back to what its spec says.", action="Update")
+DELETED = EventReason("Deleted", "Children that a graph no longer names were deleted.", action="Delete")
+ADAPTER_DELETED = EventReason("AdapterDeleted", "So were scaling adapters.", action="Delete")
+ROLLOUT_STARTED = EventReason("RollingUpdateStarted", "A rolling update of workers began.", action="RollingUpdate")
+ROLLOUT_COMPLETED = EventReason("RollingUpdateCompleted", "A rolling update of workers ended.", action="RollingUpdate")
+RESTART_STARTED = EventReason("RestartStarted", "A restart of a graph's pods began.", action="Restart")
+RESTART_COMPLETED = EventReason("RestartCompleted", "A restart of a graph's pods ended.", action="Restart")
+RESTART_SUPERSEDED = EventReason(
+    "RestartSuperseded", "A rolling update of workers took the place of a restart.", "Warning", "Restart"
+)
+FAILOVER = EventReason(
+    "FailoverCascade",
+    "A pod of an engine that fails over ended; all pods of the engine are replaced.",
+    "Warning",
+    "Failover",
+)
+READY = EventReason("Ready", "All components of a graph serve.")
+FAILED = EventReason("Failed", "A graph cannot become ready as it is.", "Warning")
+NOT_READY = EventReason("", "A graph is stuck; the reason is that of its condition Ready.", "Warning")
+TOPOLOGY_LOST = EventReason(
+    "",
+    "Domains that a graph's pods shall share are not there; the reason is that of its condition.",
+    "Warning",
+    "Schedule",
+)
+COMPONENT_FAILED = EventReason("", "A component cannot be created; the reason is that of its conditions.", "Warning")
+PULL_SECRET_MALFORMED = EventReason("MalformedPullSecret", "A pull secret cannot be read.", "Warning", "Read")
+IMAGE_PENDING = EventReason(
+    "",
+    "A DynamoDeployment or DynamoNimDeployment waits for its image; the reason is that of its condition Ready.",
+    action="Wait",
+)
+LEGACY_FAILED = EventReason(
+    "",
+    "A DynamoDeployment or DynamoNimDeployment cannot become a graph; the reason is that of its condition Ready.",
+    "Warning",
+)
+CHECKPOINT_JOB_CREATED = EventReason("CheckpointJobCreated", "A Job takes a checkpoint.", action="Checkpoint")
+CHECKPOINT_READY = EventReason("CheckpointReady", "Pods can start from a checkpoint.", action="Checkpoint")
+CHECKPOINT_WAITING = EventReason("CheckpointWaiting", "A checkpoint cannot be taken yet.", "Warning", "Checkpoint")
+CHECKPOINT_FAILED = EventReason("CheckpointFailed", "A checkpoint could not be taken.", "Warning", "Checkpoint")
+CHECKPOINT_HELD_UP = EventReason(
+    "", "The Job of a checkpoint is held up; the reason is that of its conditions.", "Warning", "Checkpoint"
+)
 
 
-class LegacyReporter:
-    """Reports what keeps objects of kinds before graphs from becoming a graph; the graph reports the rest."""
-
-    def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
-        self._recorder = recorder
-        self._publisher = publisher
-
-    def held_up(self, obj: KubeObject, artifact: str, obstacle: Waiting | Failure) -> None:
-        """Its image is on its way, or something is wrong."""
-        reason, message = obstacle.reason, obstacle.message
-        if isinstance(obstacle, Waiting):
-            self._recorder.record(obj, type_="Normal", reason=reason, message=message, action="Wait")
-            return
-        self._recorder.record(obj, type_="Warning", reason=reason, message=message, action="Reconcile")
-        data = LegacyDeploymentData(
-            name=objects.name(obj),
-            namespace=objects.namespace(obj),
-            artifact=artifact,
-            reason=reason,
-            message=message,
-            generation=str(objects.generation(obj)),
-        )
-        self._publisher.publish(kind=obj["kind"], obj=obj, event="failed", reason=reason, data=data)
+def created(children: Sequence[str]) -> Fact:
+    """Children of a graph were created."""
+    return CREATED(f"Created {', '.join(children)}")
 
 
-class CheckpointReporter:
-    """Reports checkpoints to users and programs."""
+def updated(children: Sequence[str]) -> Fact:
+    """Children of a graph were set back to what the spec says."""
+    return UPDATED(f"Updated {', '.join(children)}")
 
-    def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
-        self._recorder = recorder
-        self._publisher = publisher
 
-    def changed(self, checkpoint: KubeObject, status: KubeObject, reason: str, *, entered: bool) -> None:
-        """A checkpoint entered a phase, or is in it for another reason now."""
-        phase, message = status["phase"], status["message"]
-        if phase == "Creating" and not entered:
-            # What held the Job up is over, which is not reported, or something does.
-            if reason != "JobRunning":
-                self._record(checkpoint, "Warning", reason, message)
-            return
-        if phase == "Failed":
-            self._record(checkpoint, "Warning", "CheckpointFailed", f"{reason}: {message}")
-        elif phase == "Pending":
-            self._record(checkpoint, "Warning", "CheckpointWaiting", f"{reason}: {message}")
-        elif phase == "Ready":
-            self._record(checkpoint, "Normal", "CheckpointReady", message)
-        else:
-            self._record(checkpoint, "Normal", "CheckpointJobCreated", message)
-        if event := {"Creating": "creating", "Ready": "ready", "Failed": "failed"}.get(phase):
-            data = checkpoint_data(checkpoint, status, reason)
-            self._publisher.publish(kind=CHECKPOINT, obj=checkpoint, event=event, reason=reason, data=data)
+def deleted(children: Sequence[KubeObject]) -> Iterator[Fact]:
+    """Children that a graph no longer names were deleted."""
+    adapters = [item for item in children if item["kind"] == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind]
+    for reason, items in (
+        (ADAPTER_DELETED, adapters),
+        (DELETED, [item for item in children if item not in adapters]),
+    ):
+        if items:
+            names = ", ".join(f"{item['kind']} {objects.name(item)}" for item in items)
+            yield reason(f"Deleted {names}")
 
-    def _record(self, checkpoint: KubeObject, type_: EventType, reason: str, message: str) -> None:
-        self._recorder.record(checkpoint, type_=type_, reason=reason, message=message, action="Checkpoint")
+
+def rollout_started(components: Sequence[str]) -> Fact:
+    """A managed rolling update of workers began."""
+    return ROLLOUT_STARTED(f"Rolling update of {', '.join(components)} started")
+
+
+def rollout_completed(components: Sequence[str]) -> Fact:
+    """A managed rolling update of workers ended."""
+    return ROLLOUT_COMPLETED(f"Rolling update of {', '.join(components)} completed")
+
+
+def restart_entered(status: KubeObject) -> Fact:
+    """A restart of pods entered a phase; `status` is `status.restart`."""
+    id_, phase = status["observedID"], status["phase"]
+    if phase == "Superseded":
+        words = f"Restart {id_} is superseded by a rolling update of workers; ask for another one after it"
+        return RESTART_SUPERSEDED(words)
+    if phase == "Completed":
+        return RESTART_COMPLETED(f"Restart {id_} completed")
+    return RESTART_STARTED(f"Restart {id_} started")
+
+
+def engine_ended(pod: KubeObject, members: Sequence[KubeObject]) -> Fact:
+    """A pod of an engine that fails over ended, and all pods of that engine are replaced."""
+    names = ", ".join(sorted(map(objects.name, members)))
+    return FAILOVER(f"Pod ended ({pod['status']['phase']}); its engine is replaced: deleting {names}")
+
+
+def graph_observed(graph: KubeObject) -> Fact:
+    """A graph has no status yet."""
+    return _of_graph(graph, "created", {"state": "initializing"})
+
+
+def graph_changed(graph: KubeObject, status: KubeObject) -> Fact:
+    """A graph's state or its reason changed: for users where it became ready, failed or is stuck, for programs always."""
+    ready = next(entry for entry in status["conditions"] if entry["type"] == "Ready")
+    if status["state"] == "successful":
+        return _of_graph(graph, "ready", status, READY, "All components serve")
+    if status["state"] == "failed":
+        return _of_graph(graph, "failed", status, FAILED, ready["message"])
+    reason = None if ready["reason"] in ROUTINE else NOT_READY.named(ready["reason"])
+    return _of_graph(graph, "progressing", status, reason, ready["message"])
+
+
+def graph_gone(graph: KubeObject) -> Fact:
+    """A graph was deleted."""
+    return _of_graph(graph, "deleted", graph.get("status", {}))
+
+
+def legacy_held_up(obj: KubeObject, artifact: str, obstacle: Waiting | Failure) -> Fact:
+    """The image of an object of a kind before graphs is on its way, or something is wrong."""
+    reason, message = obstacle.reason, obstacle.message
+    if isinstance(obstacle, Waiting):
+        return IMAGE_PENDING.named(reason)(message)
+    data = LegacyDeploymentData(
+        name=objects.name(obj),
+        namespace=objects.namespace(obj),
+        artifact=artifact,
+        reason=reason,
+        message=message,
+        generation=str(objects.generation(obj)),
+    )
+    return LEGACY_FAILED.named(reason)(message, "failed", data, reason)
+
+
+def checkpoint_changed(checkpoint: KubeObject, status: KubeObject, reason: str, *, entered: bool) -> Fact:
+    """A checkpoint entered a phase, or is in it for another reason now."""
+    phase, message = status["phase"], status["message"]
+    if phase == "Creating" and not entered:
+        # What held the Job up is over, which is not reported, or something does.
+        return CHECKPOINT_HELD_UP.named(reason)(message) if reason != "JobRunning" else Fact()
+    if phase == "Pending":
+        return CHECKPOINT_WAITING(f"{reason}: {message}")
+    data = checkpoint_data(checkpoint, status, reason)
+    if phase == "Failed":
+        return CHECKPOINT_FAILED(f"{reason}: {message}", "failed", data, reason)
+    if phase == "Ready":
+        return CHECKPOINT_READY(message, "ready", data, reason)
+    return CHECKPOINT_JOB_CREATED(message, "creating", data, reason)
+
+
+def _of_graph(
+    graph: KubeObject, event: str, status: KubeObject, reason: EventReason | None = None, message: str = ""
+) -> Fact:
+    data = deployment_data(graph, status)
+    if reason is None:
+        return Fact(event=event, data=data, identity=data.reason)
+    return reason(message, event, data, data.reason)

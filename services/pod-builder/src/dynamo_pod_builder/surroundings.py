@@ -19,8 +19,9 @@ from dynamo_shared.api.resources import SECRETS, SERVICE_ACCOUNTS
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Forbidden, KubeError
-from dynamo_shared.kube.events import EventRecorder
+from dynamo_shared.runtime.facts import Announcer
 
+from dynamo_pod_builder import events
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS, TYPES, Malformed, PullSecrets
 from dynamo_pod_builder.render.access.pull_secrets import index as index_of_secrets
 from dynamo_pod_builder.render.config import DEFAULT_ACCOUNT
@@ -65,14 +66,14 @@ class PullSecretLists:
     def __init__(
         self,
         kube: KubeClient,
-        recorder: EventRecorder,
+        announcer: Announcer,
         *,
         in_use: Callable[[str], bool],
         changed: Callable[[str], None],
         clock: Callable[[], float],
     ) -> None:
         self._kube = kube
-        self._recorder = recorder
+        self._announcer = announcer
         self._in_use = in_use
         self._changed = changed
         self._clock = clock
@@ -148,13 +149,9 @@ class PullSecretLists:
 
     def _report(self, namespace: str, malformed: Malformed, secret: KubeObject) -> None:
         log.warning("malformed pull secret", namespace=namespace, secret=malformed.name, problem=malformed.message)
-        self._recorder.record(
-            {key: secret[key] for key in ("apiVersion", "kind", "metadata")},
-            type_="Warning",
-            reason="MalformedPullSecret",
-            message=f"{malformed.message}; the namespace's other pull secrets are used",
-            action="Read",
-        )
+        without_content = {key: secret[key] for key in ("apiVersion", "kind", "metadata")}
+        words = f"{malformed.message}; the namespace's other pull secrets are used"
+        self._announcer.announce(without_content, events.PULL_SECRET_MALFORMED(words))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from dynamo_pod_builder.applying import ChildChange, Ensured
 from dynamo_pod_builder.errors import NameTaken
-from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult, Executor
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
@@ -16,6 +15,8 @@ from dynamo_pod_builder.status.component import Failure
 from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.kube.errors import Forbidden, Unavailable
+
+from tests.unit.announced import Announced
 
 from .building import clique, desiring, observed, stored
 
@@ -68,14 +69,6 @@ class Keys:
         raise AssertionError("no component needs SSH keys")
 
 
-class Recorder:
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def record(self, _obj: KubeObject, *, reason: str, message: str, **_: str) -> None:
-        self.lines.append(f"{reason}: {message}")
-
-
 def child(kind: str, name: str, api_version: str = "nvidia.com/v1beta1", **fields: Any) -> KubeObject:
     metadata = {
         "name": name,
@@ -95,10 +88,9 @@ SET = child("PodCliqueSet", "graph", "grove.io/v1alpha1", spec={"template": {"cl
 
 
 async def carried_out(plan: Plan, world: Observed, ledger: Ledger) -> tuple[CarryOutResult, list[str]]:
-    recorder = Recorder()
-    reporter = GraphReporter(recorder, None)  # type: ignore[arg-type]
-    outcome = await Executor(ledger, Keys(), reporter).carry_out(plan, world)  # type: ignore[arg-type]
-    return outcome, recorder.lines
+    announced = Announced()
+    outcome = await Executor(ledger, Keys(), announced).carry_out(plan, world)  # type: ignore[arg-type]
+    return outcome, announced.lines
 
 
 @pytest.mark.parametrize(
@@ -115,7 +107,7 @@ async def carried_out(plan: Plan, world: Observed, ledger: Ledger) -> tuple[Carr
                 "ensure ConfigMap map",
             ],
             [
-                "Created: Created ResourceClaimTemplate claims, ServiceAccount account, "
+                "Normal Created Create: Created ResourceClaimTemplate claims, ServiceAccount account, "
                 "DynamoComponentDeployment front, ConfigMap map"
             ],
             id="what pods are made by comes first",
@@ -131,9 +123,9 @@ async def carried_out(plan: Plan, world: Observed, ledger: Ledger) -> tuple[Carr
                 "delete ConfigMap map",
             ],
             [
-                "Created: Created DynamoComponentDeployment front",
-                "Deleted: Deleted ConfigMap map",
-                "RollingUpdateStarted: Rolling update of w started",
+                "Normal Created Create: Created DynamoComponentDeployment front",
+                "Normal Deleted Delete: Deleted ConfigMap map",
+                "Normal RollingUpdateStarted RollingUpdate: Rolling update of w started",
             ],
             id="leftovers that serve are scaled and kept, others are deleted",
         ),
@@ -146,10 +138,10 @@ async def carried_out(plan: Plan, world: Observed, ledger: Ledger) -> tuple[Carr
                 "create DynamoCheckpoint checkpoint",
             ],
             [
-                "Created: Created DynamoComponentDeployment front",
-                "Deleted: Deleted DynamoComponentDeployment old",
-                "RollingUpdateCompleted: Rolling update of w completed",
-                "Created: Created DynamoCheckpoint checkpoint",
+                "Normal Created Create: Created DynamoComponentDeployment front",
+                "Normal Deleted Delete: Deleted DynamoComponentDeployment old",
+                "Normal RollingUpdateCompleted RollingUpdate: Rolling update of w completed",
+                "Normal Created Create: Created DynamoCheckpoint checkpoint",
             ],
             id="checkpoints come last",
         ),
@@ -157,21 +149,24 @@ async def carried_out(plan: Plan, world: Observed, ledger: Ledger) -> tuple[Carr
             desiring(SET),
             observed(stored(SET), cliques=[clique("graph-0-a")]),
             ["ensure PodCliqueSet graph", "scale PodClique graph-0-a to 2"],
-            ["Created: Created PodCliqueSet graph"],
+            ["Normal Created Create: Created PodCliqueSet graph"],
             id="Grove leaves replicas to others",
         ),
         pytest.param(
             desiring(SET, outgoing=[stored(FRONT)]),
             observed(stored(SET), stored(FRONT), cliques=[clique("graph-0-a", 2, ready=1)]),
             ["ensure PodCliqueSet graph"],
-            ["Created: Created PodCliqueSet graph"],
+            ["Normal Created Create: Created PodCliqueSet graph"],
             id="the other way stays until this one serves",
         ),
         pytest.param(
             desiring(SET, outgoing=[stored(FRONT)]),
             observed(stored(SET), stored(FRONT), cliques=[clique("graph-0-a", 2)]),
             ["ensure PodCliqueSet graph", "delete DynamoComponentDeployment front"],
-            ["Created: Created PodCliqueSet graph", "Deleted: Deleted DynamoComponentDeployment front"],
+            [
+                "Normal Created Create: Created PodCliqueSet graph",
+                "Normal Deleted Delete: Deleted DynamoComponentDeployment front",
+            ],
             id="and goes then",
         ),
     ],
@@ -201,7 +196,7 @@ async def test_a_refusal_ends_it_and_what_was_written_is_reported():
     assert ledger.lines == ["ensure ServiceAccount account", "ensure ConfigMap map"], "nothing is deleted, nor begun"
     assert outcome.failure == Failure("RefusedByApiServer", "403 Forbidden: quota")
     assert not outcome.complete
-    assert lines == ["Created: Created ServiceAccount account, ConfigMap map"]
+    assert lines == ["Normal Created Create: Created ServiceAccount account, ConfigMap map"]
 
 
 async def test_a_name_that_is_taken_is_a_failure():
@@ -211,11 +206,10 @@ async def test_a_name_that_is_taken_is_a_failure():
 
 
 async def test_what_another_try_may_mend_is_raised_and_events_of_it_are_not_lost():
-    recorder, ledger = Recorder(), Ledger(front=Unavailable(503, "", "away"))
-    reporter = GraphReporter(recorder, None)  # type: ignore[arg-type]
+    announced, ledger = Announced(), Ledger(front=Unavailable(503, "", "away"))
     with pytest.raises(Unavailable):
-        await Executor(ledger, Keys(), reporter).carry_out(desiring(ACCOUNT, FRONT), observed())  # type: ignore[arg-type]
-    assert recorder.lines == ["Created: Created ServiceAccount account"]
+        await Executor(ledger, Keys(), announced).carry_out(desiring(ACCOUNT, FRONT), observed())  # type: ignore[arg-type]
+    assert announced.lines == ["Normal Created Create: Created ServiceAccount account"]
 
 
 async def test_a_checkpoint_that_is_refused_fails_a_graph_that_is_written():

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from dynamo_pod_builder import checkpoints, children, pods, surroundings
 from dynamo_pod_builder.applying import ChildChange, Ensured
-from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
 from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
@@ -21,10 +20,11 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Res
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime import Result
 
+from tests.unit.announced import Announced
 from tests.unit.render.building import CONFIG, component, component_children, graph_children, of_kind
 
 from .building import NOW, deployment, stored, stored_graph
-from .test_carry_out import Keys, Ledger, Recorder
+from .test_carry_out import Keys, Ledger
 
 KEY = ObjectKey("ns", "graph")
 
@@ -65,14 +65,6 @@ class Applier(Ledger):
         self.lines.append(f"let go {obj['kind']} {obj['metadata']['name']}")
 
 
-class Publisher:
-    def __init__(self) -> None:
-        self.events: list[str] = []
-
-    def publish(self, *, event: str, **_: object) -> None:
-        self.events.append(event)
-
-
 class World:
     """The reconciler with its surroundings."""
 
@@ -82,19 +74,12 @@ class World:
             module.index(self.cache)
         for each in stored_objects:
             self.cache.put(resources.of(each), each)
-        self.applier, self.writer, self.recorder, self.publisher = (
-            Applier(self.cache),
-            Writer(),
-            Recorder(),
-            Publisher(),
-        )
-        reporter = GraphReporter(self.recorder, self.publisher)  # type: ignore[arg-type]
+        self.applier, self.writer, self.announced = Applier(self.cache), Writer(), Announced()
         self.reconciler = GraphReconciler(
             GraphObserver(self.cache, lambda: CONFIG, lambda: NOW, None),  # type: ignore[arg-type]
-            Executor(self.applier, Keys(), reporter),  # type: ignore[arg-type]
-            GraphReport(self.writer, reporter, PodEvents(None)),  # type: ignore[arg-type]
+            Executor(self.applier, Keys(), self.announced),  # type: ignore[arg-type]
+            GraphReport(self.writer, self.announced, PodEvents(None)),  # type: ignore[arg-type]
             self.applier,  # type: ignore[arg-type]
-            reporter,
             # Whatever has a size is planned in a thread.
             Offload(above=0, at_once=1),
         )
@@ -121,7 +106,7 @@ def owned(graph: KubeObject) -> list[KubeObject]:
 async def test_without_a_graph_nothing_happens():
     world = World()
     assert await world.reconcile() == Result()
-    assert (world.applier.lines, world.writer.statuses, world.publisher.events) == ([], [], [])
+    assert (world.applier.lines, world.writer.statuses, world.announced.events) == ([], [], [])
 
 
 async def test_a_graph_that_is_being_deleted_is_only_let_go():
@@ -136,7 +121,7 @@ async def test_a_graph_that_only_state_has_gets_no_children_and_is_not_reported(
     world = World(GRAPH)
     world.applier.gone = {"graph"}
     assert await world.reconcile() == Result()
-    assert (world.applier.lines, world.writer.statuses, world.publisher.events) == ([], [], [])
+    assert (world.applier.lines, world.writer.statuses, world.announced.events) == ([], [], [])
 
 
 async def test_the_api_server_is_asked_for_a_graph_only_before_its_first_child():
@@ -152,7 +137,7 @@ async def test_a_new_graph_is_written_and_reported_as_pending():
     (status,) = world.writer.statuses
     assert (status["state"], status["observedGeneration"]) == ("pending", 1)
     assert world.writer.urgent == [True]
-    assert world.publisher.events == ["created", "progressing"]
+    assert world.announced.events == ["created", "progressing"]
 
 
 async def test_a_graph_that_serves_is_successful():
@@ -161,7 +146,7 @@ async def test_a_graph_that_serves_is_successful():
     (status,) = world.writer.statuses
     assert status["state"] == "successful", status["conditions"]
     assert status["components"].keys() == {"Front", "One"}
-    assert "Ready: All components serve" in world.recorder.lines
+    assert "Normal Ready Reconcile: All components serve" in world.announced.lines
 
 
 async def test_a_change_that_is_not_acted_on_yet_is_not_success():
@@ -180,7 +165,7 @@ async def test_a_graph_that_cannot_be_rendered_is_failed_and_tried_again():
     assert world.applier.lines == []
     (status,) = world.writer.statuses
     assert (status["state"], world.writer.urgent) == ("failed", [True])
-    assert world.publisher.events == ["created", "failed"]
+    assert world.announced.events == ["created", "failed"]
 
 
 @pytest.mark.parametrize("status", [{"observedGeneration": 1, "state": "pending"}])
@@ -188,7 +173,7 @@ async def test_what_is_not_news_waits_for_more(status):
     world = World({**GRAPH, "status": status})
     await world.reconcile()
     assert world.writer.urgent == [False]
-    assert "created" not in world.publisher.events
+    assert "created" not in world.announced.events
 
 
 def test_the_graph_is_read_from_the_cache_alone():

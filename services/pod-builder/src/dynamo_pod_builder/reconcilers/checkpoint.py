@@ -32,13 +32,13 @@ from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, NotFound
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.status_writer import StatusWriter
 
-from dynamo_pod_builder import render
+from dynamo_pod_builder import events, render
 from dynamo_pod_builder.applying import Applier, is_managed
 from dynamo_pod_builder.checkpoints import of_identity
 from dynamo_pod_builder.errors import NameTaken
-from dynamo_pod_builder.events import CheckpointReporter
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
 from dynamo_pod_builder.render.checkpoint import job, names
@@ -69,7 +69,7 @@ class CheckpointReconciler:
     cache: ObjectCache
     applier: Applier
     statuses: StatusWriter
-    reporter: CheckpointReporter
+    announcer: Announcer
     config: Callable[[], render.RenderConfig]
     now: Callable[[], datetime]
 
@@ -191,7 +191,7 @@ class CheckpointReconciler:
 
         def report() -> None:
             if entered or reason != checkpoint_status.reason_of(before):
-                self.reporter.changed(obj, status, reason, entered=entered)
+                self.announcer.announce(obj, events.checkpoint_changed(obj, status, reason, entered=entered))
 
         wait = await self.statuses.write(DYNAMO_CHECKPOINTS, obj, status, urgent=True, report=report)
         return Result(requeue_after=again if wait is None else wait)

@@ -14,9 +14,10 @@ from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Conflict, NotFound
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.facts import Announcer
 
+from dynamo_pod_builder import events
 from dynamo_pod_builder.cohorts import cohort, has_ended
-from dynamo_pod_builder.events import GraphReporter
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class CohortReconciler:
 
     cache: ObjectCache
     kube: KubeClient
-    reporter: GraphReporter
+    announcer: Announcer
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """Reconcile one pod. Raises KubeError where the API server is away: the queue retries."""
@@ -33,7 +34,7 @@ class CohortReconciler:
         if pod is None or not has_ended(pod):
             return Result()
         members = cohort(self.cache, pod)
-        self.reporter.engine_ended(pod, members)
+        self.announcer.announce(pod, events.engine_ended(pod, members))
         # The one that ended goes last: after an interruption it leads to the members that are left.
         for member in sorted(members, key=has_ended):
             metadata = member["metadata"]

@@ -19,14 +19,14 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.status_writer import StatusWriter
 
-from dynamo_pod_builder import render
+from dynamo_pod_builder import events, render
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.checkpoints import catalogue
 from dynamo_pod_builder.children import children_of, surplus, workload_of
 from dynamo_pod_builder.errors import NameTaken
-from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.legacy_types import legacy_type, unlabelled_model
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
@@ -95,7 +95,7 @@ class ComponentReconciler:
     cache: ObjectCache
     applier: Applier
     statuses: StatusWriter
-    reporter: GraphReporter
+    announcer: Announcer
     config: Callable[[], render.RenderConfig]
     now: Callable[[], datetime]
     pull_secrets: PullSecretLists
@@ -170,7 +170,7 @@ class ComponentReconciler:
         causes = await self.pod_events.explain(objects.namespace(component), troubles(pods, now))
         after = component_status(component, workload, failure, now, causes)
         if failure is not None and failure != before:
-            self.reporter.component_failed(component, failure.reason, failure.message)
+            self.announcer.announce(component, events.COMPONENT_FAILED.named(failure.reason)(failure.message))
         urgent = failure is not None or before is not None
         wait = await self.statuses.write(DYNAMO_COMPONENT_DEPLOYMENTS, component, after, urgent=urgent)
         return Result(requeue_after=earliest(outcome.again, recheck_after(pods, now)) if wait is None else wait)

@@ -31,12 +31,13 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.status_writer import StatusWriter
 from pydantic import ValidationError
 
+from dynamo_pod_builder import events
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.artifact_images import Waiting, answer_of, artifact_of, lacks_image, request_for, with_image
-from dynamo_pod_builder.events import LegacyReporter
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
 from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.status.component import Failure
@@ -112,7 +113,7 @@ class LegacyReconciler:
     cache: ObjectCache
     applier: Applier
     statuses: StatusWriter
-    reporter: LegacyReporter
+    announcer: Announcer
     now: Callable[[], datetime]
     large: Offload
 
@@ -154,7 +155,7 @@ class LegacyReconciler:
 
         def report() -> None:
             if obstacle is not None and (before is None or before["reason"] != obstacle.reason):
-                self.reporter.held_up(obj, artifact_of(obj), obstacle)
+                self.announcer.announce(obj, events.legacy_held_up(obj, artifact_of(obj), obstacle))
 
         wait = await self.statuses.write(self.resource, obj, status, urgent=obstacle is not None, report=report)
         return Result(requeue_after=retry_after(failure) if wait is None else wait)

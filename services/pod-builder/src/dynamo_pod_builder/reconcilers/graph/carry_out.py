@@ -13,12 +13,12 @@ from dynamo_shared.api.resources import (
     RESOURCE_CLAIM_TEMPLATES,
     SERVICE_ACCOUNTS,
 )
+from dynamo_shared.runtime.facts import Announcer
 
-from dynamo_pod_builder import render
+from dynamo_pod_builder import events, render
 from dynamo_pod_builder.applying import Applier, ChildChange
 from dynamo_pod_builder.children import surplus
 from dynamo_pod_builder.errors import NameTaken
-from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.parts import all_serve, desired_parts
@@ -65,7 +65,7 @@ class Executor:
 
     applier: Applier
     keys: SshKeys
-    reporter: GraphReporter
+    announcer: Announcer
 
     async def carry_out(self, plan: Plan, observed: Observed) -> CarryOutResult:
         """Write the plan's objects; a refusal ends it. Raises KubeError where the API server is away."""
@@ -104,11 +104,11 @@ class Executor:
                 answers.removed.append(leftover)
         finally:
             if answers.created:
-                self.reporter.made(observed.graph, answers.created)
+                self.announcer.announce(observed.graph, events.created(answers.created))
             if answers.updated:
-                self.reporter.corrected(observed.graph, answers.updated)
-        if answers.removed:
-            self.reporter.removed(observed.graph, answers.removed)
+                self.announcer.announce(observed.graph, events.updated(answers.updated))
+        for fact in events.deleted(answers.removed):
+            self.announcer.announce(observed.graph, fact)
 
     async def _ensure(self, child: KubeObject, family: frozenset[str], answers: _Answers) -> None:
         try:
@@ -143,13 +143,13 @@ class Executor:
             if await self.applier.create_once(DYNAMO_CHECKPOINTS, each)
         ]
         if created:
-            self.reporter.made(observed.graph, created)
+            self.announcer.announce(observed.graph, events.created(created))
 
     def _report_rollout(self, graph: KubeObject, rollout: Rollout) -> None:
         if rollout.started:
-            self.reporter.rollout_started(graph, rollout.components)
+            self.announcer.announce(graph, events.rollout_started(rollout.components))
         if rollout.completed:
-            self.reporter.rollout_completed(graph, rollout.components)
+            self.announcer.announce(graph, events.rollout_completed(rollout.components))
 
 
 def _after(observed: Observed, answers: _Answers) -> Observed:

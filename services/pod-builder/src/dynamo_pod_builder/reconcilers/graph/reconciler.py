@@ -12,11 +12,10 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.runtime import Result
 
 from dynamo_pod_builder.applying import Applier
-from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
 from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
-from dynamo_pod_builder.reconcilers.graph.report import GraphReport, is_new
+from dynamo_pod_builder.reconcilers.graph.report import GraphReport
 from dynamo_pod_builder.reconcilers.graph.steps import planned
 
 
@@ -28,7 +27,6 @@ class GraphReconciler:
     executor: Executor
     report: GraphReport
     applier: Applier
-    reporter: GraphReporter
     large: Offload
 
     async def reconcile(self, key: ObjectKey) -> Result:
@@ -44,8 +42,7 @@ class GraphReconciler:
         exists, plan = await both(self._exists(observed), self.large.run(size_of(graph), partial(planned, observed)))
         if not exists:
             return Result()
-        if is_new(graph):
-            self.reporter.observed(graph)
+        self.report.begin(graph)
         outcome = await self.executor.carry_out(plan, observed)
         return Result(requeue_after=await self.report.write(plan, outcome))
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import Condition
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.status_writer import StatusWriter
 
-from dynamo_pod_builder.events import GraphReporter
+from dynamo_pod_builder import events
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
@@ -33,8 +34,21 @@ class GraphReport:
     """Writes the status of graphs, with Events and messages of what is new in it."""
 
     statuses: StatusWriter
-    reporter: GraphReporter
+    announcer: Announcer
     pod_events: PodEvents
+    #: uids of graphs whose first status is not yet written.
+    _new: set[str] = field(default_factory=set)
+
+    def begin(self, graph: KubeObject) -> None:
+        """Report that a graph was observed; once, while it has no status."""
+        if is_new(graph) and objects.uid(graph) not in self._new:
+            self._new.add(objects.uid(graph))
+            self.announcer.announce(graph, events.graph_observed(graph))
+
+    def gone(self, graph: KubeObject) -> None:
+        """Report that a graph was deleted."""
+        self._new.discard(objects.uid(graph))
+        self.announcer.announce(graph, events.graph_gone(graph))
 
     async def write(self, plan: Plan, outcome: CarryOutResult) -> float | None:
         """Report one reconcile. Returns the seconds after which the next one is due; None where events ask for it."""
@@ -44,13 +58,14 @@ class GraphReport:
         after = graph_status(graph, replace(concluded, components=await self._explained(concluded, observed)), now)
         entered = plan.restart is not None and bool(plan.restart.entered)
         for lost in _lost(concluded.conditions, graph):
-            self.reporter.topology_lost(graph, lost["reason"], lost["message"])
+            self.announcer.announce(graph, events.TOPOLOGY_LOST.named(lost["reason"])(lost["message"]))
 
         def report() -> None:
             if entered:
-                self.reporter.restart(graph, after["restart"])
+                self.announcer.announce(graph, events.restart_entered(after["restart"]))
             if _verdict(after) != _verdict(observed.status):
-                self.reporter.changed(graph, after)
+                self._new.discard(objects.uid(graph))
+                self.announcer.announce(graph, events.graph_changed(graph, after))
 
         urgent = is_new(graph) or after["state"] == FAILED or entered
         wait = await self.statuses.write(DYNAMO_GRAPH_DEPLOYMENTS, graph, after, urgent=urgent, report=report)
