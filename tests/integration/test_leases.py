@@ -333,18 +333,6 @@ async def test_a_deleted_claim_is_not_worked_on(settled_etcd: EtcdServer) -> Non
         await until(lambda: bool(gained) and partition in replica.partitions.held)
 
 
-async def test_leader_resigns_and_may_stand_again(settled_etcd: EtcdServer) -> None:
-    async with Replica(settled_etcd.url) as first, Replica(settled_etcd.url) as second, Referee(first, second):
-        await until(complete(first, second))
-        leader, follower = (first, second) if first.election.is_leader() else (second, first)
-        await leader.election.resign()
-        assert not leader.election.is_leader()
-        assert await until(follower.election.is_leader) < 1.0
-        leader.election.stand()
-        await follower.election.resign()
-        assert await until(leader.election.is_leader) < 1.0
-
-
 async def test_watch_that_asks_for_compacted_revisions(settled_etcd: EtcdServer) -> None:
     http = LocalHttp(settled_etcd.port)
     async with EtcdClient(EtcdOptions(endpoints=(settled_etcd.url,))) as client:

@@ -39,8 +39,6 @@ class Election:
         self._view = PrefixView(client, self._key)
         self._seat: _Seat | None = None
         self._leader = ""
-        self._standing = True
-        self._resigned: _Seat | None = None
         self._wakes = Wakes()
         self._elected, self._lost = asyncio.Event(), asyncio.Event()
         self._lost.set()
@@ -68,20 +66,6 @@ class Election:
         while self.is_leader():
             await self._lost.wait()
 
-    async def resign(self) -> None:
-        """Lead no more, and let another: the seat is free at once. `stand` to be a candidate again. Raises EtcdError."""
-        self._standing = False
-        if (seat := self._seat or self._resigned) is not None:
-            # Never held again from here on: the deletion may come true though its answer gets lost.
-            self._resigned = seat
-            self._step_down()
-            await self._client.delete_held(self._key, created=seat.created, lease=seat.lease)
-
-    def stand(self) -> None:
-        """Be a candidate, as from the start."""
-        self._standing = True
-        self._wakes.set()
-
     async def run(self) -> None:
         """Stand for election until cancelled."""
         async with asyncio.TaskGroup() as tasks:
@@ -103,9 +87,6 @@ class Election:
         lease = self._lease.id
         self._leader = holder.value.decode(errors="replace") if holder is not None else ""
         seat = _Seat(holder.lease, holder.created) if holder is not None and lease and holder.lease == lease else None
-        if seat is not None and seat == self._resigned:
-            await self._client.delete_held(self._key, created=seat.created, lease=seat.lease)
-            return RETRY_PAUSE
         if seat is None and self._seat is not None:
             self._lease.check()
             self._step_down()
@@ -114,7 +95,7 @@ class Election:
             log.info("elected", election=self._name, replica=self._replica)
             self._lost.clear()
             self._elected.set()
-        if holder is None and lease and self._standing:
+        if holder is None and lease:
             if await self._epoch.claim(self._key, self._replica.encode(), lease):
                 self._wakes.set()
             else:

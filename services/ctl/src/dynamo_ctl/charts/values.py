@@ -146,6 +146,10 @@ def _moved(node: Any) -> Any:
 
 
 def readme(folder: Path, head: str) -> str:
-    """A chart's README: what is said about it, and the table of its values."""
+    """A chart's README: what is said about it, and the table of its values. ValueError where a value has no description."""
     values = (folder / "values.yaml").read_text(encoding="utf-8")
+    if missing := undocumented(values):
+        raise ValueError(
+            f"{folder.name}/values.yaml: no comment describes {', '.join(missing)}; write one that begins with `{MARK}`"
+        )
     return f"{head.rstrip()}\n\n## Values\n\n{table(values)}"

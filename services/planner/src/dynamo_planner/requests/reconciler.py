@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.request_parts import parts_of, spec_of
 from dynamo_shared.api.resources import (
@@ -250,11 +249,6 @@ class RequestReconciler:
             report=lambda: self.reporter.changed(obj, status),
         )
         return Result(wait)
-
-
-def has_condition(obj: KubeObject, type_: str) -> bool:
-    """Whether a status has a condition of a type."""
-    return find((obj.get("status") or {}).get("conditions", []), type_) is not None
 
 
 def _objective(result: ProfilingResult, message: str) -> tuple[bool | None, str, str]:
