@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynamo_model_discovery.lora.adapter import Adapter
-from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing
 from dynamo_model_discovery.lora.keeper import LISTED_CHARACTERS, LISTED_NAMES, AdapterKeeper
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.bus.specifications.discovery import AdapterData
 from dynamo_shared.runtime import WorkQueue
+from dynamo_shared.runtime.facts import Fact
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
 
@@ -67,20 +68,9 @@ class World:
         if url in self.broken:
             raise LoraError("HTTP 500: no")
 
-    def loaded(self, state: AdapterState) -> None:
-        self._report("loaded", state)
-
-    def failed(self, state: AdapterState) -> None:
-        self._report("failed", state)
-
-    def unloaded(self, state: AdapterState) -> None:
-        self._report("unloaded", state)
-
-    def given_up(self, model: dict[str, Any], state: AdapterState) -> None:
-        self._report("given up", state)
-
-    def _report(self, what: str, state: AdapterState) -> None:
-        self.reported.append((what, state.worker.pod))
+    def announce(self, _model: dict[str, Any], fact: Fact) -> None:
+        pod = fact.data.pod if isinstance(fact.data, AdapterData) else fact.message.partition(" ")[0]
+        self.reported.append((fact.event or fact.reason, pod))
         self.news.set()
 
     async def until(self, what: str, count: int) -> None:
@@ -106,7 +96,8 @@ async def keeping(world: World, **settings: Any) -> AsyncIterator[AdapterKeeper]
         world,
         configured,
         queues,
-        world,
+        world,  # type: ignore[arg-type]
+        model=lambda _: model(),
         may=lambda _: world.allowed,
         changed=lambda _: None,
         clock=lambda: world.now,
@@ -269,7 +260,7 @@ async def test_what_is_owed_for_too_long_is_given_up_and_said():
         keeper.leave(model(), ("a",))
         await world.until("failed", 1)
         world.now = 100.0
-        await world.until("given up", 1)
+        await world.until("CleanupFailed", 1)
         assert not list(keeper.states())
 
 

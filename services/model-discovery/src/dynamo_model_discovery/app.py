@@ -14,7 +14,6 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
 
 from dynamo_model_discovery import routing
-from dynamo_model_discovery.events import ModelReporter
 from dynamo_model_discovery.lora.api import HttpWorkerApi
 from dynamo_model_discovery.lora.keeper import AdapterKeeper, lane
 from dynamo_model_discovery.metrics import LoraMetrics
@@ -66,19 +65,19 @@ class _ModelController(Controller):
         routing.index(self.cache)
         settings = context.settings.platform.model_discovery
         self._metrics = metrics
-        reporter = ModelReporter(self.recorder, self.publisher, lambda key: self.cache.get(DYNAMO_MODELS, key))
         self._keeper = AdapterKeeper(
             api,
             settings,
             (context.queue(f"{NAME}-workers", lane), context.queue(f"{NAME}-failing-workers", lane)),
-            reporter,
+            self.announcer,
+            model=lambda key: self.cache.get(DYNAMO_MODELS, key),
             may=lambda key: self.ownership.owns(key) and not self.is_held(key.namespace),
             changed=lambda key: self.enqueue(Task.of(DYNAMO_MODELS, key), PROGRESS),
             clock=context.clock,
         )
         statuses = StatusWriter(self.kube, self.cache, context.clock)
         self._models = ModelReconciler(
-            self.kube, self.cache, statuses, self._keeper, reporter, settings, context.clock, now
+            self.kube, self.cache, statuses, self._keeper, self.announcer, settings, context.clock, now
         )
         self.ownership.on_loss(self._keeper.disown)
         self.ownership.before_release(self._keeper.release)

@@ -9,7 +9,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 from dynamo_shared.bus import checkpoint_data, deployment_data
 from dynamo_shared.bus.specifications.legacy import LegacyDeploymentData
-from dynamo_shared.runtime.facts import EventReason, Fact
+from dynamo_shared.runtime.facts import NOTHING, EventReason, Fact
 
 from dynamo_pod_builder.artifact_images import Waiting
 from dynamo_pod_builder.status.component import Failure
@@ -153,7 +153,7 @@ def checkpoint_changed(checkpoint: KubeObject, status: KubeObject, reason: str, 
     phase, message = status["phase"], status["message"]
     if phase == "Creating" and not entered:
         # What held the Job up is over, which is not reported, or something does.
-        return CHECKPOINT_HELD_UP.named(reason)(message) if reason != "JobRunning" else Fact()
+        return CHECKPOINT_HELD_UP.named(reason)(message) if reason != "JobRunning" else NOTHING
     if phase == "Pending":
         return CHECKPOINT_WAITING(f"{reason}: {message}")
     data = checkpoint_data(checkpoint, status, reason)

@@ -32,6 +32,10 @@ class Fact:
     causation_id: str = ""
 
 
+NOTHING = Fact()
+"""Nothing to report."""
+
+
 @dataclass(frozen=True, slots=True)
 class EventReason:
     """A reason of Kubernetes Events. A call with a message returns a fact.

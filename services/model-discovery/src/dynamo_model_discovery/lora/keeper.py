@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import structlog
 from dynamo_shared.aio import Randomness, delay, spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.runtime import Result, WorkQueue
+from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
 
+from dynamo_model_discovery import events
 from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.lora.answers import LoraError
@@ -52,22 +54,6 @@ def lane(place: WorkerModel) -> str:
     return place.namespace
 
 
-class AdapterListener(Protocol):
-    """Is notified when adapters are loaded and unloaded."""
-
-    def loaded(self, state: AdapterState) -> None:
-        """A worker has the adapter."""
-
-    def failed(self, state: AdapterState) -> None:
-        """A try failed, for another reason than the one before it."""
-
-    def unloaded(self, state: AdapterState) -> None:
-        """A worker unloaded an adapter of a model that is deleted or being deleted."""
-
-    def given_up(self, model: KubeObject, state: AdapterState) -> None:
-        """A worker kept an adapter of a deleted model, and unloading is not retried any more."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Owed:
     """A model that is gone, while workers may still have its adapter."""
@@ -84,8 +70,9 @@ class AdapterKeeper:
         api: WorkerApi,
         settings: ModelDiscovery,
         queues: tuple[WorkQueue[WorkerModel], WorkQueue[WorkerModel]],
-        listener: AdapterListener,
+        announcer: Announcer,
         *,
+        model: Callable[[ObjectKey], KubeObject | None],
         may: Callable[[ObjectKey], bool],
         changed: Callable[[ObjectKey], None],
         clock: Callable[[], float],
@@ -94,7 +81,8 @@ class AdapterKeeper:
         self._api = api
         self._settings = settings
         self._first, self._second = queues
-        self._listener = listener
+        self._announcer = announcer
+        self._model = model
         self._may = may
         self._changed = changed
         self._clock = clock
@@ -235,7 +223,7 @@ class AdapterKeeper:
         owed = self._owed.get(place.model)
         if owed is not None and self._clock() >= owed.until:
             self._forget(place)
-            self._listener.given_up(owed.model, state)
+            self._announcer.announce(owed.model, events.given_up(owed.model, state))
             return Result()
         if state.idle:
             return Result()
@@ -257,19 +245,24 @@ class AdapterKeeper:
             listing = await settle(self._api, state, self._clock, self._recent(state))
         except LoraError as error:
             if state.failed(str(error)):
-                self._listener.failed(state)
+                self._announce("failed", state)
                 log.info("failed, again later", model=str(state.model), pod=state.worker.pod, error=str(error))
         else:
             if listing is None:
                 return
             self._remember(state.worker, listing)
             if state.loaded and not was:
-                self._listener.loaded(state)
+                self._announce("loaded", state)
             elif state.adapter is None and state.version == version:
-                self._listener.unloaded(state)
+                self._announce("unloaded", state)
             if state.loaded and was:
                 return
         self._changed(state.model)
+
+    def _announce(self, event: str, state: AdapterState) -> None:
+        model = self._model(state.model)
+        if model is not None:
+            self._announcer.announce(model, events.adapter(event, model, state))
 
     def _go_on(self, place: WorkerModel, state: AdapterState) -> None:
         """Queues the next work on this worker."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from dynamo_shared.api.base_models import base_model_hash
+from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, GROUP, PODS, ObjectKey, key_of
@@ -23,10 +24,11 @@ from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
 from dynamo_shared.runtime.status_writer import StatusWriter
 
-from dynamo_model_discovery.events import ModelReporter
+from dynamo_model_discovery import events
 from dynamo_model_discovery.lora.adapter import (
     Adapter,
     AdapterRecord,
@@ -69,12 +71,14 @@ class ModelReconciler:
     cache: ObjectCache
     statuses: StatusWriter
     keeper: AdapterKeeper
-    reporter: ModelReporter
+    announcer: Announcer
     settings: ModelDiscovery
     clock: Callable[[], float]
     now: Callable[[], datetime]
     #: By uid: when unloading began, by the clock.
     _deleting: dict[str, float] = field(default_factory=dict)
+    #: By uid: errors of failing workers in the last report.
+    _failures: dict[str, frozenset[str]] = field(default_factory=dict)
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """Reconcile the model as far as is possible now."""
@@ -105,12 +109,12 @@ class ModelReconciler:
 
     def gone(self, model: KubeObject, *, owned: bool) -> None:
         """A model does not exist any more. What its workers still owe is done, or is left to the keeper of its former owner."""
-        self.reporter.gone(model)
+        self.announcer.announce(model, events.gone(model))
         if owned:
             self.keeper.leave(model, self._to_unload(model))
         # Also a model of another replica: this one may have managed it before.
         self.statuses.forget(DYNAMO_MODELS, model)
-        self.reporter.forget(model)
+        self._failures.pop(model["metadata"]["uid"], None)
         self._deleting.pop(model["metadata"]["uid"], None)
 
     async def _keep(self, model: KubeObject, workers: WorkerSet, adapter: Adapter, record: AdapterRecord) -> Result:
@@ -161,9 +165,10 @@ class ModelReconciler:
             again = await self._report(model, workers, unloading_verdict(len(unsettled), failures), ())
             return Result(requeue_after=min(left, again.requeue_after or left))
         if unsettled:
-            self.reporter.left(model, self.keeper.leave(model, names), names)
+            self.announcer.announce(model, events.left(self.keeper.leave(model, names), names))
         else:
-            self.reporter.cleaned(model, names, len(states))
+            if states:
+                self.announcer.announce(model, events.cleaned(names, len(states)))
             self.keeper.drop(uid)
         await self._let_go(model)
         return Result()
@@ -255,9 +260,20 @@ class ModelReconciler:
             model,
             status,
             urgent=urgent,
-            report=lambda: self.reporter.changed(model, status, verdict),
+            report=lambda: self._announce(model, status, verdict),
         )
         return Result(requeue_after=again)
+
+    def _announce(self, model: KubeObject, status: KubeObject, verdict: ModelReadiness) -> None:
+        """Announce new reasons of failing workers (a new count alone is only in the status), and another readiness."""
+        uid, failures = model["metadata"]["uid"], frozenset(verdict.failures.values())
+        if failures - self._failures.pop(uid, frozenset()):
+            self.announcer.announce(model, events.PARTIAL_FAILURE(verdict.message))
+        if failures:
+            self._failures[uid] = failures
+        before = find(model.get("status", {}).get("conditions") or (), ENDPOINTS_READY)
+        if before is None or (before["status"], before["reason"]) != (str(verdict.ready), verdict.reason):
+            self.announcer.announce(model, events.changed(model, status, verdict))
 
 
 def _ready_reason(status: KubeObject) -> str | None:
