@@ -1,47 +1,59 @@
-"""Every Event and every NATS event that the planner reports on requests, in one place."""
+"""What the planner reports: reasons of Kubernetes Events, and CloudEvents about requests."""
 
 from __future__ import annotations
 
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.bus import EventPublisher
-from dynamo_shared.bus.specifications.planning import REQUEST, RequestData
-from dynamo_shared.kube.event_series import EventType
-from dynamo_shared.kube.events import EventRecorder
+from dynamo_shared.bus.specifications.planning import RequestData
+from dynamo_shared.runtime.facts import NOTHING, EventReason, Fact
+
+INITIALIZED = EventReason("Initialized", "The hardware to plan for is known.")
+VALIDATION_FAILED = EventReason("ValidationFailed", "A request cannot be profiled as it is.", "Warning")
+SPEC_CHANGE_REJECTED = EventReason(
+    "SpecChangeRejected", "The spec of a request was changed after profiling had begun.", "Warning"
+)
+PROFILING_JOB_CREATED = EventReason("ProfilingJobCreated", "A Job profiles on the cluster.")
+PROFILING_JOB_FAILED = EventReason("ProfilingJobFailed", "The Job that profiles could not be created.", "Warning")
+PROFILING_FAILED = EventReason("ProfilingCheckFailed", "Profiling failed.", "Warning")
+SPEC_GENERATED = EventReason("SpecGenerated", "The graph of a request is selected.")
+REMARK = EventReason(
+    "", "What a user has to know of the selected graph; the reason is that of a condition of the request.", "Warning"
+)
+CONFIG_MAPS_FAILED = EventReason(
+    "ConfigMapCreationFailed", "What the graph of a request reads could not be created.", "Warning"
+)
+DEPLOYMENT_CREATED = EventReason("DeploymentCreated", "The graph of a request was created.")
+DEPLOYMENT_CREATION_FAILED = EventReason(
+    "DeploymentCreationFailed", "The graph of a request could not be created; it is tried again.", "Warning"
+)
+DEPLOYMENT_REJECTED = EventReason("DeploymentRejected", "The graph of a request cannot be created.", "Warning")
+DEPLOYMENT_READY = EventReason("DeploymentReady", "The graph of a request serves.")
+DEPLOYMENT_DEGRADED = EventReason("DeploymentDegraded", "The graph of a request no longer serves.", "Warning")
+DEPLOYMENT_DELETED = EventReason("DeploymentDeleted", "The graph of a request was deleted.", "Warning")
+IMAGE_PULL_FAILED = EventReason("ImagePullFailed", "Images of a request's graph cannot be pulled.", "Warning")
+PLANNED = EventReason("Planned", "The planner asks for other replicas of a graph.", action="Plan")
+PROMISE_AT_RISK = EventReason(
+    "PromiseAtRisk", "What planning may use does not keep the promised share of requests.", "Warning", "Plan"
+)
+INPUT_MISSING = EventReason("PlanningInputMissing", "Replicas are held: planning lacks an input.", "Warning", "Plan")
+SCALER_REFUSED = EventReason("PlanningScalerRefused", "The scaler refused what planning asked for.", "Warning", "Plan")
+NOT_PLANNABLE = EventReason(
+    "", "A graph cannot be planned; the reason is that of its condition Planning.", "Warning", "Plan"
+)
 
 
-class RequestReporter:
-    """Reports to users (Kubernetes Events) and programs (NATS) what became of a request."""
+def request_changed(obj: KubeObject, status: KubeObject) -> Fact:
+    """A request's status is about to be written: news where phase, step of profiling or the reason is another one."""
+    data = request_data(obj, status)
+    before = request_data(obj, obj.get("status") or {})
+    if (data.phase, data.profiling_phase, data.reason) == (before.phase, before.profiling_phase, before.reason):
+        return NOTHING
+    return Fact(event=data.phase.lower(), data=data, identity=f"{data.reason}.{data.profiling_phase}")
 
-    def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
-        self._recorder = recorder
-        self._publisher = publisher
 
-    def normal(self, obj: KubeObject, reason: str, message: str, action: str = "Reconcile") -> None:
-        """Something went as it should."""
-        self._record(obj, "Normal", reason, message, action)
-
-    def warning(self, obj: KubeObject, reason: str, message: str, action: str = "Reconcile") -> None:
-        """Something is wrong, or will be."""
-        self._record(obj, "Warning", reason, message, action)
-
-    def changed(self, obj: KubeObject, status: KubeObject) -> None:
-        """Phase, step of profiling or the reason has changed: published on NATS."""
-        data = request_data(obj, status)
-        before = request_data(obj, obj.get("status") or {})
-        if (data.phase, data.profiling_phase, data.reason) == (before.phase, before.profiling_phase, before.reason):
-            return
-        event = data.phase.lower()
-        self._publisher.publish(
-            kind=REQUEST, obj=obj, event=event, reason=f"{data.reason}.{data.profiling_phase}", data=data
-        )
-
-    def gone(self, obj: KubeObject) -> None:
-        """The request was deleted."""
-        self._publisher.publish(kind=REQUEST, obj=obj, event="deleted", data=request_data(obj, obj.get("status") or {}))
-
-    def _record(self, obj: KubeObject, type_: EventType, reason: str, message: str, action: str) -> None:
-        self._recorder.record(obj, type_=type_, reason=reason, message=message, action=action)
+def request_gone(obj: KubeObject) -> Fact:
+    """A request was deleted."""
+    return Fact(event="deleted", data=request_data(obj, obj.get("status") or {}))
 
 
 def request_data(obj: KubeObject, status: KubeObject) -> RequestData:

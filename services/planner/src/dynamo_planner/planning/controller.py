@@ -71,7 +71,7 @@ class Plans(Controller):
         self._metrics = metrics
         self._listener = listener
         self._condition = ConditionWriter(self.kube, now)
-        self._reporter = PlanReporter(self.recorder, self.publisher)
+        self._reporter = PlanReporter(self.announcer)
         self._runners: dict[ObjectKey, _Running] = {}
         self._written: dict[str, float] = {}
         self._stopping: set[asyncio.Task[None]] = set()

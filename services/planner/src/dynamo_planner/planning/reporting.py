@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 from dynamo_shared.api.contracts.planner import PlanningPolicy
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.bus import EventPublisher
-from dynamo_shared.bus.specifications import GRAPH_DEPLOYMENT
 from dynamo_shared.bus.specifications.planning import PlanAlternative, PlanData
-from dynamo_shared.kube.events import EventRecorder
+from dynamo_shared.runtime.facts import Announcer, Fact
 
+from dynamo_planner import events
 from dynamo_planner.core.decision import Effects
 from dynamo_planner.core.observing import Observation
 from dynamo_planner.planning.gathering import FORWARD_PASSES, Gathered
@@ -65,9 +64,8 @@ class TickOutcome:
 class PlanReporter:
     """Reports ticks: each decision, and what holds planning up when it begins and when it ends."""
 
-    def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
-        self._recorder = recorder
-        self._publisher = publisher
+    def __init__(self, announcer: Announcer) -> None:
+        self._announcer = announcer
         self._last: dict[str, tuple[str, ...]] = {}
         """by uid: what was reported last"""
 
@@ -81,20 +79,19 @@ class PlanReporter:
         asked = acted is not None or (effects.decision is not None and plan.config.advisory)
         if not asked and not is_news:
             return outcome
-        if is_news and outcome.reason == AT_RISK:
-            self._recorder.record(graph, type_="Warning", reason=AT_RISK, message=outcome.message, action="Plan")
-        elif outcome.reason in (PLANNED, AT_RISK) and asked:
-            self._recorder.record(graph, type_="Normal", reason="Planned", message=outcome.message, action="Plan")
-        elif is_news and not outcome.status:
-            self._recorder.record(
-                graph, type_="Warning", reason=f"Planning{outcome.reason}", message=outcome.message, action="Plan"
-            )
         event = "planned" if outcome.reason == PLANNED or (outcome.reason == AT_RISK and asked) else "plan-held"
         data = plan_data(plan, ticked, outcome)
         cause = f"{plan.uid}.{at.isoformat()}"
-        self._publisher.publish(
-            kind=GRAPH_DEPLOYMENT, obj=graph, event=event, data=data, reason=data.reason, causation_id=cause
-        )
+        if is_news and outcome.reason == AT_RISK:
+            fact = events.PROMISE_AT_RISK(outcome.message, event, data, data.reason, cause)
+        elif outcome.reason in (PLANNED, AT_RISK) and asked:
+            fact = events.PLANNED(outcome.message, event, data, data.reason, cause)
+        elif is_news and not outcome.status:
+            trouble = events.SCALER_REFUSED if outcome.reason == REFUSED else events.INPUT_MISSING
+            fact = trouble(outcome.message, event, data, data.reason, cause)
+        else:
+            fact = Fact(event=event, data=data, identity=data.reason, causation_id=cause)
+        self._announcer.announce(graph, fact)
         return outcome
 
     def refused(self, graph: KubeObject, reason: str, message: str) -> None:
@@ -102,7 +99,7 @@ class PlanReporter:
         uid = graph["metadata"]["uid"]
         if self._last.get(uid) != (reason, message):
             self._last[uid] = (reason, message)
-            self._recorder.record(graph, type_="Warning", reason=reason, message=message, action="Plan")
+            self._announcer.announce(graph, events.NOT_PLANNABLE.named(reason)(message))
 
     def forget(self, uid: str) -> None:
         """The graph is gone, or is no longer planned."""

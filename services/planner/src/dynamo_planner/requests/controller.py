@@ -24,7 +24,7 @@ from dynamo_shared.runtime.controller import Controller, Counts, Part, now
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
 
-from dynamo_planner.events import RequestReporter
+from dynamo_planner import events
 from dynamo_planner.profiling.results import Profiler, ProfilingRequest
 from dynamo_planner.requests.dcgm import DcgmExporters
 from dynamo_planner.requests.deploying import GraphDeployer
@@ -54,7 +54,6 @@ class RequestController(Controller):
         super().__init__(context, name, reads)
         self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, CONFIG_MAPS)
         self._saw = saw
-        self._reporter = RequestReporter(self.recorder, self.publisher)
         self._profilings = Profilings(
             profiler, lambda key: self.enqueue(Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key))
         )
@@ -73,10 +72,10 @@ class RequestController(Controller):
             self.kube,
             self.cache,
             self._statuses,
-            self._reporter,
+            self.announcer,
             self._profilings,
             thorough,
-            GraphDeployer(self.kube, self.cache, self._reporter),
+            GraphDeployer(self.kube, self.cache, self.announcer),
             HardwareFinder(self.cache, exporters, planner.gpu_cap, settings.gpu.discovery_enabled),
             self._facts,
             now,
@@ -113,7 +112,7 @@ class RequestController(Controller):
             self._statuses.forget(resource, old)
             # Every replica reports it: the owner may be stopped, and nothing reports the request later. The stream keeps
             # one message of an id.
-            self._reporter.gone(old)
+            self.announcer.announce(old, events.request_gone(old))
 
     def all_tasks(self) -> Iterable[Task]:
         """Every request."""

@@ -21,8 +21,9 @@ from dynamo_shared.api.v1beta1.request import RequestPhase
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, KubeError
+from dynamo_shared.runtime.facts import Announcer
 
-from dynamo_planner.events import RequestReporter
+from dynamo_planner import events
 from dynamo_planner.requests.ownership import is_managed, write
 from dynamo_planner.requests.status import DEPLOYMENT_READY, StatusDraft
 
@@ -42,7 +43,7 @@ class GraphDeployer:
 
     kube: KubeClient
     cache: ObjectCache
-    reporter: RequestReporter
+    announcer: Announcer
 
     async def provide(self, obj: KubeObject, graph: str, config_maps: Iterable[KubeObject]) -> None:
         """Writes the ConfigMaps that the graph of a name reads; they belong to the request until the graph is there.
@@ -95,24 +96,24 @@ class GraphDeployer:
             if error.status in _REFUSALS:
                 self._reject(obj, draft, str(error))
                 return None
-            self.reporter.warning(obj, "DeploymentCreationFailed", str(error))
+            self.announcer.announce(obj, events.DEPLOYMENT_CREATION_FAILED(str(error)))
             raise
         self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, written)
         await self._hand_over(obj, written)
         message = f"Created DynamoGraphDeployment {name}"
-        self.reporter.normal(obj, "DeploymentCreated", message)
+        self.announcer.announce(obj, events.DEPLOYMENT_CREATED(message))
         draft.say(DEPLOYMENT_READY, False, "DeploymentInProgress", message)
         draft.enter(RequestPhase.DEPLOYING, message)
         return None
 
     def _reject(self, obj: KubeObject, draft: StatusDraft, message: str) -> None:
-        self.reporter.warning(obj, "DeploymentRejected", message)
+        self.announcer.announce(obj, events.DEPLOYMENT_REJECTED(message))
         draft.fail(DEPLOYMENT_READY, "DeploymentRejected", message)
 
     def _lost(self, obj: KubeObject, draft: StatusDraft) -> None:
         name = draft.status.get("dgdName", "")
         message = f"DynamoGraphDeployment {name} was deleted and is not recreated: create the request again"
-        self.reporter.warning(obj, "DeploymentDeleted", message)
+        self.announcer.announce(obj, events.DEPLOYMENT_DELETED(message))
         draft.put(dgdName=None, deploymentInfo=None).fail(DEPLOYMENT_READY, "DeploymentDeleted", message)
 
     def _report_graph(self, obj: KubeObject, draft: StatusDraft, graph: KubeObject) -> None:
@@ -129,17 +130,17 @@ class GraphDeployer:
         if status.get("state") == "successful":
             message = f"DynamoGraphDeployment {name} serves"
             if draft.phase is not RequestPhase.DEPLOYED:
-                self.reporter.normal(obj, "DeploymentReady", message)
+                self.announcer.announce(obj, events.DEPLOYMENT_READY(message))
             draft.say(DEPLOYMENT_READY, True, "DeploymentReady", message).enter(RequestPhase.DEPLOYED, message)
             return
         message = f"DynamoGraphDeployment {name}: {why}"
         if draft.phase is RequestPhase.DEPLOYED:
-            self.reporter.warning(obj, "DeploymentDegraded", message)
+            self.announcer.announce(obj, events.DEPLOYMENT_DEGRADED(message))
         elif (
             ready.get("reason") in _IMAGE_TROUBLE
             and (draft.condition(DEPLOYMENT_READY) or {}).get("message") != message
         ):
-            self.reporter.warning(obj, "ImagePullFailed", message)
+            self.announcer.announce(obj, events.IMAGE_PULL_FAILED(message))
         draft.say(DEPLOYMENT_READY, False, "DeploymentInProgress", message).enter(RequestPhase.DEPLOYING, message)
 
     async def _hand_over(self, obj: KubeObject, graph: KubeObject) -> None:

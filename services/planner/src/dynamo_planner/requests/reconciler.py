@@ -29,9 +29,10 @@ from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Forbidden, Invalid, NotFound
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.status_writer import StatusWriter
 
-from dynamo_planner.events import RequestReporter
+from dynamo_planner import events
 from dynamo_planner.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
 from dynamo_planner.requests.deploying import GraphDeployer
 from dynamo_planner.requests.finding import HardwareFinder
@@ -60,7 +61,7 @@ class RequestReconciler:
     kube: KubeClient
     cache: ObjectCache
     statuses: StatusWriter
-    reporter: RequestReporter
+    announcer: Announcer
     profilings: Profilings
     thorough: ThoroughProfiling
     deploying: GraphDeployer
@@ -79,7 +80,7 @@ class RequestReconciler:
         draft = StatusDraft(obj, self.now())
         if draft.phase in _AFTER_VALIDATION and self._was_changed(obj, draft):
             draft.say(VALIDATION, False, "SpecChangeRejected", _CHANGED)
-            self.reporter.warning(obj, "SpecChangeRejected", _CHANGED)
+            self.announcer.announce(obj, events.SPEC_CHANGE_REJECTED(_CHANGED))
             return await self._write(obj, draft)
         steps: dict[RequestPhase, Callable[[KubeObject, StatusDraft], Awaitable[Result]]] = {
             RequestPhase.PENDING: self._pending,
@@ -133,11 +134,11 @@ class RequestReconciler:
         draft.put(hardware=hardware.status.model_dump(mode="json", by_alias=True, exclude_none=True))
         draft.say(VALIDATION, True, "Valid", "the request can be profiled")
         draft.say(PROFILING, False, "DiscoveringHardware", message)
-        self.reporter.normal(obj, "Initialized", message)
+        self.announcer.announce(obj, events.INITIALIZED(message))
         return await self._write(obj, draft.enter(RequestPhase.PENDING, message))
 
     async def _refuse(self, obj: KubeObject, draft: StatusDraft, message: str) -> Result:
-        self.reporter.warning(obj, "ValidationFailed", message)
+        self.announcer.announce(obj, events.VALIDATION_FAILED(message))
         return await self._write(obj, draft.fail(VALIDATION, "ValidationFailed", message))
 
     async def _has_claim(self, namespace: str, name: str) -> bool:
@@ -153,12 +154,12 @@ class RequestReconciler:
         try:
             job = await self.thorough.begin(obj, self._profiling_request(obj, spec, draft))
         except ProfilingFailed as failed:
-            self.reporter.warning(obj, "ProfilingJobFailed", str(failed))
+            self.announcer.announce(obj, events.PROFILING_JOB_FAILED(str(failed)))
             return await self._write(obj, draft.fail_profiling(str(failed), failed.reason))
         except (Invalid, Forbidden) as error:
-            self.reporter.warning(obj, "ProfilingJobFailed", str(error))
+            self.announcer.announce(obj, events.PROFILING_JOB_FAILED(str(error)))
             return await self._write(obj, draft.fail(PROFILING, "JobCreationFailed", str(error)))
-        self.reporter.normal(obj, "ProfilingJobCreated", f"Created Job {job}")
+        self.announcer.announce(obj, events.PROFILING_JOB_CREATED(f"Created Job {job}"))
         draft.put(profilingJobName=job).at(ProfilingPhase.INITIALIZING, f"Job {job} profiles on the cluster")
         return await self._write(obj, draft)
 
@@ -181,7 +182,7 @@ class RequestReconciler:
         if isinstance(outcome, ProfilingFailed):
             if step is not None:
                 draft.put(profilingPhase=step[0].value)
-            self.reporter.warning(obj, "ProfilingCheckFailed", str(outcome))
+            self.announcer.announce(obj, events.PROFILING_FAILED(str(outcome)))
             result = await self._write(obj, draft.fail_profiling(str(outcome), outcome.reason))
         else:
             result = await self._selected(obj, spec, draft, outcome)
@@ -209,7 +210,7 @@ class RequestReconciler:
         try:
             await self.deploying.provide(obj, name, result.selected.config_maps)
         except (Invalid, Forbidden, NameInUse) as error:
-            self.reporter.warning(obj, "ConfigMapCreationFailed", str(error))
+            self.announcer.announce(obj, events.CONFIG_MAPS_FAILED(str(error)))
             return await self._write(
                 obj, draft.put(profilingPhase=None).fail(SPEC_GENERATED, "GenerationFailed", str(error))
             )
@@ -218,10 +219,10 @@ class RequestReconciler:
         draft.say(SPEC_GENERATED, True, "SpecGenerated", message)
         draft.put(dgdName=name, profilingResults=results_status(result))
         for remark in result.remarks:
-            self.reporter.warning(obj, remark.reason, remark.message)
+            self.announcer.announce(obj, events.REMARK.named(remark.reason)(remark.message))
             draft.say(remark.reason, True, remark.reason, remark.message)
         draft.say(OBJECTIVE_MET, *_objective(result, message))
-        self.reporter.normal(obj, "SpecGenerated", message)
+        self.announcer.announce(obj, events.SPEC_GENERATED(message))
         if spec.auto_apply:
             draft.enter(RequestPhase.DEPLOYING, f"DynamoGraphDeployment {name} is on its way")
         else:
@@ -246,7 +247,7 @@ class RequestReconciler:
             obj,
             status,
             urgent=urgent,
-            report=lambda: self.reporter.changed(obj, status),
+            report=lambda: self.announcer.announce(obj, events.request_changed(obj, status)),
         )
         return Result(wait)
 

@@ -1,0 +1,53 @@
+"""Which ticks are announced to users, and as what."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from dynamo_planner.planning.reporting import PlanReporter, TickResult
+from dynamo_planner.planning.runner import Acted
+from dynamo_shared.api.objects import KubeObject
+
+from tests.unit.announced import Announced
+
+from .test_runner import at_risk, effects, gathered, more, plan
+
+GRAPH: KubeObject = {"kind": "DynamoGraphDeployment", "metadata": {"name": "g", "namespace": "ns", "uid": "u"}}
+HOLDS = TickResult(gathered(), effects(), None)
+ASKS = TickResult(gathered(), effects(more(prefill=2)), Acted("i", "", done=True))
+REFUSED = TickResult(gathered(), effects(more(prefill=2)), Acted("i", "NotFound", done=False))
+BLIND = TickResult(gathered(traffic="no Prometheus"), effects(), None)
+AT_RISK = TickResult(gathered(), at_risk(), None)
+
+
+@pytest.mark.parametrize(
+    ("ticks", "reasons", "events"),
+    [
+        ([HOLDS, HOLDS], [], ["plan-held"]),
+        ([ASKS, ASKS], ["Normal Planned Plan"] * 2, ["planned"] * 2),
+        ([REFUSED, REFUSED], ["Warning PlanningScalerRefused Plan"], ["plan-held"] * 2),
+        ([BLIND, BLIND, HOLDS, BLIND], ["Warning PlanningInputMissing Plan"] * 2, ["plan-held"] * 3),
+        ([AT_RISK, AT_RISK], ["Warning PromiseAtRisk Plan"], ["plan-held"]),
+    ],
+    ids=["holds", "asks", "is refused", "lacks inputs", "cannot keep its promise"],
+)
+def test_ticks_are_announced(ticks: list[TickResult], reasons: list[str], events: list[str]) -> None:
+    announced = Announced()
+    reporter = PlanReporter(announced)
+    for ticked in ticks:
+        reporter.tick(GRAPH, plan(), ticked, datetime(2026, 1, 1, tzinfo=UTC))
+    assert [line.partition(":")[0] for line in announced.lines] == reasons
+    assert announced.events == events
+    assert {fact.causation_id for fact in announced.facts} == {f"{plan().uid}.2026-01-01T00:00:00+00:00"}
+
+
+def test_a_graph_that_cannot_be_planned_is_announced_once_for_each_reason() -> None:
+    announced = Announced()
+    reporter = PlanReporter(announced)
+    for message in ("no profile", "no profile", "no such profile"):
+        reporter.refused(GRAPH, "InvalidPlannerConfig", message)
+    assert announced.lines == [
+        "Warning InvalidPlannerConfig Plan: no profile",
+        "Warning InvalidPlannerConfig Plan: no such profile",
+    ]
