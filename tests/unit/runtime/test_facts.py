@@ -58,5 +58,5 @@ def test_a_fact_without_a_reason_is_for_programs_alone() -> None:
 
 
 def test_an_event_may_have_the_reason_of_a_condition() -> None:
-    waits = EventReason("", "It waits; the reason is that of its condition.")
+    waits = EventReason("", "It waits.", condition="Ready")
     assert waits.named("Unschedulable")("no node") == Fact("Unschedulable", "Normal", "Reconcile", "no node")

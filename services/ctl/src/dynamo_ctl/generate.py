@@ -61,7 +61,7 @@ def reasons_page() -> str:
         "Reasons of Kubernetes Events",
         "the reasons that each service declares (events.py)",
         "Events (`kubectl describe`, `kubectl events`) of the objects that the platform manages. `reportingController` is "
-        '`dynamo-` and the service. An Event "of a condition" has the reason of that condition. '
+        '`dynamo-` and the service. Where it is "that of" a condition, the Event repeats the reason of that condition. '
         "Identical Events are one series, and an object gets no more than a few a minute. Programs use the "
         "[CloudEvents](events.md).",
         *(
@@ -79,7 +79,7 @@ def reasons_of(module: ModuleType) -> list[EventReason]:
 
 def _reasons(module: ModuleType) -> Iterator[tuple[str, ...]]:
     for each in reasons_of(module):
-        yield code(each.name) or "*of a condition*", each.type, each.action, each.when
+        yield code(each.name) or f"*that of {each.condition}*", each.type, each.action, each.when
 
 
 def service_modules(name: str) -> dict[str, ModuleType]:

@@ -12,9 +12,7 @@ from dynamo_image_builder.status import BuildProgress
 
 BUILDING = EventReason("ImageBuilding", "A Job builds the image of a DynamoNimRequest.", action="Build")
 READY = EventReason("ImageReady", "The image of a DynamoNimRequest is pushed; or it was before.", action="Build")
-OBSTACLE = EventReason(
-    "", "A DynamoNimRequest waits or failed; the reason is that of its conditions.", "Warning", "Build"
-)
+OBSTACLE = EventReason("", "A DynamoNimRequest waits or failed.", "Warning", "Build", "Ready")
 
 #: Reason of the conditions -> reason of the Event; all others are obstacles.
 _ORDERLY = {"Building": BUILDING, "Built": READY}

@@ -15,10 +15,8 @@ from dynamo_model_discovery.models.status import NAMED, ModelReadiness
 
 READY = EventReason("EndpointsReady", "All workers of a model serve it.")
 NO_ENDPOINTS = EventReason("NoEndpointsFound", "No worker serves a model.", "Warning")
-PROGRESS = EventReason("", "Workers load or unload an adapter; the reason is that of the condition EndpointsReady.")
-OBSTACLE = EventReason(
-    "", "A model cannot be served as it is; the reason is that of the condition EndpointsReady.", "Warning"
-)
+PROGRESS = EventReason("", "Workers load or unload an adapter.", condition="EndpointsReady")
+OBSTACLE = EventReason("", "A model cannot be served as it is.", "Warning", condition="EndpointsReady")
 PARTIAL_FAILURE = EventReason("PartialEndpointFailure", "Workers cannot load or unload an adapter.", "Warning")
 UNLOADED = EventReason("LoRAUnloaded", "No worker has the adapter of a deleted model any more.", action="Unload")
 UNLOAD_FAILED = EventReason(

@@ -17,7 +17,7 @@ PROFILING_JOB_FAILED = EventReason("ProfilingJobFailed", "The Job that profiles 
 PROFILING_FAILED = EventReason("ProfilingCheckFailed", "Profiling failed.", "Warning")
 SPEC_GENERATED = EventReason("SpecGenerated", "The graph of a request is selected.")
 REMARK = EventReason(
-    "", "What a user has to know of the selected graph; the reason is that of a condition of the request.", "Warning"
+    "", "What a user has to know of the selected graph.", "Warning", condition="a condition of the same name"
 )
 CONFIG_MAPS_FAILED = EventReason(
     "ConfigMapCreationFailed", "What the graph of a request reads could not be created.", "Warning"
@@ -37,9 +37,7 @@ PROMISE_AT_RISK = EventReason(
 )
 INPUT_MISSING = EventReason("PlanningInputMissing", "Replicas are held: planning lacks an input.", "Warning", "Plan")
 SCALER_REFUSED = EventReason("PlanningScalerRefused", "The scaler refused what planning asked for.", "Warning", "Plan")
-NOT_PLANNABLE = EventReason(
-    "", "A graph cannot be planned; the reason is that of its condition Planning.", "Warning", "Plan"
-)
+NOT_PLANNABLE = EventReason("", "A graph cannot be planned.", "Warning", "Plan", "Planning")
 
 
 def request_changed(obj: KubeObject, status: KubeObject) -> Fact:

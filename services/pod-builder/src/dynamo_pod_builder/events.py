@@ -18,7 +18,9 @@ from dynamo_pod_builder.status.graph import ROUTINE
 CREATED = EventReason("Created", "Children of a graph were created.", action="Create")
 UPDATED = EventReason("Updated", "Children of a graph were set back to what its spec says.", action="Update")
 DELETED = EventReason("Deleted", "Children that a graph no longer names were deleted.", action="Delete")
-ADAPTER_DELETED = EventReason("AdapterDeleted", "So were scaling adapters.", action="Delete")
+ADAPTER_DELETED = EventReason(
+    "AdapterDeleted", "Scaling adapters that a graph no longer names were deleted.", action="Delete"
+)
 ROLLOUT_STARTED = EventReason("RollingUpdateStarted", "A rolling update of workers began.", action="RollingUpdate")
 ROLLOUT_COMPLETED = EventReason("RollingUpdateCompleted", "A rolling update of workers ended.", action="RollingUpdate")
 RESTART_STARTED = EventReason("RestartStarted", "A restart of a graph's pods began.", action="Restart")
@@ -34,31 +36,24 @@ FAILOVER = EventReason(
 )
 READY = EventReason("Ready", "All components of a graph serve.")
 FAILED = EventReason("Failed", "A graph cannot become ready as it is.", "Warning")
-NOT_READY = EventReason("", "A graph is stuck; the reason is that of its condition Ready.", "Warning")
+NOT_READY = EventReason("", "A graph is stuck.", "Warning", condition="Ready")
 TOPOLOGY_LOST = EventReason(
-    "",
-    "Domains that a graph's pods shall share are not there; the reason is that of its condition.",
-    "Warning",
-    "Schedule",
+    "", "Domains that a graph's pods shall share are not there.", "Warning", "Schedule", "TopologyLevelsAvailable"
 )
-COMPONENT_FAILED = EventReason("", "A component cannot be created; the reason is that of its conditions.", "Warning")
+COMPONENT_FAILED = EventReason("", "A component cannot be created.", "Warning", condition="Available")
 PULL_SECRET_MALFORMED = EventReason("MalformedPullSecret", "A pull secret cannot be read.", "Warning", "Read")
 IMAGE_PENDING = EventReason(
-    "",
-    "A DynamoDeployment or DynamoNimDeployment waits for its image; the reason is that of its condition Ready.",
-    action="Wait",
+    "", "A DynamoDeployment or DynamoNimDeployment waits for its image.", action="Wait", condition="Ready"
 )
 LEGACY_FAILED = EventReason(
-    "",
-    "A DynamoDeployment or DynamoNimDeployment cannot become a graph; the reason is that of its condition Ready.",
-    "Warning",
+    "", "A DynamoDeployment or DynamoNimDeployment cannot become a graph.", "Warning", condition="Ready"
 )
 CHECKPOINT_JOB_CREATED = EventReason("CheckpointJobCreated", "A Job takes a checkpoint.", action="Checkpoint")
 CHECKPOINT_READY = EventReason("CheckpointReady", "Pods can start from a checkpoint.", action="Checkpoint")
 CHECKPOINT_WAITING = EventReason("CheckpointWaiting", "A checkpoint cannot be taken yet.", "Warning", "Checkpoint")
 CHECKPOINT_FAILED = EventReason("CheckpointFailed", "A checkpoint could not be taken.", "Warning", "Checkpoint")
 CHECKPOINT_HELD_UP = EventReason(
-    "", "The Job of a checkpoint is held up; the reason is that of its conditions.", "Warning", "Checkpoint"
+    "", "The Job of a checkpoint is held up.", "Warning", "Checkpoint", "the checkpoint's last condition"
 )
 
 

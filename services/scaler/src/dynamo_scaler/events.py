@@ -17,10 +17,8 @@ from dynamo_scaler.commands.request import ScaleRequest
 from dynamo_scaler.safety.verdict import PoolVerdict
 
 ADAPTER_SCALED = EventReason("Scaled", "A graph was given the replicas of an adapter.", action="Scale")
-CONFLICT = EventReason(
-    "", "Another client sets the replicas, too; the reason is that of the adapter's conditions.", "Warning", "Scale"
-)
-FAILED = EventReason("", "An adapter cannot do its work; the reason is that of its conditions.", "Warning", "Scale")
+CONFLICT = EventReason("", "Another client sets the replicas, too.", "Warning", "Scale", "Conflict")
+FAILED = EventReason("", "An adapter cannot do its work.", "Warning", "Scale", "Synced or Autoscaling")
 AUTOSCALER_CREATED = EventReason("AutoscalerCreated", "An adapter has an autoscaler.", action="Autoscale")
 AUTOSCALER_UPDATED = EventReason("AutoscalerUpdated", "The autoscaler of an adapter was changed.", action="Autoscale")
 AUTOSCALER_DELETED = EventReason("AutoscalerDeleted", "The autoscaler of an adapter was removed.", action="Autoscale")

@@ -40,16 +40,17 @@ NOTHING = Fact()
 class EventReason:
     """A reason of Kubernetes Events. A call with a message returns a fact.
 
-    `name` is CamelCase. It is empty where the Event repeats the reason of a condition: `named` sets it.
+    `name` is CamelCase. It is empty where the Event repeats the reason of `condition`: `named` sets it.
     """
 
     name: str
     when: str
     type: EventType = "Normal"
     action: str = "Reconcile"
+    condition: str = ""
 
     def named(self, name: str) -> EventReason:
-        """The same with the name that a condition has."""
+        """The same with the reason that the condition has."""
         return replace(self, name=name)
 
     def __call__(
