@@ -50,6 +50,38 @@ def test_the_first_line_says_what_is_left_out(capsys: pytest.CaptureFixture[str]
     assert "Owner references are left out" in first
 
 
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+def test_with_grove_an_example_becomes_a_pod_clique_set(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.invoke(["render", str(file), "--grove"]) == ExitCode.OK
+    sets = [obj for obj in rendered(capsys) if obj["kind"] == "PodCliqueSet"]
+    assert len(sets) == 1
+    assert "schedulerName" not in str(sets)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "enabled", "queue"),
+    [("team-a", None, "team-a"), ("", "true", "dynamo"), ("team-a", "true", "team-a")],
+)
+def test_a_queue_of_kai_is_taken_to_exist(
+    annotation: str,
+    enabled: str | None,
+    queue: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if enabled is not None:
+        monkeypatch.setenv("DYNAMO_ORCHESTRATORS__KAI_SCHEDULER__ENABLED", enabled)
+    file = tmp_path / "graph.yaml"
+    note = f"annotations: {{nvidia.com/kai-scheduler-queue: {annotation!r}}}"
+    file.write_text(GRAPH.replace("{name: tiny}", f"{{name: tiny, {note}}}"))
+    assert cli.invoke(["render", str(file), "--grove"]) == ExitCode.OK
+    [made] = [obj for obj in rendered(capsys) if obj["kind"] == "PodCliqueSet"]
+    [clique] = made["spec"]["template"]["cliques"]  # type: ignore[index]
+    assert clique["spec"]["podSpec"]["schedulerName"] == "kai-scheduler"
+    assert clique["labels"]["kai.scheduler/queue"] == queue
+
+
 def test_standard_input_several_documents_and_other_kinds(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,12 +6,14 @@ Owner references are left out of what is returned: they need the uid of an owner
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dynamo_pod_builder import render
 from dynamo_shared.api import v1alpha1
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.manifest import load_manifests
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 from dynamo_shared.api.v1beta1 import (
     DynamoComponentDeployment,
@@ -73,11 +75,20 @@ def _descendants(manifest: _Rendered, namespace: str, config: render.RenderConfi
     if owner["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
         yield from render.component_children(parse_component(owner), config)
         return
-    for child in render.graph_children(parse_graph(owner), config):
+    graph = parse_graph(owner)
+    for child in render.graph_children(graph, _with_its_queue(graph, config)):
         yield child
         if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
             component = {**child, "metadata": {**child["metadata"], "uid": UID, "generation": 1}}
             yield from render.component_children(parse_component(component), config)
+
+
+def _with_its_queue(graph: DynamoGraphDeployment, config: render.RenderConfig) -> render.RenderConfig:
+    """The rules with the queue of the KAI scheduler that a graph names: without a cluster, it is taken to exist."""
+    named = graph.metadata.annotations.get(KAI_SCHEDULER_QUEUE, "").strip()
+    if not named and config.kai_queues is None:
+        return config
+    return replace(config, kai_queues=frozenset({named or render.DEFAULT_QUEUE}))
 
 
 def _clean(obj: KubeObject) -> KubeObject:

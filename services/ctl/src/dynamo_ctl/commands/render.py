@@ -32,16 +32,20 @@ def render(
     resource definitions are installed.
     """
     from dynamo_pod_builder.configuration import render_config  # noqa: PLC0415
-    from dynamo_shared.api.resources import POD_CLIQUE_SETS  # noqa: PLC0415
+    from dynamo_shared.api.resources import KAI_QUEUES, POD_CLIQUE_SETS  # noqa: PLC0415
     from dynamo_shared.api.yaml_output import to_yaml  # noqa: PLC0415
 
     from dynamo_ctl import files as texts  # noqa: PLC0415 - quick help
     from dynamo_ctl import offline, settings  # noqa: PLC0415
 
     chosen = settings.load(config)
-    # Without a cluster, it is taken to have all but Grove, which changes what every graph becomes.
-    on_grove = grove or chosen.orchestrators.grove.enabled is True
-    rules = render_config(chosen, lambda resource: on_grove or resource.group != POD_CLIQUE_SETS.group)
+    # Without a cluster, it is taken to have all but Grove and KAI, which change what every graph becomes.
+    absent = set()
+    if not grove and chosen.orchestrators.grove.enabled is not True:
+        absent.add(POD_CLIQUE_SETS.group)
+    if chosen.orchestrators.kai_scheduler.enabled is not True:
+        absent.add(KAI_QUEUES.group)
+    rules = render_config(chosen, lambda resource: resource.group not in absent)
     made: list[tuple[str, list[KubeObject]]] = []
     wrong: list[str] = []
     for file in texts.expand(files):

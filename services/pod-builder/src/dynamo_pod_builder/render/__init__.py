@@ -32,8 +32,10 @@ from dynamo_pod_builder.render.graph import graph_children, worker_hash
 from dynamo_pod_builder.render.hashing import canonical
 from dynamo_pod_builder.render.metadata import MANAGED_BY
 from dynamo_pod_builder.render.sharing.claims import claim_templates
+from dynamo_pod_builder.render.workloads.kai import DEFAULT_QUEUE
 
 __all__ = [
+    "DEFAULT_QUEUE",
     "MANAGED_BY",
     "CheckpointDefaults",
     "GatewayDefaults",
