@@ -9,6 +9,7 @@ import pytest
 from dynamo_ctl import event_stream, running
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.event_stream import EventQuery, duration, filters, server
+from dynamo_shared.bus import specifications
 from dynamo_shared.bus.protocol import Message
 
 SUBJECT = "dynamo.evt.v1.local.team.dynamographdeployment.chat.ready"
@@ -38,6 +39,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             EventQuery(types=("com.nvidia.dynamo.deployment.ready.v1",)),
             ["dynamo.evt.v1.local.*.dynamographdeployment.*.ready"],
         ),
+        (EventQuery(kind="dgdr"), ["dynamo.evt.v1.local.*.dynamographdeploymentrequest.*.*"]),
+        (EventQuery(kind="DynamoModel"), ["dynamo.evt.v1.local.*.dynamomodel.*.*"]),
         (EventQuery(kind="platform", types=("resync",)), ["dynamo.evt.v1.local.*.platform.*.resync"]),
     ],
 )
@@ -48,6 +51,17 @@ def test_filters_become_subjects(query: EventQuery, expected: list[str]) -> None
 def test_an_unknown_type_names_the_known_ones() -> None:
     with pytest.raises(CtlError, match=r"there are .*ready") as caught:
         filters(EventQuery(types=("raedy",)), "local")
+    assert caught.value.code == ExitCode.USAGE
+
+
+def test_short_names_of_kinds_have_events() -> None:
+    assert set(event_stream.KINDS.values()) <= {spec.kind for spec in specifications.EVENTS}
+
+
+@pytest.mark.parametrize("kind", ["pod", "dcd"])
+def test_a_kind_without_events_names_those_that_have_some(kind: str) -> None:
+    with pytest.raises(CtlError, match=rf"^--kind {kind}: .* there are .*dgd, dgdr, dgdsa, dm") as caught:
+        filters(EventQuery(kind=kind), "local")
     assert caught.value.code == ExitCode.USAGE
 
 

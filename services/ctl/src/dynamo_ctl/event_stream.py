@@ -26,8 +26,15 @@ from dynamo_ctl.settings import load
 
 Print = Callable[[str], object]
 
-#: What people call a kind, and the token that stands for it in subjects.
-KINDS = {"dgd": "dynamographdeployment", "dcd": "dynamocomponentdeployment"}
+#: Short names of kinds, and their tokens in subjects.
+KINDS = {
+    "dgd": "dynamographdeployment",
+    "dgdr": "dynamographdeploymentrequest",
+    "dgdsa": "dynamographdeploymentscalingadapter",
+    "dckpt": "dynamocheckpoint",
+    "dm": "dynamomodel",
+    "dmodel": "dynamomodel",
+}
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 #: Seconds to wait for a server before saying that it does not answer.
 CONNECT_WITHIN = 5.0
@@ -83,8 +90,8 @@ def server(url: str | None, cluster: str | None, config: Path | None) -> Where:
 
 
 def filters(query: EventQuery, cluster: str) -> list[str]:
-    """NATS subjects of the events that are asked for. CtlError for a type that there is not."""
-    kind = KINDS.get(query.kind.lower(), query.kind) if query.kind else None
+    """NATS subjects of the events that are asked for. CtlError for a kind or a type that does not exist."""
+    kind = _kind(query.kind) if query.kind else None
     asked: list[tuple[str | None, str | None]] = [_event(each, kind) for each in query.types]
     return sorted(
         {
@@ -172,6 +179,17 @@ def _readable(event: dict[str, Any], subject: str, moment: datetime) -> str:
     data = event.get("data") or {}
     detail = ": ".join(str(data[name]) for name in ("reason", "message") if data.get(name))
     return f"{moment.astimezone():%H:%M:%S.%f}"[:-3] + f"  {what}  {detail}".rstrip()
+
+
+def _kind(name: str) -> str:
+    """Token of a kind, written in short or in full. A kind without events would be waited for without end."""
+    token = KINDS.get(name.lower(), name.lower())
+    known = {spec.kind for spec in specifications.EVENTS}
+    if token in known:
+        return token
+    short = {full: each for each, full in reversed(KINDS.items())}
+    names = ", ".join(sorted(short.get(each, each) for each in known))
+    raise CtlError(f"--kind {name}: no event is about this kind; there are {names}", ExitCode.USAGE)
 
 
 def _event(type_: str, kind: str | None) -> tuple[str | None, str | None]:
