@@ -66,6 +66,7 @@ def test_a_queue_of_kai_is_taken_to_exist(
     annotation: str,
     enabled: str | None,
     queue: str,
+    *,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -22,8 +22,10 @@ from dynamo_shared.kube.errors import Unavailable
 from dynamo_shared.runtime import Settings, running
 
 from dynamo_ctl import progress, services, webhooks
+from dynamo_ctl.addresses import where_it_answers
 from dynamo_ctl.event_stream import until_stands
 from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, Programs, free_port
+from dynamo_ctl.localcluster.process import READY_WITHIN
 from dynamo_ctl.running import RunningPlatform, announced, claim
 from dynamo_ctl.servers import embedded, nats_credentials_of
 from dynamo_ctl.settings import with_cluster, with_platform
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 DEFINITIONS_MANAGER = "dynamo-crd-apply"
 #: Under this name the admission service says who converts (dynamo_admission.app).
 CONVERSION_MANAGER = "dynamo-admission"
-NO_ADMISSION = "is not run: this cluster cannot call this machine; platform.admission.url would say how"
 LOOPBACK = webhooks.LOOPBACK
 #: Between two attempts at an API server that does not answer yet. Seconds.
 FIRST_RETRY, LAST_RETRY = 0.5, 5.0
@@ -117,7 +118,8 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
                 # After the services have ended, which would set them right again.
                 stack.push_async_callback(webhooks.withdraw, client)
         without = () if webhooks.named(settings) else (services.ADMISSION,)
-        platform = await stack.enter_async_context(running(services.make(without=without), _on_this_machine(settings)))
+        settings = _on_this_machine(settings)
+        platform = await stack.enter_async_context(running(services.make(without=without), settings))
         kubeconfig = str(cluster.kubeconfig or "")
         nats = settings.platform.nats.servers[0]
         note = RunningPlatform(
@@ -129,20 +131,15 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
             nats_credentials_of(settings, folder),
         )
         stack.enter_context(announced(folder, note))
-        await platform.ready()
+        await platform.ready(READY_WITHIN)
         if is_local_webhook:
             await webhooks.try_out(client)
         # Ready is also a watcher that stands by until it is elected.
         await until_stands(platform.context.bus, STATE)
         console.print("[bold green]Dynamo Platform is up[/]; Ctrl-C stops it.")
-        console.print(f"  cluster   {platform.context.kube.server}")
-        console.print(f"  NATS      {nats}")
-        console.print(
-            f"  admission {settings.platform.admission.url or settings.server.webhook.service_name or NO_ADMISSION}"
-        )
-        console.print(f"  health    http://{LOOPBACK}:{platform.health_port}/readyz")
-        scheme = "https" if settings.server.metrics.secure else "http"
-        console.print(f"  metrics   {scheme}://{LOOPBACK}:{platform.metrics_port}/metrics")
+        ports = platform.health_port, platform.metrics_port
+        for name, address in where_it_answers(settings, platform.context.kube.server, *ports):
+            console.print(f"  {name:<9} {address}", soft_wrap=True)
         if local:
             console.print(f"  export KUBECONFIG={kubeconfig}", soft_wrap=True)
         console.print("  next      kubectl apply -f examples/vllm-agg.yaml; dynamoctl get -w; dynamoctl events -f")
@@ -153,7 +150,7 @@ def _on_this_machine(settings: Settings) -> Settings:
     """Where the settings say nothing about ports: on loopback, and any free port where the usual one is taken."""
     if "dynadmin" not in settings.platform.model_fields_set:
         api = settings.platform.dynadmin
-        local = api.model_copy(update={"host": LOOPBACK, "port": _free_or_any(api.port)})
+        local = api.model_copy(update={"host": LOOPBACK, "port": _free_or_any(api.port) or free_port()})
         settings = with_platform(settings, dynadmin=local)
     if settings.server.model_fields_set & {"metrics", "health_probe"}:
         return settings

@@ -67,6 +67,15 @@ class Health:
             self._changed.clear()
             await self._changed.wait()
 
+    @property
+    def not_ready(self) -> str:
+        """The parts that do not do their work, each with its message, for people; "" where all do."""
+        return "; ".join(
+            f"{name}: {report.message or report.state.value}"
+            for name, report in sorted(self._parts.items())
+            if report.state is HealthState.FAILED
+        )
+
     def report(self) -> dict[str, object]:
         """For people and probes: `{"ready": bool, "parts": {name: {"state", "message"}}}`."""
         return {

@@ -58,7 +58,7 @@ class Running:
             async with asyncio.timeout(timeout):
                 await self.context.health.wait_ready()
         except TimeoutError:
-            raise TimeoutError(f"not ready after {timeout:g} s: {self.context.health.report()}") from None
+            raise TimeoutError(f"not ready after {timeout:g} s: {self.context.health.not_ready}") from None
 
 
 @asynccontextmanager

@@ -18,7 +18,9 @@ def events(
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="Only of this kind of object: dgd, dgdr, dm, platform, ...", show_default=False),
+        typer.Option(
+            metavar="KIND", help="Only of this kind of object: dgd, dgdr, dm, platform, ...", show_default=False
+        ),
     ] = None,
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only of the object of this name.", show_default=False)

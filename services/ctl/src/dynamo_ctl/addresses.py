@@ -1,0 +1,30 @@
+"""Where the parts of a platform that runs on this machine answer, for people."""
+
+from __future__ import annotations
+
+from dynamo_shared.runtime import Settings
+
+from dynamo_ctl.webhooks import LOOPBACK
+
+NO_ADMISSION = "is not run: this cluster cannot call this machine; platform.admission.url would say how"
+
+
+def where_it_answers(settings: Settings, cluster: str, health_port: int, metrics_port: int) -> list[tuple[str, str]]:
+    """Parts and their addresses. `settings` are those that the platform runs with; port 0 of metrics: none are served."""
+    api = settings.platform.dynadmin
+    found = [
+        ("cluster", cluster),
+        ("NATS", settings.platform.nats.servers[0]),
+        ("admission", settings.platform.admission.url or settings.server.webhook.service_name or NO_ADMISSION),
+        # By this name browsers accept the cookie of a session over http, too.
+        ("page, API", f"{_scheme(secure=api.cert_dir is not None)}://localhost:{api.port}/"),
+        ("health", f"http://{LOOPBACK}:{health_port}/readyz"),
+    ]
+    if metrics_port:
+        scheme = _scheme(secure=settings.server.metrics.secure)
+        found.append(("metrics", f"{scheme}://{LOOPBACK}:{metrics_port}/metrics"))
+    return found
+
+
+def _scheme(*, secure: bool) -> str:
+    return "https" if secure else "http"

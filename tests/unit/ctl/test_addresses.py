@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_ctl.addresses import NO_ADMISSION, where_it_answers
+from dynamo_shared.runtime.settings import Settings
+
+
+def addresses(settings: dict[str, Any], metrics_port: int = 8080) -> dict[str, str]:
+    made = Settings.model_validate({"platform": {"nats": {"servers": ["nats://127.0.0.1:4222"]}}, **settings})
+    return dict(where_it_answers(made, "https://127.0.0.1:6443", 8081, metrics_port))
+
+
+@pytest.mark.parametrize(("secure", "scheme"), [(True, "https"), (False, "http")])
+def test_the_address_of_metrics_has_the_scheme_that_they_are_served_by(secure: bool, scheme: str) -> None:
+    found = addresses({"server": {"metrics": {"secure": secure}}})
+    assert found["metrics"] == f"{scheme}://127.0.0.1:8080/metrics"
+
+
+def test_without_metrics_there_is_no_address_of_them() -> None:
+    assert "metrics" not in addresses({}, metrics_port=0)
+
+
+def test_the_page_and_the_api_are_named(tmp_path: Path) -> None:
+    assert addresses({})["page, API"] == "http://localhost:8082/"
+    platform = {"nats": {"servers": ["nats://h:1"]}, "dynadmin": {"port": 9000, "certDir": str(tmp_path)}}
+    assert addresses({"platform": platform})["page, API"] == "https://localhost:9000/"
+
+
+def test_admission_that_does_not_run_says_so() -> None:
+    assert addresses({})["admission"] == NO_ADMISSION
