@@ -25,7 +25,7 @@ from dynamo_dynadmin.api.ownership import manager_of, to_commit
 from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
-from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.http.problems import ProblemError, invalid
 from dynamo_dynadmin.state.hub import Hub
 
 _ADAPTER = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
@@ -198,4 +198,4 @@ def _replicas(body: KubeObject) -> int:
 
 
 def _invalid(pointer: str, detail: str) -> ProblemError:
-    return ProblemError("invalid", f"{pointer}: {detail}", errors=[FieldProblem(pointer, detail)])
+    return invalid([FieldProblem(pointer, detail)])

@@ -23,7 +23,7 @@ from dynamo_dynadmin.api.models import ChatBody
 from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.call import Call
-from dynamo_dynadmin.http.problems import ProblemError, of_kube
+from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube
 from dynamo_dynadmin.http.pulse import Pulse
 from dynamo_dynadmin.http.streaming import Stream, StreamEnded, Streams
 from dynamo_dynadmin.identity.access import ResourceAttributes
@@ -171,7 +171,7 @@ def _body(sent: dict[str, Any]) -> ChatBody:
         body = ChatBody.model_validate(sent, by_alias=True, by_name=False)
     except ValidationError as error:
         errors = [FieldProblem(pointer(each["loc"]), each["msg"]) for each in error.errors(include_url=False)]
-        raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=errors) from None
+        raise invalid(errors) from None
     errors = [
         FieldProblem(pointer(("parameters", name)), "is set by this API")
         for name in RESERVED
@@ -180,5 +180,5 @@ def _body(sent: dict[str, Any]) -> ChatBody:
     if sum(len(each.content) for each in body.messages) > LONGEST_CHAT:
         errors.append(FieldProblem("/messages", f"together longer than {LONGEST_CHAT} characters"))
     if errors:
-        raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=errors)
+        raise invalid(errors)
     return body

@@ -17,8 +17,9 @@ from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.kube import KubeError
 
 from dynamo_dynadmin.api.details import Details
-from dynamo_dynadmin.api.kinds import Kind
+from dynamo_dynadmin.api.kinds import DEPLOYMENTS, Kind
 from dynamo_dynadmin.api.reading import CollectionReader
+from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.streaming import Stream, Streams
@@ -56,7 +57,10 @@ class Logs:
         """Lines of all containers; with `follow` as a stream."""
         pods = await self._details.pods_of(call, kind)
         await self._reading.require(call, ResourceAttributes("get", PODS, call.namespace, subresource="log"))
-        sources = _sources(pods, call.text("component"), call.text("pod"), call.text("container"))
+        component = call.text("component")
+        if component and kind is DEPLOYMENTS:
+            require_component(component, await self._details.object(call, kind))
+        sources = _sources(pods, component, call.text("pod"), call.text("container"))
         if len(sources) > CONTAINERS:
             detail = f"{len(sources)} containers; choose with component, pod or container at most {CONTAINERS}"
             raise ProblemError("bad-request", detail)
@@ -161,6 +165,14 @@ async def _lines_of(content: aiohttp.StreamReader) -> Any:
             rest = b""
     if rest:
         yield rest.decode("utf-8", "replace")
+
+
+def require_component(component: str, graph: KubeObject) -> None:
+    """ProblemError for a component that a graph does not have. One that has no pods is not an error: its logs are empty."""
+    names = [each["name"] for each in graph["spec"].get("components") or ()]
+    if component not in names:
+        detail = f"{component} is not a component of this graph; one of {', '.join(names)}"
+        raise ProblemError("bad-request", f"component: {detail}", errors=[FieldProblem("?component", detail)])
 
 
 def _sources(pods: list[KubeObject], component: str, pod: str, container: str) -> list[LogSource]:

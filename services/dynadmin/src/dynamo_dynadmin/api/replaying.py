@@ -29,7 +29,7 @@ from dynamo_dynadmin.api.traffic import MOST_REQUESTS, ObservedTraffic, TrafficS
 from dynamo_dynadmin.api.turns import SimulationSlots
 from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.call import Call
-from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.http.problems import ProblemError, invalid
 from dynamo_dynadmin.identity.access import ResourceAttributes
 
 #: Decisions that are read for the traffic; more than a replay has steps.
@@ -185,4 +185,4 @@ def _body(sent: dict[str, Any]) -> ReplayBody:
         messages = [each.message for each in field_errors(error, ReplayBody.model_json_schema())]
         places = [pointer(each["loc"]) for each in error.errors(include_url=False)]
         errors = [FieldProblem(place, message) for place, message in zip(places, messages, strict=True)]
-        raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=errors) from None
+        raise invalid(errors) from None

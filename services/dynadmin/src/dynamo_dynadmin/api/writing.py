@@ -27,7 +27,7 @@ from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.deploy.draft import parts_of
 from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.call import Call, etag, without_managed_fields
-from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.http.problems import ProblemError, invalid
 
 _STALE = "the object has changed since it was read; read it again, and make the change to what it is now"
 
@@ -193,7 +193,7 @@ class Writing:
         if name and metadata.get("name") not in (None, name):
             errors.append(FieldProblem("/metadata/name", f"must be {name}, as in the path"))
         if errors:
-            raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=errors)
+            raise invalid(errors)
         metadata = {**metadata, "namespace": call.namespace, **({"name": name} if name else {})}
         return {**sent, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
 
@@ -218,7 +218,7 @@ def location(kind: Kind, obj: KubeObject) -> str:
 def _refuse(errors: list[FieldError]) -> None:
     if errors:
         listed = [FieldProblem(pointer(parts_of(each.path)), each.message, each.path) for each in errors]
-        raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=listed)
+        raise invalid(listed)
 
 
 def _managed(owner: str, patch: KubeObject | None) -> ProblemError:

@@ -117,6 +117,14 @@ class ProblemError(Exception):
         return web.Response(body=body, status=self.status, content_type=MEDIA_TYPE, headers=self.headers)
 
 
+def invalid(errors: Sequence[FieldProblem]) -> ProblemError:
+    """The problem that fields are not valid. Its detail has the first of them, for clients that show nothing else."""
+    first = f"{errors[0].pointer or 'the whole'}: {errors[0].detail}"
+    more = len(errors) - 1
+    others = f"; and {more} more, in errors" if more else ""
+    return ProblemError("invalid", f"{first}{others}", errors=errors)
+
+
 def manifest_problems(error: KubeError) -> list[FieldProblem]:
     """The fields that the API server, or an admission webhook, refused, as pointers into the manifest."""
     fields = [(cause.field, cause.message) for cause in error.causes if cause.field]

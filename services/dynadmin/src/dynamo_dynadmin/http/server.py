@@ -18,7 +18,7 @@ from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 from dynamo_dynadmin.deploy import InvalidIntent
 from dynamo_dynadmin.http import page
 from dynamo_dynadmin.http.call import TURN, Call, OngoingRequest
-from dynamo_dynadmin.http.problems import ProblemError, of_kube
+from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube
 from dynamo_dynadmin.http.routes import Route
 from dynamo_dynadmin.identity.session import COOKIE, CSRF_HEADER, Sessions, is_same
 from dynamo_dynadmin.identity.tokens import Tokens
@@ -140,8 +140,7 @@ class HttpServer:
         except ProblemError as problem:
             return problem.response(identifier)
         except InvalidIntent as error:
-            detail = f"{len(error.problems)} fields are not valid"
-            return ProblemError("invalid", detail, errors=error.problems).response(identifier)
+            return invalid(error.problems).response(identifier)
         except Unidentified as error:
             self._metrics.refused("unidentified")
             headers = {"WWW-Authenticate": 'Bearer realm="dynadmin"'}
