@@ -437,6 +437,56 @@ CASES = [
         ),
     ),
     Case(
+        "alpha: annotations without effect",
+        services(
+            {
+                "a": service(
+                    extraPodMetadata={
+                        "annotations": {
+                            "nvidia.com/dynamo-discovery-backend": "consul",
+                            "nvidia.com/deployment-strategy": "recreate",
+                        }
+                    }
+                )
+            },
+            annotations={"nvidia.com/deployment-strategy": "Blue"},
+            metadata=annotated(deployment_strategy="Recreate", dynamo_discovery_backend="Kubernetes"),
+        ),
+        warnings=(
+            'metadata.annotations["nvidia.com/deployment-strategy"]: has no effect here: write it in spec.annotations for all components, or in the pod template of one',
+            "metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'Kubernetes' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
+            "spec.annotations[\"nvidia.com/deployment-strategy\"]: 'Blue' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
+            "spec.services.a.extraPodMetadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'consul' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
+            "spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-strategy\"]: 'recreate' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
+        ),
+    ),
+    Case(
+        "beta: annotations without effect",
+        components(
+            component(
+                "a",
+                podTemplate={
+                    "metadata": {
+                        "annotations": {
+                            "nvidia.com/dynamo-discovery-backend": "consul",
+                            "nvidia.com/deployment-strategy": "recreate",
+                        }
+                    },
+                    "spec": {"containers": [{"name": "main", "image": "x"}]},
+                },
+            ),
+            annotations={"nvidia.com/deployment-strategy": "Blue"},
+            metadata=annotated(deployment_strategy="Recreate", dynamo_discovery_backend="Kubernetes"),
+        ),
+        warnings=(
+            'metadata.annotations["nvidia.com/deployment-strategy"]: has no effect here: write it in spec.annotations for all components, or in the pod template of one',
+            "metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'Kubernetes' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
+            "spec.annotations[\"nvidia.com/deployment-strategy\"]: 'Blue' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
+            "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'consul' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
+            "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/deployment-strategy\"]: 'recreate' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
+        ),
+    ),
+    Case(
         "beta: annotations that are fine",
         components(
             component(

@@ -75,7 +75,7 @@ DEPLOYMENT_STRATEGY = _add(
     set_by="user",
     read_by="pod-builder",
     values="`RollingUpdate` (default), `Recreate`",
-    where="DGDs, pod templates",
+    where="pod templates",
 )
 DEPLOYMENT_MAX_SURGE = _add(
     "nvidia.com/deployment-rolling-update-max-surge",

@@ -14,6 +14,8 @@ from dynamo_shared.api.registry.annotations import (
     DEPLOYMENT_MAX_SURGE,
     DEPLOYMENT_MAX_UNAVAILABLE,
     DEPLOYMENT_STRATEGY,
+    DISABLE_IMAGE_PULL_SECRET_DISCOVERY,
+    DISCOVERY_BACKEND,
     KUBE_DISCOVERY_MODE,
     OPERATOR_ORIGIN_VERSION,
     PLANNER_CONFIG,
@@ -147,6 +149,57 @@ def scaling_policy_is_understood(graph: GraphView, _facts: Facts) -> Violations:
     for name in asked:
         if name not in {*names, ANY}:
             yield (*at, name), _NO_LIMITED
+
+
+ANNOTATIONS_WITHOUT_EFFECT = RuleSet("Annotations", (GRAPH,), "always")
+ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT = RuleSet("Annotations", (GRAPH, COMPONENT), "always")
+
+#: What only the annotations of pods say.
+_OF_PODS = (
+    DEPLOYMENT_STRATEGY,
+    DEPLOYMENT_MAX_SURGE,
+    DEPLOYMENT_MAX_UNAVAILABLE,
+    DISABLE_IMAGE_PULL_SECRET_DISCOVERY,
+)
+_BACKENDS = ("kubernetes", "etcd")
+_STRATEGIES = ("RollingUpdate", "Recreate")
+
+_NOT_ON_GRAPHS = "has no effect here: write it in spec.annotations for all components, or in the pod template of one"
+_NO_BACKEND = "{value} is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other"
+_NO_STRATEGY = "{value} is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used"
+
+
+@ANNOTATIONS_WITHOUT_EFFECT.rule(_NOT_ON_GRAPHS, _NO_BACKEND, _NO_STRATEGY, added=True)
+def graph_annotations_have_an_effect(graph: GraphView, _facts: Facts) -> Violations:
+    """How Deployments are updated and which pull secrets pods get is read from pods; discovery and updates have names."""
+    for name in _OF_PODS:
+        if annotation(graph.annotations, name) is not None:
+            yield ("metadata", "annotations", name), _NOT_ON_GRAPHS
+    yield from _unknown_backend(graph.annotations, ("metadata", "annotations"))
+    of_pods = mapping(graph.spec.get("annotations"))
+    yield from _unknown_backend(of_pods, ("spec", "annotations"))
+    yield from _unknown_strategy(of_pods, ("spec", "annotations"))
+
+
+@ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT.rule(_NO_BACKEND, _NO_STRATEGY, added=True)
+def component_annotations_have_an_effect(component: ComponentView, _facts: Facts) -> Violations:
+    """Discovery backends and update strategies of a component have names that the platform knows."""
+    for values, at in component.annotations:
+        if values:
+            yield from _unknown_backend(values, at)
+            yield from _unknown_strategy(values, at)
+
+
+def _unknown_backend(values: dict[str, Any], at: Location) -> Violations:
+    backend = annotation(values, DISCOVERY_BACKEND)
+    if backend is not None and backend not in _BACKENDS:
+        yield (*at, DISCOVERY_BACKEND), _NO_BACKEND.format(value=shown(backend))
+
+
+def _unknown_strategy(values: dict[str, Any], at: Location) -> Violations:
+    strategy = annotation(values, DEPLOYMENT_STRATEGY)
+    if strategy is not None and strategy not in _STRATEGIES:
+        yield (*at, DEPLOYMENT_STRATEGY), _NO_STRATEGY.format(value=shown(strategy))
 
 
 def _known_values(values: dict[str, Any], at: Location) -> Violations:

@@ -9,7 +9,12 @@ from dynamo_shared.api import deprecations
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.resources import GROUP
 from dynamo_shared.api.validation import alpha, beta
-from dynamo_shared.api.validation.annotations import ANNOTATIONS, ANNOTATIONS_OF_COMPONENTS
+from dynamo_shared.api.validation.annotations import (
+    ANNOTATIONS,
+    ANNOTATIONS_OF_COMPONENTS,
+    ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT,
+    ANNOTATIONS_WITHOUT_EFFECT,
+)
 from dynamo_shared.api.validation.checkpoint import CHANGES_OF_CHECKPOINTS, CHECKPOINTS
 from dynamo_shared.api.validation.component import COMPONENTS, WORTH_KNOWING
 from dynamo_shared.api.validation.engines import ENGINES
@@ -35,6 +40,9 @@ from dynamo_shared.api.validation.view import GraphView
 _OF_GRAPHS = (GRAPHS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY)
 _OF_COMPONENTS = (COMPONENTS, ANNOTATIONS_OF_COMPONENTS, PICKERS, ENGINES)
 
+#: Of each component, what is only warned of.
+_ABOUT_COMPONENTS = (WORTH_KNOWING, ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT)
+
 #: Every rule set, for docs: what is refused, then what is only warned of.
 REFUSING: tuple[RuleSet, ...] = (
     *_OF_GRAPHS,
@@ -53,8 +61,9 @@ REFUSING: tuple[RuleSet, ...] = (
     CHANGES_OF_CHECKPOINTS,
 )
 WARNING: tuple[RuleSet, ...] = (
+    ANNOTATIONS_WITHOUT_EFFECT,
     TOPOLOGY_WITHOUT_EFFECT,
-    WORTH_KNOWING,
+    *_ABOUT_COMPONENTS,
     ADVICE,
     ADVICE_ALONE,
     ADVICE_FOR_REQUESTS,
@@ -109,9 +118,11 @@ def _errors_of_graph(graph: GraphView, old: GraphView | None, facts: Facts) -> I
 
 def _warnings_of_graph(graph: GraphView, old: GraphView | None, facts: Facts) -> Iterator[FieldError]:
     version = graph.version
+    yield from ANNOTATIONS_WITHOUT_EFFECT.broken(version, graph, facts)
     yield from TOPOLOGY_WITHOUT_EFFECT.broken(version, graph, facts)
     for component in graph.components:
-        yield from WORTH_KNOWING.broken(version, component, facts)
+        for rule_set in _ABOUT_COMPONENTS:
+            yield from rule_set.broken(version, component, facts)
     if old is not None:
         yield from ADVICE.broken(version, graph, old, facts)
 
@@ -129,7 +140,8 @@ def _component(obj: dict[str, Any], old: dict[str, Any] | None, version: str, fa
             yield from CHANGES_ALONE.broken(version, component, before, facts)
 
     def warnings() -> Iterator[FieldError]:
-        yield from WORTH_KNOWING.broken(version, component, facts)
+        for rule_set in _ABOUT_COMPONENTS:
+            yield from rule_set.broken(version, component, facts)
         if before is not None:
             yield from ADVICE_ALONE.broken(version, component, before, facts)
 
