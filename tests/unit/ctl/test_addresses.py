@@ -15,8 +15,8 @@ def addresses(settings: dict[str, Any], metrics_port: int = 8080) -> dict[str, s
 
 @pytest.mark.parametrize(("secure", "scheme"), [(True, "https"), (False, "http")])
 def test_the_address_of_metrics_has_the_scheme_that_they_are_served_by(secure: bool, scheme: str) -> None:
-    found = addresses({"server": {"metrics": {"secure": secure}}})
-    assert found["metrics"] == f"{scheme}://127.0.0.1:8080/metrics"
+    listed = addresses({"server": {"metrics": {"secure": secure}}})
+    assert listed["metrics"] == f"{scheme}://127.0.0.1:8080/metrics"
 
 
 def test_without_metrics_there_is_no_address_of_them() -> None:

@@ -12,7 +12,7 @@ NO_ADMISSION = "is not run: this cluster cannot call this machine; platform.admi
 def where_it_answers(settings: Settings, cluster: str, health_port: int, metrics_port: int) -> list[tuple[str, str]]:
     """Parts and their addresses. `settings` are those that the platform runs with; port 0 of metrics: none are served."""
     api = settings.platform.dynadmin
-    found = [
+    listed = [
         ("cluster", cluster),
         ("NATS", settings.platform.nats.servers[0]),
         ("admission", settings.platform.admission.url or settings.server.webhook.service_name or NO_ADMISSION),
@@ -22,8 +22,8 @@ def where_it_answers(settings: Settings, cluster: str, health_port: int, metrics
     ]
     if metrics_port:
         scheme = _scheme(secure=settings.server.metrics.secure)
-        found.append(("metrics", f"{scheme}://{LOOPBACK}:{metrics_port}/metrics"))
-    return found
+        listed.append(("metrics", f"{scheme}://{LOOPBACK}:{metrics_port}/metrics"))
+    return listed
 
 
 def _scheme(*, secure: bool) -> str:
