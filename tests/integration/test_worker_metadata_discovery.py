@@ -5,7 +5,6 @@ The pods are KWOK's; each has a process of the real runtime that takes itself fo
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -83,11 +82,9 @@ async def test_pods_that_register_themselves(
             assert worker.models[0].max_kv_tokens == 512 * 16
 
         # Not ready: not there, whatever its object says; ready again: there again.
-        began = time.monotonic()
         await set_ready(kube, key_of(decode), False)
         await until(lambda: heard.of("worker.left"), "the decode worker left", SOON)
         assert heard.of("worker.left")[0]["pod"] == decode["metadata"]["name"]
-        assert time.monotonic() - began < SOON
         await until(lambda: [gone["missing"] for gone in heard.of("model.gone")] == [["decode"]], "the model is gone")
         await set_ready(kube, key_of(decode), True)
         await until(lambda: len(heard.of("model.available")) == 2, "the model is available again", SOON)
