@@ -12,6 +12,8 @@ MEMBERS := shared services/watcher services/pod-builder services/scaler services
 INPUTS := Makefile requirements/uv.txt requirements/dev.txt $(addsuffix /pyproject.toml,$(MEMBERS))
 GENERATORS := dynamo_shared.api.generate dynamo_shared.bus.generate dynamo_shared.runtime.generate dynamo_dynadmin.generate dynamo_ctl.generate
 N ?= 100
+# Processes of `make test`: most tests wait for servers, so there are more of them than of cores.
+WORKERS ?= 4
 
 # The user's --user and --target do not apply to a venv. uv gets the certificates and the index of pip's configuration.
 export PIP_USER := 0
@@ -86,8 +88,8 @@ page: $(STAMP) ## Build the page of dynadmin from services/dynadmin/page, with a
 page-tools: $(STAMP) ## Have the Node and the packages that the page of dynadmin is built and tested with.
 	@$(BIN)/python -m tools.page obtain --optional
 
-test: programs test-runtime page-tools ## All tests, three files at a time: unit, contract, and integration against real etcd, NATS and kube-apiserver.
-	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n 3 --dist loadfile --no-loadscope-reorder)
+test: programs test-runtime page-tools ## All tests, four files at a time (WORKERS): unit, contract, and integration against real etcd, NATS and kube-apiserver.
+	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n $(WORKERS) --dist loadfile)
 
 test-fast: $(STAMP) ## The tests that need no Kubernetes: unit and contract, in less than three minutes.
 	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n 2 tests/unit tests/contract)

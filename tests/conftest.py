@@ -1,11 +1,16 @@
-"""What holds for all tests: logs are plain, as they are where the platform runs; at the end stand times and the charts' count."""
+"""What holds for all tests: logs are plain, as where the platform runs; who runs which; at the end stand times and counts."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import structlog
 
 from tests.summary import Times
+
+if TYPE_CHECKING:
+    from tests.distribution import FromBothEnds
 
 #: Where the charts' tests are.
 CHARTS = "tests/charts"
@@ -24,6 +29,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """Counts in the process that the user sees, which hears of every test of every worker."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Times(), "times")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FromBothEnds | None:
+    """With `--dist loadfile`, files are dealt out as tests.distribution says."""
+    from tests.distribution import FromBothEnds
+
+    return FromBothEnds(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -44,7 +44,9 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 async def profiler(models_dir: Path) -> AsyncIterator[RapidProfiler]:
     # One process reads each table once. Several at once are in `test_simulation_pool`.
-    settings = Planner.model_validate({"rapid": {"processes": 1, "memory_mib": 3072, "models_dir": models_dir}})
+    # It steps back behind no one: other tests would keep these waiting for minutes.
+    rapid = {"processes": 1, "memory_mib": 3072, "models_dir": models_dir, "niceness": 0}
+    settings = Planner.model_validate({"rapid": rapid})
     async with RapidProfiler(settings, "1.2.0") as made:
         yield made
 
