@@ -61,8 +61,9 @@ LONG = (
     "tests/charts/test_objects.py",
 )
 
-#: Files that share a control plane which no other file uses: one process starts it, once.
+#: Files that share what no other file uses, a control plane or renderings of the chart: one process makes it, once.
 GROUPS = (
+    ("tests/charts/test_objects.py", "tests/charts/test_rendering.py"),
     ("tests/admission/test_cases.py", "tests/admission/test_mutations.py"),
     tuple(
         f"{INTEGRATION}/{name}"

@@ -46,9 +46,15 @@ def template(*arguments: str | Path, chart: Path = PLATFORM, release: str = RELE
 
 
 @cache
+def rendering(values: Path) -> str:
+    """What the platform's chart renders with one file of values; each is rendered once."""
+    return template("--values", values)
+
+
+@cache
 def rendered(values: Path) -> tuple[dict[str, Any], ...]:
     """The objects of one file of values."""
-    return tuple(each for each in yaml.load_all(template("--values", values), LOADER) if each)
+    return tuple(each for each in yaml.load_all(rendering(values), LOADER) if each)
 
 
 def of_kind(objects: tuple[dict[str, Any], ...], *kinds: str) -> list[dict[str, Any]]:

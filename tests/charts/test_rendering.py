@@ -40,7 +40,7 @@ def test_lint(chart: Path) -> None:
 
 @each_file
 def test_golden(values: Path) -> None:
-    text = helm.template("--values", values)
+    text = helm.rendering(values)
     golden = GOLDENS / values.name
     if os.environ.get("UPDATE_GOLDENS"):
         golden.parent.mkdir(exist_ok=True)
@@ -113,7 +113,7 @@ def test_pods_mount_secrets_that_the_job_creates(values: Path, tmp_path: Path) -
 
 def test_a_rendering_is_the_same_twice() -> None:
     values = helm.PLATFORM / "ci" / "tuned.yaml"
-    assert helm.template("--values", values) == helm.template("--values", values)
+    assert helm.template("--values", values) == helm.rendering(values)
 
 
 def test_templates_ask_the_cluster_nothing_and_roll_no_dice() -> None:
