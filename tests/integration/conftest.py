@@ -68,6 +68,13 @@ async def nats_server(programs: Programs, tmp_path: Path) -> AsyncIterator[NatsS
         yield server
 
 
+@pytest.fixture(scope="module")
+async def shared_nats_server(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[NatsServer]:
+    """A nats-server with JetStream for the tests of a file whose platform goes on from test to test."""
+    async with NatsServer(await programs.obtain("nats-server"), tmp_path_factory.mktemp("nats")) as server:
+        yield server
+
+
 @pytest.fixture
 async def etcd_server(programs: Programs, tmp_path: Path) -> AsyncIterator[EtcdServer]:
     """An etcd, of this test alone."""

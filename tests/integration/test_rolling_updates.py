@@ -29,9 +29,9 @@ UNAVAILABLE = "nvidia.com/deployment-rolling-update-max-unavailable"
 NEXT = f"{IMAGE}-next"
 
 
-@pytest.fixture
-async def running_platform(control_plane: ControlPlane, nats_server: NatsServer) -> AsyncIterator[None]:
-    async with platform(settings(control_plane.kubeconfig, nats_server.url)):
+@pytest.fixture(scope="module")
+async def running_platform(control_plane: ControlPlane, shared_nats_server: NatsServer) -> AsyncIterator[None]:
+    async with platform(settings(control_plane.kubeconfig, shared_nats_server.url)):
         yield
 
 

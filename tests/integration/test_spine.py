@@ -25,9 +25,9 @@ from dynamo_shared.kube import KubeClient
 from .platform import IMAGE, children_of, eventually, frontend, gone, graph, platform, settings, until_state, worker
 
 
-@pytest.fixture
-async def running_platform(control_plane: ControlPlane, nats_server: NatsServer) -> AsyncIterator[Any]:
-    async with platform(settings(control_plane.kubeconfig, nats_server.url)) as up:
+@pytest.fixture(scope="module")
+async def running_platform(control_plane: ControlPlane, shared_nats_server: NatsServer) -> AsyncIterator[Any]:
+    async with platform(settings(control_plane.kubeconfig, shared_nats_server.url)) as up:
         yield up
 
 
