@@ -2,7 +2,7 @@
 
 Tests of one file stay in one process, one after another. Files stand in one row: those that share the session's control plane,
 those that start servers of their own, those that need no server. Processes take files from its beginning, the last process
-from its end. So the tests without servers, which only compute, run beside those that mostly wait, and the last process starts a
+from its end. So the tests without servers, which only compute, run next to those that mostly wait, and the last process starts a
 control plane only if all others' files are done before the row is empty.
 """
 

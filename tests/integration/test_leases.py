@@ -318,11 +318,11 @@ async def test_server_that_comes_back_without_its_data(settled_etcd: EtcdServer)
         await settled_etcd.wipe()
         await settled_etcd.start()
         async with Replica(settled_etcd.url) as second, Referee(first, second):
-            begun_beside: list[bool] = []
-            second.partitions.on_gain(lambda: begun_beside.append(first.lease.alive()))
+            while_alive: list[bool] = []
+            second.partitions.on_gain(lambda: while_alive.append(first.lease.alive()))
             await until(complete(second), within=5 * TTL)
-            assert begun_beside, "it has begun"
-            assert not any(begun_beside), "not before the first one's deadline"
+            assert while_alive, "it has begun"
+            assert not any(while_alive), "not before the first one's deadline"
             wire.thaw()
             await until(complete(first, second), within=5 * TTL)
 
