@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -28,12 +29,15 @@ class Sizer:
         return np.minimum(1.0, room / np.maximum(rates, 1e-9))
 
 
-def after(rate: Callable[[float], float], seconds: float) -> Holding:
-    """What was planned is what each rate needs, as a policy does that follows the load."""
+def after(rate: Callable[[float], float], seconds: float, wave_since: float = math.inf, ahead: float = 0.0) -> Holding:
+    """What was planned is what each rate needs, as a policy does that follows the load; a wave knows it `ahead` of time."""
     holding = Holding()
     for at in np.arange(0.0, seconds, 10.0):
-        replicas = max(1, int(np.ceil(rate(at) / 10)))
-        holding.observe(Needed(float(at), rate(at), {Pool.DECODE: replicas}))
+        by_wave = bool(at >= wave_since)
+        expected = max(rate(at + lead) for lead in np.arange(0.0, ahead + 1, 10.0)) if by_wave else rate(at)
+        holding.observe(
+            Needed(float(at), rate(at), {Pool.DECODE: max(1, int(np.ceil(expected / 10)))}, by_wave=by_wave)
+        )
     return holding
 
 
@@ -56,6 +60,16 @@ def test_replicas_are_held_from_burst_to_burst_where_starts_take_as_long_as_burs
     assert held.replicas == {Pool.DECODE: 4}
     assert held.kept is not None
     assert held.kept > 0.9
+
+
+def test_what_a_wave_planned_is_judged_without_what_was_planned_before_it() -> None:
+    without = hold(after(bursts(600, 120), 3600.0))
+    assert (without.by_wave, without.seconds >= 480) == (False, True)
+    known = hold(after(bursts(600, 120), 3600.0, wave_since=1800.0, ahead=60.0))
+    assert known.by_wave
+    assert known.seconds < 120, "replicas come before each burst, so none has to be held for the next one"
+    few = hold(after(bursts(600, 120), 1800.0 + 10 * (FEWEST - 1), wave_since=1800.0, ahead=60.0))
+    assert not few.by_wave
 
 
 def test_nothing_is_held_where_starts_take_no_time() -> None:

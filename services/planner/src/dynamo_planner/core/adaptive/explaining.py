@@ -166,9 +166,10 @@ def _held(plans: Mapping[Pool, PoolPlan], hold: HoldTime | None) -> str:
     held = {pool: plan.held for pool, plan in plans.items() if plan.held}
     if not held or hold is None or hold.kept is None:
         return ""
+    over = "since the wave is known" if hold.by_wave else "in the last two hours"
     return (
         f"; {_part(plans, held, 'held')}, needed within the last {hold.seconds:.0f} s: of all times of holding the "
-        f"cheapest in the last two hours, of whose requests it would have kept {100 * hold.kept:.0f} %"
+        f"cheapest {over}, of whose requests it would have kept {100 * hold.kept:.0f} %"
     )
 
 
@@ -185,7 +186,9 @@ def _reserve(forecast: Forecast, plans: Mapping[Pool, PoolPlan], horizon: float)
     kept = {pool: plan.reserve for pool, plan in plans.items() if plan.reserve}
     if not kept or horizon < WARM_FROM:
         return ""
-    return (
-        f"; {_part(plans, kept, 'a warm reserve')} for up to {forecast.highest(horizon):.1f} requests/s, since a "
-        f"start takes as long as a burst"
+    why = (
+        "the load climbs and may go on in proportion"
+        if forecast.climbs_unjudged
+        else "a start takes as long as a burst"
     )
+    return f"; {_part(plans, kept, 'a warm reserve')} for up to {forecast.highest(horizon):.1f} requests/s, since {why}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from math import exp, inf, sqrt
+from math import exp, inf, log, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,8 @@ LONG_START = 120.0
 """Seconds of a start-up from which the whole burst is reckoned with; shorter ones let replicas follow it."""
 BURST_ROWS = 1 / 8
 """Share of the rates that may come that such a burst takes the place of."""
+CLIMB_MOST = 4.0
+"""A climb that may go on in proportion is followed up to two doublings: a slope taken from few requests may be chance."""
 BETTER = 0.95
 """A way must do so much better than the one in use to take its place."""
 
@@ -116,6 +118,11 @@ class Forecast:
             return self.usual + (self.now - self.usual) * exp(-lead / BURSTS[self.way])
         return self.now
 
+    @property
+    def climbs_unjudged(self) -> bool:
+        """Whether the load climbs, and no forecast could be held against what came yet."""
+        return not self.errors and self.slope > 0
+
     def off_by(self) -> tuple[float, float]:
         """What forecasts at the horizon were off by, but for the highest and lowest tenth."""
         low, high = np.quantile(np.array(self.errors), (0.1, 0.9)) if self.errors else (0.0, 0.0)
@@ -144,7 +151,12 @@ class Forecast:
         if not self.errors:
             # How forecasts do is not known yet: it may stay as it is, or go on as it does, just as well.
             straight = np.maximum(0.0, self.now + self.slope * leads)
-            return np.array([expected, np.full(len(leads), self.now), straight])
+            unjudged = [expected, np.full(len(leads), self.now), straight]
+            if self.climbs_unjudged:
+                # Or as before by the same share of itself: loads that begin to climb often do so ever faster.
+                grown = np.exp(np.minimum(self.slope / max(self.now, 1e-9) * leads, log(CLIMB_MOST)))
+                unjudged.append(self.now * grown)
+            return np.array(unjudged)
         places = (np.arange(rows) + 0.5) / rows
         places[-1] = 0.99
         off = np.quantile(np.array(self.errors), places)

@@ -4,7 +4,8 @@ Shrinking is a bet that the load does not come back before a new replica could b
 was needed at each tick is remembered, with the rate that came. So each length of holding is tried on the last two hours: which
 replicas there would have been, which share of requests they would have kept, and which GPU time they would have taken, starts
 included. The cheapest length that loses hardly any requests is used, and of those that cost hardly more the longest one, since
-a decision less is worth something, too.
+a decision less is worth something, too. A wave says when the load comes back: once one is used for long enough, lengths are tried
+on what was planned with it alone, since bets that were made without it say nothing of bets that are made with it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from math import inf
 from typing import Any, Self
 
@@ -47,6 +49,8 @@ class Needed:
     at: float
     rate: float
     replicas: Mapping[Pool, int]
+    by_wave: bool = False
+    """whether a wave predicted the load of the plan"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,9 @@ class HoldTime:
     replicas: Mapping[Pool, int]
     """that the rates of these seconds needed"""
     kept: float | None = None
-    """share of the requests of the last two hours; None where too little was observed"""
+    """share of the requests that lengths were tried on; None where too little was observed"""
+    by_wave: bool = False
+    """whether they were tried on what was planned with a wave alone"""
 
 
 class Holding:
@@ -66,7 +72,7 @@ class Holding:
     def __init__(self) -> None:
         self._past: deque[Needed] = deque()
         self._forgotten = self._tried = -inf
-        self._seconds, self._kept = 0.0, 1.0
+        self._seconds, self._kept, self._by_wave = 0.0, 1.0, False
 
     def observe(self, needed: Needed) -> None:
         """Take what is needed now."""
@@ -102,7 +108,9 @@ class Holding:
         each = share ** (1 / len(sizers))
         if now - self._tried >= EVERY:
             self._tried = now
-            history = _History.of(self._past, sizers, startup, shortest, each)
+            past = self._with_wave()
+            self._by_wave = past is not self._past
+            history = _History.of(past, sizers, startup, shortest, each)
             self._seconds, self._kept = _cheapest(history, may_miss)
         since = max(now - self._seconds, self._forgotten)
         rates = np.array([needed.rate for needed in self._past if needed.at >= since])
@@ -110,7 +118,12 @@ class Holding:
             pool: int(_needed(sizer.shares(rates, self._most(pool)), each).max()) if self._seconds else 0
             for pool, (sizer, _) in sizers.items()
         }
-        return HoldTime(self._seconds, replicas, self._kept)
+        return HoldTime(self._seconds, replicas, self._kept, self._by_wave)
+
+    def _with_wave(self) -> Sequence[Needed]:
+        """The newest ticks that a wave planned; the whole past where these are too few."""
+        newest = list(takewhile(lambda needed: needed.by_wave, reversed(self._past)))[::-1]
+        return newest if len(newest) >= FEWEST else self._past
 
     def _most(self, pool: Pool) -> int:
         """No more than was ever planned, which is what budgets and limits have left."""

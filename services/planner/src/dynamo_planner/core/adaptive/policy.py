@@ -182,7 +182,8 @@ class AdaptivePolicy:
         least = {pool: self._least_of(pool) for pool in pools}
         calm = expected.cheapest(startup, startup + settings.together, self._promise.aim, least, weighing.most)
         final, reasons, held = {}, {}, {}
-        self._holding.observe(Needed(observation.now, self._demand.samples[-1].rate, keep))
+        rate = self._demand.samples[-1].rate
+        self._holding.observe(Needed(observation.now, rate, keep, by_wave=forecast.way == "wave"))
         self._hold = self._hold_for(weighing, startup)
         for pool in pools:
             planned = self._holding.planned(observation.now, pool, settings.regret * startup)
