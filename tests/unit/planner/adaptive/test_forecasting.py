@@ -81,17 +81,17 @@ def test_rates_that_may_come_are_as_far_off_as_forecasts_were() -> None:
 
 
 def test_before_forecasts_are_judged_it_may_stay_as_it_is() -> None:
-    climb, stay, straight, grown = Forecast("trend", 10, 0.1, 100).spread(np.array([0.0, 100.0]), 8)
+    climb, stay, straight, grown = Forecast("trend", 10, 0.1, 100, climbs=True).spread(np.array([0.0, 100.0]), 8)
     assert grown[1] == pytest.approx(10 * math.e)
     assert grown[1] > straight[1] == 20 > climb[1] > stay[1] == 10
 
 
 def test_a_climb_in_proportion_ends_after_two_doublings_and_where_forecasts_are_judged() -> None:
-    steep = Forecast("trend", 10, 1.0, 100)
+    steep = Forecast("trend", 10, 1.0, 100, climbs=True)
     assert steep.spread(np.array([0.0, 10.0]), 8).max() == pytest.approx(10 * math.e)
     assert steep.spread(np.array([0.0, 20.0, 30.0]), 8)[-1].tolist() == pytest.approx([10, 40, 40])
-    assert len(Forecast("trend", 10, -0.1, 100).spread(np.array([0.0, 10.0]), 8)) == 3
-    judged = Forecast("trend", 10, 0.1, 100, peak=100, errors=(0.0,) * 10)
+    assert len(Forecast("trend", 10, 0.1, 100).spread(np.array([0.0, 10.0]), 8)) == 3
+    judged = Forecast("trend", 10, 0.1, 100, climbs=True, peak=100, errors=(0.0,) * 10)
     assert judged.spread(np.array([0.0, 100.0]), 8).max() == judged.at(100)
 
 

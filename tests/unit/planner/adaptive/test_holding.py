@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.explaining import explain
 from dynamo_planner.core.adaptive.forecasting import Forecast
@@ -93,7 +94,8 @@ def test_plans_are_held_for_a_while_and_not_after_requests_have_ceased() -> None
     assert holding.planned(110.0, Pool.DECODE, 60.0) == 1
 
 
-def test_the_reason_names_what_is_held_and_what_shows_that_it_pays() -> None:
+@pytest.mark.parametrize(("by_wave", "over"), [(False, "in the last two hours"), (True, "since the wave is known")])
+def test_the_reason_names_what_is_held_and_what_shows_that_it_pays(by_wave: bool, over: str) -> None:
     sizer: Any = Sizer()
     plan = PoolPlan(
         current=4,
@@ -114,10 +116,10 @@ def test_the_reason_names_what_is_held_and_what_shows_that_it_pays() -> None:
         final={Pool.DECODE: 4},
         losses={},
         horizon=60.0,
-        hold=HoldTime(480.0, {Pool.DECODE: 4}, 0.97),
+        hold=HoldTime(480.0, {Pool.DECODE: 4}, 0.97, by_wave),
     )
     assert (
-        "3 decode of these are held (6 GPUs), needed within the last 480 s: of all times of holding the cheapest in the last two "
-        "hours, of whose requests it would have kept 97 %"
+        f"3 decode of these are held (6 GPUs), needed within the last 480 s: of all times of holding the cheapest {over}, "
+        "of whose requests it would have kept 97 %"
     ) in explanation.message
     assert (explanation.predictions["decode_held"], explanation.predictions["hold_seconds"]) == (3, 480.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -158,6 +159,12 @@ def test_a_warm_reserve_is_part_of_the_plan_and_of_its_reason() -> None:
     assert 0 < sum(reserve.values()) < sum(graph.replicas.values())
     calm = graph.run(20, 1200)
     assert "warm reserve" not in calm.explanation.message
+
+
+def test_a_first_climb_is_followed_in_proportion_and_the_reason_says_so() -> None:
+    graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=120)
+    messages = [graph.step(5 * exp(at / 60)).explanation.message for at in range(10, 100, 10)]
+    assert any("the load climbs and may go on in proportion" in message for message in messages)
 
 
 def test_what_no_replicas_can_meet_is_said_once() -> None:

@@ -38,6 +38,8 @@ TREND_LASTS = 60.0
 """Seconds after which a trend has lost most of its force: nothing climbs without end."""
 CLEAR = 2.0
 """Standard deviations that a slope must differ from none."""
+SURE = 3.0
+"""The same, before a climb may go on in proportion: what a chance slope grows to in that way costs many replicas."""
 WAVE_EVERY = 60.0
 """Seconds between two searches for a wave."""
 BURSTS = {"short-bursts": 30.0, "long-bursts": 120.0}
@@ -55,7 +57,7 @@ LONG_START = 120.0
 BURST_ROWS = 1 / 8
 """Share of the rates that may come that such a burst takes the place of."""
 CLIMB_MOST = 4.0
-"""A climb that may go on in proportion is followed up to two doublings: a slope taken from few requests may be chance."""
+"""Times the rate that a climb in proportion leads to at most: two doublings."""
 BETTER = 0.95
 """A way must do so much better than the one in use to take its place."""
 
@@ -102,6 +104,8 @@ class Forecast:
     """what the rate was at most in that time, but for its highest twentieth"""
     errors: tuple[float, ...] = ()
     """of forecasts at the horizon, as they came out of late"""
+    climbs: bool = False
+    """whether the slope is up beyond doubt"""
     burst: float = 0.0
     """requests a second on top of this rate that may come within a start-up time, though none were observed yet"""
 
@@ -120,8 +124,8 @@ class Forecast:
 
     @property
     def climbs_unjudged(self) -> bool:
-        """Whether the load climbs, and no forecast could be held against what came yet."""
-        return not self.errors and self.slope > 0
+        """Whether the load climbs beyond doubt, and no forecast could be held against what came yet."""
+        return not self.errors and self.climbs
 
     def off_by(self) -> tuple[float, float]:
         """What forecasts at the horizon were off by, but for the highest and lowest tenth."""
@@ -181,7 +185,7 @@ class Forecaster:
     def forecast(self, demand: Demand, now: float, horizon: float) -> Forecast:
         """What to expect; `horizon` is the time that a new replica needs. Call once a sample."""
         self._short = SHORT[0] + (SHORT[1] - SHORT[0]) * min(1.0, horizon / LONG)
-        start, slope = _trend(demand, now)
+        start, slope, climbs = _trend(demand, now)
         if now - self._searched >= WAVE_EVERY:
             self._searched = now
             times = np.array([sample.at - sample.seconds / 2 for sample in demand.samples])
@@ -204,7 +208,8 @@ class Forecaster:
         burst = self._burst(demand, now, max(start, trough), usual=usual, peak=peak, horizon=horizon) + max(
             0.0, trough - start
         )
-        return Forecast(self._way, start, slope, horizon, self._wave, now, usual, trough, peak, errors, burst)
+        wave = self._wave
+        return Forecast(self._way, start, slope, horizon, wave, now, usual, trough, peak, errors, climbs, burst)
 
     def _burst(self, demand: Demand, now: float, rate: float, *, usual: float, peak: float, horizon: float) -> float:
         """What may come on top that was not observed yet: more where starts take long, nothing after enough time.
@@ -243,8 +248,10 @@ def _usual(demand: Demand, now: float) -> tuple[float, float, float]:
     return rates[len(rates) // 2], rates[int(0.05 * len(rates))], rates[int(0.99 * (len(rates) - 1))]
 
 
-def _trend(demand: Demand, now: float) -> tuple[float, float]:
-    """The rate of this moment and its slope, requests a second each second; no slope where chance alone could make it.
+def _trend(demand: Demand, now: float) -> tuple[float, float, bool]:
+    """The rate of this moment, its slope (requests a second each second) and whether it climbs beyond doubt.
+
+    There is no slope where chance alone could make it.
 
     Taken from the longest of some windows that a straight line fits as well as chance lets it.
     """
@@ -264,5 +271,6 @@ def _trend(demand: Demand, now: float) -> tuple[float, float]:
             continue
         if abs(slope) < CLEAR * sqrt(chance / width):
             break
-        return max(0.0, float(rates.mean()) + slope * (now - float(times.mean()))), slope
-    return demand.steady(now), 0.0
+        rate = max(0.0, float(rates.mean()) + slope * (now - float(times.mean())))
+        return rate, slope, slope >= SURE * sqrt(chance / width)
+    return demand.steady(now), 0.0, False
