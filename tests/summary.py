@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-SLOWEST = 5
+SLOWEST = 20
 """Files that are named by themselves."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -93,3 +94,24 @@ def test_the_tables_name_files_that_are_there():
     named = {*LONG, *(file for group in GROUPS for file in group), *(f"{INTEGRATION}/{name}" for name in OWN_SERVERS)}
     assert {file for file in named if not (ROOT / file).is_file()} == set()
     assert {file for file in LONG if group_of(file) != file} == set()
+
+
+def fixtures_of(file: Path) -> tuple[set[str], set[str]]:
+    """Fixtures that a file has, and those that its tests and fixtures ask for by name."""
+    own, asked = set(), set()
+    for each in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+            is_fixture = any("fixture" in ast.unparse(decorator) for decorator in each.decorator_list)
+            own |= {each.name} if is_fixture else set()
+            asked |= {argument.arg for argument in each.args.args} if is_fixture or each.name[:4] == "test" else set()
+    return own, asked
+
+
+def test_own_servers_have_the_files_that_do_not_share_the_sessions_control_plane():
+    of_the_session = {"control_plane", "kube", "namespace"}
+    results = set()
+    for file in (ROOT / INTEGRATION).glob("test_*.py"):
+        own, asked = fixtures_of(file)
+        if not (of_the_session - own) & asked:
+            results.add(file.name)
+    assert results == OWN_SERVERS
