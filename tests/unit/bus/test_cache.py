@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey
 from dynamo_shared.bus import ObjectCache
-from dynamo_shared.bus.cache import GRACE
+from dynamo_shared.bus.cache import GRACE, OwnWrite
 from dynamo_shared.bus.versions import Version, version_of
 
 KEY = ObjectKey("ns", "a")
@@ -125,6 +126,64 @@ def test_where_state_stays_behind_it_is_the_truth() -> None:
     cache.settle()
     assert held(cache) == "u1-9"
     assert said(cache, obj(7))
+
+
+def overdue(clock: Clock) -> tuple[ObjectCache, OwnWrite]:
+    """A cache with a write that STATE does not confirm in time."""
+    cache = ObjectCache(clock=clock)
+    said(cache, obj(10))
+    cache.put(DEPLOYMENTS, obj(20))
+    clock.now = GRACE - 1
+    assert cache.overdue() == []
+    clock.now = GRACE
+    ((key, write),) = cache.overdue()
+    assert (key, write.resource, write.version) == (KEY, DEPLOYMENTS, version_of(obj(20)))
+    assert cache.overdue() == [], "until another time of grace is over"
+    return cache, write
+
+
+def test_a_write_that_the_data_store_has_lost_is_given_up() -> None:
+    cache, write = overdue(Clock())
+    changes: list[tuple[KubeObject | None, KubeObject | None]] = []
+    cache.on_change(lambda _resource, _key, old, new: changes.append((old, new)))
+    assert cache.correct(KEY, write, obj(10))
+    assert held(cache) == "u1-10"
+    assert changes == [(obj(20), obj(10))]
+    assert cache.put(DEPLOYMENTS, obj(12)), "the next write counts from there"
+
+
+def test_an_object_that_the_data_store_has_lost_is_gone() -> None:
+    cache, write = overdue(Clock())
+    assert cache.correct(KEY, write, None)
+    assert cache.get(DEPLOYMENTS, KEY) is None
+
+
+def test_a_write_that_is_there_waits_for_state() -> None:
+    clock = Clock()
+    cache, write = overdue(clock)
+    assert not cache.correct(KEY, write, obj(20))
+    clock.now = 2 * GRACE
+    assert len(cache.overdue()) == 1
+    assert cache.confirm(DEPLOYMENTS, KEY, version_of(obj(20)))
+    clock.now = 3 * GRACE
+    assert cache.overdue() == []
+
+
+def test_what_another_wrote_after_it_counts_and_older_words_of_state_do_not() -> None:
+    cache, write = overdue(Clock())
+    assert cache.correct(KEY, write, obj(25))
+    assert held(cache) == "u1-25"
+    assert not said(cache, obj(20))
+    assert held(cache) == "u1-25"
+
+
+@pytest.mark.parametrize("faster", ["STATE", "another write"])
+def test_an_answer_about_a_write_is_late_where_something_came_meanwhile(faster: str) -> None:
+    cache, write = overdue(Clock())
+    newer = obj(30)
+    assert said(cache, newer) if faster == "STATE" else cache.put(DEPLOYMENTS, newer)
+    assert not cache.correct(KEY, write, obj(10))
+    assert held(cache) == "u1-30"
 
 
 def test_a_late_answer_does_not_bring_back_what_is_deleted() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, EVENTS, JOBS, PODS
-from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, Right, RightScope
+from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right, RightScope
 
 RIGHTS = (
     *STANDBY,
     *SCRAPED,
+    Right(DYNAMO_NIM_REQUESTS, ("get",), unused=UNCONFIRMED),
     Right(DYNAMO_NIM_REQUESTS, ("patch",), "status"),
     Right(EVENTS, ("create",)),
     Right(EVENTS, ("patch",), unused=SERIES),

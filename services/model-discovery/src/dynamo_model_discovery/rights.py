@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dynamo_shared.api.resources import DYNAMO_MODELS, EVENTS
-from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, Right
+from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right
 
 RIGHTS = (
     *STANDBY,
     *SCRAPED,
+    Right(DYNAMO_MODELS, ("get",), unused=UNCONFIRMED),
     Right(DYNAMO_MODELS, ("patch",)),
     Right(DYNAMO_MODELS, ("patch",), "status"),
     Right(EVENTS, ("create",)),

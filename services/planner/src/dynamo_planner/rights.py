@@ -15,7 +15,7 @@ from dynamo_shared.api.resources import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
-from dynamo_shared.api.rights import RACE, READ, SCRAPED, SERIES, STANDBY, Right
+from dynamo_shared.api.rights import RACE, READ, SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right
 
 GIVEN = "given to profiling Jobs"
 CORRECTED = "corrects an object of its own that is not as desired"
@@ -23,6 +23,7 @@ CORRECTED = "corrects an object of its own that is not as desired"
 RIGHTS = (
     *STANDBY,
     *SCRAPED,
+    Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("get",), unused=UNCONFIRMED),
     Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("patch",), unused="takes out the finalizer of the reference operator"),
     Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("patch",), "status"),
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("create",)),

@@ -34,7 +34,7 @@ from dynamo_shared.api.resources import (
     VIRTUAL_SERVICES,
     Resource,
 )
-from dynamo_shared.api.rights import RACE, READ, SCRAPED, SERIES, STANDBY, Right
+from dynamo_shared.api.rights import RACE, READ, SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right
 
 from dynamo_pod_builder.routing import LEGACY
 
@@ -62,7 +62,7 @@ RIGHTS = (
     *(Right(each, KEEP, unused=ALIKE) for each in CHILDREN),
     *(Right(each, ("patch",), "scale") for each in (DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS)),
     Right(LEADER_WORKER_SETS, ("patch",), "scale", unused=ALIKE),
-    *(Right(each, ("patch",), unused=SCALING_OF_GROVE) for each in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS)),
+    *(Right(each, ("get", "patch"), unused=SCALING_OF_GROVE) for each in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS)),
     *(Right(each, ("patch",), "scale", unused=SCALING_OF_GROVE) for each in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS)),
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("get",)),
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("patch",), unused="takes out the finalizer of the reference operator"),
@@ -79,6 +79,7 @@ RIGHTS = (
         unused="removes what another manager added to a list of a graph that is managed by this platform",
     ),
     Right(DYNAMO_CHECKPOINTS, ("create", "patch")),
+    Right(DYNAMO_CHECKPOINTS, ("get",), unused=UNCONFIRMED),
     Right(PERSISTENT_VOLUME_CLAIMS, ("create",)),
     Right(PERSISTENT_VOLUME_CLAIMS, ("get",), unused=RACE),
     Right(JOBS, ("create", "get")),

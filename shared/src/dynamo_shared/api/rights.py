@@ -16,6 +16,7 @@ OWN_CLUSTER_ROLE = "$CLUSTER_ROLE"
 
 # Reasons of `Right.unused` that several services have.
 RACE = "reads again what changed, or came, between a read and a write"
+UNCONFIRMED = "asks for what it has written where STATE does not confirm it: the data store was set back"
 SERIES = "an Event that repeats is counted in place of being written again"
 
 

@@ -7,7 +7,9 @@ Two sources fill it, and two rules say what counts:
 2. The API server's answers to this service's own writes (`put`, `remove`): they are ahead of STATE, and a service must
    not work on an object that is older than what it has written itself. So a word of STATE that is older than an answer
    is held back, for `GRACE` seconds: by then STATE either has caught up, or is the truth, because the data store was set
-   back meanwhile. An answer that is older than what STATE said already comes late, and is dropped.
+   back meanwhile. An answer that is older than what STATE said already comes late, and is dropped. An answer that STATE
+   does not confirm in `GRACE` seconds is `overdue`: the store may have been set back to before it, of which no watcher
+   need have heard. What the API server has then is the truth (`correct`).
 
 Objects are plain dicts and shared, not copied: the caller reads an object and never writes into it.
 """
@@ -34,8 +36,8 @@ REMEMBERED_DELETIONS = 10_000
 """Uids of deleted objects that are remembered, so that a late answer to a write does not bring one back to life."""
 
 GRACE = 30.0
-"""Seconds that a word of STATE waits which is older than what this service has written. The watcher publishes a change
-within milliseconds, and within seconds of a reconnection."""
+"""Seconds that a word of STATE waits which is older than what this service has written, and that STATE has to confirm a
+write. The watcher publishes a change within milliseconds, and within seconds of a reconnection."""
 
 log = structlog.get_logger("dynamo.bus.cache")
 
@@ -149,6 +151,17 @@ class _Held(NamedTuple):
     due: float
 
 
+class OwnWrite(NamedTuple):
+    """The API server's answer to a write of this service, by the version that it has. `due` on the cache's clock."""
+
+    resource: Resource
+    version: Version
+    due: float
+
+
+OwnWrites: TypeAlias = list[tuple[ObjectKey, OwnWrite]]
+
+
 class ObjectCache:
     """What a service knows of the cluster. Filled by `StateReader`, and by writers with what they have just written.
 
@@ -161,7 +174,7 @@ class ObjectCache:
         self._listeners: list[Listener] = []
         self._deleted: OrderedDict[str, bool] = OrderedDict()
         """uids of deleted objects -> whether a writer learned of the deletion ahead of STATE"""
-        self._written: dict[_Slot, Version] = {}
+        self._written: dict[_Slot, OwnWrite] = {}
         """what this service has written and STATE has not said yet"""
         self._held: dict[_Slot, _Held] = {}
 
@@ -240,7 +253,7 @@ class ObjectCache:
         late = held is not None and version.resource_version <= held.resource_version
         if version.uid in self._deleted or late:
             return False
-        self._written[resource.id, key] = version
+        self._written[resource.id, key] = OwnWrite(resource, version, self._clock() + GRACE)
         self._held.pop((resource.id, key), None)
         return self._set(resource, key, obj)
 
@@ -259,7 +272,8 @@ class ObjectCache:
         Then the API server's answer is here, and the message need not be read.
         """
         slot = (resource.id, key)
-        if self._written.get(slot) != version:
+        written = self._written.get(slot)
+        if written is None or written.version != version:
             return False
         del self._written[slot]
         self._held.pop(slot, None)
@@ -289,13 +303,41 @@ class ObjectCache:
             log.info("STATE is older than what was written, and stays so", resource=slot[0], key=str(slot[1]))
             self._accept(held.resource, slot[1], held.obj, held.version)
 
+    def overdue(self) -> OwnWrites:
+        """What this service has written and STATE has not confirmed in time. Each is due again after another `GRACE`."""
+        now = self._clock()
+        late = [(slot[1], write) for slot, write in self._written.items() if write.due <= now]
+        for key, write in late:
+            self._written[write.resource.id, key] = write._replace(due=now + GRACE)
+        return late
+
+    def correct(self, key: ObjectKey, write: OwnWrite, obj: KubeObject | None) -> bool:
+        """Takes in what the API server has in place of an overdue write; None where it has nothing of that name.
+
+        Says whether anything changed: nothing does where STATE or another write came meanwhile.
+        """
+        resource, slot = write.resource, (write.resource.id, key)
+        waiting = self._written.get(slot)
+        if waiting is None or waiting.version != write.version:
+            return False
+        if obj is None:
+            return self.remove(resource, key, write.version.uid)
+        version = version_of(obj)
+        if version == write.version:
+            return False
+        if version.uid == write.version.uid and version.resource_version > write.version.resource_version:
+            return self.put(resource, obj)
+        log.warning("what was written is gone: the data store was set back", resource=resource.id, key=str(key))
+        self._held.pop(slot, None)
+        return self._accept(resource, key, obj, version)
+
     def _is_behind(self, slot: _Slot, obj: KubeObject | None, version: Version) -> bool:
         written = self._written.get(slot)
         if obj is not None and self._deleted.get(version.uid):
             return True
         # The end of what was written is final.
-        ends = obj is None and written is not None and written.uid == version.uid
-        return written is not None and not ends and version.resource_version < written.resource_version
+        ends = obj is None and written is not None and written.version.uid == version.uid
+        return written is not None and not ends and version.resource_version < written.version.resource_version
 
     def _accept(self, resource: Resource, key: ObjectKey, obj: KubeObject | None, version: Version) -> bool:
         self._written.pop((resource.id, key), None)

@@ -20,6 +20,7 @@ from dynamo_shared.api.resources import LEASES, ObjectKey, Resource, key_of
 from dynamo_shared.bus import EventPublisher, ObjectCache, StateReader
 from dynamo_shared.bus.tracing import TRACEPARENT, extract, traceparent
 from dynamo_shared.kube.events import EventRecorder
+from dynamo_shared.runtime import own_writes
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.health import HealthState
 from dynamo_shared.runtime.metrics import Outcome
@@ -135,6 +136,7 @@ class Controller(ABC):
                 self._share_with_other_replicas()
                 self.enqueue_all()
                 keep("workers", self._work, essential=True)
+                keep("own writes", lambda: own_writes.check_always(self.cache, self.kube))
                 keep("resync", lambda: self._resync(platform.resync))
                 keep("count", self._count)
                 keep("leases", self._sync_leases)
