@@ -129,6 +129,13 @@ GRAPH = {"metadata": {"name": "g", "generation": 4}}
             "component A: NameTaken: it is taken",
         ),
         (
+            # As errors of rendering begin, which name the component themselves.
+            GraphOutcome({"A": [Generation("a", None, failure=Failure("NotDeployable", "component A: no image"))]}),
+            "failed",
+            "failed_to_reconcile_the_resources",
+            "component A: NotDeployable: no image",
+        ),
+        (
             GraphOutcome(
                 {"A": [Generation("a", deployment())]}, rolling_update={"phase": "InProgress", "startTime": "t"}
             ),

@@ -149,6 +149,15 @@ UNSCHEDULABLE = {
         ),
         (pod(conditions=[UNSCHEDULABLE]), "Unschedulable", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."),
         (
+            pod(
+                conditions=[
+                    {**UNSCHEDULABLE, "message": "0/2 nodes: no new claims to deallocate, preemption: 0/2 nodes."}
+                ]
+            ),
+            "Unschedulable",
+            "0/2 nodes: no new claims to deallocate",
+        ),
+        (
             pod(phase="Failed", reason="Evicted", message="The node was low on resource: memory."),
             "Evicted",
             "The node was low on resource: memory.",

@@ -225,7 +225,7 @@ CASES = [
         SCALED_ALPHA,
         old=ADAPTED_ALPHA,
         errors=(
-            "spec.services.Decode.replicas: cannot be changed from 2 to 5, since scalingAdapter.enabled gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5",
+            "spec.services.Decode.replicas: cannot be changed from 2 to 5, since scalingAdapter.enabled gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
         ),
     ),
     Case(
@@ -233,7 +233,7 @@ CASES = [
         SCALED_BETA,
         old=ADAPTED_BETA,
         errors=(
-            "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5",
+            "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
         ),
     ),
     Case(
@@ -242,7 +242,7 @@ CASES = [
         old=ADAPTED_BETA,
         facts=replace(PLAIN, user=""),
         errors=(
-            "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5",
+            "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
         ),
     ),
     Case(
@@ -267,7 +267,7 @@ CASES = [
         old=ADAPTED_BETA,
         facts=replace(PLAIN, user="system:serviceaccount:team-7:planner-serviceaccount:x"),
         errors=(
-            "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5",
+            "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
         ),
     ),
     Case(
@@ -275,7 +275,7 @@ CASES = [
         SCALED_BETA,
         old=components(component("Decode", replicas=2)),
         errors=(
-            "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5",
+            "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
         ),
     ),
     Case(
@@ -298,7 +298,7 @@ CASES = [
         components(component("Decode", scalingAdapter={})),
         old=components(component("Decode", replicas=2)),
         errors=(
-            "spec.components[0].replicas: cannot be changed from 2 to 1, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=1",
+            "spec.components[0].replicas: cannot be changed from 2 to 1, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=1, or leave replicas out",
         ),
     ),
     Case(
@@ -313,7 +313,7 @@ CASES = [
         old=ADAPTED_ALPHA,
         facts=replace(PLAIN, adapter_replicas={"Decode": 4}),
         errors=(
-            "spec.services.Decode.replicas: cannot be changed from 2 to 5, since scalingAdapter.enabled gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5",
+            "spec.services.Decode.replicas: cannot be changed from 2 to 5, since scalingAdapter.enabled gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
         ),
     ),
     Case(

@@ -80,11 +80,17 @@ def graph_status(graph: dict[str, Any], outcome: GraphOutcome, now: datetime) ->
     return status
 
 
+def _about(component: str, failure: Failure) -> Failure:
+    """A failure of a component, as one of its graph. A message of rendering begins with the component already."""
+    prefix = f"component {component}: "
+    return Failure(failure.reason, f"{prefix}{failure.reason}: {failure.message.removeprefix(prefix)}")
+
+
 def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
     """State, reason and message. A refusal outweighs waiting: users should not wait for what cannot come."""
     failures = [outcome.failure] if outcome.failure is not None else []
     failures += [
-        Failure(part.failure.reason, f"component {name}: {part.failure.reason}: {part.failure.message}")
+        _about(name, part.failure)
         for name, parts in outcome.components.items()
         for part in parts
         if part.current and part.failure is not None

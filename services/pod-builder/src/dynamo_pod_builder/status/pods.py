@@ -111,7 +111,7 @@ def trouble_of(pod: KubeObject, now: datetime | None = None) -> Trouble | None:
     scheduled = find(conditions, "PodScheduled") or {}
     if scheduled.get("status") == "False" and scheduled.get("reason") == UNSCHEDULABLE:
         # What preemption would not help with is the same once more.
-        words = quoted(scheduled.get("message", "").partition(" preemption:")[0])
+        words = quoted(scheduled.get("message", "").partition(" preemption:")[0].rstrip(", "))
         return Trouble(Rank.PLACE, UNSCHEDULABLE, metadata["name"], words or "no node takes it")
     causes = [each for each in _of_containers(pod, now) if each is not None]
     if now is not None and not causes:

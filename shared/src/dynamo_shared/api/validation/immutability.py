@@ -129,7 +129,7 @@ def _constraint(spec: dict[str, Any], graph: GraphView) -> tuple[str, str] | Non
 
 _ADAPTED = (
     "cannot be changed from {before} to {now}, since {adapter} gives it to an adapter: "
-    "kubectl scale dgdsa {name} --replicas={now}"
+    "kubectl scale dgdsa {name} --replicas={now}, or leave replicas out"
 )
 
 
