@@ -147,7 +147,7 @@ def test_replicas_of_each_generation(desired, there, replicas, drain):
         pytest.param(
             {"g-new": (NEW, 1)},
             RUNNING,
-            Rollout(status={**OVER, "endTime": NOW, "updatedComponents": []}, completed=True),
+            Rollout(components=["Worker"], status={**OVER, "endTime": NOW}, completed=True),
             id="the old ones were deleted meanwhile",
         ),
     ],

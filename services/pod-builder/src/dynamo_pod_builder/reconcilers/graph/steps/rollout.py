@@ -51,7 +51,11 @@ def roll(plan: Plan, observed: Observed) -> Plan:
         drain += [(dcd, target) for dcd, target in targets if dcd["spec"].get("replicas", 1) != target]
     plan = plan.having(children)
     if not moving:
-        rollout = Rollout(status=_ended(previous, [], observed.now), completed=_active(previous))
+        # The look before deleted the old ones, and its status was not stored: this one ends the update.
+        updated: Sequence[str] = sorted(_workers(plan.desired)) if _active(previous) else ()
+        rollout = Rollout(
+            components=updated, status=_ended(previous, updated, observed.now), completed=_active(previous)
+        )
     elif finished:
         rollout = Rollout(components=moving, status=_ended(previous, moving, observed.now), completed=True)
     else:
@@ -70,9 +74,7 @@ def roll(plan: Plan, observed: Observed) -> Plan:
 def _leftovers(desired: Sequence[KubeObject], observed: Observed) -> dict[str, list[KubeObject]]:
     """Component deployments of workers that are not desired any more, by component."""
     names = {objects.name(child) for child in desired}
-    workers = {
-        objects.labels(child).get(labels.COMPONENT) for child in desired if labels.WORKER_HASH in objects.labels(child)
-    }
+    workers = _workers(desired)
     leftovers: dict[str, list[KubeObject]] = {}
     for name, dcd in observed.components.items():
         component = objects.labels(dcd).get(labels.COMPONENT)
@@ -80,6 +82,12 @@ def _leftovers(desired: Sequence[KubeObject], observed: Observed) -> dict[str, l
         if name not in names and (labels.WORKER_HASH in objects.labels(dcd) or component in workers):
             leftovers.setdefault(component or "", []).append(dcd)
     return leftovers
+
+
+def _workers(desired: Sequence[KubeObject]) -> set[str]:
+    """Components of workers. They have one hash together, so that each of them takes part in a rolling update."""
+    of_workers = [objects.labels(child) for child in desired if labels.WORKER_HASH in objects.labels(child)]
+    return {each[labels.COMPONENT] for each in of_workers if labels.COMPONENT in each}
 
 
 def _next(child: KubeObject, old: Sequence[KubeObject], observed: Observed) -> RolloutStep:
