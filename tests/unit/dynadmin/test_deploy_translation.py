@@ -186,6 +186,11 @@ def test_every_error_is_reported_at_the_field_that_was_sent(sent: dict[str, Any]
     assert set(refused(sent)) == pointers
 
 
+def test_a_name_with_other_characters_says_which_are_allowed() -> None:
+    message = "'Qwen_3' is not allowed; lower-case letters, digits and '-', and a letter or digit first and last"
+    assert refused({**GRAPH, "name": "Qwen_3"}) == {"/name": message}
+
+
 def test_a_refused_field_of_the_object_is_reported_at_the_field_it_came_from() -> None:
     made = translated(GRAPH, {"serving": {"replicas": {"worker": 2}}, "engine": {"env": {"A": "b"}}})
     result = made.problems(
