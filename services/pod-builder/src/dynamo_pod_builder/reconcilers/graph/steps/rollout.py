@@ -51,7 +51,7 @@ def roll(plan: Plan, observed: Observed) -> Plan:
         drain += [(dcd, target) for dcd, target in targets if dcd["spec"].get("replicas", 1) != target]
     plan = plan.having(children)
     if not moving:
-        # The look before deleted the old ones, and its status was not stored: this one ends the update.
+        # The reconcile before deleted the old ones, and its status was not stored: this one ends the update.
         updated: Sequence[str] = sorted(_workers(plan.desired)) if _active(previous) else ()
         rollout = Rollout(
             components=updated, status=_ended(previous, updated, observed.now), completed=_active(previous)
