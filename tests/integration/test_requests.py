@@ -20,6 +20,7 @@ from dynamo_planner.requests.controller import RequestController
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
+from dynamo_shared.api.request_graphs import marked
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
@@ -221,6 +222,29 @@ async def test_a_graph_waits_where_it_shall_not_be_applied(control_plane, nats_s
         await eventually(reported, "a change without effect is reported")
         assert (await status_of(kube, namespace))["phase"] == "Ready"
     assert len(profiler.asked) == 1
+
+
+async def test_what_an_applied_graph_reads_outlives_the_request(control_plane, nats_server, kube, namespace):
+    profiler = Played()
+    profiler.go.set()
+    config_map = ObjectKey(namespace, "planner-config-qwen")
+
+    async def owners() -> set[str]:
+        metadata = (await kube.get(CONFIG_MAPS, config_map))["metadata"]
+        return {owner["kind"] for owner in metadata["ownerReferences"]}
+
+    async with planning(control_plane, nats_server, namespace, profiler):
+        await create(kube, request(namespace, autoApply=False))
+        status = await until_phase(kube, namespace, "Ready")
+        assert await owners() == {"DynamoGraphDeploymentRequest"}
+        made = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, "qwen"))
+        applied = marked(made, status["profilingResults"]["selectedConfig"], owner=None)
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, applied)
+
+        async def shared() -> bool:
+            return await owners() == {"DynamoGraphDeploymentRequest", "DynamoGraphDeployment"}
+
+        await eventually(shared, "the ConfigMap belongs to the graph, too")
 
 
 async def test_a_graph_of_that_name_is_never_taken_over(control_plane, nats_server, kube, namespace):

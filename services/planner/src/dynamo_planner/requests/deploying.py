@@ -143,21 +143,44 @@ class GraphDeployer:
             self.announcer.announce(obj, events.IMAGE_PULL_FAILED(message))
         draft.say(DEPLOYMENT_READY, False, "DeploymentInProgress", message).enter(RequestPhase.DEPLOYING, message)
 
+    async def share(self, obj: KubeObject, draft: StatusDraft) -> None:
+        """What a graph reads that a user applied lives as long as the graph, too; the user may delete and apply it again."""
+        name = draft.status.get("dgdName", "")
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(obj["metadata"]["namespace"], name))
+        if graph is not None and is_made_for(graph, obj):
+            for config_map in self._config_maps(obj, graph):
+                owners = config_map["metadata"]["ownerReferences"]
+                if all(each["uid"] != graph["metadata"]["uid"] for each in owners):
+                    await self._own(config_map, [*owners, _graph_owner(graph)])
+
     async def _hand_over(self, obj: KubeObject, graph: KubeObject) -> None:
         """What the graph reads lives as long as the graph, which outlives the request."""
-        owner = {
-            "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-            "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
-            "name": graph["metadata"]["name"],
-            "uid": graph["metadata"]["uid"],
-        }
-        uid = obj["metadata"]["uid"]
-        for config_map in self.cache.list(CONFIG_MAPS, obj["metadata"]["namespace"]):
-            metadata = config_map["metadata"]
-            held = any(each["uid"] == uid for each in metadata.get("ownerReferences", ()))
-            if held and (metadata.get("labels") or {}).get(labels.GRAPH_DEPLOYMENT_NAME) == graph["metadata"]["name"]:
-                patch = {"metadata": {"ownerReferences": [owner], "resourceVersion": metadata["resourceVersion"]}}
-                self.cache.put(CONFIG_MAPS, await self.kube.merge_patch(CONFIG_MAPS, key_of(config_map), patch))
+        for config_map in self._config_maps(obj, graph):
+            await self._own(config_map, [_graph_owner(graph)])
+
+    def _config_maps(self, obj: KubeObject, graph: KubeObject) -> list[KubeObject]:
+        """The ConfigMaps that a graph reads and its request owns."""
+        uid, name = obj["metadata"]["uid"], graph["metadata"]["name"]
+        return [
+            each
+            for each in self.cache.list(CONFIG_MAPS, obj["metadata"]["namespace"])
+            if (each["metadata"].get("labels") or {}).get(labels.GRAPH_DEPLOYMENT_NAME) == name
+            and any(owner["uid"] == uid for owner in each["metadata"].get("ownerReferences", ()))
+        ]
+
+    async def _own(self, config_map: KubeObject, owners: list[KubeObject]) -> None:
+        metadata = {"ownerReferences": owners, "resourceVersion": config_map["metadata"]["resourceVersion"]}
+        written = await self.kube.merge_patch(CONFIG_MAPS, key_of(config_map), {"metadata": metadata})
+        self.cache.put(CONFIG_MAPS, written)
+
+
+def _graph_owner(graph: KubeObject) -> KubeObject:
+    return {
+        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
+        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        "name": graph["metadata"]["name"],
+        "uid": graph["metadata"]["uid"],
+    }
 
 
 def owner_of(obj: KubeObject) -> KubeObject:

@@ -85,6 +85,7 @@ class RequestReconciler:
         steps: dict[RequestPhase, Callable[[KubeObject, StatusDraft], Awaitable[Result]]] = {
             RequestPhase.PENDING: self._pending,
             RequestPhase.PROFILING: self._profiling,
+            RequestPhase.READY: self._ready,
             RequestPhase.DEPLOYING: self._deploying,
             RequestPhase.DEPLOYED: self._deployed,
         }
@@ -228,6 +229,10 @@ class RequestReconciler:
         else:
             draft.enter(RequestPhase.READY, f"{message}; spec.autoApply is false: apply it when it suits")
         return await self._write(obj, draft)
+
+    async def _ready(self, obj: KubeObject, draft: StatusDraft) -> Result:
+        await self.deploying.share(obj, draft)
+        return Result()
 
     async def _deploying(self, obj: KubeObject, draft: StatusDraft) -> Result:
         if not spec_of(obj).auto_apply:
