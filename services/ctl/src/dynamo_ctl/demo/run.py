@@ -131,7 +131,8 @@ def _further(console: Console, kubeconfig: str, nats: str, credentials: Path) ->
         f"  kubectl describe dgd -n {NAMESPACE}",
         f"  {command} get -A --watch",
         f"  {command} events --follow",
-        f"  nats --server {nats} --user integrator --password $(cat {credentials / INTEGRATOR}) subscribe 'dynamo.evt.v1.>'",
+        f"  nats --server {nats} --user integrator --password $(cat {credentials / INTEGRATOR}) "
+        f"subscribe 'dynamo.evt.v1.{CLUSTER}.>'",
     ):
         console.print(line, soft_wrap=True, markup=False)
 
