@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sized
 from contextlib import asynccontextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -40,12 +41,14 @@ class Deployments(Controller):
         self._parts = parts
         self.reconciled: list[str] = []
         self.noticed: list[str] = []
+        self.known: list[str | None] = []
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
     ) -> Iterable[Task]:
         if key.name == "routed-badly":
             raise OverflowError("date value out of range: a tenant's secret")
+        self.known.append(old["metadata"]["resourceVersion"] if old is not None else None)
         yield Task.of(DEPLOYMENTS, key)
 
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
@@ -224,3 +227,20 @@ async def test_a_part_that_ends_without_an_error_is_started_again() -> None:
         await runs.get()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_an_object_that_was_set_back_is_as_new() -> None:
+    """Else a status that only this service writes, and that is older now, would stay as it is."""
+    async with controlling(["a"]) as (controller, _, publisher):
+        await until(lambda: "a" in controller.reconciled)
+        controller.known.clear()
+        for number, version in enumerate(("7", "9", "3"), 1):
+            obj = deployment("a")
+            obj["metadata"]["resourceVersion"] = version
+            publisher.put(DEPLOYMENTS, obj)
+            await until(partial(_are, controller.known, number))
+        assert controller.known == ["1", "7", None]
+
+
+def _are(items: Sized, number: int) -> bool:
+    return len(items) == number

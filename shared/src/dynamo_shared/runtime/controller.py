@@ -19,6 +19,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey, Resource, key_of
 from dynamo_shared.bus import EventPublisher, ObjectCache, StateReader
 from dynamo_shared.bus.tracing import TRACEPARENT, extract, traceparent
+from dynamo_shared.bus.versions import resource_version
 from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.runtime import own_writes
 from dynamo_shared.runtime.facts import Announcer
@@ -195,7 +196,9 @@ class Controller(ABC):
 
     def _changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         with self.supervisor.isolated(resource, key):
-            for each in self.tasks_for(resource, key, old, new):
+            # A status that only this service writes may differ from what it wrote: it is new, whatever was known before.
+            known = None if _is_set_back(old, new) else old
+            for each in self.tasks_for(resource, key, known, new):
                 self.enqueue(*each) if isinstance(each, Paced) else self.enqueue(each)
         if resource == LEASES and new is None:
             self.enqueue_all()
@@ -251,6 +254,14 @@ class Controller(ABC):
             for concern, counted in self.counts().items():
                 self.context.metrics.resources.replace(concern, counted)
             await asyncio.sleep(COUNT_INTERVAL)
+
+
+def _is_set_back(old: KubeObject | None, new: KubeObject | None) -> bool:
+    """Whether the data store was set back: an object is at an older version than before."""
+    if old is None or new is None:
+        return False
+    before, after = (resource_version(each["metadata"].get("resourceVersion")) for each in (old, new))
+    return after < before
 
 
 def now() -> datetime:
