@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import children
-from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler
+from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler, other_generations
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.labels import COMPONENT
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Conflict, Invalid, KubeError, NotFound
@@ -74,3 +75,15 @@ async def test_a_refusal_is_left_to_the_component(error: KubeError):
 async def test_what_another_try_may_mend_is_raised():
     with pytest.raises(Conflict):
         await reconciled(GRAPH, DCD, WORKLOAD, scaled(3), **{NAME: Conflict(409, "Conflict", "changed")})
+
+
+def test_other_generations_are_those_of_the_same_component():
+    """The number of an adapter no longer counts for the one that was alone: it has to be reconciled with its own."""
+    cache = ObjectCache()
+    children.index(cache)
+    labels = {**objects.labels(DCD), COMPONENT: "Two"}
+    another = {**DCD, "metadata": {**DCD["metadata"], "name": "two", "uid": "two", "labels": labels}}
+    for each in (DCD, OLDER, another):
+        cache.put(resources.of(each), each)
+    assert list(other_generations(cache, DCD)) == [ObjectKey("ns", "older")]
+    assert list(other_generations(cache, another)) == []

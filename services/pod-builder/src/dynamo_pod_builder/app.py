@@ -46,7 +46,7 @@ from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
 from dynamo_pod_builder.reconcilers.legacy import LegacyReconciler
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
-from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler, components_of
+from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler, components_of, other_generations
 from dynamo_pod_builder.render import RenderConfig
 from dynamo_pod_builder.routing import LEGACY, BuilderConcern, is_of_replicas, is_of_status, tasks_for
 from dynamo_pod_builder.ssh_keys import SshKeys
@@ -174,6 +174,9 @@ class _PodBuilder(Controller):
             yield from artifact_images.woken_by(self.cache, resource, key)
             return
         yield from tasks
+        if resource == DYNAMO_COMPONENT_DEPLOYMENTS and (old is None or new is None):
+            others = other_generations(self.cache, new or old or {})
+            yield from (Task(BuilderConcern.COMPONENT, each) for each in others)
         yield from woken_by(self.cache, resource, key, old, new)
 
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:

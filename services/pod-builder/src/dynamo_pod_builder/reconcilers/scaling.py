@@ -26,7 +26,7 @@ from dynamo_shared.kube.errors import Invalid, NotFound
 from dynamo_shared.runtime import Result
 
 from dynamo_pod_builder.applying import Applier
-from dynamo_pod_builder.children import children, workload_of
+from dynamo_pod_builder.children import OWNER_INDEX, children, workload_of
 
 
 def with_replicas(component: KubeObject, replicas: int | None) -> KubeObject:
@@ -44,6 +44,16 @@ def components_of(cache: ObjectCache, adapter: KubeObject) -> Iterator[ObjectKey
         return
     for each in children(cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph):
         if _name_of(each) == reference["componentName"] and replicas_of(cache, each) is not None:
+            yield key_of(each)
+
+
+def other_generations(cache: ObjectCache, component: KubeObject) -> Iterator[ObjectKey]:
+    """Other component deployments of the same component: with one more, or one less, another number may be theirs."""
+    owner = objects.controller_of(component)
+    if owner is None:
+        return
+    for each in cache.by_index(DYNAMO_COMPONENT_DEPLOYMENTS, OWNER_INDEX, owner["uid"]):
+        if _name_of(each) == _name_of(component) and objects.uid(each) != objects.uid(component):
             yield key_of(each)
 
 
