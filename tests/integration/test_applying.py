@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dynamo_pod_builder import applying
 from dynamo_pod_builder.applying import Applier, ChildChange
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.render import MANAGED_BY
@@ -20,7 +22,6 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.bus import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Conflict
-from structlog.testing import capture_logs
 
 
 @pytest.fixture
@@ -96,14 +97,15 @@ async def test_a_binding_to_another_role_is_recreated(applier, kube, namespace):
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
 
 
-async def test_what_differed_is_in_the_log(kube, namespace):
+async def test_what_differed_is_in_the_log(kube, namespace, monkeypatch):
+    lines: list[dict[str, Any]] = []
+    monkeypatch.setattr(applying, "log", SimpleNamespace(info=lambda _event, **fields: lines.append(fields)))
     cache = ObjectCache()
     applier = Applier(kube.acting_as("dynamo-pod-builder"), cache)
     await applier.ensure(deployment(namespace, 1))
     image = {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "another:2"}
     cache.put(DEPLOYMENTS, await kube.json_patch(DEPLOYMENTS, ObjectKey(namespace, "worker"), [image]))
-    with capture_logs() as lines:
-        assert (await applier.ensure(deployment(namespace, 1))).change is ChildChange.UPDATED
+    assert (await applier.ensure(deployment(namespace, 1))).change is ChildChange.UPDATED
     (line,) = lines
     assert (line["kind"], line["key"]) == ("Deployment", f"{namespace}/worker")
     assert line["because"] == "spec.template.spec.containers[name=main].image"
