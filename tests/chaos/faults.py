@@ -44,7 +44,7 @@ async def kill(stage: Stage, name: str, replica: int) -> None:
 async def stop_for_a_while(stage: Stage, name: str, replica: int) -> None:
     """Stop a replica as a paused machine would be, and let it go on."""
     service = stage.named(name)[replica]
-    service.process.suspend()
+    await service.process.suspend()
     try:
         await asyncio.sleep(STOPPED_FOR)
     finally:

@@ -301,7 +301,7 @@ async def test_server_away_for_longer_than_a_lease_lives(settled_etcd: EtcdServe
 async def test_server_frozen_for_longer_than_a_lease_lives(settled_etcd: EtcdServer) -> None:
     async with Replica(settled_etcd.url) as first, Replica(settled_etcd.url) as second, Referee(first, second):
         await until(complete(first, second))
-        settled_etcd.process.suspend()
+        await settled_etcd.process.suspend()
         try:
             await until(lambda: not first.lease.alive() and not second.lease.alive(), within=TTL)
         finally:
@@ -367,7 +367,7 @@ async def test_the_next_endpoint_is_used_when_one_does_not_answer(settled_etcd: 
 async def test_frozen_server_times_out(settled_etcd: EtcdServer) -> None:
     async with EtcdClient(EtcdOptions(endpoints=(settled_etcd.url,), timeout=0.5)) as client:
         await client.put("/key", b"value")
-        settled_etcd.process.suspend()
+        await settled_etcd.process.suspend()
         try:
             # It answers again only after this.
             with pytest.raises(EtcdUnavailableError, match="Deadline Exceeded"):

@@ -186,7 +186,7 @@ async def test_a_server_that_stops_answering_is_noticed_and_followed_again(
     small_plane: ControlPlane, small_kube: KubeClient
 ) -> None:
     async with following(small_kube, "default", label_selector="test", silence=0.5) as follower:
-        small_plane.api_server.suspend()
+        await small_plane.api_server.suspend()
         try:
             # The watch is silent, and the next one gets no answer within the same time.
             await follower.until(lambda: False in {ok for ok, _message in follower.health})

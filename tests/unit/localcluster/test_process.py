@@ -15,6 +15,16 @@ import pytest
 from dynamo_ctl.localcluster import LocalClusterError, ManagedProcess, NotReadyError, ProcessDiedError
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
+BUSY = """
+import threading
+
+def write():
+    while True:
+        print("on")
+
+for _ in range(4):
+    threading.Thread(target=write).start()
+"""
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 
 
@@ -78,10 +88,35 @@ async def test_deaf_process_is_killed_after_the_deadline(tmp_path: Path) -> None
     assert process.exit_code == -signal.SIGKILL
 
 
+async def test_suspended_process_stands_still(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    process = ManagedProcess("server", [sys.executable, "-uc", BUSY], log)
+    await process.start()
+    try:
+        assert await eventually(lambda: log.stat().st_size > 0)
+        for _ in range(5):
+            await process.suspend()
+            written = log.stat().st_size
+            await asyncio.sleep(0.01)
+            assert log.stat().st_size == written, "a thread still runs"
+            process.resume()
+            assert await eventually(lambda before=written: log.stat().st_size > before)  # type: ignore[misc]
+    finally:
+        await process.stop()
+
+
+async def test_process_that_has_ended_can_be_suspended(tmp_path: Path) -> None:
+    process = ManagedProcess("server", SLEEP, tmp_path / "x.log")
+    await process.start()
+    await process.kill()
+    async with asyncio.timeout(5):
+        await process.suspend()
+
+
 async def test_suspended_process_can_be_stopped(tmp_path: Path) -> None:
     process = ManagedProcess("server", SLEEP, tmp_path / "x.log", stop_within=2.0)
     await process.start()
-    process.suspend()
+    await process.suspend()
     await process.stop()
     assert process.exit_code == -signal.SIGTERM
 

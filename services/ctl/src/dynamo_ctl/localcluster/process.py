@@ -133,9 +133,11 @@ class ManagedProcess:
         await self.stop()
         await self.start()
 
-    def suspend(self) -> None:
-        """Freeze it (SIGSTOP): connections stay open and nothing answers."""
+    async def suspend(self) -> None:
+        """Freeze it (SIGSTOP) and wait until it stands still: connections stay open and nothing answers."""
         self._signal(signal.SIGSTOP)
+        # The kernel stops each thread on its own; until the last one has stopped, the process may still answer.
+        await self._until(lambda: (pid := self.pid) is None or _stands_still(pid), self._stop_within)
 
     def resume(self) -> None:
         """Let a suspended process go on."""
@@ -170,8 +172,12 @@ class ManagedProcess:
             await asyncio.sleep(_POLL_SECONDS)
 
     async def _gone(self, within: float) -> bool:
+        return await self._until(lambda: not self.running, within)
+
+    @staticmethod
+    async def _until(holds: Callable[[], bool], within: float) -> bool:
         deadline = time.monotonic() + within
-        while self.running:
+        while not holds():
             if time.monotonic() > deadline:
                 return False
             await asyncio.sleep(_POLL_SECONDS)
@@ -180,3 +186,11 @@ class ManagedProcess:
     def _signal(self, number: signal.Signals) -> None:
         if self._popen is not None:
             self._popen.send_signal(number)
+
+
+def _stands_still(pid: int) -> bool:
+    """Whether a stop signal has stopped all threads of a child."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return False  # It has ended.
