@@ -77,6 +77,14 @@ def without_finalizer(obj: KubeObject, finalizer: str) -> list[str] | None:
     return [each for each in finalizers if each != finalizer] if finalizer in finalizers else None
 
 
+def without_managed_fields(obj: KubeObject) -> KubeObject:
+    """The object without `metadata.managedFields`, which is up to half of it and read where fields are claimed alone."""
+    metadata = obj["metadata"]
+    if "managedFields" not in metadata:
+        return obj
+    return {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
+
+
 def condition(obj: KubeObject | None, type_: str) -> KubeObject | None:
     """The condition of a type in an object's status; None where it is missing, or there is no object."""
     entries = ((obj or {}).get("status") or {}).get("conditions") or ()

@@ -23,9 +23,9 @@ from typing import NamedTuple, TypeAlias, cast
 
 import structlog
 
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject, without_managed_fields
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
-from dynamo_shared.bus.packing import UNPACKED, Packer, Recent
+from dynamo_shared.bus.packing import Packer, Recent
 from dynamo_shared.bus.versions import Version, version_of
 
 Objects: TypeAlias = list[KubeObject]
@@ -71,15 +71,18 @@ class _Index:
 
 
 class _Table:
-    """Objects of one resource, by namespace and name; of packed ones those that are in use are unpacked."""
+    """Objects of one resource, by namespace and name; of packed ones those that were used lately are unpacked.
 
-    def __init__(self) -> None:
+    `recent` is that of all tables of a cache.
+    """
+
+    def __init__(self, recent: Recent[tuple[_Table, ObjectKey]]) -> None:
         self.namespaces: dict[str, dict[str, KubeObject | bytes]] = {}
         self.indexes: dict[str, _Index] = {}
         self.kept: Callable[[KubeObject], KubeObject] | None = None
         self.count = 0
         self.packer: Packer | None = None
-        self._recent = Recent()
+        self._recent = recent
 
     def get(self, key: ObjectKey) -> KubeObject | None:
         observed = self.namespaces.get(key.namespace, {}).get(key.name)
@@ -89,7 +92,7 @@ class _Table:
             obj = self.packer.unpack(observed)
             self._use(key, obj, observed)
             return obj
-        self._recent.touch(key)
+        self._recent.touch((self, key))
         return observed
 
     def set(self, key: ObjectKey, obj: KubeObject | None) -> None:
@@ -102,7 +105,7 @@ class _Table:
         names = self.namespaces.setdefault(key.namespace, {})
         if obj is None:
             self.count -= names.pop(key.name, None) is not None
-            self._recent.forget(key)
+            self._recent.forget((self, key))
         else:
             self.count += old is None
             names[key.name] = obj
@@ -120,16 +123,11 @@ class _Table:
         for observed in self.namespaces.get(namespace, {}).values():
             yield self.packer.unpack(observed) if self.packer is not None and isinstance(observed, bytes) else observed  # type: ignore[misc]
 
-    def pack(self) -> None:
-        """Pack objects that were not used since the last call."""
-        for key, packed in self._recent.rest():
-            self._pack(key, packed)
-
     def _use(self, key: ObjectKey, obj: KubeObject, packed: bytes | None = None) -> None:
         self.namespaces[key.namespace][key.name] = obj
-        self._recent.use(key, packed)
-        if len(self._recent) > UNPACKED:
-            self._pack(*self._recent.oldest())
+        if oldest := self._recent.use((self, key), packed):
+            (table, idle), known = oldest
+            table._pack(idle, known)
 
     def _pack(self, key: ObjectKey, packed: bytes | None) -> None:
         names = self.namespaces[key.namespace]
@@ -171,6 +169,7 @@ class ObjectCache:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._tables: dict[str, _Table] = {}
+        self._recent: Recent[tuple[_Table, ObjectKey]] = Recent()
         self._listeners: list[Listener] = []
         self._deleted: OrderedDict[str, bool] = OrderedDict()
         """uids of deleted objects -> whether a writer learned of the deletion ahead of STATE"""
@@ -220,7 +219,7 @@ class ObjectCache:
         self._table(resource).kept = kept
 
     def pack(self, *resources: Resource) -> None:
-        """Keeps objects of resources packed while they are not used: of many objects, few are in use at a time.
+        """Keeps objects of resources packed but those used lately: of many objects, few are in use at a time.
 
         Set before objects come in. A list of all of them is slow.
         """
@@ -255,7 +254,7 @@ class ObjectCache:
             return False
         self._written[resource.id, key] = OwnWrite(resource, version, self._clock() + GRACE)
         self._held.pop((resource.id, key), None)
-        return self._set(resource, key, obj)
+        return self._set(resource, key, without_managed_fields(obj))
 
     def remove(self, resource: Resource, key: ObjectKey, uid: str) -> bool:
         """Takes out an object that the API server says is gone, if it is still the one of this uid."""
@@ -292,9 +291,7 @@ class ObjectCache:
         return self._accept(resource, key, obj, version)
 
     def settle(self) -> None:
-        """Takes in what was held back for long enough, and packs what is not in use; to be called every few seconds."""
-        for table in self._tables.values():
-            table.pack()
+        """Takes in what was held back for long enough; to be called every few seconds."""
         if not self._held:
             return
         now = self._clock()
@@ -373,7 +370,7 @@ class ObjectCache:
     def _table(self, resource: Resource) -> _Table:
         table = self._tables.get(resource.id)
         if table is None:
-            table = self._tables[resource.id] = _Table()
+            table = self._tables[resource.id] = _Table(self._recent)
         return table
 
     def _notify(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import zlib
 from collections import OrderedDict
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import ObjectKey
+
+Slot = TypeVar("Slot")
 
 UNPACKED = 1024
-"""Objects of a resource that stay unpacked at most: all of three hundred graphs that are created at once."""
-
-AT_ONCE = 64
-"""Objects that one call of `Recent.rest` packs at most: it must not hold up what waits for the loop."""
+"""Objects that a cache has unpacked at most: all of eighty graphs of three components that are created at once."""
 
 _SAMPLES = 3
 _WINDOW, _LEVEL, _MEMORY = -14, 3, 6
@@ -62,40 +60,25 @@ class Packer:
             self._samples.clear()
 
 
-class Recent:
-    """Which objects of a resource are unpacked, the one that was used longest ago first."""
+class Recent(Generic[Slot]):
+    """Which objects are unpacked, the one that was used longest ago first."""
 
     def __init__(self) -> None:
-        self._used: OrderedDict[ObjectKey, tuple[int, bytes | None]] = OrderedDict()
-        self._round = 0
+        self._used: OrderedDict[Slot, bytes | None] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self._used)
+    def use(self, slot: Slot, packed: bytes | None = None) -> tuple[Slot, bytes | None] | None:
+        """An object is unpacked now. `packed`: its packed form, where that is known.
 
-    def use(self, key: ObjectKey, packed: bytes | None = None) -> None:
-        """An object was read or written. `packed`: its packed form, where that is known."""
-        self._used[key] = (self._round, packed)
-        self._used.move_to_end(key)
+        Returns the object that was used longest ago, where there are too many now: it is to be packed.
+        """
+        self._used[slot] = packed
+        self._used.move_to_end(slot)
+        return self._used.popitem(last=False) if len(self._used) > UNPACKED else None
 
-    def touch(self, key: ObjectKey) -> None:
+    def touch(self, slot: Slot) -> None:
         """An object that is unpacked was read."""
-        used = self._used[key]
-        if used[0] != self._round:
-            self.use(key, used[1])
+        self._used.move_to_end(slot)
 
-    def forget(self, key: ObjectKey) -> None:
+    def forget(self, slot: Slot) -> None:
         """An object is gone."""
-        self._used.pop(key, None)
-
-    def oldest(self) -> tuple[ObjectKey, bytes | None]:
-        """The object that was used longest ago, which is to be packed, with its packed form where that is known."""
-        key, (_, packed) = self._used.popitem(last=False)
-        return key, packed
-
-    def rest(self) -> list[tuple[ObjectKey, bytes | None]]:
-        """Objects that were not used since the last call, at most `AT_ONCE`: to be packed."""
-        idle: list[tuple[ObjectKey, bytes | None]] = []
-        while self._used and len(idle) < AT_ONCE and next(iter(self._used.values()))[0] < self._round:
-            idle.append(self.oldest())
-        self._round += 1
-        return idle
+        self._used.pop(slot, None)

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject, without_managed_fields
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus.protocol import Message
 from dynamo_shared.bus.versions import Version, resource_version
@@ -82,11 +82,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 def encode_object(obj: KubeObject) -> bytes:
     """An object as JSON, as STATE carries it."""
-    metadata = obj["metadata"]
-    if "managedFields" in metadata:
-        kept = {name: value for name, value in metadata.items() if name != "managedFields"}
-        obj = {**obj, "metadata": kept}
-    return _encode(obj)
+    return _encode(without_managed_fields(obj))
 
 
 def pack(payload: bytes) -> tuple[bytes, dict[str, str]]:
