@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 from dynamo_model_discovery.models.workers import find_workers, matters
-from dynamo_model_discovery.routing import index, kept, tasks_for
+from dynamo_model_discovery.routing import index, kept, routes
 from dynamo_shared.api.base_models import base_model_hash
 from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, SERVICES, ObjectKey, Resource
 from dynamo_shared.bus import ObjectCache
+
+from tests.unit.routed import tasks_of
 
 LABEL = "nvidia.com/dynamo-base-model-hash"
 
@@ -49,7 +51,7 @@ def woken(cache: ObjectCache, resource: Resource, old: dict[str, Any] | None, ne
     obj = new or old
     assert obj is not None
     key = ObjectKey(obj["metadata"]["namespace"], obj["metadata"]["name"])
-    return {f"{task.key.namespace}/{task.key.name}" for task in tasks_for(cache, resource, key, old, new)}
+    return {f"{task.key.namespace}/{task.key.name}" for task in tasks_of(routes(cache), resource, key, old, new)}
 
 
 @pytest.mark.parametrize("resource", [PODS, ENDPOINT_SLICES])

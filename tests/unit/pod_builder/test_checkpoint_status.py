@@ -9,7 +9,6 @@ import pytest
 from dynamo_pod_builder import checkpoints
 from dynamo_pod_builder.render.checkpoint.job import Taking
 from dynamo_pod_builder.render.checkpoint.target import Storage
-from dynamo_pod_builder.routing import BuilderConcern
 from dynamo_pod_builder.status.checkpoint import (
     FAILED,
     GONE,
@@ -32,6 +31,8 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DAEMON_SETS, DYNAMO_CHECKPOINTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, PODS, ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime.tasks import Task
+
+from tests.unit.routed import tasks_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HASH = "96429b2725761a09"
@@ -213,11 +214,13 @@ def woken(old: KubeObject | None, new: KubeObject | None, *others: KubeObject) -
     cache = cache_of(*others)
     cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph("plain"))
     cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph("starting", {"checkpoint": {"checkpointRef": "c"}}))
-    return {str(task) for task in checkpoints.woken_by(cache, DYNAMO_CHECKPOINTS, ObjectKey("ns", "c"), old, new)}
+    return {
+        str(task) for task in tasks_of(checkpoints.routes(cache), DYNAMO_CHECKPOINTS, ObjectKey("ns", "c"), old, new)
+    }
 
 
-STARTING = str(Task(BuilderConcern.GRAPH, ObjectKey("ns", "starting")))
-NEXT = str(Task(BuilderConcern.CHECKPOINT, ObjectKey("ns", "next")))
+STARTING = str(Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "starting")))
+NEXT = str(Task.of(DYNAMO_CHECKPOINTS, ObjectKey("ns", "next")))
 
 
 @pytest.mark.parametrize(
@@ -239,9 +242,11 @@ def test_who_reconciles_again_when_a_checkpoint_changes(
 def test_all_reconcile_again_when_it_changes_where_checkpoints_are_kept() -> None:
     cache = cache_of(checkpoint())
     cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph("starting", {"checkpoint": {"checkpointRef": "c"}}))
-    tasks = checkpoints.woken_by(cache, DAEMON_SETS, ObjectKey("ns", "agent"), None, {"metadata": {"name": "agent"}})
+    tasks = tasks_of(
+        checkpoints.routes(cache), DAEMON_SETS, ObjectKey("ns", "agent"), None, {"metadata": {"name": "agent"}}
+    )
     assert {str(task) for task in tasks} == {
-        str(Task(BuilderConcern.CHECKPOINT, ObjectKey("ns", "c"))),
+        str(Task.of(DYNAMO_CHECKPOINTS, ObjectKey("ns", "c"))),
         STARTING,
     }
 
@@ -256,9 +261,9 @@ def test_its_checkpoint_reconciles_again_when_a_pod_gets_into_trouble() -> None:
     unplaced = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no GPU"}
     held_up = {**fine, "status": {"phase": "Pending", "conditions": [unplaced]}}
     key = ObjectKey("ns", "p")
-    assert list(checkpoints.woken_by(cache, PODS, key, fine, {**fine})) == []
-    assert list(checkpoints.woken_by(cache, PODS, key, fine, held_up)) == [
-        Task(BuilderConcern.CHECKPOINT, ObjectKey("ns", "c"))
+    assert tasks_of(checkpoints.routes(cache), PODS, key, fine, {**fine}) == []
+    assert tasks_of(checkpoints.routes(cache), PODS, key, fine, held_up) == [
+        Task.of(DYNAMO_CHECKPOINTS, ObjectKey("ns", "c"))
     ]
     other = {"metadata": {"name": "p"}, "status": held_up["status"]}
-    assert list(checkpoints.woken_by(cache, PODS, key, None, other)) == []
+    assert tasks_of(checkpoints.routes(cache), PODS, key, None, other) == []

@@ -6,14 +6,16 @@ import pytest
 from dynamo_pod_builder import pods
 from dynamo_pod_builder.cohorts import cohort, has_ended
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
-from dynamo_pod_builder.routing import BuilderConcern, tasks_for
+from dynamo_pod_builder.routing import routes
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.tasks import Task
 
 from tests.unit.announced import Announced
+from tests.unit.routed import tasks_of
 
 
 def pod(
@@ -92,10 +94,10 @@ def test_a_pod_that_does_not_say_where_it_belongs_is_alone() -> None:
 def test_a_pod_that_ends_is_checked() -> None:
     before, after = pod("ldr"), pod("ldr", phase="Failed")
     key = ObjectKey("ns", "ldr")
-    task = Task(BuilderConcern.COHORT, key)
-    assert task in set(tasks_for(PODS, key, before, after, lambda _: ""))
-    assert task not in set(tasks_for(PODS, key, None, before, lambda _: ""))
-    assert task not in set(tasks_for(PODS, key, after, None, lambda _: ""))
+    task, of = Task.of(PODS, key), routes(ObjectCache(), Debounce(lambda: 0.0))
+    assert task in tasks_of(of, PODS, key, before, after)
+    assert task not in tasks_of(of, PODS, key, None, before)
+    assert task not in tasks_of(of, PODS, key, after, None)
 
 
 async def test_all_of_its_pods_go_at_once_and_the_one_that_ended_last() -> None:

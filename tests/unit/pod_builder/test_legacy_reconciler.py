@@ -13,12 +13,12 @@ from dynamo_pod_builder.artifact_images import (
     lacks_image,
     request_for,
     request_key,
-    woken_by,
+    route,
 )
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.events import legacy_held_up
 from dynamo_pod_builder.reconcilers.legacy import LegacyReconciler, graph_of, status_of, successor_of
-from dynamo_pod_builder.routing import BuilderConcern, tasks_for
+from dynamo_pod_builder.routing import routes
 from dynamo_pod_builder.status.component import Failure
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
@@ -33,11 +33,13 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.bus.specifications.legacy import LegacyDeploymentData
+from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.facts import Fact
 from dynamo_shared.runtime.tasks import Task
 
 from tests.unit.announced import Announced
 from tests.unit.render.building import component_children, graph_children, of_kind
+from tests.unit.routed import tasks_of
 
 from .graph.building import NOW, stored
 from .graph.test_carry_out import Ledger
@@ -376,10 +378,10 @@ def test_a_request_wakes_all_that_run_its_image() -> None:
         {**nim(dynamoNim="other--v1"), "metadata": {**nim()["metadata"], "name": "other"}},
     ):
         cache.put(resources.of(each), each)
-    woken = list(woken_by(cache, DYNAMO_NIM_REQUESTS, ObjectKey("ns", "frontend--v1")))
-    assert {each.concern for each in woken} == {BuilderConcern.LEGACY_SERVICE, BuilderConcern.LEGACY_DEPLOYMENT}
-    assert {each.key for each in woken} == {KEY}
-    assert list(woken_by(cache, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "frontend--v1"))) == []
+    key = ObjectKey("ns", "frontend--v1")
+    woken = tasks_of([route(cache)], DYNAMO_NIM_REQUESTS, key, None, {})
+    assert set(woken) == {Task.of(DYNAMO_NIM_DEPLOYMENTS, KEY), Task.of(DYNAMO_DEPLOYMENTS, KEY)}
+    assert tasks_of([route(cache)], DYNAMO_GRAPH_DEPLOYMENTS, key, None, {}) == []
 
 
 async def test_its_graph_is_written_and_reported() -> None:
@@ -427,11 +429,11 @@ def test_waiting_is_news_for_people_and_a_failure_for_programs_too() -> None:
 
 
 def woken(resource: Any, old: KubeObject | None, new: KubeObject | None) -> list[Task]:
-    return list(tasks_for(resource, KEY, old, new, lambda _: ""))
+    return tasks_of(routes(ObjectCache(), Debounce(lambda: 0.0)), resource, KEY, old, new)
 
 
 def test_it_is_reconciled_when_it_or_its_graph_changes() -> None:
-    of_it = Task(BuilderConcern.LEGACY_SERVICE, KEY)
+    of_it = Task.of(DYNAMO_NIM_DEPLOYMENTS, KEY)
     assert woken(NIM, None, nim()) == [of_it]
     assert of_it in woken(DYNAMO_GRAPH_DEPLOYMENTS, graph_with(), None)
     assert woken(DYNAMO_GRAPH_DEPLOYMENTS, graph_with(), graph_with(READY)) == [of_it]

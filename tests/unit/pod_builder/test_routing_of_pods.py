@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder.pods import index, kept, pods_of
-from dynamo_pod_builder.routing import BuilderConcern, tasks_for
+from dynamo_pod_builder.routing import routes
 from dynamo_pod_builder.status.pods import trouble_of
 from dynamo_shared.api.registry.annotations import RESTART_AT
-from dynamo_shared.api.resources import PODS, ObjectKey
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.tasks import Task
+
+from tests.unit.routed import tasks_of
 
 OF_DEPLOYMENT = {"nvidia.com/selector": "g-worker-abc", "nvidia.com/dynamo-graph-deployment-name": "g"}
 OF_LWS = {"leaderworkerset.sigs.k8s.io/name": "g-wide", "nvidia.com/dynamo-graph-deployment-name": "g"}
@@ -33,21 +36,21 @@ def pod(object_labels: dict[str, str], waiting: str = "", restarts: int = 0, nam
 
 
 def tasks(old: dict[str, Any] | None, new: dict[str, Any] | None) -> list[Task]:
-    return list(tasks_for(PODS, ObjectKey("ns", "p"), old, new, lambda _: ""))
+    return tasks_of(routes(ObjectCache(), Debounce(lambda: 0.0)), PODS, ObjectKey("ns", "p"), old, new)
 
 
 @pytest.mark.parametrize(
-    ("object_labels", "concern", "name"),
+    ("object_labels", "resource", "name"),
     [
-        (OF_DEPLOYMENT, BuilderConcern.COMPONENT, "g-worker-abc"),
-        (OF_LWS, BuilderConcern.COMPONENT, "g-wide"),
-        (OF_GROVE, BuilderConcern.GRAPH, "g"),
-        (OF_GROUP, BuilderConcern.GRAPH, "g"),
+        (OF_DEPLOYMENT, DYNAMO_COMPONENT_DEPLOYMENTS, "g-worker-abc"),
+        (OF_LWS, DYNAMO_COMPONENT_DEPLOYMENTS, "g-wide"),
+        (OF_GROVE, DYNAMO_GRAPH_DEPLOYMENTS, "g"),
+        (OF_GROUP, DYNAMO_GRAPH_DEPLOYMENTS, "g"),
     ],
 )
-def test_a_trouble_concerns_what_the_pod_is_a_part_of(object_labels, concern, name) -> None:
+def test_a_trouble_concerns_what_the_pod_is_a_part_of(object_labels, resource, name) -> None:
     fine, broken = pod(object_labels), pod(object_labels, "ImagePullBackOff")
-    expected = [Task(concern, ObjectKey("ns", name))]
+    expected = [Task.of(resource, ObjectKey("ns", name))]
     assert tasks(fine, broken) == expected
     assert tasks(broken, fine) == expected
     assert tasks(None, broken) == expected

@@ -11,15 +11,16 @@ from typing import Any, cast
 
 import pytest
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey, Resource, key_of
+from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey, key_of
 from dynamo_shared.bus import MemoryBus
 from dynamo_shared.bus.state_publisher import StatePublisher
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.leases import AllKeys, AlwaysLeader
 from dynamo_shared.runtime import Controller, Result, ServiceContext, load_settings, supervision
-from dynamo_shared.runtime.controller import Counts, Part
+from dynamo_shared.runtime.controller import Part
 from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.metrics import Metrics
+from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.supervision import Supervisor
 from dynamo_shared.runtime.tasks import Task
 from prometheus_client import generate_latest
@@ -38,42 +39,39 @@ class Deployments(Controller):
 
     def __init__(self, context: ServiceContext, parts: Mapping[str, Part]) -> None:
         super().__init__(context, SERVICE, (DEPLOYMENTS,))
-        self._parts = parts
         self.reconciled: list[str] = []
         self.noticed: list[str] = []
         self.known: list[str | None] = []
 
-    def tasks_for(
-        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[Task]:
-        if key.name == "routed-badly":
+        self.wire(
+            {DEPLOYMENTS.plural: Reconciler(self.reconcile, lambda: self.of_each(DEPLOYMENTS, _keys))},
+            (TaskRoute(DEPLOYMENTS, to=self._routed),),
+            effects={DEPLOYMENTS: self._noticed},
+            counted={DEPLOYMENTS: _state},
+            background=parts,
+        )
+
+    def _routed(self, change: CacheChange) -> Iterable[Task]:
+        if change.key.name == "routed-badly":
             raise OverflowError("date value out of range: a tenant's secret")
-        self.known.append(old["metadata"]["resourceVersion"] if old is not None else None)
-        yield Task.of(DEPLOYMENTS, key)
+        self.known.append(change.old["metadata"]["resourceVersion"] if change.old is not None else None)
+        yield Task.of(DEPLOYMENTS, change.key)
 
-    def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
-        if key.name == "noticed-badly":
+    def _noticed(self, change: CacheChange) -> None:
+        if change.key.name == "noticed-badly":
             raise AttributeError("no such field")
-        self.noticed.append(key.name)
+        self.noticed.append(change.key.name)
 
-    def all_tasks(self) -> Iterable[Task]:
-        return self.of_each(DEPLOYMENTS, self._tasks_of)
-
-    def _tasks_of(self, deployment: KubeObject) -> Iterable[Task]:
-        key = key_of(deployment)
-        if key.name == "routed-badly":
-            raise OverflowError("date value out of range")
-        yield Task.of(DEPLOYMENTS, key)
-
-    async def reconcile(self, task: Task) -> Result:
-        self.reconciled.append(task.key.name)
+    async def reconcile(self, key: ObjectKey) -> Result:
+        self.reconciled.append(key.name)
         return Result()
 
-    def background(self) -> Mapping[str, Part]:
-        return self._parts
 
-    def counts(self) -> Counts:
-        return {DEPLOYMENTS.plural: self.count_by(DEPLOYMENTS, _state)}
+def _keys(deployment: KubeObject) -> Iterable[ObjectKey]:
+    key = key_of(deployment)
+    if key.name == "routed-badly":
+        raise OverflowError("date value out of range")
+    yield key
 
 
 def _state(deployment: KubeObject) -> str:

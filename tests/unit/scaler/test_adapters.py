@@ -15,7 +15,7 @@ from dynamo_scaler.adapters.status import (
     conflict_ends_in,
 )
 from dynamo_scaler.adapters.writers import UNKNOWN_WRITER, WINDOW, WriterConflicts, of_adapter, of_component
-from dynamo_scaler.routing import SETTLE, SETTLE_PODS, Pace
+from dynamo_scaler.routing import SETTLE, SETTLE_PODS, routes
 from dynamo_shared.api.adapted import Difference
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.registry import labels
@@ -25,6 +25,9 @@ from dynamo_shared.api.resources import (
     PODS,
     ObjectKey,
 )
+from dynamo_shared.runtime.debounce import Debounce
+
+from tests.unit.routed import routed
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 GRAPH = {"metadata": {"name": "g", "namespace": "n"}, "status": {"components": {"W": {"replicas": 7}}}}
@@ -172,16 +175,22 @@ def test_a_lasting_conflict_is_shown_until_it_was_absent_for_a_while():
 
 
 def test_only_what_can_change_an_adapters_outcome_is_checked():
-    pace, key = Pace(Clock()), ObjectKey("n", "g-w")
+    pace, key = routes(Debounce(Clock())), ObjectKey("n", "g-w")
+
+    def wait(*change: Any) -> tuple[ObjectKey, float] | None:
+        due = [(task.key, after) for task, after in routed(pace, *change)]
+        assert len(due) <= 1
+        return due[0] if due else None
+
     before, of = adapter(), DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
-    assert pace.wait(of, key, None, before) == (ObjectKey("n", "g"), SETTLE)
-    assert pace.wait(of, key, before, {**before, "status": {"replicas": 1}}) is None
+    assert wait(of, key, None, before) == (ObjectKey("n", "g"), SETTLE)
+    assert wait(of, key, before, {**before, "status": {"replicas": 1}}) is None
     scaled = {**before, "spec": {**before["spec"], "replicas": 9}}
-    assert pace.wait(of, key, before, scaled) == (ObjectKey("n", "g"), SETTLE)
+    assert wait(of, key, before, scaled) == (ObjectKey("n", "g"), SETTLE)
     graph = {"metadata": {"name": "g", "namespace": "n"}, "spec": {"components": []}}
     about = ObjectKey("n", "g")
-    assert pace.wait(DYNAMO_GRAPH_DEPLOYMENTS, about, graph, {**graph, "status": {"state": "pending"}}) is None
-    assert pace.wait(DYNAMO_GRAPH_DEPLOYMENTS, about, graph, {**graph, "spec": {}}) == (about, SETTLE)
-    assert pace.wait(PODS, ObjectKey("n", "p"), pod("Pending"), pod("Running")) is None
-    assert pace.wait(PODS, ObjectKey("n", "p"), pod(), pod(leaving=True)) == (about, SETTLE_PODS)
-    assert pace.wait(PODS, ObjectKey("n", "p"), pod(), None) == (about, SETTLE_PODS)
+    assert wait(DYNAMO_GRAPH_DEPLOYMENTS, about, graph, {**graph, "status": {"state": "pending"}}) is None
+    assert wait(DYNAMO_GRAPH_DEPLOYMENTS, about, graph, {**graph, "spec": {}}) == (about, SETTLE)
+    assert wait(PODS, ObjectKey("n", "p"), pod("Pending"), pod("Running")) is None
+    assert wait(PODS, ObjectKey("n", "p"), pod(), pod(leaving=True)) == (about, SETTLE_PODS)
+    assert wait(PODS, ObjectKey("n", "p"), pod(), None) == (about, SETTLE_PODS)

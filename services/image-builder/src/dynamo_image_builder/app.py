@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
+from functools import partial
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, ObjectKey, Resource, key_of
-from dynamo_shared.runtime import Controller, Result, ServiceContext
-from dynamo_shared.runtime.controller import Counts, now
+from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, Resource, key_of
+from dynamo_shared.runtime import Controller, ServiceContext
+from dynamo_shared.runtime.controller import now
+from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
 
@@ -30,52 +32,36 @@ class ImageBuilderService:
         """Serve until cancelled."""
         metrics = BuildMetrics(context.metrics.registry)
         try:
-            await _ImageBuilder(context, metrics).serve()
+            await _controller(context, metrics).serve()
         finally:
             metrics.close()
 
 
-class _ImageBuilder(Controller):
-    def __init__(self, context: ServiceContext, metrics: BuildMetrics) -> None:
-        super().__init__(context, NAME, READS)
-        reconciler.index(self.cache)
-        settings = context.settings.platform.image_builder
-        self._statuses = StatusWriter(self.kube, self.cache, context.clock)
-        self._requests = NimRequestReconciler(
-            kube=self.kube,
-            cache=self.cache,
-            archives=StoredArchives(settings),
-            statuses=self._statuses,
-            announcer=self.announcer,
-            metrics=metrics,
-            settings=settings,
-            now=now,
-        )
+def _controller(context: ServiceContext, metrics: BuildMetrics) -> Controller:
+    controller = Controller(context, NAME, READS)
+    cache, settings = controller.cache, context.settings.platform.image_builder
+    reconciler.index(cache)
+    requests = NimRequestReconciler(
+        kube=controller.kube,
+        cache=cache,
+        archives=StoredArchives(settings),
+        statuses=StatusWriter(controller.kube, cache, context.clock),
+        announcer=controller.announcer,
+        metrics=metrics,
+        settings=settings,
+        now=now,
+    )
 
-    def tasks_for(
-        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[Task]:
-        """The request itself, or those that follow a Job."""
-        if resource == DYNAMO_NIM_REQUESTS:
-            if new is None and old is not None:
-                self._statuses.forget(resource, old)
-            return (Task.of(DYNAMO_NIM_REQUESTS, key),)
-        if resource == JOBS:
-            followers = self.cache.by_index(DYNAMO_NIM_REQUESTS, reconciler.BY_JOB, f"{key.namespace}/{key.name}")
-            return [Task.of(DYNAMO_NIM_REQUESTS, key_of(each)) for each in followers]
-        return ()
+    def of_job(change: CacheChange) -> Iterator[Task]:
+        for each in cache.by_index(DYNAMO_NIM_REQUESTS, reconciler.BY_JOB, f"{change.key.namespace}/{change.key.name}"):
+            yield Task.of(DYNAMO_NIM_REQUESTS, key_of(each))
 
-    def all_tasks(self) -> Iterable[Task]:
-        """Every request."""
-        return [Task.of(DYNAMO_NIM_REQUESTS, key_of(each)) for each in self.cache.list(DYNAMO_NIM_REQUESTS)]
-
-    async def reconcile(self, task: Task) -> Result:
-        """Reconcile one request."""
-        return await self._requests.reconcile(task.key)
-
-    def counts(self) -> Counts:
-        """Requests by phase."""
-        return {DYNAMO_NIM_REQUESTS.plural: self.count_by(DYNAMO_NIM_REQUESTS, _phase)}
+    controller.wire(
+        {DYNAMO_NIM_REQUESTS.plural: Reconciler(requests.reconcile, partial(cache.keys, DYNAMO_NIM_REQUESTS))},
+        (TaskRoute(DYNAMO_NIM_REQUESTS), TaskRoute(JOBS, to=of_job)),
+        counted={DYNAMO_NIM_REQUESTS: _phase},
+    )
+    return controller
 
 
 def _phase(request: KubeObject) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from functools import partial
 
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey, Resource, key_of
-from dynamo_shared.runtime import Result, ServiceContext
-from dynamo_shared.runtime.controller import Controller, Counts, Part, now
+from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, Resource
+from dynamo_shared.runtime import Controller, ServiceContext
+from dynamo_shared.runtime.controller import now
+from dynamo_shared.runtime.routes import CacheChange, Reconciler
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
 
@@ -47,78 +48,65 @@ class ModelDiscoveryService:
         try:
             async with api, asyncio.TaskGroup() as tasks:
                 keep = context.supervisor(NAME).keep
-                tasks.create_task(
-                    keep("models", lambda: _ModelController(context, api, metrics).serve(), essential=True)
-                )
+                tasks.create_task(keep("models", lambda: _controller(context, api, metrics).serve(), essential=True))
                 if settings.workers.enabled:
                     tasks.create_task(keep("workers", lambda: WorkerDiscoveryService(context).serve()))
         finally:
             metrics.close()
 
 
-class _ModelController(Controller):
+def _controller(context: ServiceContext, api: HttpWorkerApi, metrics: LoraMetrics) -> Controller:
     """DynamoModels."""
+    controller = Controller(context, NAME, READS)
+    kube, cache, ownership = controller.kube, controller.cache, controller.ownership
+    cache.pack(ENDPOINT_SLICES, PODS)
+    routing.index(cache)
+    settings = context.settings.platform.model_discovery
+    keeper = AdapterKeeper(
+        api,
+        settings,
+        (context.queue(f"{NAME}-workers", lane), context.queue(f"{NAME}-failing-workers", lane)),
+        controller.announcer,
+        model=lambda key: cache.get(DYNAMO_MODELS, key),
+        may=lambda key: ownership.owns(key) and not controller.is_held(key.namespace),
+        changed=lambda key: controller.enqueue(Task.of(DYNAMO_MODELS, key), PROGRESS),
+        clock=context.clock,
+    )
+    statuses = StatusWriter(kube, cache, context.clock)
+    models = ModelReconciler(kube, cache, statuses, keeper, controller.announcer, settings, context.clock, now)
+    ownership.on_loss(keeper.disown)
+    ownership.before_release(keeper.release)
 
-    def __init__(self, context: ServiceContext, api: HttpWorkerApi, metrics: LoraMetrics) -> None:
-        super().__init__(context, NAME, READS)
-        self.cache.pack(ENDPOINT_SLICES, PODS)
-        routing.index(self.cache)
-        settings = context.settings.platform.model_discovery
-        self._metrics = metrics
-        self._keeper = AdapterKeeper(
-            api,
-            settings,
-            (context.queue(f"{NAME}-workers", lane), context.queue(f"{NAME}-failing-workers", lane)),
-            self.announcer,
-            model=lambda key: self.cache.get(DYNAMO_MODELS, key),
-            may=lambda key: self.ownership.owns(key) and not self.is_held(key.namespace),
-            changed=lambda key: self.enqueue(Task.of(DYNAMO_MODELS, key), PROGRESS),
-            clock=context.clock,
-        )
-        statuses = StatusWriter(self.kube, self.cache, context.clock)
-        self._models = ModelReconciler(
-            self.kube, self.cache, statuses, self._keeper, self.announcer, settings, context.clock, now
-        )
-        self.ownership.on_loss(self._keeper.disown)
-        self.ownership.before_release(self._keeper.release)
+    def model_changed(change: CacheChange) -> None:
+        # Every replica reports it: the owner may be stopped, and no later event reports the model. The stream keeps one
+        # message of an id. What its workers still owe is the owner's alone.
+        if (gone := _gone(change)) is not None:
+            models.gone(gone, owned=ownership.owns(change.key))
 
-    def tasks_for(
-        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[Task]:
-        """Models whose workers, or whose rivals, changed."""
-        return routing.tasks_for(self.cache, resource, key, old, new)
+    def pod_changed(change: CacheChange) -> None:
+        if (gone := _gone(change)) is not None:
+            keeper.pod_gone(gone["metadata"]["uid"])
 
-    def all_tasks(self) -> Iterable[Task]:
-        """Every model."""
-        return [Task.of(DYNAMO_MODELS, key_of(model)) for model in self.cache.list(DYNAMO_MODELS)]
-
-    async def reconcile(self, task: Task) -> Result:
-        """Reconcile one model."""
-        return await self._models.reconcile(task.key)
-
-    def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
-        """What is gone owes nothing any more."""
-        if old is None or (new is not None and new["metadata"]["uid"] == old["metadata"]["uid"]):
-            return
-        if resource == DYNAMO_MODELS:
-            # Every replica reports it: the owner may be stopped, and no later event reports the model. The stream keeps one
-            # message of an id. What its workers still owe is the owner's alone.
-            self._models.gone(old, owned=self.ownership.owns(key))
-        elif resource == PODS:
-            self._keeper.pod_gone(old["metadata"]["uid"])
-
-    def background(self) -> Mapping[str, Part]:
-        """Workers are asked next to the reconciling."""
-        return {"adapters": self._keeper.run, "adapter-count": self._count_adapters}
-
-    def counts(self) -> Counts:
-        """Models by whether they are served."""
-        return {DYNAMO_MODELS.plural: self.count_by(DYNAMO_MODELS, _readiness)}
-
-    async def _count_adapters(self) -> None:
+    async def count_adapters() -> None:
         while True:
-            self._metrics.counted(self._keeper.states())
+            metrics.counted(keeper.states())
             await asyncio.sleep(COUNT_INTERVAL)
+
+    controller.wire(
+        {DYNAMO_MODELS.plural: Reconciler(models.reconcile, partial(cache.keys, DYNAMO_MODELS))},
+        routing.routes(cache),
+        effects={DYNAMO_MODELS: model_changed, PODS: pod_changed},
+        counted={DYNAMO_MODELS: _readiness},
+        # Workers are asked next to the reconciling.
+        background={"adapters": keeper.run, "adapter-count": count_adapters},
+    )
+    return controller
+
+
+def _gone(change: CacheChange) -> KubeObject | None:
+    """The object that is deleted, or replaced by another one of its name."""
+    old, new = change.old, change.new
+    return old if old and not (new and new["metadata"]["uid"] == old["metadata"]["uid"]) else None
 
 
 def _readiness(model: KubeObject) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dynamo_shared.api.base_models import base_model_hash
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey, Resource, key_of
+from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, key_of
 from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
 
 from dynamo_model_discovery.lora.names import NAME_INDEX, claims, first, name_of
@@ -54,31 +55,42 @@ def served_by(model: KubeObject) -> tuple[str, ...]:
     return (index_value(model["metadata"]["namespace"], base_model_hash(base)),) if base else ()
 
 
-def tasks_for(
-    cache: ObjectCache, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-) -> Iterator[Task]:
-    """Tasks that a change asks for."""
-    if resource == DYNAMO_MODELS:
-        if old is not None and new is not None and _input(old) == _input(new):
-            return  # our own status write comes back to us
-        yield Task.of(DYNAMO_MODELS, key)
-        # Another model of the base may have waited for the name, or has to.
-        for value in {value for obj in (old, new) if obj is not None for value in claims(obj)}:
-            rivals = (each for each in cache.by_index(DYNAMO_MODELS, NAME_INDEX, value) if key_of(each) != key)
-            if (rival := first(rivals, name_of(value))) is not None:
+def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
+    """Models whose workers, or whose rivals, changed."""
+
+    def rivals(change: CacheChange) -> Iterator[Task]:
+        """Another model of the base may have waited for the name, or has to."""
+        for value in _values(change, claims):
+            others = (each for each in cache.by_index(DYNAMO_MODELS, NAME_INDEX, value) if key_of(each) != change.key)
+            if (rival := first(others, name_of(value))) is not None:
                 yield Task.of(DYNAMO_MODELS, key_of(rival))
-        return
-    if resource == PODS:
-        if old is not None and new is not None and matters(old) == matters(new):
-            return
-        values = {value for obj in (old, new) if obj is not None for value in base_model_of(obj)}
-    elif resource == ENDPOINT_SLICES:
-        values = {value for obj in (old, new) if obj is not None for value in base_model_of(obj)}
-    else:
-        return
-    for value in values:
-        for model in cache.by_index(DYNAMO_MODELS, BASE_MODEL_INDEX, value):
-            yield Task.of(DYNAMO_MODELS, key_of(model))
+
+    def served(change: CacheChange) -> Iterator[Task]:
+        for value in _values(change, base_model_of):
+            for model in cache.by_index(DYNAMO_MODELS, BASE_MODEL_INDEX, value):
+                yield Task.of(DYNAMO_MODELS, key_of(model))
+
+    return (
+        TaskRoute(DYNAMO_MODELS, when=_is_new_input),
+        TaskRoute(DYNAMO_MODELS, to=rivals, when=_is_new_input),
+        TaskRoute(PODS, to=served, when=_matters),
+        TaskRoute(ENDPOINT_SLICES, to=served),
+    )
+
+
+def _values(change: CacheChange, values: Callable[[KubeObject], Iterable[str]]) -> set[str]:
+    return {value for obj in (change.old, change.new) if obj is not None for value in values(obj)}
+
+
+def _matters(change: CacheChange) -> bool:
+    old, new = change.old, change.new
+    return old is None or new is None or matters(old) != matters(new)
+
+
+def _is_new_input(change: CacheChange) -> bool:
+    """Our own status writes come back to us."""
+    old, new = change.old, change.new
+    return old is None or new is None or _input(old) != _input(new)
 
 
 def _input(model: KubeObject) -> tuple[Any, ...]:

@@ -16,14 +16,23 @@ from dynamo_shared.api.conditions import find
 from dynamo_shared.api.legacy import BuildPhase, command_of_artifact
 from dynamo_shared.api.meta import ObjectMeta
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, ObjectKey, Resource, key_of
+from dynamo_shared.api.resources import (
+    DYNAMO_DEPLOYMENTS,
+    DYNAMO_NIM_DEPLOYMENTS,
+    DYNAMO_NIM_REQUESTS,
+    ObjectKey,
+    Resource,
+    key_of,
+)
 from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
 
 from dynamo_pod_builder.render.owner import controller_reference
-from dynamo_pod_builder.routing import LEGACY
 from dynamo_pod_builder.status.component import Failure
 
+#: Kinds before graphs that run.
+LEGACY: tuple[Resource, ...] = (DYNAMO_DEPLOYMENTS, DYNAMO_NIM_DEPLOYMENTS)
 IMAGE_PENDING, IMAGE_BUILDING, IMAGE_FAILED = "ImagePending", "ImageBuilding", "ImageFailed"
 _BY_REQUEST = "image-request"
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -122,11 +131,14 @@ def index(cache: ObjectCache) -> None:
         cache.add_index(resource, _BY_REQUEST, lambda each: (str(request_key(each)),))
 
 
-def woken_by(cache: ObjectCache, resource: Resource, key: ObjectKey) -> Iterator[Task]:
+def route(cache: ObjectCache) -> TaskRoute:
     """What is reconciled when a request changes."""
-    if resource == DYNAMO_NIM_REQUESTS:
-        for each, concern in LEGACY.items():
-            yield from (Task(concern, key_of(obj)) for obj in cache.by_index(each, _BY_REQUEST, str(key)))
+
+    def users(change: CacheChange) -> Iterator[Task]:
+        for each in LEGACY:
+            yield from (Task.of(each, key_of(obj)) for obj in cache.by_index(each, _BY_REQUEST, str(change.key)))
+
+    return TaskRoute(DYNAMO_NIM_REQUESTS, to=users)
 
 
 def _main(service: KubeObject) -> KubeObject:

@@ -15,18 +15,17 @@ from dynamo_shared.api.resources import (
     JOBS,
     PODS,
     ObjectKey,
-    Resource,
     key_of,
 )
 from dynamo_shared.api.v1alpha1 import identity_of
 from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
 
+from dynamo_pod_builder.pods import changes_trouble
 from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
-from dynamo_pod_builder.routing import BuilderConcern
 from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue, hash_of, starts_from_one
-from dynamo_pod_builder.status.pods import trouble_of
 
 _IDENTITY = "identity"
 
@@ -60,40 +59,43 @@ def of_identity(cache: ObjectCache, namespace: str, digest: str) -> KubeObject |
     return min(staying, key=lambda each: (objects.created_at(each), objects.name(each)), default=None)
 
 
-def woken_by(
-    cache: ObjectCache, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-) -> Iterator[Task]:
-    """Tasks that follow from a change of a checkpoint, its pod, or where checkpoints are kept, next to those of `routing`."""
-    if resource == PODS:
-        yield from _of_source(cache, key.namespace, old, new)
-        return
-    if resource == DAEMON_SETS:
-        yield from (
-            Task(BuilderConcern.CHECKPOINT, key_of(each)) for each in cache.list(DYNAMO_CHECKPOINTS, key.namespace)
-        )
-    elif resource != DYNAMO_CHECKPOINTS or _outlook(old) == _outlook(new):
-        return
-    elif new is None and old is not None:
-        # Another one of its identity was refused while it was there.
-        for each in cache.by_index(DYNAMO_CHECKPOINTS, _IDENTITY, f"{key.namespace}/{hash_of(old)}"):
-            yield Task(BuilderConcern.CHECKPOINT, key_of(each))
-    for graph in cache.list(DYNAMO_GRAPH_DEPLOYMENTS, key.namespace):
-        if any(starts_from_one(each) for each in graph.get("spec", {}).get("components", ())):
-            yield Task(BuilderConcern.GRAPH, key_of(graph))
-    for component in cache.list(DYNAMO_COMPONENT_DEPLOYMENTS, key.namespace):
-        if starts_from_one(component.get("spec", {})):
-            yield Task(BuilderConcern.COMPONENT, key_of(component))
+def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
+    """Who is reconciled after a change of a checkpoint, its pod, or where checkpoints are kept."""
 
+    def source(change: CacheChange) -> Iterator[Task]:
+        """The checkpoint that a pod is the source of."""
+        job = cache.get(JOBS, ObjectKey(change.key.namespace, objects.labels(change.obj).get(JOB_NAME, "")))
+        owner = objects.controller_of(job) if job is not None else None
+        if owner is not None:
+            yield Task.of(DYNAMO_CHECKPOINTS, ObjectKey(change.key.namespace, owner["name"]))
 
-def _of_source(cache: ObjectCache, namespace: str, old: KubeObject | None, new: KubeObject | None) -> Iterator[Task]:
-    """The checkpoint that a pod is the source of, where the pod's trouble changes."""
-    labels = objects.labels(new or old or {})
-    if CHECKPOINT_SOURCE not in labels or (old and trouble_of(old)) == (new and trouble_of(new)):
-        return
-    job = cache.get(JOBS, ObjectKey(namespace, labels.get(JOB_NAME, "")))
-    owner = objects.controller_of(job) if job is not None else None
-    if owner is not None:
-        yield Task(BuilderConcern.CHECKPOINT, ObjectKey(namespace, owner["name"]))
+    def same_identity(change: CacheChange) -> Iterator[Task]:
+        """Others of an identity were refused while one was there."""
+        for each in cache.by_index(DYNAMO_CHECKPOINTS, _IDENTITY, f"{change.key.namespace}/{hash_of(change.obj)}"):
+            yield Task.of(DYNAMO_CHECKPOINTS, key_of(each))
+
+    def stored(change: CacheChange) -> Iterator[Task]:
+        return (Task.of(DYNAMO_CHECKPOINTS, key) for key in cache.keys(DYNAMO_CHECKPOINTS, change.key.namespace))
+
+    def users(change: CacheChange) -> Iterator[Task]:
+        for graph in cache.list(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace):
+            if any(starts_from_one(each) for each in graph.get("spec", {}).get("components", ())):
+                yield Task.of(DYNAMO_GRAPH_DEPLOYMENTS, key_of(graph))
+        for component in cache.list(DYNAMO_COMPONENT_DEPLOYMENTS, change.key.namespace):
+            if starts_from_one(component.get("spec", {})):
+                yield Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, key_of(component))
+
+    return (
+        TaskRoute(
+            PODS,
+            to=source,
+            when=lambda change: CHECKPOINT_SOURCE in objects.labels(change.obj) and changes_trouble(change),
+        ),
+        TaskRoute(DYNAMO_CHECKPOINTS, to=same_identity, when=lambda change: change.gone is not None),
+        TaskRoute(DYNAMO_CHECKPOINTS, to=users, when=lambda change: _outlook(change.old) != _outlook(change.new)),
+        TaskRoute(DAEMON_SETS, to=stored),
+        TaskRoute(DAEMON_SETS, to=users),
+    )
 
 
 def _outlook(checkpoint: KubeObject | None) -> tuple[object, ...] | None:

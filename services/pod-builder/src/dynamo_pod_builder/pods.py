@@ -16,6 +16,9 @@ from dynamo_shared.api.resources import (
     PODS,
 )
 from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.runtime.routes import CacheChange
+
+from dynamo_pod_builder.status.pods import trouble_of
 
 #: Which label names the workload of each kind.
 _NAMED_BY = (
@@ -70,6 +73,12 @@ def component_of(pod: KubeObject) -> str:
     if POD_CLIQUES.kind in workloads:
         return ""
     return workloads.get(LEADER_WORKER_SETS.kind) or workloads.get(DEPLOYMENTS.kind) or ""
+
+
+def changes_trouble(change: CacheChange) -> bool:
+    """Whether a pod gets into trouble, out of it, or into another one: workloads report how many pods serve."""
+    old, new = change.old, change.new
+    return (old and trouble_of(old)) != (new and trouble_of(new))
 
 
 def _workloads(pod: KubeObject) -> Iterator[tuple[str, str]]:

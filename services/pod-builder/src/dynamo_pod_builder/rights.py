@@ -36,7 +36,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.api.rights import RACE, READ, SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right
 
-from dynamo_pod_builder.routing import LEGACY
+from dynamo_pod_builder.artifact_images import LEGACY
 
 GIVEN = "given to pods of graphs"
 ALIKE = "children are written by the same lines, whatever their kind; tests do each with some"

@@ -1,9 +1,8 @@
-"""Which reconciler gets which key when an object changes."""
+"""Which reconciler gets which key when an object changes, and how soon."""
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
@@ -11,99 +10,90 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
-    DYNAMO_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
-    DYNAMO_NIM_DEPLOYMENTS,
-    POD_CLIQUE_SCALING_GROUPS,
+    NAMESPACES,
     POD_CLIQUE_SETS,
-    POD_CLIQUES,
     PODS,
     ObjectKey,
-    Resource,
 )
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.runtime.debounce import Debounce
+from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
 
+from dynamo_pod_builder.artifact_images import LEGACY
+from dynamo_pod_builder.children import OF_SETS, OWNED
 from dynamo_pod_builder.cohorts import has_ended
-from dynamo_pod_builder.pods import component_of
-from dynamo_pod_builder.status.pods import trouble_of
+from dynamo_pod_builder.pods import changes_trouble, component_of
+from dynamo_pod_builder.reconcilers.scaling import components_of, other_generations
+from dynamo_pod_builder.status.workload import WORKLOADS
+
+#: Adapters of one graph that change together are reconciled together. Seconds.
+SETTLE = 0.02
+_ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+_OWNERS = (DYNAMO_CHECKPOINTS, DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS)
+#: Children for which there is no other rule than that their owner is reconciled.
+_CHILDREN = frozenset(OWNED) - {DYNAMO_COMPONENT_DEPLOYMENTS, _ADAPTERS, *WORKLOADS}
 
 
-class BuilderConcern(enum.StrEnum):
-    """What is reconciled: a graph, a component, its replicas alone, what the graphs of a namespace share, a pod that ended."""
+def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
+    """What changes of graphs, and of what belongs to them, ask for."""
 
-    GRAPH = "dynamographdeployments"
-    COMPONENT = "dynamocomponentdeployments"
-    SCALING = "dynamographdeploymentscalingadapters"
-    CHECKPOINT = "dynamocheckpoints"
-    LEGACY_DEPLOYMENT = "dynamodeployments"
-    LEGACY_SERVICE = "dynamonimdeployments"
-    NAMESPACE = "namespaces"
-    COHORT = "pods"
+    def scaled(change: CacheChange) -> Iterator[Task]:
+        return (Task.of(_ADAPTERS, each) for each in components_of(cache, change.obj))
 
+    def at_once(_: CacheChange) -> float:
+        debounce.after_one_more()
+        return 0.0
 
-#: Kinds before graphs that run.
-LEGACY = {
-    DYNAMO_DEPLOYMENTS: BuilderConcern.LEGACY_DEPLOYMENT,
-    DYNAMO_NIM_DEPLOYMENTS: BuilderConcern.LEGACY_SERVICE,
-}
+    def after_pods(change: CacheChange) -> float:
+        """Pods first: rendering again for a number alone, and its reports, may wait a little."""
+        return SETTLE + debounce.after_these() if is_of_replicas(change) else 0.0
 
+    def other_components(change: CacheChange) -> Iterator[Task]:
+        return (Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, each) for each in other_generations(cache, change.obj))
 
-def tasks_for(
-    resource: Resource,
-    key: ObjectKey,
-    old: KubeObject | None,
-    new: KubeObject | None,
-    graph_of_set: Callable[[ObjectKey], str],
-) -> Iterator[Task]:
-    """Tasks that a change of an object asks for. `old` and `new` are the object before and after; None where it does not exist.
+    def of_set(change: CacheChange) -> Iterator[Task]:
+        """What Grove makes of a PodCliqueSet belongs to the set's graph."""
+        owner = objects.controller_of(change.obj)
+        if owner is not None and owner["kind"] == POD_CLIQUE_SETS.kind:
+            grove_set = cache.get(POD_CLIQUE_SETS, ObjectKey(change.key.namespace, owner["name"]))
+            if grove_set is not None and (graph := objects.controller_of(grove_set)):
+                yield Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(change.key.namespace, graph["name"]))
 
-    `graph_of_set` names the graph of a PodCliqueSet, "" where it has none: what Grove makes of a set belongs to the set.
-    """
-    if old is not None and new is not None and _only_own_status(resource, old, new):
-        # Our own status write comes back to us; only what a component or a graph belongs to wants to know.
-        if resource == DYNAMO_COMPONENT_DEPLOYMENTS:
-            yield from _graph_of(key.namespace, new)
-        yield from _legacy_of(key.namespace, new)
-        return
-    obj = new if new is not None else old
-    if obj is None:
-        return
-    if resource == PODS:
-        if new is not None and has_ended(new):
-            yield Task(BuilderConcern.COHORT, key)
-        yield from _of_pod(key.namespace, old, new)
-        return
-    if resource == DYNAMO_GRAPH_DEPLOYMENTS:
-        yield Task(BuilderConcern.GRAPH, key)
-        yield from _legacy_of(key.namespace, obj)
-        if new is None:
-            yield Task(BuilderConcern.NAMESPACE, ObjectKey("", key.namespace))
-        return
-    if resource == DYNAMO_COMPONENT_DEPLOYMENTS:
-        yield Task(BuilderConcern.COMPONENT, key)
-        yield from _graph_of(key.namespace, obj)
-        return
-    if resource == DYNAMO_CHECKPOINTS:
-        yield Task(BuilderConcern.CHECKPOINT, key)
-        return
-    if resource in LEGACY:
-        yield Task(LEGACY[resource], key)
-        return
-    yield from _of_child(resource, key, obj, graph_of_set)
+    return (
+        TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, when=_is_news),
+        TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_legacy_of),
+        TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_namespace_of, when=lambda change: change.new is None),
+        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, when=_is_news),
+        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=_graph_of),
+        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=other_components, when=lambda change: not change.alters),
+        TaskRoute(DYNAMO_CHECKPOINTS),
+        *(TaskRoute(each, when=_is_news) for each in LEGACY),
+        TaskRoute(PODS, when=lambda change: change.new is not None and has_ended(change.new)),
+        TaskRoute(PODS, to=_of_pod, when=changes_trouble),
+        TaskRoute(_ADAPTERS, to=scaled, when=is_of_replicas, after=at_once),
+        TaskRoute(_ADAPTERS, to=_of_child, when=lambda change: not _is_of_status(change), after=after_pods),
+        *(TaskRoute(each, to=_of_child, after=after_pods) for each in WORKLOADS),
+        *(TaskRoute(each, to=_of_child) for each in _CHILDREN),
+        *(TaskRoute(each, to=of_set) for each in OF_SETS),
+    )
 
 
-def is_of_status(old: KubeObject | None, new: KubeObject | None) -> bool:
-    """Whether all that changed of an object is its status, or who wrote what."""
-    return old is not None and new is not None and _rest(old) == _rest(new) and old.get("spec") == new.get("spec")
-
-
-def is_of_replicas(old: KubeObject | None, new: KubeObject | None) -> bool:
+def is_of_replicas(change: CacheChange) -> bool:
     """Whether all that changed of an object is how many replicas are asked for."""
+    old, new = change.old, change.new
     if old is None or new is None or _rest(old) != _rest(new) or old.get("status") != new.get("status"):
         return False
     before, after = ({**each.get("spec", {}), "replicas": None} for each in (old, new))
     return before == after
+
+
+def _is_of_status(change: CacheChange) -> bool:
+    """Whether all that changed of an object is its status, or who wrote what."""
+    old, new = change.old, change.new
+    return old is not None and new is not None and _rest(old) == _rest(new) and old.get("spec") == new.get("spec")
 
 
 def _rest(obj: KubeObject) -> KubeObject:
@@ -114,58 +104,50 @@ def _rest(obj: KubeObject) -> KubeObject:
     return {name: value for name, value in obj["metadata"].items() if name not in left_out}
 
 
-def _of_child(
-    resource: Resource, key: ObjectKey, obj: KubeObject, graph_of_set: Callable[[ObjectKey], str]
-) -> Iterator[Task]:
-    owner = objects.controller_of(obj)
-    if resource in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS):
-        if owner is not None and owner["kind"] == POD_CLIQUE_SETS.kind:
-            name = graph_of_set(ObjectKey(key.namespace, owner["name"]))
-            if name:
-                yield Task(BuilderConcern.GRAPH, ObjectKey(key.namespace, name))
-    elif owner is None:
+def _of_child(change: CacheChange) -> Iterator[Task]:
+    owner = objects.controller_of(change.obj)
+    if owner is None:
         # Shared objects have no owner: the namespace's clean-up and their users are reconciled.
-        yield Task(BuilderConcern.NAMESPACE, ObjectKey("", key.namespace))
-    elif owner["kind"] == DYNAMO_CHECKPOINTS.kind:
-        yield Task(BuilderConcern.CHECKPOINT, ObjectKey(key.namespace, owner["name"]))
-    elif owner["kind"] == DYNAMO_GRAPH_DEPLOYMENTS.kind:
-        yield Task(BuilderConcern.GRAPH, ObjectKey(key.namespace, owner["name"]))
-    elif owner["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
-        yield Task(BuilderConcern.COMPONENT, ObjectKey(key.namespace, owner["name"]))
-        yield from _graph_of(key.namespace, obj)
-
-
-def _of_pod(namespace: str, old: KubeObject | None, new: KubeObject | None) -> Iterator[Task]:
-    """Only where its trouble changes: workloads report how many pods serve, and components pass it on to their graph."""
-    pod = new or old or {}
-    if (old and trouble_of(old)) == (new and trouble_of(new)):
+        yield from _namespace_of(change)
         return
-    if component := component_of(pod):
-        yield Task(BuilderConcern.COMPONENT, ObjectKey(namespace, component))
+    for resource in _OWNERS:
+        if owner["kind"] == resource.kind:
+            yield Task.of(resource, ObjectKey(change.key.namespace, owner["name"]))
+    if owner["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
+        yield from _graph_of(change)
+
+
+def _of_pod(change: CacheChange) -> Iterator[Task]:
+    if component := component_of(change.obj):
+        yield Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey(change.key.namespace, component))
     else:
-        yield from _graph_of(namespace, pod)
+        yield from _graph_of(change)
 
 
-def _graph_of(namespace: str, obj: KubeObject) -> Iterator[Task]:
-    name = objects.labels(obj).get(labels.GRAPH_DEPLOYMENT_NAME)
-    if name:
-        yield Task(BuilderConcern.GRAPH, ObjectKey(namespace, name))
+def _namespace_of(change: CacheChange) -> Iterable[Task]:
+    return (Task.of(NAMESPACES, ObjectKey("", change.key.namespace)),)
 
 
-def _legacy_of(namespace: str, graph: KubeObject) -> Iterator[Task]:
+def _graph_of(change: CacheChange) -> Iterator[Task]:
+    if name := objects.labels(change.obj).get(labels.GRAPH_DEPLOYMENT_NAME):
+        yield Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(change.key.namespace, name))
+
+
+def _legacy_of(change: CacheChange) -> Iterator[Task]:
     """The object of a kind before graphs that a graph belongs to."""
-    owner = objects.controller_of(graph)
-    for resource, concern in LEGACY.items():
+    owner = objects.controller_of(change.obj)
+    for resource in LEGACY:
         if owner is not None and owner["kind"] == resource.kind:
-            yield Task(concern, ObjectKey(namespace, owner["name"]))
+            yield Task.of(resource, ObjectKey(change.key.namespace, owner["name"]))
 
 
-def _only_own_status(resource: Resource, old: KubeObject, new: KubeObject) -> bool:
-    if resource not in {DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, *LEGACY}:
-        return False
+def _is_news(change: CacheChange) -> bool:
+    """Whether there is more to it than that our own status write comes back to us."""
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return True
     before, after = old["metadata"], new["metadata"]
     return bool(
-        before["uid"] == after["uid"]
-        and old.get("spec") == new.get("spec")
-        and all(before.get(name) == after.get(name) for name in ("labels", "annotations", "deletionTimestamp"))
+        old.get("spec") != new.get("spec")
+        or any(before.get(name) != after.get(name) for name in ("uid", "labels", "annotations", "deletionTimestamp"))
     )

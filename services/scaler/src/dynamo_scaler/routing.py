@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -14,9 +15,10 @@ from dynamo_shared.api.resources import (
     PODS,
     SCALED_OBJECTS,
     ObjectKey,
-    Resource,
 )
 from dynamo_shared.runtime.debounce import Debounce
+from dynamo_shared.runtime.routes import CacheChange, TaskRoute
+from dynamo_shared.runtime.tasks import Task
 
 from dynamo_scaler.adapters.pods import is_there
 
@@ -26,43 +28,57 @@ SETTLE = 0.02
 SETTLE_PODS = 0.2
 
 
-class Pace:
-    """How long after a change its graph is reconciled: soon, and later where very many adapters change at once."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._debounce = Debounce(clock)
-
-    def wait(
-        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> tuple[ObjectKey, float] | None:
-        """The graph that a change concerns, and the seconds until its reconcile; None where nothing is to be done."""
-        obj = new if new is not None else old
-        if obj is None:
-            return None
-        namespace = key.namespace
-        if resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS:
-            if _same(old, new, "spec", "ownerReferences", "deletionTimestamp"):
-                return None
-            return ObjectKey(namespace, obj["spec"]["dgdRef"]["name"]), SETTLE + self._debounce.after_one_more()
-        if resource == DYNAMO_GRAPH_DEPLOYMENTS:
-            if _same(old, new, "spec", "annotations", "deletionTimestamp") and _counts(old) == _counts(new):
-                return None
-            return key, SETTLE
-        graph = obj["metadata"].get("labels", {}).get(labels.GRAPH_DEPLOYMENT_NAME)
-        if not graph:
-            return None
-        if resource == PODS:
-            if (old is not None and is_there(old)) == (new is not None and is_there(new)):
-                return None
-            return ObjectKey(namespace, graph), SETTLE_PODS
-        if resource in (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS):
-            # Its status is its own; only its spec and metadata matter here.
-            return None if _same(old, new, "spec", "labels", "annotations") else (ObjectKey(namespace, graph), 0.0)
-        return None
+def routes(debounce: Debounce) -> tuple[TaskRoute, ...]:
+    """The graph of a change, with a delay: changes that come together become one write."""
+    return (
+        TaskRoute(
+            DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+            to=lambda change: (_task(graph_of(change.obj)),),
+            when=lambda change: not _same(change, "spec", "ownerReferences", "deletionTimestamp"),
+            # Later where very many adapters change at once.
+            after=lambda _: SETTLE + debounce.after_one_more(),
+        ),
+        TaskRoute(
+            DYNAMO_GRAPH_DEPLOYMENTS,
+            to=lambda change: (_task(change.key),),
+            when=lambda change: (
+                not _same(change, "spec", "annotations", "deletionTimestamp")
+                or _counts(change.old) != _counts(change.new)
+            ),
+            after=SETTLE,
+        ),
+        TaskRoute(
+            PODS, to=_labelled, when=lambda change: _is_there(change.old) != _is_there(change.new), after=SETTLE_PODS
+        ),
+        # Its status is its own; only its spec and metadata matter here.
+        *(
+            TaskRoute(each, to=_labelled, when=lambda change: not _same(change, "spec", "labels", "annotations"))
+            for each in (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS)
+        ),
+    )
 
 
-def _same(old: KubeObject | None, new: KubeObject | None, *parts: str) -> bool:
+def graph_of(adapter: KubeObject) -> ObjectKey:
+    """The graph of an adapter, whose adapters are reconciled together."""
+    return ObjectKey(adapter["metadata"]["namespace"], adapter["spec"]["dgdRef"]["name"])
+
+
+def _task(graph: ObjectKey) -> Task:
+    return Task.of(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, graph)
+
+
+def _labelled(change: CacheChange) -> Iterator[Task]:
+    if graph := objects.labels(change.obj).get(labels.GRAPH_DEPLOYMENT_NAME):
+        yield _task(ObjectKey(change.key.namespace, graph))
+
+
+def _is_there(pod: KubeObject | None) -> bool:
+    return pod is not None and is_there(pod)
+
+
+def _same(change: CacheChange, *parts: str) -> bool:
     """Whether these parts, of the object or of its metadata, are as before."""
+    old, new = change.old, change.new
     if old is None or new is None or old["metadata"].get("uid") != new["metadata"].get("uid"):
         return False
     return all(

@@ -1,18 +1,18 @@
 """The shell of every service that reconciles: it reads STATE, waits for the first full list, and reconciles what changed.
 
-A service says what it reads, which tasks follow from a change, and what a task does. Everything else is here, once: the
-cache, the queue, partitions shared with other replicas, namespaces that another platform manages, traces, metrics.
+A service says what it reads, and wires tables: which tasks follow from a change, and what a task does. Everything else
+is here, once: the cache, the queue, partitions shared with other replicas, namespaces that another platform manages,
+traces, metrics.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.objects import KubeObject
@@ -25,13 +25,13 @@ from dynamo_shared.runtime import own_writes
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.health import HealthState
 from dynamo_shared.runtime.metrics import Outcome
+from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.service import ServiceContext
-from dynamo_shared.runtime.tasks import Paced, Task
+from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.runtime.tracing import span
 from dynamo_shared.runtime.workqueue import Result, WorkQueue
 
-Counts: TypeAlias = Mapping[str, Counter[tuple[str, str]]]
-"""By concern: how many objects there are of (namespace, state)."""
+T = TypeVar("T")
 
 Part: TypeAlias = Callable[[], Awaitable[object]]
 """Begins a background part of a service; called again where it fails."""
@@ -42,17 +42,14 @@ FLUSH_WITHIN = 5.0
 LEASE_INTERVAL = 5.0
 #: The reference's interval (operator behaviour, section 10). Seconds.
 COUNT_INTERVAL = 30.0
-#: The index of `count_by`.
+#: The index of what is counted.
 _STATES = "states"
 #: Resources that a message names; of others it gives the number.
 NAMED = 3
 
 
-class Controller(ABC):
-    """A service's shell. `serve` runs it; `kube` writes under the service's own field manager."""
-
-    #: Workers that do nothing but urgent tasks, in addition to those that do all.
-    urgent_workers = 0
+class Controller:
+    """A service's shell. `wire` says what it does, `serve` runs it; `kube` writes under the service's own field manager."""
 
     def __init__(self, context: ServiceContext, name: str, reads: Iterable[Resource]) -> None:
         platform = context.settings.platform
@@ -67,23 +64,37 @@ class Controller(ABC):
         self.publisher = EventPublisher(context.bus, platform.cluster_name)
         self.announcer = Announcer(self.recorder, self.publisher)
         self.supervisor = context.supervisor(name)
-        self._queue: WorkQueue[Task] = context.queue(name, lambda task: _namespace(task.key), self.is_urgent)
+        self._queue: WorkQueue[Task] = context.queue(name, lambda task: _namespace(task.key), self._is_urgent)
         #: The trace of the change that asked for a task first; later ones find it waiting. As many as the queue has keys.
         self._causes: dict[Task, str] = {}
+        self.wire({})
 
-    @abstractmethod
-    def tasks_for(
-        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[Task | Paced]:
-        """What has to be reconciled when an object is created (`old` is None), changed, or deleted (`new` is None)."""
+    def wire(
+        self,
+        reconcilers: Mapping[str, Reconciler],
+        routes: Iterable[TaskRoute] = (),
+        *,
+        effects: Mapping[Resource, Callable[[CacheChange], object]] | None = None,
+        counted: Mapping[Resource, Callable[[KubeObject], str]] | None = None,
+        background: Mapping[str, Part] | None = None,
+        synced: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Say what there is to do.
 
-    @abstractmethod
-    def all_tasks(self) -> Iterable[Task]:
-        """Everything there is to reconcile: at the start, on a gained partition, and now and then."""
-
-    @abstractmethod
-    async def reconcile(self, task: Task) -> Result:
-        """Makes one thing right. An exception is retried with back-off."""
+        `reconcilers` are by concern. A change is routed by all `routes` of its resource, in their order; `effects` are
+        called after that, for what needs no task. `counted` gives an object's state for the metric: the objects of this
+        replica are counted by it, but for those whose state has no name. `background` runs next to the work, by name, from
+        when all is read; a part that fails is begun again. `synced` is called when all is read, before any task, and again
+        when a resource was listed again.
+        """
+        self._reconcilers = reconcilers
+        self._routes: defaultdict[Resource, list[TaskRoute]] = defaultdict(list)
+        for each in routes:
+            self._routes[each.resource].append(each)
+        self._effects = effects or {}
+        self._counted = counted or {}
+        self._background = background or {}
+        self._synced = synced
 
     def _report_quarantine(self, words: str) -> None:
         part = f"{self.name}: STATE"
@@ -96,26 +107,6 @@ class Controller(ABC):
         more = f" and {len(resources) - NAMED} more" if len(resources) > NAMED else ""
         words = f"waiting for the watcher's first full list of {', '.join(resources[:NAMED])}{more}"
         self.context.health.set(self.name, HealthState.FAILED, words)
-
-    def is_urgent(self, task: Task) -> bool:  # noqa: ARG002 - of those who override it
-        """Whether a task is worked on before all that are not."""
-        return False
-
-    def synced(self) -> None:  # noqa: B027 - of those who override it
-        """Called when all is read, before any task; and again when a resource was listed again."""
-
-    def changed(  # noqa: B027 - of those who override it
-        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> None:
-        """Called with each change, after its tasks were added: for what needs no task of its own."""
-
-    def background(self) -> Mapping[str, Part]:
-        """What runs next to the work, by name, from when all is read. A part that fails is begun again."""
-        return {}
-
-    def counts(self) -> Counts:
-        """How many objects there are in which state, for the metric; each counted by its owner."""
-        return {}
 
     async def serve(self) -> None:
         """Read, wait until all is read, then work."""
@@ -131,9 +122,9 @@ class Controller(ABC):
                 keep("state", self.reader.run)
                 # With half of the objects, a reconciler would take those not yet read for missing.
                 await self.reader.synced(self._report_waiting)
-                self.synced()
+                self._synced()
                 self.cache.on_change(self._changed)
-                self.reader.on_resync(lambda _: self.synced())
+                self.reader.on_resync(lambda _: self._synced())
                 self._share_with_other_replicas()
                 self.enqueue_all()
                 keep("workers", self._work, essential=True)
@@ -141,7 +132,7 @@ class Controller(ABC):
                 keep("resync", lambda: self._resync(platform.resync))
                 keep("count", self._count)
                 keep("leases", self._sync_leases)
-                for name, part in self.background().items():
+                for name, part in self._background.items():
                     keep(name, part)
                 health.ok(self.name)
         finally:
@@ -156,20 +147,22 @@ class Controller(ABC):
 
     def enqueue_all(self) -> None:
         """Ask for every task of this replica."""
-        for task in self.all_tasks():
-            self.enqueue(task)
+        for concern, reconciler in self._reconcilers.items():
+            for key in reconciler.every():
+                self.enqueue(Task(concern, key))
 
-    def of_each(self, resource: Resource, tasks: Callable[[KubeObject], Iterable[Task]]) -> Iterator[Task]:
-        """The tasks of every object of a resource; one that has no answer costs only its own."""
+    def of_each(self, resource: Resource, keys: Callable[[KubeObject], Iterable[T]]) -> Iterator[T]:
+        """What a function has of every object of a resource; one that has no answer costs only its own."""
         for obj in self.cache.list(resource):
             with self.supervisor.isolated(resource, key_of(obj)):
-                yield from tuple(tasks(obj))
+                yield from tuple(keys(obj))
 
-    def count_by(self, resource: Resource, state: Callable[[KubeObject], str]) -> Counter[tuple[str, str]]:
-        """How many objects of this replica there are by namespace and state; one whose state has no name is left out.
+    def counts(self) -> Mapping[str, Counter[tuple[str, str]]]:
+        """By concern: how many objects of this replica there are of (namespace, state)."""
+        return {resource.plural: self._count_by(resource, state) for resource, state in self._counted.items()}
 
-        An index keeps the states: the same function of a resource each time, and a function of the object alone.
-        """
+    def _count_by(self, resource: Resource, state: Callable[[KubeObject], str]) -> Counter[tuple[str, str]]:
+        """An index keeps the states: a function of the object alone."""
         if not self.cache.has_index(resource, _STATES):
 
             def states(obj: KubeObject) -> Iterable[str]:
@@ -198,18 +191,25 @@ class Controller(ABC):
         with self.supervisor.isolated(resource, key):
             # A status that only this service writes may differ from what it wrote: it is new, whatever was known before.
             known = None if _is_set_back(old, new) else old
-            for each in self.tasks_for(resource, key, known, new):
-                self.enqueue(*each) if isinstance(each, Paced) else self.enqueue(each)
+            change = CacheChange(resource, key, known, new)
+            for route in self._routes.get(resource, ()):
+                for task, after in route.tasks(change):
+                    self.enqueue(task, after)
         if resource == LEASES and new is None:
             self.enqueue_all()
-        with self.supervisor.isolated(resource, key):
-            self.changed(resource, key, old, new)
+        if (effect := self._effects.get(resource)) is not None:
+            with self.supervisor.isolated(resource, key):
+                effect(CacheChange(resource, key, old, new))
+
+    def _is_urgent(self, task: Task) -> bool:
+        return self._reconcilers[task.concern].urgent_workers > 0
 
     async def _work(self) -> None:
         workers = self.context.settings.platform.workers
         # One namespace may have all that are configured, and finds that there are more for the others.
         spare = max(1, workers // 4)
-        await self._queue.run(workers + spare, self._reconcile, urgent_workers=self.urgent_workers, reserved=spare)
+        urgent = sum(each.urgent_workers for each in self._reconcilers.values())
+        await self._queue.run(workers + spare, self._reconcile, urgent_workers=urgent, reserved=spare)
 
     async def _reconcile(self, task: Task) -> Result:
         if not self.ownership.owns(task.key) or self.is_held(_namespace(task.key)):
@@ -223,7 +223,7 @@ class Controller(ABC):
         metrics, kind, namespace = self.context.metrics, task.concern, _namespace(task.key)
         started = time.perf_counter()
         try:
-            result = await self.reconcile(task)
+            result = await self._reconcilers[task.concern].reconcile(task.key)
         except Exception as error:
             metrics.failed(kind, namespace, error)
             metrics.reconciled(kind, namespace, "error", time.perf_counter() - started)

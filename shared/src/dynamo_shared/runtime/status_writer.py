@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import Resource, key_of
+from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound
@@ -25,6 +25,9 @@ class StatusWriter:
     others: frozenset[str] = frozenset()
     """types of conditions that other services write into the same statuses"""
     _waiting: dict[tuple[Resource, str], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.cache.on_change(self._changed)
 
     async def write(
         self,
@@ -82,9 +85,9 @@ class StatusWriter:
         kept = [entry for entry in status.get("conditions", ()) if entry["type"] not in self.others]
         return {**status, "conditions": kept} if "conditions" in status else status
 
-    def forget(self, resource: Resource, obj: KubeObject) -> None:
-        """The object is gone."""
-        self._waiting.pop((resource, obj["metadata"]["uid"]), None)
+    def _changed(self, resource: Resource, _: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        if old is not None and (new is None or new["metadata"]["uid"] != old["metadata"]["uid"]):
+            self._waiting.pop((resource, old["metadata"]["uid"]), None)
 
 
 def _turned(old: KubeObject, new: KubeObject) -> bool:

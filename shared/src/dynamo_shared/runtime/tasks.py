@@ -22,10 +22,3 @@ class Task(NamedTuple):
     def of(cls, resource: Resource, key: ObjectKey) -> Task:
         """A task of the reconciler of a resource."""
         return cls(resource.plural, key)
-
-
-class Paced(NamedTuple):
-    """A task that waits for others that come together with it. Seconds."""
-
-    task: Task
-    after: float

@@ -112,8 +112,6 @@ class ModelReconciler:
         self.announcer.announce(model, events.gone(model))
         if owned:
             self.keeper.leave(model, self._to_unload(model))
-        # Also a model of another replica: this one may have managed it before.
-        self.statuses.forget(DYNAMO_MODELS, model)
         self._failures.pop(model["metadata"]["uid"], None)
         self._deleting.pop(model["metadata"]["uid"], None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,6 @@ from dynamo_shared.api.resources import (
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     ObjectKey,
-    Resource,
     key_of,
 )
 from dynamo_shared.bus import StateReader
@@ -25,9 +24,10 @@ from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.discovered import WORKERS
 from dynamo_shared.bus.nats import NatsListener
 from dynamo_shared.kube.errors import NotFound
-from dynamo_shared.runtime import Result, ServiceContext
-from dynamo_shared.runtime.controller import Controller, Part, now
+from dynamo_shared.runtime import Controller, Result, ServiceContext
+from dynamo_shared.runtime.controller import now
 from dynamo_shared.runtime.outbound import platform_hosts
+from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.tasks import Task
 
 from dynamo_planner.core.decision import Effects
@@ -75,70 +75,71 @@ class Plans(Controller):
         self._runners: dict[ObjectKey, _Running] = {}
         self._written: dict[str, float] = {}
         self._stopping: set[asyncio.Task[None]] = set()
+        # Capabilities of engines are optional inputs: without model-discovery they are unknown.
+        engines = StateReader(context.bus, context.settings.platform.cluster_name, [WORKERS], self.cache)
+        self.wire(
+            {CONCERN: Reconciler(self.reconcile, lambda: self.of_each(DYNAMO_GRAPH_DEPLOYMENTS, self._planned))},
+            (
+                TaskRoute(
+                    DYNAMO_GRAPH_DEPLOYMENTS,
+                    to=lambda change: (_task(change.key),),
+                    when=lambda change: _asked(change.old) != _asked(change.new),
+                ),
+                TaskRoute(CONFIG_MAPS, to=self._of_config_map),
+                TaskRoute(RESOURCE_CLAIM_TEMPLATES, to=self._of_template),
+            ),
+            effects={DYNAMO_GRAPH_DEPLOYMENTS: self._graph_changed},
+            background={"runners": self._own, "engines": engines.run},
+        )
         self.ownership.on_loss(lambda: self._stop_where(lambda key: not self.ownership.owns(key)))
 
-    def tasks_for(
-        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[Task]:
-        """A graph is reconciled when its spec or annotations change, its configuration, or what its pods claim."""
-        if resource == DYNAMO_GRAPH_DEPLOYMENTS:
-            if _asked(old) != _asked(new):
-                yield _task(key)
-        elif resource == CONFIG_MAPS:
-            for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, key.namespace):
-                name = config_map_of(graph)
-                if name and key.name in (name, profile_map_of(name)):
-                    yield _task(key_of(graph))
-        elif resource == RESOURCE_CLAIM_TEMPLATES:
-            for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, key.namespace):
-                if config_map_of(graph) and claims_by(graph, key.name):
-                    yield _task(key_of(graph))
+    def _of_config_map(self, change: CacheChange) -> Iterator[Task]:
+        for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace):
+            name = config_map_of(graph)
+            if name and change.key.name in (name, profile_map_of(name)):
+                yield _task(key_of(graph))
 
-    def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+    def _of_template(self, change: CacheChange) -> Iterator[Task]:
+        for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace):
+            if config_map_of(graph) and claims_by(graph, change.key.name):
+                yield _task(key_of(graph))
+
+    def _graph_changed(self, change: CacheChange) -> None:
         """Planning ends with the graph."""
-        if resource == DYNAMO_GRAPH_DEPLOYMENTS and new is None and old is not None:
-            self._stop(key)
+        if change.gone is not None:
+            self._stop(change.key)
 
-    def all_tasks(self) -> Iterable[Task]:
-        """Every graph that asks for planning, or is planned."""
-        return self.of_each(DYNAMO_GRAPH_DEPLOYMENTS, self._tasks_of)
-
-    def _tasks_of(self, graph: KubeObject) -> Iterable[Task]:
+    def _planned(self, graph: KubeObject) -> Iterable[ObjectKey]:
+        """Of every graph that asks for planning, or is planned."""
         if config_map_of(graph) or key_of(graph) in self._runners:
-            yield _task(key_of(graph))
+            yield key_of(graph)
 
-    def background(self) -> Mapping[str, Part]:
-        """Owns the runners."""
-        # Capabilities of engines are optional inputs: without model-discovery they are unknown.
-        engines = StateReader(self.context.bus, self.context.settings.platform.cluster_name, [WORKERS], self.cache)
-        return {"runners": self._own, "engines": engines.run}
-
-    async def reconcile(self, task: Task) -> Result:
+    async def reconcile(self, key: ObjectKey) -> Result:
         """A graph has the runner that it asks for."""
-        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, task.key)
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         if graph is None or "deletionTimestamp" in graph["metadata"]:
-            self._stop(task.key)
+            self._stop(key)
             return Result()
         if not config_map_of(graph):
-            if task.key in self._runners:
-                self._stop(task.key)
+            if key in self._runners:
+                self._stop(key)
             await self._condition.write(graph, None)
             return Result()
         try:
             plan = await self._plan(graph)
             self._prometheus(plan)
         except (NotPlannable, InputError) as error:
-            self._stop(task.key)
+            self._stop(key)
             reason = error.reason if isinstance(error, NotPlannable) else "InvalidPlannerConfig"
             self._reporter.refused(graph, reason, str(error))
             await self._condition.write(graph, PlanningCondition(False, reason, str(error)))
             return Result(RETRY_AFTER)
-        running = self._runners.get(task.key)
+        running = self._runners.get(key)
         if running is None or running.plan != plan or running.task.done():
-            self._stop(task.key)
-            runner = asyncio.create_task(self._run_plan(plan), name=f"plan {task.key}")
-            runner.add_done_callback(lambda ended: self._ended(task.key, ended))
-            self._runners[task.key] = _Running(plan, runner)
+            self._stop(key)
+            runner = asyncio.create_task(self._run_plan(plan), name=f"plan {key}")
+            runner.add_done_callback(lambda ended: self._ended(key, ended))
+            self._runners[key] = _Running(plan, runner)
         return Result()
 
     def _ended(self, key: ObjectKey, runner: asyncio.Task[None]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -14,13 +15,13 @@ from dynamo_shared.api.resources import (
     NODES,
     RESOURCE_SLICES,
     ObjectKey,
-    Resource,
     key_of,
 )
 from dynamo_shared.api.v1beta1.request import RequestPhase
 from dynamo_shared.api.validation import Facts
-from dynamo_shared.runtime import Result, ServiceContext
-from dynamo_shared.runtime.controller import Controller, Counts, Part, now
+from dynamo_shared.runtime import Controller, ServiceContext
+from dynamo_shared.runtime.controller import now
+from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
 
@@ -57,7 +58,6 @@ class RequestController(Controller):
         self._profilings = Profilings(
             profiler, lambda key: self.enqueue(Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key))
         )
-        self._statuses = StatusWriter(self.kube, self.cache, context.clock)
         exporters = DcgmExporters(self.kube, context.clock, planner.dcgm)
         thorough = ThoroughProfiling(
             self.kube,
@@ -68,10 +68,10 @@ class RequestController(Controller):
             settings.rbac.dgdr_profiling_cluster_role_name,
             candidates,
         )
-        self._requests = RequestReconciler(
+        requests = RequestReconciler(
             self.kube,
             self.cache,
-            self._statuses,
+            StatusWriter(self.kube, self.cache, context.clock),
             self.announcer,
             self._profilings,
             thorough,
@@ -79,6 +79,19 @@ class RequestController(Controller):
             HardwareFinder(self.cache, exporters, planner.gpu_cap, settings.gpu.discovery_enabled),
             self._facts,
             now,
+        )
+        self.wire(
+            {DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.plural: Reconciler(requests.reconcile, self._every_request)},
+            (
+                TaskRoute(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS),
+                *(TaskRoute(each, to=_requests_of) for each in (DYNAMO_GRAPH_DEPLOYMENTS, JOBS, CONFIG_MAPS)),
+            ),
+            effects={
+                DYNAMO_GRAPH_DEPLOYMENTS: self._graph_changed,
+                DYNAMO_GRAPH_DEPLOYMENT_REQUESTS: self._request_changed,
+            },
+            counted={DYNAMO_GRAPH_DEPLOYMENT_REQUESTS: _phase},
+            background={"profiling": self._profilings.run},
         )
         self.ownership.on_loss(lambda: self._profilings.stop_where(lambda key: not self.ownership.owns(key)))
 
@@ -90,49 +103,30 @@ class RequestController(Controller):
         settings = self.context.settings
         return Facts(cluster_wide=not settings.served, gpu_discovery=settings.gpu.discovery_enabled)
 
-    def tasks_for(
-        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[Task]:
-        """A request is reconciled when it changes, or when something that was made for it does."""
-        if resource == DYNAMO_GRAPH_DEPLOYMENT_REQUESTS:
-            yield Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)
-        elif resource not in (NODES, RESOURCE_SLICES):
-            for obj in (old, new):
-                name = ((obj or {}).get("metadata", {}).get("labels") or {}).get(labels.REQUEST_NAME)
-                if name:
-                    yield Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(key.namespace, name))
+    def _graph_changed(self, change: CacheChange) -> None:
+        if change.new is not None:
+            self._saw(change.new)
 
-    def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+    def _request_changed(self, change: CacheChange) -> None:
         """The work for a request ends with the request."""
-        del key
-        if resource == DYNAMO_GRAPH_DEPLOYMENTS and new is not None:
-            self._saw(new)
-        if resource == DYNAMO_GRAPH_DEPLOYMENT_REQUESTS and new is None and old is not None:
-            self._profilings.stop(old["metadata"]["uid"])
-            self._statuses.forget(resource, old)
+        if (gone := change.gone) is not None:
+            self._profilings.stop(gone["metadata"]["uid"])
             # Every replica reports it: the owner may be stopped, and nothing reports the request later. The stream keeps
             # one message of an id.
-            self.announcer.announce(old, events.request_gone(old))
+            self.announcer.announce(gone, events.request_gone(gone))
 
-    def all_tasks(self) -> Iterable[Task]:
-        """Every request."""
+    def _every_request(self) -> Iterable[ObjectKey]:
         for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS):
             with self.supervisor.isolated(DYNAMO_GRAPH_DEPLOYMENTS, key_of(graph)):
                 self._saw(graph)
-        for obj in self.cache.list(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS):
-            yield Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key_of(obj))
+        return self.cache.keys(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS)
 
-    async def reconcile(self, task: Task) -> Result:
-        """One step of one request."""
-        return await self._requests.reconcile(task.key)
 
-    def background(self) -> Mapping[str, Part]:
-        """Owns the profiling that is under way."""
-        return {"profiling": self._profilings.run}
-
-    def counts(self) -> Counts:
-        """Requests by phase."""
-        return {DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.plural: self.count_by(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, _phase)}
+def _requests_of(change: CacheChange) -> Iterator[Task]:
+    """The requests that an object was made for."""
+    for obj in (change.old, change.new):
+        if name := objects.labels(obj or {}).get(labels.REQUEST_NAME):
+            yield Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(change.key.namespace, name))
 
 
 def _phase(request: KubeObject) -> str:

@@ -93,7 +93,6 @@ class AdapterReconciler:
         uid = adapter["metadata"]["uid"]
         self._unreported.pop(uid, None)
         self.turns.forget(uid)
-        self.statuses.forget(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, adapter)
 
     async def _mirror(self, graph: KubeObject, owners: dict[str, KubeObject]) -> str | None:
         """Give the graph its adapters' numbers, in one write. Returns why that was refused."""

@@ -1,0 +1,93 @@
+"""A change of replicas alone: pods first, then rendering and reports, later where very many change at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import children
+from dynamo_pod_builder.routing import SETTLE, routes
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.runtime.debounce import FEW, Debounce
+from dynamo_shared.runtime.routes import TaskRoute
+from dynamo_shared.runtime.tasks import Task
+
+from tests.unit.routed import routed
+
+ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+KEY = ObjectKey("ns", "g-w")
+GRAPH = Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "g"))
+
+
+def owned(kind: Resource, name: str, owner: Resource, of: str, **more: Any) -> KubeObject:
+    reference = {"kind": owner.kind, "name": of, "uid": of, "controller": True}
+    own_labels = {labels.COMPONENT: "W", labels.GRAPH_DEPLOYMENT_NAME: "g"}
+    metadata = {"name": name, "namespace": "ns", "uid": name, "resourceVersion": "1", "labels": own_labels}
+    return {"kind": kind.kind, "metadata": {**metadata, "ownerReferences": [reference]}, **more}
+
+
+def adapter(replicas: int, **more: Any) -> KubeObject:
+    spec = {"dgdRef": {"name": "g", "componentName": "W"}, "replicas": replicas}
+    return owned(ADAPTERS, "g-w", DYNAMO_GRAPH_DEPLOYMENTS, "g", spec=spec, **more)
+
+
+def workload(replicas: int) -> KubeObject:
+    return owned(DEPLOYMENTS, "g-w-abc", DYNAMO_COMPONENT_DEPLOYMENTS, "g-w-abc", spec={"replicas": replicas})
+
+
+@pytest.fixture
+def rows() -> tuple[TaskRoute, ...]:
+    cache = ObjectCache()
+    children.index(cache)
+    adapted = {"name": "W", "scalingAdapter": {}}
+    metadata = {"name": "g", "namespace": "ns", "uid": "g", "resourceVersion": "1"}
+    cache.put(DYNAMO_GRAPH_DEPLOYMENTS, {"metadata": metadata, "spec": {"components": [adapted]}})
+    cache.put(
+        DYNAMO_COMPONENT_DEPLOYMENTS,
+        owned(DYNAMO_COMPONENT_DEPLOYMENTS, "g-w-abc", DYNAMO_GRAPH_DEPLOYMENTS, "g", spec={}),
+    )
+    cache.put(ADAPTERS, adapter(2))
+    return routes(cache, Debounce(lambda: 0.0))
+
+
+def test_the_workload_of_an_adapter_gets_its_number_before_the_graph_is_rendered(rows: tuple[TaskRoute, ...]) -> None:
+    at_once = (Task.of(ADAPTERS, ObjectKey("ns", "g-w-abc")), 0.0)
+    assert routed(rows, ADAPTERS, KEY, adapter(1), adapter(2)) == [at_once, (GRAPH, SETTLE)]
+    for _ in range(FEW):
+        many = routed(rows, ADAPTERS, KEY, adapter(1), adapter(2))
+    assert many[0] == at_once
+    assert many[1][1] > SETTLE
+
+
+def test_what_only_counts_pods_waits_too(rows: tuple[TaskRoute, ...]) -> None:
+    component = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "g-w-abc"))
+    key = ObjectKey("ns", "g-w-abc")
+    assert routed(rows, DEPLOYMENTS, key, workload(1), workload(2)) == [(component, SETTLE), (GRAPH, SETTLE)]
+    assert routed(rows, DEPLOYMENTS, key, None, workload(2)) == [(component, 0.0), (GRAPH, 0.0)]
+
+
+def test_other_changes_of_an_adapter_do_not_wait(rows: tuple[TaskRoute, ...]) -> None:
+    assert routed(rows, ADAPTERS, KEY, None, adapter(1)) == [(GRAPH, 0.0)]
+    assert routed(rows, ADAPTERS, KEY, adapter(1), None) == [(GRAPH, 0.0)]
+    assert routed(rows, ADAPTERS, KEY, adapter(1), adapter(1, status={"replicas": 1})) == []
+
+
+def test_a_generation_that_comes_or_goes_changes_whose_the_number_is(rows: tuple[TaskRoute, ...]) -> None:
+    next_one = owned(DYNAMO_COMPONENT_DEPLOYMENTS, "g-w-def", DYNAMO_GRAPH_DEPLOYMENTS, "g", spec={})
+    own = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "g-w-def"))
+    other = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "g-w-abc"))
+    key = ObjectKey("ns", "g-w-def")
+    for old, new in ((None, next_one), (next_one, None)):
+        assert routed(rows, DYNAMO_COMPONENT_DEPLOYMENTS, key, old, new) == [(own, 0.0), (GRAPH, 0.0), (other, 0.0)]
+    written = {**next_one, "status": {"conditions": []}}
+    assert routed(rows, DYNAMO_COMPONENT_DEPLOYMENTS, key, next_one, written) == [(GRAPH, 0.0)]
