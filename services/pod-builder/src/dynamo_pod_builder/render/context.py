@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
+from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyService, legacy_component
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
@@ -14,7 +15,6 @@ from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, 
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS, PullSecrets
 from dynamo_pod_builder.render.checkpoint.target import Restore
 from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
-from dynamo_pod_builder.render.legacy.v1alpha1 import NOTHING, OfComponent, of_component
 from dynamo_pod_builder.render.pod.discovery import PodDiscovery, discovery_of
 from dynamo_pod_builder.render.pod.placement import ALONE, PodPlacement
 from dynamo_pod_builder.render.sharing.spec import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
@@ -50,7 +50,7 @@ class PodContext:
     restore: Restore | None = None
     #: Whether its pods lack the label of their model, and are not replaced for that alone.
     unlabelled_model: bool = False
-    alpha: OfComponent = NOTHING
+    legacy: LegacyService = NO_SERVICE
     placement: PodPlacement = ALONE
 
     @property
@@ -82,16 +82,16 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
     graph = metadata.labels.get(labels.GRAPH_DEPLOYMENT_NAME) or _owning_graph(component)
     template = spec.pod_template or {}
     template_metadata = template.get("metadata") or {}
-    alpha = of_component(component)
-    template_labels = {**alpha.labels, **(template_metadata.get("labels") or {})}
-    template_annotations = {**alpha.annotations, **(template_metadata.get("annotations") or {})}
+    legacy = legacy_component(component)
+    template_labels = {**legacy.labels, **(template_metadata.get("labels") or {})}
+    template_annotations = {**legacy.annotations, **(template_metadata.get("annotations") or {})}
     return PodContext(
         spec=spec,
         config=config,
         name=metadata.name,
         namespace=namespace,
         component=spec.name or metadata.name,
-        type=observed.legacy_type or (spec.type.value if spec.type else alpha.type),
+        type=observed.legacy_type or (spec.type.value if spec.type else _unknown_type(legacy)),
         graph=graph or metadata.name,
         of_graph=bool(graph),
         dynamo_namespace=dynamo_namespace(namespace, graph or metadata.name, shared=bool(spec.global_dynamo_namespace)),
@@ -104,8 +104,13 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
         pull_secrets=observed.pull_secrets,
         restore=observed.restore,
         unlabelled_model=observed.unlabelled_model,
-        alpha=alpha,
+        legacy=legacy,
     )
+
+
+def _unknown_type(legacy: LegacyService) -> str:
+    """A component type that v1beta1 does not know, such as `default`."""
+    return "" if legacy.type in set(ComponentType) else legacy.type
 
 
 def _owning_graph(component: DynamoComponentDeployment) -> str:

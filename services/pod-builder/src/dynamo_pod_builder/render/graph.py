@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
+from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyGraph, legacy_graph
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE
@@ -18,7 +19,7 @@ from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, WORKERS
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
 from dynamo_pod_builder.render.features import check_component, check_picker, check_sharing
 from dynamo_pod_builder.render.legacy.deployment_config import ConfiguredComponent, apply_legacy_config, with_routing
-from dynamo_pod_builder.render.legacy.v1alpha1 import OfGraph, handed_down, of_graph, with_metadata
+from dynamo_pod_builder.render.legacy.v1alpha1 import handed_down, with_metadata
 from dynamo_pod_builder.render.legacy.volume_claims import volume_claims
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.network import picker
@@ -43,8 +44,8 @@ def graph_children(
     _check(graph, config)
     owner = controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph.metadata)
     namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
-    alpha = of_graph(graph)
-    specs = _component_specs(graph, config, alpha)
+    legacy = legacy_graph(graph)
+    specs = _component_specs(graph, config)
     engine = _engine(graph, specs)
     grove = on_grove(graph, config)
     for component in graph.spec.components:
@@ -55,7 +56,7 @@ def graph_children(
     if any(component.type is ComponentType.EPP for component in graph.spec.components):
         worker_labels[labels.COMPONENT_CLASS] = ComponentType.WORKER.value
 
-    children = volume_claims(graph.metadata.name, namespace, alpha.claims, owner)
+    children = volume_claims(graph.metadata.name, namespace, legacy.claims, owner)
     children += gateway_children(graph, config, owner)
     children += scaling_adapters(graph, owner)
     components: list[KubeObject] = []
@@ -73,7 +74,7 @@ def graph_children(
         if backend:
             spec["backendFramework"] = backend
         made = _component_deployment(graph, namespace, name, spec, owner)
-        components.append(handed_down(made, alpha.services.get(component.name)))
+        components.append(handed_down(made, legacy.services.get(component.name, NO_SERVICE)))
         children += claim_templates(
             graph.metadata.name, component.name, namespace, component, spec.get("podTemplate") or {}, owner=owner
         )
@@ -89,7 +90,7 @@ def on_grove(graph: DynamoGraphDeployment, config: RenderConfig) -> bool:
 
 def worker_hash(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
     """Hash that the workers of a graph carry in their names; "" for a graph without workers."""
-    return _generation(graph, _component_specs(graph, config, of_graph(graph)))
+    return _generation(graph, _component_specs(graph, config))
 
 
 def _check(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
@@ -124,17 +125,17 @@ def _shared_access(graph: DynamoGraphDeployment, namespace: str, config: RenderC
     return children
 
 
-def _component_specs(graph: DynamoGraphDeployment, config: RenderConfig, alpha: OfGraph) -> list[KubeObject]:
+def _component_specs(graph: DynamoGraphDeployment, config: RenderConfig) -> list[KubeObject]:
     """DCD specs but for engine and worker hash, each a dict of its own at the first level."""
-    annotations = graph_annotations(graph, config)
-    return with_routing([_component_spec(component, graph, annotations, alpha) for component in graph.spec.components])
+    annotations, legacy = graph_annotations(graph, config), legacy_graph(graph)
+    return with_routing([_component_spec(component, graph, annotations, legacy) for component in graph.spec.components])
 
 
 def _component_spec(
-    component: Component, graph: DynamoGraphDeployment, annotations: dict[str, str], alpha: OfGraph
+    component: Component, graph: DynamoGraphDeployment, annotations: dict[str, str], legacy: LegacyGraph
 ) -> KubeObject:
     spec = to_dict(component)
-    own = with_metadata(spec.get("podTemplate") or {}, alpha.services.get(component.name))
+    own = with_metadata(spec.get("podTemplate") or {}, legacy.services.get(component.name, NO_SERVICE))
     template = graph_template(own, graph, annotations, component.frontend_sidecar)
     if component.type is ComponentType.PLANNER:
         template = {

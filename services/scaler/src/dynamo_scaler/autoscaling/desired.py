@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api.contracts import Autoscaling, ComponentAutoscaling, contract_errors
-from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.legacy_fields import NO_SERVICE, legacy_graph_of
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry.annotations import AUTOSCALING, PRESERVED_FIELDS
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.registry.annotations import AUTOSCALING
 from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.api.untrusted.yaml_text import documents
 
 CONTRACT = "dynamo-autoscaling"
-ALPHA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").api_version
 _OF_ALPHA = ("minReplicas", "maxReplicas", "metrics", "behavior")
 
 
@@ -30,8 +28,8 @@ def desired_autoscaling(graph: KubeObject, component: str) -> ComponentAutoscali
     annotations = graph["metadata"].get("annotations") or {}
     desired = _annotated(annotations.get(AUTOSCALING, ""), component)
     place = f"metadata.annotations[{AUTOSCALING!r}].{component}"
-    if desired is None and PRESERVED_FIELDS in annotations:
-        desired, place = _of_alpha(graph, component), f"spec.services.{component}.autoscaling"
+    if desired is None and (desired := _of_alpha(graph, component)) is not None:
+        place = f"spec.services.{component}.autoscaling"
     if desired is None:
         return None
     if errors := contract_errors(CONTRACT, {component: desired}):
@@ -54,8 +52,7 @@ def _annotated(text: str, component: str) -> Any:
 
 
 def _of_alpha(graph: KubeObject, component: str) -> KubeObject | None:
-    services = convert(graph, ALPHA).get("spec", {}).get("services") or {}
-    section = (services.get(component) or {}).get("autoscaling") or {}
+    section = legacy_graph_of(graph).services.get(component, NO_SERVICE).autoscaling
     if not section.get("enabled"):
         return None
     return {name: section[name] for name in _OF_ALPHA if section.get(name) is not None}

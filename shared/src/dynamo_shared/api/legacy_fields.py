@@ -1,0 +1,108 @@
+"""What only v1alpha1 can say of a graph or a component: kept by conversion in an annotation, and acted on all the same.
+
+It is parsed once for each generation of a stored object, not in each reconcile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.v1beta1 import DynamoComponentDeployment, DynamoGraphDeployment, to_dict
+
+T = TypeVar("T")
+
+ALPHA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").api_version
+#: Generations whose fields are remembered, many times those of the objects of a large cluster.
+REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyService:
+    """A service of v1alpha1, as far as v1beta1 has no place for it."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    ingress: KubeObject | None = None
+    type: str = ""
+    """`componentType`, which may be one that v1beta1 does not know, such as `default`"""
+    autoscaling: KubeObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyGraph:
+    """A graph of v1alpha1, as far as v1beta1 has no place for it."""
+
+    claims: tuple[KubeObject, ...] = ()
+    services: Mapping[str, LegacyService] = field(default_factory=dict)
+
+
+NO_SERVICE = LegacyService()
+NO_GRAPH = LegacyGraph()
+_graphs: dict[tuple[str, int, str], LegacyGraph] = {}
+_services: dict[tuple[str, int, str], LegacyService] = {}
+
+
+def legacy_graph(graph: DynamoGraphDeployment) -> LegacyGraph:
+    """A graph's v1alpha1 fields; empty where it never was v1alpha1, or has no such fields."""
+    metadata = graph.metadata
+    if (text := metadata.annotations.get(PRESERVED_FIELDS)) is None:
+        return NO_GRAPH
+    return _once(_graphs, (metadata.uid, metadata.generation, text), lambda: _graph(to_dict(graph)))
+
+
+def legacy_graph_of(obj: KubeObject) -> LegacyGraph:
+    """The same of a graph as it is stored."""
+    metadata = obj["metadata"]
+    if (text := (metadata.get("annotations") or {}).get(PRESERVED_FIELDS)) is None:
+        return NO_GRAPH
+    return _once(_graphs, (metadata.get("uid", ""), metadata.get("generation", 0), text), lambda: _graph(obj))
+
+
+def legacy_component(component: DynamoComponentDeployment) -> LegacyService:
+    """A component deployment's v1alpha1 fields."""
+    metadata = component.metadata
+    if (text := metadata.annotations.get(PRESERVED_FIELDS)) is None:
+        return NO_SERVICE
+    return _once(
+        _services,
+        (metadata.uid, metadata.generation, text),
+        lambda: _service(convert(to_dict(component), ALPHA).get("spec")),
+    )
+
+
+def _once(known: dict[tuple[str, int, str], T], stored: tuple[str, int, str], read: Callable[[], T]) -> T:
+    """What is read of a generation of an object; one that is not stored is read each time."""
+    uid, generation, _ = stored
+    if not (uid and generation):
+        return read()
+    if (present := known.get(stored)) is not None:
+        return present
+    if len(known) >= REMEMBERED:
+        known.clear()
+    result = known[stored] = read()
+    return result
+
+
+def _graph(obj: KubeObject) -> LegacyGraph:
+    spec = convert(obj, ALPHA).get("spec") or {}
+    services = spec.get("services") or {}
+    return LegacyGraph(tuple(spec.get("pvcs") or ()), {name: _service(each) for name, each in services.items()})
+
+
+def _service(body: object) -> LegacyService:
+    # A tenant may write the annotation, too.
+    if not isinstance(body, dict):
+        return NO_SERVICE
+    return LegacyService(
+        body.get("labels") or {},
+        body.get("annotations") or {},
+        body.get("ingress"),
+        body.get("componentType") or "",
+        body.get("autoscaling") or {},
+    )

@@ -1,0 +1,55 @@
+"""What only v1alpha1 can say of a graph is parsed once for each generation that is stored."""
+
+from __future__ import annotations
+
+import pytest
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.legacy_fields import NO_GRAPH, LegacyGraph, LegacyService, legacy_graph, legacy_graph_of
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.v1beta1 import parse_graph
+
+CLAIM = {"create": True, "name": "models", "size": "1Gi", "storageClass": "fast", "volumeAccessMode": "ReadWriteOnce"}
+
+
+def stored(host: str, **metadata: object) -> KubeObject:
+    """A graph that was written as v1alpha1, as STATE has it."""
+    service = {
+        "componentType": "default",
+        "labels": {"a": "b"},
+        "annotations": {"c": "d"},
+        "ingress": {"enabled": True, "host": host},
+        "autoscaling": {"enabled": True, "minReplicas": 1, "maxReplicas": 3},
+    }
+    written = {
+        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").api_version,
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g", "namespace": "ns", **metadata},
+        "spec": {"pvcs": [CLAIM], "services": {"Api": service, "Plain": {"componentType": "worker"}}},
+    }
+    return convert(written, DYNAMO_GRAPH_DEPLOYMENTS.api_version)
+
+
+def parsed(host: str) -> LegacyGraph:
+    ingress = {"enabled": True, "host": host}
+    autoscaling = {"enabled": True, "minReplicas": 1, "maxReplicas": 3}
+    api = LegacyService({"a": "b"}, {"c": "d"}, ingress, "default", autoscaling)
+    return LegacyGraph((CLAIM,), {"Api": api, "Plain": LegacyService(type="worker")})
+
+
+def test_what_has_no_place_in_v1beta1_is_read_alike_of_an_object_and_of_its_type() -> None:
+    graph = stored("one")
+    assert legacy_graph_of(graph) == legacy_graph(parse_graph(graph)) == parsed("one")
+
+
+def test_a_generation_is_parsed_once_and_the_next_one_again() -> None:
+    first = legacy_graph_of(stored("one", uid="parsed-once", generation=1))
+    assert legacy_graph(parse_graph(stored("one", uid="parsed-once", generation=1))) is first
+    assert legacy_graph_of(stored("two", uid="parsed-once", generation=2)) == parsed("two")
+    assert legacy_graph_of(stored("one", uid="another", generation=1)) is not first
+
+
+@pytest.mark.parametrize("metadata", [{}, {"annotations": {"nvidia.com/other": "x"}}])
+def test_a_graph_that_never_was_v1alpha1_has_none(metadata: KubeObject) -> None:
+    graph = {**stored("one"), "metadata": {"name": "g", "namespace": "ns", "uid": "u", "generation": 1, **metadata}}
+    assert legacy_graph_of(graph) is legacy_graph(parse_graph(graph)) is NO_GRAPH
