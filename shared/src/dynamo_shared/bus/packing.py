@@ -16,8 +16,8 @@ from dynamo_shared.api.objects import KubeObject
 
 Slot = TypeVar("Slot")
 
-UNPACKED = 1024
-"""Objects that a cache has unpacked at most: all of eighty graphs of three components that are created at once."""
+UNPACKED = 2048
+"""Objects that a cache has unpacked at most: all of a hundred and seventy graphs of three components that are created at once."""
 
 _SAMPLES = 3
 _WINDOW, _LEVEL, _MEMORY = -14, 3, 6
