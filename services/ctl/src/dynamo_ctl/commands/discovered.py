@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Config, Output
+from dynamo_ctl.commands.parameters import Cluster, Config, Nats, Output
 
 Namespace = Annotated[
     str | None,
@@ -14,21 +15,6 @@ Namespace = Annotated[
 ]
 Graph = Annotated[
     str | None, typer.Option("--graph", "-g", metavar="NAME", help="Only of this graph.", show_default=False)
-]
-Nats = Annotated[
-    str | None,
-    typer.Option(
-        "--nats",
-        metavar="URL",
-        help="NATS server; by default that of --config, or of the platform in this folder.",
-        show_default=False,
-    ),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="Name of the cluster in the subjects; by default as configured.", show_default=False
-    ),
 ]
 Form = Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")]
 
@@ -43,11 +29,7 @@ def workers(
     config: Config = None,
 ) -> None:
     """Show the workers that Dynamo's discovery knows, in etcd or in Kubernetes, and what they serve."""
-    from dynamo_ctl import discovered, event_stream, interrupts, settings  # noqa: PLC0415 - quick help
-
-    settings.quiet(follow=False)
-    query = discovered.DiscoveredQuery("workers", namespace, graph, output.value)
-    interrupts.run(discovered.show(query, event_stream.server(nats, cluster, config), typer.echo))
+    _show("workers", (namespace, graph, output.value), (nats, cluster, config))
 
 
 def models(
@@ -60,8 +42,14 @@ def models(
     config: Config = None,
 ) -> None:
     """Show the models that workers serve together, and what is missing where requests cannot be answered."""
+    _show("models", (namespace, graph, output.value), (nats, cluster, config))
+
+
+def _show(
+    what: str, filters: tuple[str | None, str | None, str], source: tuple[str | None, str | None, Path | None]
+) -> None:
     from dynamo_ctl import discovered, event_stream, interrupts, settings  # noqa: PLC0415 - quick help
 
     settings.quiet(follow=False)
-    query = discovered.DiscoveredQuery("models", namespace, graph, output.value)
-    interrupts.run(discovered.show(query, event_stream.server(nats, cluster, config), typer.echo))
+    query = discovered.DiscoveredQuery(what, *filters)
+    interrupts.run(discovered.show(query, event_stream.server(*source), typer.echo))

@@ -33,6 +33,21 @@ Config = Annotated[
         show_default=False,
     ),
 ]
+Nats = Annotated[
+    str | None,
+    typer.Option(
+        "--nats",
+        metavar="URL",
+        help="NATS server; by default that of --config, or of the platform in this folder.",
+        show_default=False,
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Name of the cluster in the subjects; by default as configured.", show_default=False
+    ),
+]
 Folder = Annotated[
     Path,
     typer.Option("--dir", metavar="FOLDER", help="Where servers of this machine keep their data and logs."),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Config, Kubeconfig, LineOutput
+from dynamo_ctl.commands.parameters import Cluster, Config, Kubeconfig, LineOutput, Nats
 from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api, refuse_with_server
 
 
@@ -44,21 +44,8 @@ def scale(
     output: Annotated[
         LineOutput, typer.Option("--output", "-o", help="For people, or the answer as JSON.")
     ] = LineOutput.TABLE,
-    nats: Annotated[
-        str | None,
-        typer.Option(
-            "--nats",
-            metavar="URL",
-            help="NATS server; by default that of --config, or of the platform in this folder.",
-            show_default=False,
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Name of the cluster in the subjects; by default as configured.", show_default=False
-        ),
-    ] = None,
+    nats: Nats = None,
+    cluster: Cluster = None,
     config: Config = None,
     server: ViaServer = "",
     token_file: TokenFile = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.api import quantity
+from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.validation.facts import Facts
@@ -63,7 +64,8 @@ def _without_cache_place(component: ComponentView) -> str | None:
     if not component.is_worker:
         words = component.words
         return f"{words.type} {component.type}" if component.type else f"a {words.component} without {words.type}"
-    return component.backend if component.backend in ("sglang", "trtllm") else None
+    engine = BACKENDS.get(component.backend)
+    return component.backend if engine is not None and not engine.pods.compilation_cache_path else None
 
 
 _SIDECAR_TAKEN = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.api import quantity
+from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, KUBE_DISCOVERY_MODE
 from dynamo_shared.api.rules import Violations
@@ -134,7 +135,12 @@ def gpu_memory_between_pods_needs_grove_and_vllm(graph: GraphView, facts: Facts)
                 message = _GROVE_IS_OFF.format(mode=shown(gms.mode), other=graph.words.intra_pod)
             yield (*gms.at, "mode"), message
     backend = graph.spec.get("backendFramework")
-    if sharing and backend != "vllm" and (backend is None or isinstance(backend, str)):
+    if sharing and (backend is None or isinstance(backend, str)) and not _shares_memory(backend):
         observed = shown(text(backend)) if backend else "unset"
         field, mode = path((*sharing[0].at, "mode")), shown(sharing[0].mode)
         yield ("spec", "backendFramework"), _ONLY_VLLM.format(backend=observed, field=field, mode=mode)
+
+
+def _shares_memory(backend: str | None) -> bool:
+    engine = BACKENDS.get(backend or "")
+    return engine is not None and engine.pods.shares_memory_between_pods

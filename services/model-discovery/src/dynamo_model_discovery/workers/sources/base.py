@@ -59,6 +59,10 @@ class RecordTable:
         """All records."""
         return self._records.values()
 
+    def unreadable_pods(self) -> Iterable[tuple[str, str]]:
+        """None: a damaged record's key identifies its process."""
+        return ()
+
     def take(self, changes: Mapping[str, bytes | None]) -> None:
         """Keys that were written, or are gone (None)."""
         for key, value in changes.items():

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dynamo_shared.leases.follow import EtcdOptions, PrefixFollower
 
-from dynamo_model_discovery.workers.assembly import ETCD, SourcedRecord
+from dynamo_model_discovery.workers.assembly import ETCD
 from dynamo_model_discovery.workers.records import CARDS, INSTANCES
 from dynamo_model_discovery.workers.sources.base import RecordTable
 
 ROOT = "v1/"
 
 
-class EtcdSource:
+class EtcdSource(RecordTable):
     """Follows the two prefixes. Read only, and another etcd than the platform's own as a rule."""
 
     name = ETCD
 
     def __init__(self, options: EtcdOptions, changed: Callable[[], None], *, root: str = ROOT) -> None:
+        super().__init__(ETCD)
         self._root = root
         self._changed = changed
-        self._table = RecordTable(ETCD)
         self._followers: Sequence[PrefixFollower] = [
             PrefixFollower(options, f"{root}{kind}/", self._take) for kind in (INSTANCES, CARDS)
         ]
@@ -37,19 +37,6 @@ class EtcdSource:
         """Why etcd cannot be read just now."""
         return next((follower.trouble for follower in self._followers if follower.trouble), "")
 
-    @property
-    def unreadable(self) -> int:
-        """Records that cannot be read."""
-        return self._table.unreadable
-
-    def records(self) -> Iterable[SourcedRecord]:
-        """All records."""
-        return self._table.records()
-
-    def unreadable_pods(self) -> Iterable[tuple[str, str]]:
-        """None: a damaged record's key identifies its process."""
-        return ()
-
     async def run(self) -> None:
         """Follow until cancelled."""
         async with asyncio.TaskGroup() as tasks:
@@ -57,5 +44,5 @@ class EtcdSource:
                 tasks.create_task(follower.run(), name=f"follow-{follower.prefix}")
 
     def _take(self, changes: Mapping[str, bytes | None]) -> None:
-        self._table.take({key.removeprefix(self._root): value for key, value in changes.items()})
+        self.take({key.removeprefix(self._root): value for key, value in changes.items()})
         self._changed()

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from dynamo_model_discovery.workers.assembly import FILE, SourcedRecord
+from dynamo_model_discovery.workers.assembly import FILE
 from dynamo_model_discovery.workers.records import CARDS, INSTANCES, LARGEST_VALUE
 from dynamo_model_discovery.workers.sources.base import RecordTable
 
@@ -32,7 +32,7 @@ class _FileVersion(NamedTuple):
     size: int
 
 
-class FileSource:
+class FileSource(RecordTable):
     """Polls a directory every half second."""
 
     name = FILE
@@ -45,28 +45,15 @@ class FileSource:
         interval: float = INTERVAL,
         now: Callable[[], float] = time.time,
     ) -> None:
+        super().__init__(FILE)
         self._directory = directory
         self._changed = changed
         self._interval = interval
         self._now = now
-        self._table = RecordTable(FILE)
         self._versions: dict[Path, _FileVersion] = {}
         self._values: dict[str, bytes] = {}
         self.ready = False
         self.trouble = ""
-
-    @property
-    def unreadable(self) -> int:
-        """Records that cannot be read."""
-        return self._table.unreadable
-
-    def records(self) -> Iterable[SourcedRecord]:
-        """All records."""
-        return self._table.records()
-
-    def unreadable_pods(self) -> Iterable[tuple[str, str]]:
-        """None: a damaged record's key identifies its process."""
-        return ()
 
     async def run(self) -> None:
         """Poll until cancelled."""
@@ -89,7 +76,7 @@ class FileSource:
         news = not self.ready or bool(self.trouble)
         self._values, self.ready, self.trouble = alive, True, ""
         if differing or news:
-            self._table.take(differing)
+            self.take(differing)
             self._changed()
 
     def _read(self) -> dict[str, bytes]:
