@@ -1,5 +1,5 @@
 # One image for every service: the command says which one runs (`run admission`, `run watcher`, ..., `run all`).
-# The planner and its numerical libraries are in it with `--build-arg PARTS=planner` alone.
+# Profiler and planner with their numerical libraries are in it with `--build-arg PARTS=planner` alone.
 #
 # `make image` builds it without Docker, so that the same source and the same base give the same digest; docs/image.md says how.
 
@@ -29,7 +29,7 @@ COPY services/ services/
 # Compiled by hash: a file's time says nothing here, and what runs may not write.
 RUN export SOURCE_DATE_EPOCH \
     && for each in shared services/*; do \
-        if [ "$each" = services/planner ] && [ "$PARTS" != planner ]; then continue; fi; \
+        case "$each" in services/profiler|services/planner) [ "$PARTS" = planner ] || continue ;; esac; \
         (cd "$each" && /build/bin/python -m hatchling build --target wheel --directory /wheels) || exit 1; \
     done \
     && /build/bin/pip --python /app/bin/python install --quiet --no-deps --no-index /wheels/*.whl \

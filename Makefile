@@ -8,7 +8,7 @@ STAMP := $(VENV)/.dynamo-setup
 CONTAINER_TOOLS := .dynamo/container-tools
 BROWSER_TOOLS := .dynamo/browser-tools
 FUZZ_TOOLS := .dynamo/fuzz-tools
-MEMBERS := shared services/watcher services/pod-builder services/scaler services/model-discovery services/planner services/admission services/dynadmin services/image-builder services/ctl
+MEMBERS := shared services/watcher services/pod-builder services/scaler services/model-discovery services/profiler services/planner services/admission services/dynadmin services/image-builder services/ctl
 INPUTS := Makefile requirements/uv.txt requirements/dev.txt $(addsuffix /pyproject.toml,$(MEMBERS))
 GENERATORS := dynamo_shared.api.generate dynamo_shared.bus.generate dynamo_shared.runtime.generate dynamo_dynadmin.generate dynamo_ctl.generate
 N ?= 100
@@ -97,7 +97,7 @@ test-fast: $(STAMP) ## The tests that need no Kubernetes: unit and contract, in 
 check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: before every push.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy shared/src services/watcher/src services/pod-builder/src services/scaler/src services/model-discovery/src services/planner/src services/admission/src services/dynadmin/src services/image-builder/src services/ctl/src tests tools
+	$(BIN)/mypy shared/src services/watcher/src services/pod-builder/src services/scaler/src services/model-discovery/src services/profiler/src services/planner/src services/admission/src services/dynadmin/src services/image-builder/src services/ctl/src tests tools
 	$(BIN)/lint-imports --no-cache
 	$(MAKE) --no-print-directory verify
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
@@ -212,7 +212,7 @@ deflake: programs ## The restart tests ten times in a row.
 e2e-planning: programs ## A graph under a sine of traffic for ten minutes: Prometheus, planner, scaler, adapters, pods.
 	@$(BIN)/pytest -q tests/integration/wave_of_planning.py
 
-e2e-requests: programs ## Every sample of a deployment request in ../shared, through the planner service, with the real AI Configurator.
+e2e-requests: programs ## Every sample of a deployment request in ../shared, through the profiler, with the real AI Configurator.
 	@$(BIN)/pytest -q tests/integration/sample_requests.py
 
 e2e-runtime: $(STAMP) ## Debian, root: the real Dynamo runtime in pods of a real kubelet and containerd, in namespaces of their own.

@@ -66,8 +66,8 @@ def _profile(model: str, gpu: str, gpus: int) -> Profile | str:
 
 def _measure(model: str, gpu: str, gpus: int) -> dict[str, object]:
     # AI Configurator takes seconds to import: only where something is missing.
-    from dynamo_planner.profiling.simulation.curves import measure
-    from dynamo_planner.profiling.simulation.wire import Curves
+    from dynamo_profiler.profiling.simulation.curves import measure
+    from dynamo_profiler.profiling.simulation.wire import Curves
 
     engine = {"tp": gpus, "pp": 1, "dp": 1, "moe_tp": gpus, "moe_ep": 1}
     answer = measure(

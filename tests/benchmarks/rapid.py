@@ -12,8 +12,8 @@ import json
 import sys
 from time import perf_counter
 
-from dynamo_planner.profiling.rapid import RapidProfiler
-from dynamo_planner.profiling.results import ProfilingRequest, ProfilingResult
+from dynamo_profiler.profiling.rapid import RapidProfiler
+from dynamo_profiler.profiling.results import ProfilingRequest, ProfilingResult
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
 from dynamo_shared.runtime.endpoints import health_app, serving
 from dynamo_shared.runtime.health import Health

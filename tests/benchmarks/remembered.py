@@ -21,6 +21,7 @@ CODE = (
     ),
     "core/reference",
     "core/predictors",
+    "core/limits.py",
     "core/observing.py",
     "core/decision.py",
     "core/profile.py",

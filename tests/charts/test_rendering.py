@@ -250,7 +250,7 @@ def test_dynadmin_may_act_as_its_callers_and_services_may_bind_the_cluster_roles
     bound = {service: {name for *_, verb, name in rules_ if verb == "bind"} for service, rules_ in granted.items()}
     assert {service: names for service, names in bound.items() if names} == {
         "pod-builder": {"planner-pods", "epp-pods"},
-        "planner": {"profiling-jobs"},
+        "profiler": {"profiling-jobs"},
     }
 
 

@@ -25,7 +25,7 @@ from .prepare import archives
 ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / ".dynamo" / "container-tools"
 PROJECT = "dynamo-platform"
-SERVICES = ("admission", "watcher", "pod-builder", "scaler", "model-discovery", "planner", "dynadmin")
+SERVICES = ("admission", "watcher", "pod-builder", "scaler", "model-discovery", "profiler", "planner", "dynadmin")
 SERVERS = ("nats", "etcd", "kubernetes")
 STEPS = ("credentials", "nodes", "definitions")
 EXAMPLE = ROOT / "examples" / "vllm-agg.yaml"
@@ -95,7 +95,7 @@ async def checks(project: Project, held: Held) -> None:
         for service in STEPS:
             await eventually(_healthy(project, service), f"{service} is done", HEALTHY_WITHIN)
     with held.check(
-        f"{len(SERVICES)} services, the planner among them, and {len(SERVERS)} servers are healthy by their own checks"
+        f"{len(SERVICES)} services, profiler and planner among them, and {len(SERVERS)} servers are healthy by their own checks"
     ):
         for service in (*SERVERS, *SERVICES):
             await eventually(_healthy(project, service), f"{service} is healthy", HEALTHY_WITHIN)

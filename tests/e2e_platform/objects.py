@@ -14,7 +14,7 @@ from .prepare import TAG
 
 RELEASE, NAMESPACE = "dynamo-platform", "dynamo-system"
 CRDS = "dynamo-crds"
-SERVICES = ("watcher", "pod-builder", "scaler", "model-discovery", "planner", "admission", "dynadmin")
+SERVICES = ("watcher", "pod-builder", "scaler", "model-discovery", "profiler", "planner", "admission", "dynadmin")
 RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
 #: The node has two cores, and a second platform is to find room on it: limits and memory are the chart's.
 SMALL = {"requests": {"cpu": "10m"}}
@@ -34,7 +34,11 @@ def platform_values(runtime_image: str, **more: Any) -> dict[str, Any]:
         "image": built,
         "plannerImage": built,
         "defaults": {"resources": SMALL},
-        "services": {"planner": {"resources": SMALL}, "admission": {"resources": SMALL}},
+        "services": {
+            "profiler": {"resources": SMALL},
+            "planner": {"resources": SMALL},
+            "admission": {"resources": SMALL},
+        },
         "nats": servers,
         "etcd": servers,
         "tests": {"image": runtime_image, "model": MODEL_FOLDER},

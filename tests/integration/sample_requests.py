@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from dynamo_planner.app import PlannerService
 from dynamo_pod_builder.app import PodBuilderService
+from dynamo_profiler.app import ProfilerService
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
@@ -148,7 +148,7 @@ async def test_every_sample_ends_as_its_comment_says(control_plane, nats_server,
     samples = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(SAMPLES.glob("*.yaml"))}
     assert samples.keys() == OUTCOMES.keys()
     configured = settings(control_plane.kubeconfig, nats_server.url, PLATFORM__KUBERNETES__NAMESPACES=namespace)
-    async with platform(configured, [WatcherService(), PodBuilderService(), PlannerService()]):
+    async with platform(configured, [WatcherService(), PodBuilderService(), ProfilerService()]):
         await kube.create(PERSISTENT_VOLUME_CLAIMS, claim(namespace))
         for stem, spec in samples.items():
             status = await outcome(kube, namespace, stem, {**spec, "autoApply": False})
@@ -175,7 +175,7 @@ async def test_an_objective_is_a_graph_soon_and_the_second_time_at_once(
         "autoApply": False,
     }
     configured = settings(control_plane.kubeconfig, nats_server.url, PLATFORM__KUBERNETES__NAMESPACES=namespace)
-    async with platform(configured, [WatcherService(), PodBuilderService(), PlannerService()]):
+    async with platform(configured, [WatcherService(), PodBuilderService(), ProfilerService()]):
         for stem in ("objective_first", "objective_again"):
             began = time.monotonic()
             status = await outcome(kube, namespace, stem.replace("_", "-"), spec)

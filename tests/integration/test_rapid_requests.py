@@ -6,8 +6,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from dynamo_planner.app import PlannerService
 from dynamo_pod_builder.app import PodBuilderService
+from dynamo_profiler.app import ProfilerService
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
@@ -51,7 +51,7 @@ async def until(kube: KubeClient, namespace: str, name: str, *phases: str) -> Ku
 
 
 async def test_from_a_request_to_a_graph_that_serves(control_plane, nats_server, kube, namespace):
-    parts: list[Service] = [WatcherService(), PodBuilderService(), PlannerService()]
+    parts: list[Service] = [WatcherService(), PodBuilderService(), ProfilerService()]
     configured = settings(control_plane.kubeconfig, nats_server.url, PLATFORM__KUBERNETES__NAMESPACES=namespace)
     async with platform(configured, parts) as up:
         planner = {"planner": {"optimization_target": "sla", "mode": "disagg", "max_gpu_budget": 8}}

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from dynamo_planner.core.profile import from_json
-from dynamo_planner.profiling.rapid import RapidProfiler
-from dynamo_planner.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
+from dynamo_profiler.profiling.rapid import RapidProfiler
+from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.manifest import load_manifest
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase

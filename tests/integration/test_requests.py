@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from dynamo_planner.profiling.results import (
+from dynamo_pod_builder.app import PodBuilderService
+from dynamo_profiler.profiling.results import (
     DeploymentCandidate,
     ProfilingFailed,
     ProfilingRequest,
@@ -16,8 +17,7 @@ from dynamo_planner.profiling.results import (
     Progress,
     Remark,
 )
-from dynamo_planner.requests.controller import RequestController
-from dynamo_pod_builder.app import PodBuilderService
+from dynamo_profiler.requests.controller import RequestController
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.request_graphs import marked
@@ -96,8 +96,8 @@ def no_result(_: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult:
     raise ProfilingFailed("GenerationFailed", f"unreadable: {data['final_config.yaml']}")
 
 
-class Planner:
-    name = "planner"
+class Profiler:
+    name = "profiler"
 
     def __init__(self, profiler: Played, read: Any = no_result) -> None:
         self.profiler, self.read = profiler, read
@@ -111,7 +111,7 @@ async def planning(
     plane: Any, nats: Any, namespace: str, profiler: Played, read: Any = no_result
 ) -> AsyncIterator[None]:
     """The platform of one namespace: requests of the tests before are still on their way out."""
-    parts: list[Service] = [WatcherService(), PodBuilderService(), Planner(profiler, read)]
+    parts: list[Service] = [WatcherService(), PodBuilderService(), Profiler(profiler, read)]
     configured = settings(plane.kubeconfig, nats.url, PLATFORM__KUBERNETES__NAMESPACES=namespace)
     async with platform(configured, parts):
         yield

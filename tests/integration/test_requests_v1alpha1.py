@@ -9,7 +9,7 @@ from dynamo_shared.runtime import Service
 from dynamo_watcher.app import WatcherService
 
 from .platform import eventually, platform, settings
-from .test_requests import Planner, Played, no_result
+from .test_requests import Played, Profiler, no_result
 
 ALPHA = DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1")
 NODE = {
@@ -31,7 +31,7 @@ async def test_a_v1alpha1_request_is_profiled_and_reports_so_in_its_words(
 ):
     namespace, profiler = admission_namespace, Played()
     profiler.go.set()
-    parts: list[Service] = [WatcherService(), Planner(profiler, no_result)]
+    parts: list[Service] = [WatcherService(), Profiler(profiler, no_result)]
     await admission_kube.create(NODES, NODE)
     request: dict[str, Any] = {
         "apiVersion": ALPHA.api_version,

@@ -20,9 +20,9 @@ from dynamo_ctl.localcluster.options import ControlPlaneOptions
 from dynamo_ctl.localcluster.programs import Programs
 from dynamo_ctl.localcluster.servers import NatsServer
 from dynamo_ctl.platform import install_definitions
-from dynamo_planner.profiling.results import ProfilingRequest, ProfilingResult
-from dynamo_planner.profiling.thorough import read_output
 from dynamo_pod_builder.app import PodBuilderService
+from dynamo_profiler.profiling.results import ProfilingRequest, ProfilingResult
+from dynamo_profiler.profiling.thorough import read_output
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.resources import (
@@ -45,7 +45,7 @@ from dynamo_shared.runtime import Service, running
 from dynamo_watcher.app import WatcherService
 
 from .platform import eventually, settings
-from .test_requests import Planner, Played
+from .test_requests import Played, Profiler
 
 EXAMPLES = Path(__file__).with_name("seed_examples")
 SEEDS = Path(__file__).resolve().parents[3] / "shared" / "seeds"
@@ -98,7 +98,7 @@ async def cluster(programs: Programs, tmp_path_factory: pytest.TempPathFactory) 
         )
         configured = webhooks.on_loopback(settings(plane.kubeconfig, nats.url), free_port())
         await webhooks.make_namespace(kube, configured)
-        parts: list[Service] = [WatcherService(), PodBuilderService(), AdmissionService(), Planner(Played(), read)]
+        parts: list[Service] = [WatcherService(), PodBuilderService(), AdmissionService(), Profiler(Played(), read)]
         up = await stack.enter_async_context(running(parts, configured))
         await up.ready()
         yield Cluster(kube, await programs.obtain("kubectl"), plane.kubeconfig)

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from dynamo_planner.profiling.results import ProfilingRequest, ProfilingResult
-from dynamo_planner.requests.thorough import names
+from dynamo_profiler.profiling.results import ProfilingRequest, ProfilingResult
+from dynamo_profiler.requests.thorough import names
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, JOBS, ObjectKey
 from dynamo_shared.kube import KubeClient
 

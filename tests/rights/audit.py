@@ -11,9 +11,10 @@ from typing import NamedTuple
 import msgspec
 from dynamo_shared.api.rights import OWN_CLUSTER_ROLE
 
-#: `dynamo-platform/0.1.0 (dynamo-pod-builder)`: the field manager in brackets. The planner has a second one, and that of
-#: dynadmin is its name.
-_AGENT = re.compile(r"^dynamo-platform/\S+ \((?:dynamo-)?([a-z-]+?)(?:-plans)?\)$")
+#: `dynamo-platform/0.1.0 (dynamo-pod-builder)`: the field manager in brackets; that of dynadmin is its name.
+_AGENT = re.compile(r"^dynamo-platform/\S+ \((?:dynamo-)?([a-z-]+?)\)$")
+#: Services that act under another name than their own: what was one service once.
+_ACTS_AS = {"planner": "profiler", "planner-plans": "planner"}
 _CREATED, _FORBIDDEN = 201, 403
 
 
@@ -70,13 +71,14 @@ def requests(lines: Iterable[bytes]) -> Iterator[Request]:
         about, code = event.objectRef, event.responseStatus.code if event.responseStatus else 0
         if agent is None or about is None or not about.resource:
             continue
+        service = _ACTS_AS.get(agent[1], agent[1])
         plural = f"{about.resource}/{about.subresource}" if about.subresource else about.resource
         if event.impersonatedUser is not None:
             # With the rights of the impersonated user; what the service itself needed is to act as that user.
-            yield _impersonation(agent[1], event)
+            yield _impersonation(service, event)
             continue
         result = Request(
-            *(agent[1], event.verb, about.apiGroup, plural, _normal(plural, about.name), about.namespace),
+            *(service, event.verb, about.apiGroup, plural, _normal(plural, about.name), about.namespace),
             forbidden=code == _FORBIDDEN,
             user=event.user.username,
         )

@@ -29,7 +29,7 @@ from dynamo_shared.leases.password import USER, require_password
 from .api import Api
 from .service import Service, service
 
-SERVICES = ("admission", "watcher", "pod-builder", "scaler", "model-discovery", "planner", "image-builder")
+SERVICES = ("admission", "watcher", "pod-builder", "scaler", "model-discovery", "profiler", "planner", "image-builder")
 CLUSTER = "stage"
 #: Where the Secret of the webhooks' certificate is.
 SYSTEM = "dynamo-system"

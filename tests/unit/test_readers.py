@@ -31,9 +31,9 @@ ALLOWED = {
     "shared/src/dynamo_shared/runtime/settings/": "the platform's configuration",
     "shared/src/dynamo_shared/api/crds/": "files of the package",
     "shared/src/dynamo_shared/api/releases/": "files of the package",
-    "services/planner/src/dynamo_planner/profiling/": "files of the installation, and worker processes",
+    "services/profiler/src/dynamo_profiler/profiling/": "files of the installation, and worker processes",
     "services/planner/src/dynamo_planner/replay/": "files of the user who runs a command",
-    "services/planner/src/dynamo_planner/requests/thorough/relay.py": "runs in the tenant's own pod",
+    "services/profiler/src/dynamo_profiler/requests/thorough/relay.py": "runs in the tenant's own pod",
     "services/ctl/": "files of the user who runs a command",
     "services/dynadmin/": "requests of bounded size",
 }

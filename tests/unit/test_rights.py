@@ -69,6 +69,7 @@ def test_requests_of_services_are_read_from_the_log() -> None:
         line("patch", 403, subresource="scale"),
         line("get", 200, agent="kubectl/v1.35.4"),
         line("get", 200, agent="dynamo-platform/0.1.0 (dynamo-planner-plans)"),
+        line("get", 200, agent="dynamo-platform/0.1.0 (dynamo-planner)"),
         b'{"verb": "ge',
     ]
     assert list(requests(log)) == [
@@ -77,6 +78,7 @@ def test_requests_of_services_are_read_from_the_log() -> None:
         Request("pod-builder", "create", "apps", "deployments", "d", "n"),
         Request("pod-builder", "patch", "apps", "deployments/scale", "d", "n", forbidden=True),
         Request("planner", "get", "apps", "deployments", "d", "n"),
+        Request("profiler", "get", "apps", "deployments", "d", "n"),
     ]
 
 

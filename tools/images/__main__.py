@@ -97,7 +97,7 @@ def _bill(options: argparse.Namespace, observed: str) -> Path:
     name = IMAGES[options.parts]
     projects = [ROOT / "shared/pyproject.toml", *sorted(ROOT.glob("services/*/pyproject.toml"))]
     if options.parts != "planner":
-        projects = [path for path in projects if path.parent.name != "planner"]
+        projects = [path for path in projects if path.parent.name not in ("profiler", "planner")]
     locked = list(sbom.locked((ROOT / "requirements" / f"{options.parts}.txt").read_text()))
     text = sbom.document(
         name=name, version=_version(), epoch=_epoch(), packages=locked, environment=environment,

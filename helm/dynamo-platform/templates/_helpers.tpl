@@ -75,7 +75,7 @@ imagePullSecrets:
 
 {{/* Keys of the values and the services that they mean: those that run, as a JSON object. */}}
 {{- define "dynamo.services" -}}
-{{- $names := dict "watcher" "watcher" "podBuilder" "pod-builder" "scaler" "scaler" "modelDiscovery" "model-discovery" "planner" "planner" "admission" "admission" "dynadmin" "dynadmin" "imageBuilder" "image-builder" -}}
+{{- $names := dict "watcher" "watcher" "podBuilder" "pod-builder" "scaler" "scaler" "modelDiscovery" "model-discovery" "profiler" "profiler" "planner" "planner" "admission" "admission" "dynadmin" "dynadmin" "imageBuilder" "image-builder" -}}
 {{- $switches := dict "admission" $.Values.webhook.enabled "dynadmin" $.Values.dynadmin.enabled "imageBuilder" $.Values.imageBuilder.enabled -}}
 {{- $running := dict -}}
 {{- range $key, $name := $names -}}

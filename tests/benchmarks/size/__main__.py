@@ -46,7 +46,7 @@ BRISK = (
 SCHEDULER = ("--kube-api-qps=1000", "--kube-api-burst=2000")
 API_SERVER = ("--max-requests-inflight=1600", "--max-mutating-requests-inflight=800", "--event-ttl=5m")
 PODS_A_NODE = 2500
-RESTARTED = ("watcher", "pod-builder", "scaler", "model-discovery", "planner", "admission")
+RESTARTED = ("watcher", "pod-builder", "scaler", "model-discovery", "profiler", "planner", "admission")
 
 
 async def run(count: int, within: float) -> str:

@@ -180,7 +180,7 @@ _forbidden(
     lambda c: c.jsm(timeout=3).add_stream(name="MINE", subjects=["dynamo.cmd.v1.>"]),
 )
 _forbidden("integrator-subscribe", "an integrator hears all there is", "integrator", lambda c: _hears(c, ">"))
-for _user in ("pod-builder", "scaler", "model-discovery", "planner"):
+for _user in ("pod-builder", "scaler", "model-discovery", "profiler", "planner"):
     _forbidden(
         f"{_user}-state",
         f"{_user}'s credential publishes another's STATE",

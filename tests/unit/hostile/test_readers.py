@@ -24,11 +24,11 @@ from dynamo_model_discovery.workers import records as worker_records
 from dynamo_planner.core.profile import ProfileError, from_json
 from dynamo_planner.core.warmup import WarmupError, intervals
 from dynamo_planner.planning.plans import NotPlannable, read_plan
-from dynamo_planner.requests import dcgm
 from dynamo_pod_builder.render.access import pull_secrets
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.legacy import deployment_config as legacy_config
 from dynamo_pod_builder.status import checkpoint
+from dynamo_profiler.requests import dcgm
 from dynamo_scaler.autoscaling.desired import InvalidAutoscalingError, desired_autoscaling
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.commands import records

@@ -35,7 +35,7 @@ class CtlError(Exception):
 
 
 #: What `dynamo-ctl[planner]` brings.
-_OF_PLANNER = frozenset({"dynamo_planner", "matplotlib", "plotly"})
+_OF_PLANNER = frozenset({"dynamo_planner", "dynamo_profiler", "matplotlib", "plotly"})
 
 
 def explain(error: BaseException) -> tuple[ExitCode, str]:

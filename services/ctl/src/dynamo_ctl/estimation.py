@@ -1,4 +1,4 @@
-"""The planner's simulation for those that may not import it: what a request is expected to do, and replays of a graph."""
+"""The profiler's simulation for those that may not import it: what a request is expected to do, and replays of a graph."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from typing import Any
 from dynamo_dynadmin.api.estimating import NotEstimated
 from dynamo_dynadmin.api.replaying import NotReplayed, ReplayCase
 from dynamo_planner.planning.opt_in import config_map_of
-from dynamo_planner.profiling.generation.names import profile_data_name
-from dynamo_planner.profiling.models import known_model
-from dynamo_planner.profiling.naive import naive
-from dynamo_planner.profiling.objective import objective_of
-from dynamo_planner.profiling.rapid import RapidProfiler
-from dynamo_planner.profiling.results import DeploymentCandidate, ProfilingFailed, ProfilingRequest
-from dynamo_planner.requests import hardware
+from dynamo_profiler.profiling.models import known_model
+from dynamo_profiler.profiling.naive import naive
+from dynamo_profiler.profiling.objective import objective_of
+from dynamo_profiler.profiling.rapid import RapidProfiler
+from dynamo_profiler.profiling.results import DeploymentCandidate, ProfilingFailed, ProfilingRequest
+from dynamo_profiler.requests import hardware
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.planner_names import profile_data_name
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
 from dynamo_shared.runtime import Settings
+
+from dynamo_ctl.simulation_worker import COMMAND
 
 
 class Estimation:
@@ -29,7 +31,7 @@ class Estimation:
     def __init__(self, settings: Settings | None = None) -> None:
         chosen = settings or Settings()
         self._settings = chosen.platform.planner
-        self._profiler = RapidProfiler(self._settings, chosen.platform.version)
+        self._profiler = RapidProfiler(self._settings, chosen.platform.version, child=COMMAND)
 
     async def estimate(
         self, manifest: KubeObject, nodes: Sequence[KubeObject], report: Callable[[str, Any], None]

@@ -10,10 +10,11 @@ from dynamo_dynadmin.api.replaying import NotReplayed, ReplayCase
 from dynamo_planner.core.profile import Profile, ProfileError, from_arrays
 from dynamo_planner.inputs.startup import StartupTimes
 from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, read_plan
-from dynamo_planner.profiling.models import known_model
-from dynamo_planner.profiling.simulated import Simulations
-from dynamo_planner.profiling.simulation.wire import JobStatus
-from dynamo_planner.replay.whatif import InvalidChange, changed_config, curves_of, job_of, written_config
+from dynamo_planner.replay.whatif import InvalidChange, changed_config, job_of, written_config
+from dynamo_profiler.profiling.interpolation import curves_of
+from dynamo_profiler.profiling.models import known_model
+from dynamo_profiler.profiling.simulated import Simulations
+from dynamo_profiler.profiling.simulation.wire import JobStatus
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.runtime.settings.planner import Rapid
 
@@ -49,7 +50,7 @@ async def replay(simulations: Simulations, settings: Rapid, asked: ReplayCase) -
         job = job_of(plan, profile, configs, steps, startup=startup, replicas=asked.replicas)
     except ProfileError as error:
         raise NotReplayed(str(error)) from error
-    answer = await simulations.replayed(job, lambda _, __: None)
+    answer = await simulations.computed(job, lambda _, __: None)
     if answer.outcome is not JobStatus.FEASIBLE:
         raise NotReplayed(f"the replay gave nothing: {answer.message[:500]}")
     current, changed = ({**row, "config": _shown(config)} for row, config in zip(answer.points, configs, strict=True))

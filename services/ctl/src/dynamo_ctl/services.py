@@ -24,6 +24,7 @@ SERVICES = {
     "pod-builder": "dynamo_pod_builder.app:PodBuilderService",
     "scaler": "dynamo_scaler.app:ScalerService",
     "model-discovery": "dynamo_model_discovery.app:ModelDiscoveryService",
+    "profiler": "dynamo_profiler.app:ProfilerService",
     "planner": "dynamo_planner.app:PlannerService",
     "image-builder": "dynamo_image_builder.app:ImageBuilderService",
     DYNADMIN: "dynamo_dynadmin.app:DynadminService",
@@ -53,7 +54,7 @@ def make(names: Iterable[str] = (ALL,), without: Collection[str] = ()) -> list[S
 
 
 def is_installed(name: str) -> bool:
-    """Whether a service's package is there: the planner's heavy libraries are not installed everywhere."""
+    """Whether a service's package is there: the heavy libraries of profiler and planner are not installed everywhere."""
     return find_spec(SERVICES[name].partition(".")[0]) is not None
 
 
@@ -64,12 +65,12 @@ def _load(target: str) -> Service:
 
 
 def _dynadmin() -> Service:
-    """With what it may not import: the pod-builder's rendering and, where it is installed, the planner's simulation."""
+    """With what it may not import: the pod-builder's rendering and, where they are installed, simulations and replays."""
     from dynamo_dynadmin.app import DynadminService  # noqa: PLC0415 - as heavy as the other services
 
     from dynamo_ctl.planned import planned  # noqa: PLC0415
 
-    if not is_installed("planner"):
+    if not (is_installed("profiler") and is_installed("planner")):
         return DynadminService(planned)
     from dynamo_ctl.estimation import Estimation  # noqa: PLC0415
 

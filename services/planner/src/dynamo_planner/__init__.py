@@ -1,1 +1,1 @@
-"""Makes deployments of objectives, and keeps objectives by planning replicas."""
+"""The planner: keeps objectives by planning replicas."""

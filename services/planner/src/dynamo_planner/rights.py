@@ -1,46 +1,16 @@
-"""What the planner may do; what it gives a profiling Job it must be allowed itself."""
+"""What the planner may do: it reads what planning needs, and reports. The scaler scales."""
 
 from __future__ import annotations
 
-from dynamo_shared.api.resources import (
-    CONFIG_MAPS,
-    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    EVENTS,
-    JOBS,
-    PERSISTENT_VOLUME_CLAIMS,
-    PODS,
-    ROLE_BINDINGS,
-    ROLES,
-    SERVICE_ACCOUNTS,
-    SERVICES,
-)
-from dynamo_shared.api.rights import RACE, READ, SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right
-
-GIVEN = "given to profiling Jobs"
-CORRECTED = "corrects an object of its own that is not as desired"
+from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, EVENTS
+from dynamo_shared.api.rights import RACE, SCRAPED, SERIES, STANDBY, Right
 
 RIGHTS = (
     *STANDBY,
     *SCRAPED,
-    Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("get",), unused=UNCONFIRMED),
-    Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("patch",), unused="takes out the finalizer of the reference operator"),
-    Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("patch",), "status"),
-    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("create",)),
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("get",), unused=RACE),
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("patch",), "status"),
-    Right(CONFIG_MAPS, ("create", "get", "patch")),
-    Right(CONFIG_MAPS, ("delete",), unused="results of a Job that was started again are taken away first"),
-    Right(JOBS, ("create", "get")),
-    *(Right(each, ("create", "get")) for each in (SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)),
-    *(Right(each, ("patch",), unused=CORRECTED) for each in (SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)),
-    Right(PERSISTENT_VOLUME_CLAIMS, ("get",)),
-    Right(PODS, ("list",)),
+    Right(CONFIG_MAPS, ("get",)),
     Right(EVENTS, ("create",)),
     Right(EVENTS, ("patch",), unused=SERIES),
-    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("delete", "list", "patch", "update", "watch"), unused=GIVEN),
-    Right(PODS, READ, unused=GIVEN),
-    Right(PODS, READ, "log", unused=GIVEN),
-    Right(SERVICES, READ, unused=GIVEN),
-    Right(CONFIG_MAPS, ("list", "update"), unused=GIVEN),
 )

@@ -31,7 +31,7 @@ from dynamo_shared.bus.streams import StreamSpec
 
 WATCHER = "watcher"
 DISCOVERY = "model-discovery"
-SERVICES = (WATCHER, "pod-builder", "scaler", DISCOVERY, "planner", "dynadmin", "image-builder")
+SERVICES = (WATCHER, "pod-builder", "scaler", DISCOVERY, "profiler", "planner", "dynadmin", "image-builder")
 PLATFORM = "platform"
 """All services in one process, as `dynamoctl up` runs them: the rights of each of them."""
 PEOPLE = "dynamoctl"

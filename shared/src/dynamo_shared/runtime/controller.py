@@ -51,12 +51,14 @@ NAMED = 3
 class Controller:
     """A service's shell. `wire` says what it does, `serve` runs it; `kube` writes under the service's own field manager."""
 
-    def __init__(self, context: ServiceContext, name: str, reads: Iterable[Resource]) -> None:
+    def __init__(self, context: ServiceContext, name: str, reads: Iterable[Resource], *, identity: str = "") -> None:
+        """`identity` is what the cluster knows it by, where that is not its name: owner of keys, writer, reporter."""
         platform = context.settings.platform
-        manager = f"dynamo-{name}"
+        identity = identity or name
+        manager = f"dynamo-{identity}"
         self.context = context
         self.name = name
-        self.ownership = context.ownership(name)
+        self.ownership = context.ownership(identity)
         self.kube = context.kube.acting_as(manager).guarded(self.ownership.may_write)
         self.cache = ObjectCache()
         self.reader = StateReader(context.bus, platform.cluster_name, dict.fromkeys((*reads, LEASES)), self.cache)

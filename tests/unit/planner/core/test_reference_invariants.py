@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dynamo_planner.core.limits import Limits
 from dynamo_planner.core.observing import (
     EngineCapabilities,
     ForwardPass,
@@ -15,7 +16,6 @@ from dynamo_planner.core.observing import (
     Traffic,
 )
 from dynamo_planner.core.reference import LoadReason, ReferencePolicy, ThroughputReason
-from dynamo_planner.core.reference.limits import Limits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

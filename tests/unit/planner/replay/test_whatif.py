@@ -9,10 +9,10 @@ import pytest
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.core.profile import Profile, ProfileError
 from dynamo_planner.planning.plans import PlannedGraph
-from dynamo_planner.profiling.simulation.replays import changes, replay
-from dynamo_planner.profiling.simulation.wire import JobStatus, Replays
 from dynamo_planner.replay.outcome import GraphSample
 from dynamo_planner.replay.whatif import InvalidChange, changed_config, curves_of, job_of, written_config
+from dynamo_profiler.profiling.simulation.replays import changes, replay
+from dynamo_profiler.profiling.simulation.wire import JobStatus, Replays
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.resources import ObjectKey
 

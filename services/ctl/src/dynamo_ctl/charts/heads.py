@@ -8,7 +8,7 @@ PLATFORM = f"""# dynamo-platform
 
 {_MADE}
 
-Runs NVIDIA Dynamo inference graphs on Kubernetes: watcher, pod-builder, scaler, model-discovery, planner and admission, with
+Runs NVIDIA Dynamo inference graphs on Kubernetes: watcher, pod-builder, scaler, model-discovery, profiler, planner and admission, with
 NATS and etcd of its own or existing ones.
 
 ```console

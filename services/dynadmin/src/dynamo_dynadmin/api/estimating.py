@@ -1,6 +1,6 @@
 """`POST /estimate`: what an intent is expected to do, simulated; streamed as it gets better, cached, fair among callers.
 
-The simulation is the planner's. A service imports no other, so the process that composes both passes it here.
+The simulation is the profiler's. A service imports no other, so the process that composes both passes it here.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from dynamo_shared.api.device_claims import Templates, no_templates
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 
+from dynamo_planner.core.limits import planned_pools
 from dynamo_planner.core.observing import Missing, Pool, PoolCounts
-from dynamo_planner.core.reference.limits import planned_pools
 from dynamo_planner.inputs.outcome import InputError, InputUnavailable
 
 _NAMES = {

@@ -45,8 +45,10 @@ from dynamo_planner.planning.runner import Acted, Runner
 from dynamo_planner.planning.scaling import ScaleSender
 
 READS = (DYNAMO_GRAPH_DEPLOYMENTS, PODS, CONFIG_MAPS, RESOURCE_CLAIM_TEMPLATES)
-#: Names the reconciler of planning: requests have the one of their resource.
+#: Names the reconciler of planning.
 CONCERN = "plans"
+#: As in release 0.1.0, so that a graph has one owner during an upgrade, too: there `planner` has the requests.
+IDENTITY = "planner-plans"
 #: How often the words of a condition may change while its reason stays the same. Seconds.
 WORDS_INTERVAL = 30.0
 #: Time until the next check of a graph that lacks inputs for planning. Seconds.
@@ -65,7 +67,7 @@ class Plans(Controller):
     """Graphs that are planned."""
 
     def __init__(self, context: ServiceContext, name: str, metrics: PlanMetrics, listener: NatsListener | None) -> None:
-        super().__init__(context, name, READS)
+        super().__init__(context, name, READS, identity=IDENTITY)
         self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, PODS)
         gathering.index(self.cache)
         self._metrics = metrics

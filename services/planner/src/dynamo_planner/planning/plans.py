@@ -12,6 +12,7 @@ from dynamo_shared.api.dynamo_namespace import GLOBAL, dynamo_namespace
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import field_errors, shown
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.planner_names import profile_data_name
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.resources import ObjectKey, key_of
 from dynamo_shared.api.untrusted.limits import SETTINGS
@@ -25,7 +26,6 @@ from dynamo_planner.core.warmup import Interval, WarmupError, intervals
 from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.workers import find_pools, gpus_of_worker
 from dynamo_planner.planning.opt_in import config_map_of
-from dynamo_planner.profiling.generation.names import profile_data_name
 
 CONFIG_KEYS = ("planner_config.json", "planner_config.yaml")
 PROFILE_KEYS = ("prefill_raw_data.json", "decode_raw_data.json")

@@ -10,10 +10,7 @@ from dynamo_shared.api.contracts.planner import PlannerConfig
 
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.planning.plans import PlannedGraph
-from dynamo_planner.profiling.simulation.wire import Curves, Replays
-
-FINEST = 32
-"""Points of an axis of simulated curves at most, whatever a configuration asks for."""
+from dynamo_planner.replay.job import Replays
 
 
 class InvalidChange(ValueError):
@@ -37,25 +34,6 @@ def changed_config(config: PlannerConfig, changes: Mapping[str, Any]) -> tuple[d
 def written_config(config: PlannerConfig) -> dict[str, Any]:
     """The keys that its author wrote, under their newest names."""
     return config.model_dump(mode="json", exclude_unset=True)
-
-
-def curves_of(config: PlannerConfig, model: str, database: str) -> Curves | None:
-    """What simulates the engines where there is no profile, as `aic_interpolation` says; None where it says nothing."""
-    engines = config.aic_interpolation
-    if engines is None:
-        return None
-    return Curves(
-        model=model,
-        system=engines.system,
-        backend=engines.backend,
-        osl=engines.osl,
-        max_context=engines.sweep_max_context_length,
-        prefill=engines.prefill_pick.model_dump(),
-        decode=engines.decode_pick.model_dump(),
-        prefill_points=min(engines.prefill_interpolation_granularity, FINEST),
-        decode_points=min(engines.decode_interpolation_granularity, FINEST),
-        database=database,
-    )
 
 
 def job_of(

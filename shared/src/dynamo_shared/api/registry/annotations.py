@@ -258,8 +258,8 @@ ROTATE_AUTHORITY = _add(
 REQUEST_UID = _add(
     "dgdr.nvidia.com/uid",
     "The very request that an object was made for, which another one of the same name is not.",
-    set_by="planner",
-    read_by="planner",
+    set_by="profiler",
+    read_by="profiler",
     values="UID of the DynamoGraphDeploymentRequest",
     where="DGDs, ConfigMaps, Jobs",
     stability=Stability.EVOLVING,
@@ -267,7 +267,7 @@ REQUEST_UID = _add(
 PLANNER_CONFIG = _add(
     "nvidia.com/planner-config",
     "Asks the planner service to scale a graph, by the PlannerConfig in a ConfigMap of its namespace.",
-    set_by="planner, user",
+    set_by="profiler, user",
     read_by="planner",
     values="name of a ConfigMap in the graph's namespace, with key `planner_config.json` or `planner_config.yaml`",
     where="DGDs",

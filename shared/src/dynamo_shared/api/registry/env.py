@@ -364,7 +364,7 @@ GROVE_HEADLESS_SERVICE = _add(
 DGDR_NAME = _add(
     "DGDR_NAME",
     "Request that a profiling job works for.",
-    set_by="planner",
+    set_by="profiler",
     read_by="profiler",
     values="name of the DynamoGraphDeploymentRequest",
     where="profiling jobs",
@@ -373,7 +373,7 @@ DGDR_NAME = _add(
 DGDR_NAMESPACE = _add(
     "DGDR_NAMESPACE",
     "Namespace of that request.",
-    set_by="planner",
+    set_by="profiler",
     read_by="profiler",
     values="namespace name",
     where="profiling jobs",
@@ -382,7 +382,7 @@ DGDR_NAMESPACE = _add(
 DGDR_UID = _add(
     "DGDR_UID",
     "UID of that request.",
-    set_by="planner",
+    set_by="profiler",
     read_by="profiler",
     values="UID",
     where="profiling jobs",
@@ -391,7 +391,7 @@ DGDR_UID = _add(
 HUGGING_FACE_HUB_TOKEN = _add(
     "HUGGING_FACE_HUB_TOKEN",
     "Token for models that Hugging Face guards.",
-    set_by="planner",
+    set_by="profiler",
     read_by="profiler",
     values="key HF_TOKEN of the Secret hf-token-secret",
     where="profiling jobs",

@@ -211,8 +211,8 @@ RESTORE_TARGET = _add(
 REQUEST_NAME = _add(
     "dgdr.nvidia.com/name",
     "The DynamoGraphDeploymentRequest that an object was made for.",
-    set_by="planner",
-    read_by="planner, kubectl users",
+    set_by="profiler",
+    read_by="profiler, kubectl users",
     values="name of the DynamoGraphDeploymentRequest",
     where="DGDs, Jobs, ConfigMaps",
     stability=Stability.EVOLVING,
@@ -220,8 +220,8 @@ REQUEST_NAME = _add(
 REQUEST_NAMESPACE = _add(
     "dgdr.nvidia.com/namespace",
     "Namespace of the DynamoGraphDeploymentRequest that an object was made for.",
-    set_by="planner",
-    read_by="planner, kubectl users",
+    set_by="profiler",
+    read_by="profiler, kubectl users",
     values="namespace name",
     where="DGDs, Jobs, ConfigMaps",
     stability=Stability.EVOLVING,
@@ -245,7 +245,7 @@ SERVICE_NAME = _add(
 PROFILER_APP = _add(
     "app",
     "On jobs and pods of the profiler.",
-    set_by="planner",
+    set_by="profiler",
     read_by="kubectl users",
     values="`dynamo-profiler`",
     where="profiling Jobs and their pods",
@@ -254,7 +254,7 @@ PROFILER_APP = _add(
 PROFILER_REQUEST = _add(
     "dgdr",
     "The DynamoGraphDeploymentRequest that a profiling job was made for.",
-    set_by="planner",
+    set_by="profiler",
     read_by="kubectl users",
     values="name of the DynamoGraphDeploymentRequest",
     where="profiling Jobs and their pods",
@@ -270,7 +270,7 @@ GPU_COUNT = _add(
 )
 GPU_PRODUCT = _add(
     "nvidia.com/gpu.product",
-    "Model of a node's GPUs; the planner finds their gpuSku by it.",
+    "Model of a node's GPUs; the profiler finds their gpuSku by it.",
     set_by="GPU feature discovery",
     read_by="planner (GPU discovery)",
     values="product name, such as `NVIDIA-H200`",

@@ -200,7 +200,7 @@ PLANNER_CONTROL = _add(
 DCGM_EXPORTER = _add(
     "",
     9400,
-    "Metrics of GPUs, by which the planner discovers hardware.",
+    "Metrics of GPUs, by which the profiler discovers hardware.",
     set_by="DCGM exporter",
     read_by="planner (GPU discovery)",
     where="DCGM exporters",

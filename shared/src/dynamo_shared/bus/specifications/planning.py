@@ -94,7 +94,7 @@ def _request(event: str, description: str) -> EventSpec:
         family="request",
         event=event,
         kind=REQUEST,
-        publisher="planner",
+        publisher="profiler",
         data=RequestData,
         identity=EventIdentity.VERSION,
         description=description,

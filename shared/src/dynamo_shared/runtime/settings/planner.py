@@ -18,7 +18,7 @@ class DatabaseMode(StrEnum):
 
 
 class Rapid(Section):
-    """Rapid profiling: AI Configurator in worker processes of the planner service."""
+    """Rapid profiling: AI Configurator in worker processes of the profiler."""
 
     processes: int = Field(2, ge=1, le=32, description="Worker processes at most; they start when there is work.")
     memory_mib: int = Field(
@@ -101,7 +101,7 @@ class RuntimeNats(Section):
 
 
 class Planner(Section):
-    """The planner service."""
+    """The profiler and the planner."""
 
     gpu_cap: int = Field(32, ge=1, description="GPUs at most that a request plans for where it does not say how many.")
     image_repository: str = Field(

@@ -21,9 +21,9 @@ from dynamo_planner.core.adaptive.sizing import Sizer
 from dynamo_planner.core.adaptive.weighing import PoolState, Rates, Weighing
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.estimator.engine import EngineEstimator
+from dynamo_planner.core.limits import Limits
 from dynamo_planner.core.observing import EngineCapabilities, Observation, Pool, PoolCounts, Traffic
 from dynamo_planner.core.profile import Profile
-from dynamo_planner.core.reference.limits import Limits
 from dynamo_planner.core.warmup import Interval
 
 LONGER = 2.0

@@ -9,10 +9,10 @@ from typing import Any
 from dynamo_shared.api.contracts.planner import PlannerConfig, Target
 
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
+from dynamo_planner.core.limits import Limits
 from dynamo_planner.core.observing import Observation, Pool
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.core.reference.engines import Engines
-from dynamo_planner.core.reference.limits import Limits
 from dynamo_planner.core.reference.load import LoadPlan, LoadScaler
 from dynamo_planner.core.reference.reasons import LoadReason, ThroughputReason
 from dynamo_planner.core.reference.throughput import ReplicaPlan, Throughput

@@ -1,0 +1,34 @@
+"""A comparison of configurations on the same traffic, as a worker process is asked for it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+KIND = "replays"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replays:
+    """The same traffic planned by several configurations of a graph's planner. Seconds, milliseconds and tokens."""
+
+    configs: tuple[dict[str, Any], ...]
+    """PlannerConfigs, as they are written"""
+    steps: tuple[tuple[float, float, int, int], ...]
+    """the traffic: requests a second, seconds, input and output tokens of a request"""
+    prefill: tuple[tuple[float, float], ...]
+    """the profile: prompt tokens and time to first token"""
+    decode: tuple[tuple[float, float, float], ...]
+    """the profile: tokens of a sequence, tokens of all, and time of a token"""
+    max_kv_tokens: int | None
+    startup: float
+    replicas: dict[str, int]
+    """by pool, at the beginning; a pool that is not named has the fewest that its configuration keeps"""
+    gpus: dict[str, int]
+    """of one engine, by pool"""
+    warmup: tuple[tuple[int, float, float], ...] = ()
+    """requests and lengths of the intervals that predictors learn from"""
+
+    def job(self) -> dict[str, Any]:
+        """As it is sent."""
+        return {"job": KIND, **asdict(self)}

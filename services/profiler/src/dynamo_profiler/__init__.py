@@ -1,0 +1,1 @@
+"""The profiler: DynamoGraphDeploymentRequests become deployments that keep their objectives."""

@@ -1,0 +1,35 @@
+"""Composition root: all that the profiler service is made of, on one page."""
+
+from __future__ import annotations
+
+from dynamo_shared.runtime import ServiceContext
+
+from dynamo_profiler.metrics import ProfilingMetrics
+from dynamo_profiler.profiling.enumerating import thorough_candidates
+from dynamo_profiler.profiling.rapid import RapidProfiler
+from dynamo_profiler.profiling.thorough import read_output
+from dynamo_profiler.requests.controller import RequestController
+
+NAME = "profiler"
+
+
+class ProfilerService:
+    """Makes deployments of objectives."""
+
+    name = NAME
+
+    async def run(self, context: ServiceContext) -> None:
+        """Serve until cancelled."""
+        platform = context.settings.platform
+        metrics = ProfilingMetrics(context.metrics.registry)
+        try:
+            async with RapidProfiler(platform.planner, platform.version, context.clock, metrics=metrics) as profiler:
+                await RequestController(
+                    context,
+                    NAME,
+                    profiler,
+                    read_output,
+                    candidates=lambda request: thorough_candidates(request, platform.planner.rapid),
+                ).serve()
+        finally:
+            metrics.close()

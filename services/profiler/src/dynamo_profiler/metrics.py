@@ -1,0 +1,35 @@
+"""Metrics of the profiler. Their names are from before it was a service of its own."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+
+class ProfilingMetrics:
+    """Rapid profiling: its worker processes, and what came of the sweeps that requests need."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self.workers = Gauge(
+            "dynamo_planner_profiling_workers", "Worker processes of profiling that run.", registry=registry
+        )
+        self.memory = Gauge(
+            "dynamo_planner_profiling_memory_bytes", "Resident memory of these processes.", registry=registry
+        )
+        self.sweeps = Counter(
+            "dynamo_planner_profiling_sweeps",
+            "Sweeps and curves that requests needed, by outcome.",
+            ("outcome", "cached"),
+            registry=registry,
+        )
+        self.seconds = Histogram(
+            "dynamo_planner_profiling_sweep_seconds",
+            "How long a sweep took in its process.",
+            buckets=(0.5, 1, 2, 5, 10, 20, 40, 80, 160, 320),
+            registry=registry,
+        )
+
+    def close(self) -> None:
+        """Takes the metrics out of the registry: a restarted service has its own."""
+        for metric in (self.workers, self.memory, self.sweeps, self.seconds):
+            self._registry.unregister(metric)

@@ -1,0 +1,101 @@
+"""Layouts as candidates: graph, ConfigMaps, figures."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.objects import KubeObject
+
+from dynamo_profiler.profiling.generation.counting import gpus_of
+from dynamo_profiler.profiling.generation.graph import graph_of, nodes_of
+from dynamo_profiler.profiling.generation.linting import lint
+from dynamo_profiler.profiling.generation.overrides import keeps_containers, overridden
+from dynamo_profiler.profiling.generation.parts import GenerationInputs
+from dynamo_profiler.profiling.generation.planning import config_maps_of, endpoints_kept
+from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
+from dynamo_profiler.profiling.picking import Choice
+from dynamo_profiler.profiling.points import Layout
+from dynamo_profiler.profiling.results import DeploymentCandidate, Remark
+
+
+def candidate_of(choice: Choice, parts: GenerationInputs) -> tuple[DeploymentCandidate, tuple[Remark, ...]]:
+    """A candidate of a point with its figures, and what to know of it. ProfilingFailed where it would be refused."""
+    point = choice.point
+    graph, maps, remarks = _made(point, parts)
+    rate = point.requests_per_second
+    tokens = None if rate is None else rate * parts.objective.osl
+    candidate = DeploymentCandidate(
+        backend=point.backend,
+        serving=point.serving,
+        gpus=point.gpus if parts.mocked else gpus_of(graph),
+        parallelism=_parallelism(point),
+        dgd=graph,
+        config_maps=maps,
+        meets_sla=choice.meets and choice.served >= 1.0,
+        ttft_ms=point.ttft_ms,
+        itl_ms=point.itl_ms,
+        request_latency_ms=point.latency_ms,
+        concurrency=point.concurrency,
+        requests_per_second=rate,
+        tokens_per_second=tokens,
+        tokens_per_second_per_gpu=point.tokens_per_second_per_gpu,
+        tokens_per_second_per_user=point.tokens_per_second_per_user,
+    )
+    return candidate, remarks
+
+
+def unmeasured(layout: Layout, parts: GenerationInputs) -> tuple[DeploymentCandidate, tuple[Remark, ...]]:
+    """A candidate that nothing is expected of: no figures, and no word on whether the times are kept."""
+    graph, maps, remarks = _made(layout, parts)
+    candidate = DeploymentCandidate(
+        backend=layout.backend,
+        serving=layout.serving,
+        gpus=layout.gpus if parts.mocked else gpus_of(graph),
+        parallelism=_parallelism(layout),
+        dgd=graph,
+        config_maps=maps,
+    )
+    return candidate, remarks
+
+
+def _made(layout: Layout, parts: GenerationInputs) -> tuple[KubeObject, tuple[KubeObject, ...], tuple[Remark, ...]]:
+    made = graph_of(layout, parts)
+    override = parts.spec.overrides.dgd if parts.spec.overrides else None
+    graph, remarks = overridden(made, override)
+    graph = share_pull_secrets(graph, override)
+    lint(graph, changed=bool(override))
+    keeps_containers(made, graph)
+    taken = layout.gpus if parts.mocked else gpus_of(graph)
+    if taken != layout.gpus:
+        text = (
+            f"spec.overrides.dgd makes a graph that takes {taken} GPUs, and {parts.objective.total_gpus} are planned for; "
+            f"what is expected of it is that of {layout.gpus} GPUs without the override"
+        )
+        remarks = (*remarks, Remark(reason="OverrideChangesGpus", message=text))
+    planner = parts.objective.planner
+    if planner is not None and planner.min_endpoint > (kept := endpoints_kept(layout)):
+        text = (
+            f"{parts.objective.total_gpus} GPUs hold {layout.words}, and spec.features.planner.min_endpoint wants "
+            f"{planner.min_endpoint} of each; the planner keeps {kept}"
+        )
+        remarks = (*remarks, Remark(reason="EndpointsLowered", message=text))
+    across = {role: nodes_of(engine, parts) for role, engine in layout.engines.items()}
+    if any(nodes > 1 for nodes in across.values()) and not parts.mocked:
+        words = ", ".join(f"{role} {nodes} nodes" for role, nodes in across.items() if nodes > 1)
+        text = f"one engine spans several nodes ({words}): the cluster needs Grove or LeaderWorkerSet"
+        remarks = (*remarks, Remark(reason="Multinode", message=text))
+    return graph, config_maps_of(layout, str(graph["metadata"]["name"]), parts), remarks
+
+
+def _parallelism(layout: Layout) -> dict[str, dict[str, int]]:
+    return {
+        role: {
+            "replicas": layout.replicas[role],
+            "tp": engine.tp,
+            "pp": engine.pp,
+            "dp": engine.dp,
+            "moe_tp": engine.moe_tp,
+            "moe_ep": engine.moe_ep,
+            "gpus": engine.gpus,
+            **({"batch_size": engine.batch_size} if engine.batch_size else {}),
+        }
+        for role, engine in layout.engines.items()
+    }

@@ -1,0 +1,30 @@
+"""How long a sequence one engine can hold: vLLM does not start where its KV cache is too small for a model's longest."""
+
+from __future__ import annotations
+
+from dynamo_profiler.profiling.generation.parts import GenerationInputs
+from dynamo_profiler.profiling.points import EngineLayout
+
+_USABLE = 0.9
+"""Share of a GPU's memory that vLLM takes: its own default."""
+_OTHER_USE = 3 * 1024**3
+"""Bytes of a GPU for activations, graphs and communication, about."""
+_MARGIN = 0.9
+"""Of what the estimate gives: a length that is a little short serves, one that is too long does not start."""
+_STEP = 256
+_MIB = 1024 * 1024
+
+
+def longest(engine: EngineLayout, parts: GenerationInputs) -> int | None:
+    """Tokens that sequences must be limited to; None where the model's own limit fits, or where too little is known."""
+    model, vram = parts.model, parts.objective.vram_mib
+    if model is None or vram is None or None in (model.max_context, model.weights_bytes, model.cache_bytes):
+        return None
+    made_for, weights, cache = model.max_context or 0, model.weights_bytes or 0, model.cache_bytes or 0
+    of_a_gpu = cache / engine.pp / min(engine.tp, model.cache_heads) / (2 if engine.eight_bit_cache else 1)
+    free = _USABLE * vram * _MIB - weights / engine.gpus - _OTHER_USE
+    held = int(_MARGIN * free / of_a_gpu) // _STEP * _STEP
+    if held >= made_for:
+        return None
+    typical = -(-(parts.objective.isl + parts.objective.osl) // _STEP) * _STEP
+    return min(made_for, max(held, typical))

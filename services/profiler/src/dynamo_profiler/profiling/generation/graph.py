@@ -1,0 +1,133 @@
+"""A v1beta1 graph of a layout. Pure: the same parts make the same graph."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.engines import BACKENDS, Command, Role, mocker
+from dynamo_shared.api.engines.command import EngineSpec
+from dynamo_shared.api.engines.images import runtime_image
+from dynamo_shared.api.engines.storage import model_path, mount_model
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.planner_names import planner_config_name, profile_data_name
+from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
+
+from dynamo_profiler.profiling.generation.context import longest
+from dynamo_profiler.profiling.generation.names import graph_name
+from dynamo_profiler.profiling.generation.parts import GenerationInputs
+from dynamo_profiler.profiling.points import EngineLayout, Layout
+
+GPU = "nvidia.com/gpu"
+GPU_PRODUCT = "nvidia.com/gpu.product"
+FRONTEND = "Frontend"
+#: Name and type of a component, by role.
+COMPONENTS = {"prefill": ("prefill", "prefill"), "decode": ("decode", "decode"), "agg": ("worker", "worker")}
+_PROFILE_VOLUME, _PROFILE_FOLDER = "profile-data", "/workspace/profile-data"
+
+
+def graph_of(layout: Layout, parts: GenerationInputs) -> KubeObject:
+    """The graph, before the request's overrides."""
+    spans = [(COMPONENTS[role][0], nodes_of(engine, parts) > 1) for role, engine in layout.engines.items()]
+    name = graph_name(parts.name, desired_name(parts), [(FRONTEND, False), *spans])
+    metadata: KubeObject = {"name": name, "namespace": parts.namespace}
+    if parts.objective.planner is not None:
+        metadata["annotations"] = {PLANNER_CONFIG: planner_config_name(name)}
+    image = runtime_image(
+        layout.backend, parts.spec.image, repository=parts.settings.image_repository, version=parts.version
+    )
+    workers = [_worker(layout, role, name, parts.workers_image or image, parts) for role in layout.engines]
+    return {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": metadata,
+        "spec": {"backendFramework": layout.backend, "components": [_frontend(image, parts), *workers]},
+    }
+
+
+def desired_name(parts: GenerationInputs) -> str | None:
+    """The name that `overrides.dgd` gives the graph."""
+    overrides = parts.spec.overrides
+    metadata = overrides.dgd.get("metadata") if overrides and overrides.dgd else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) and name else None
+
+
+def nodes_of(engine: EngineLayout, parts: GenerationInputs) -> int:
+    """Nodes that one replica spans: as few as hold its GPUs in equal shares."""
+    per_node = parts.objective.gpus_per_node
+    nodes = -(-engine.gpus // per_node)
+    while engine.gpus % nodes:
+        nodes += 1
+    return nodes
+
+
+def _frontend(image: str, parts: GenerationInputs) -> KubeObject:
+    pod, _ = _pod(image, parts)
+    return {"name": FRONTEND, "type": "frontend", "replicas": 1, "podTemplate": {"spec": pod}}
+
+
+def _worker(layout: Layout, role: str, graph: str, image: str, parts: GenerationInputs) -> KubeObject:
+    engine = layout.engines[role]
+    name, kind = COMPONENTS[role]
+    nodes = nodes_of(engine, parts)
+    pod, container = _pod(image, parts)
+    desired = EngineSpec(
+        role=Role(role),
+        engine=engine,
+        model=parts.spec.model,
+        path=model_path(parts.spec),
+        isl=parts.objective.isl,
+        latent=parts.model is not None and parts.model.latent,
+        longest=longest(engine, parts),
+    )
+    command = (
+        _mocked(desired, graph, pod, container, parts) if parts.mocked else BACKENDS[layout.backend].command(desired)
+    )
+    container["command"], container["args"] = list(command.command), list(command.args)
+    if command.working_dir:
+        container["workingDir"] = command.working_dir
+    component: KubeObject = {"name": name, "type": kind, "replicas": layout.replicas[role]}
+    if parts.objective.planner is not None:
+        # From here on the planner owns the replicas: applying the graph again must not set them back.
+        component["scalingAdapter"] = {}
+    if not parts.mocked:
+        container["resources"] = {"limits": {GPU: str(engine.gpus // nodes)}}
+        if parts.product:
+            # Figures are of one kind of GPU, and clusters may have several.
+            pod["nodeSelector"] = {GPU_PRODUCT: parts.product}
+        if nodes > 1:
+            component["multinode"] = {"nodeCount": nodes}
+    return {**component, "podTemplate": {"spec": pod}}
+
+
+def _mocked(
+    desired: EngineSpec, graph: str, pod: KubeObject, container: KubeObject, parts: GenerationInputs
+) -> Command:
+    if parts.curves is None:
+        return mocker.command(desired, profile_folder=None, kv_tokens=parts.kv_tokens)
+    config_map = profile_data_name(planner_config_name(graph))
+    pod.setdefault("volumes", []).append({"name": _PROFILE_VOLUME, "configMap": {"name": config_map}})
+    container.setdefault("volumeMounts", []).append(
+        {"name": _PROFILE_VOLUME, "mountPath": _PROFILE_FOLDER, "readOnly": True}
+    )
+    return mocker.command(desired, profile_folder=_PROFILE_FOLDER, kv_tokens=parts.kv_tokens)
+
+
+def _pod(image: str, parts: GenerationInputs) -> tuple[KubeObject, KubeObject]:
+    """A pod with its main container, and in both what all components of a graph have."""
+    container: KubeObject = {"name": "main", "image": image}
+    if parts.settings.model_secret:
+        container["envFrom"] = [{"secretRef": {"name": parts.settings.model_secret, "optional": True}}]
+    pod: KubeObject = {"containers": [container]}
+    mount_model(pod, container, parts.spec)
+    for field in ("tolerations", "imagePullSecrets"):
+        if given := _of_job(parts, field):
+            pod[field] = given
+    return pod, container
+
+
+def _of_job(parts: GenerationInputs, field: str) -> list[KubeObject]:
+    """What the request gives the pod of its profiling job, where engines need it, too."""
+    overrides = parts.spec.overrides
+    template = overrides.profiling_job.get("template") if overrides and overrides.profiling_job else None
+    spec = template.get("spec") if isinstance(template, dict) else None
+    items = spec.get(field) if isinstance(spec, dict) else None
+    return [dict(each) for each in items if isinstance(each, dict)] if isinstance(items, list) else []

@@ -1,0 +1,34 @@
+"""Generated graphs are checked as any other before they are offered: by their schema and by all rules of admission."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynamo_shared.api.errors import FieldError
+from dynamo_shared.api.manifest import schema_errors
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.validation.check import validate
+from dynamo_shared.api.validation.facts import Facts
+
+from dynamo_profiler.profiling.results import ProfilingFailed
+
+_SHOWN = 5
+
+
+def lint(graph: KubeObject, *, changed: bool) -> None:
+    """Nothing, or ProfilingFailed with what is wrong; `changed` where the request's overrides are part of it."""
+    refuse([*schema_errors(graph), *validate(graph, None, Facts()).errors], changed=changed)
+
+
+def refuse(errors: Sequence[FieldError], *, changed: bool) -> None:
+    """ProfilingFailed with these errors, where there are any."""
+    if not errors:
+        return
+    text = "; ".join(map(str, errors[:_SHOWN]))
+    more = f"; and {len(errors) - _SHOWN} more" if len(errors) > _SHOWN else ""
+    if changed:
+        raise ProfilingFailed(
+            "InvalidOverride",
+            f"spec.overrides.dgd makes a graph that would be refused: {text}{more}; correct the override",
+        )
+    raise ProfilingFailed("InvalidGraph", f"the generated graph would be refused: {text}{more}; please report this")

@@ -1,0 +1,38 @@
+"""Names of what is generated, within the limits of what is made of them later."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from dynamo_profiler.profiling.results import ProfilingFailed
+
+#: A graph's name and a component's together: Grove's limit, which cliques and scaling groups share. Characters.
+MAX_TOGETHER = 45
+#: What a multi-node component adds: its leader's clique is named after it, too.
+_LEADER = "-ldr"
+_SUFFIX = "-dgd"
+_LETTER = "dgdr-"
+
+
+def graph_name(request: str, desired: str | None, components: Iterable[tuple[str, bool]]) -> str:
+    """`<request>-dgd`, shortened with a hash where it must be; `desired` instead, which is never shortened.
+
+    `components` are names, each with whether it spans nodes. ProfilingFailed where `desired` is too long.
+    """
+    longest = max(len(name) + (len(name) + len(_LEADER) if spans else 0) for name, spans in components)
+    room = MAX_TOGETHER - longest
+    if desired:
+        if len(desired) > room:
+            raise ProfilingFailed(
+                "NameTooLong",
+                f"spec.overrides.dgd.metadata.name: {desired!r} has {len(desired)} characters; with its components' names it "
+                f"may have {room}: shorten it",
+            )
+        return desired
+    # Services are named after the graph, and begin with a letter.
+    full = ("" if request[:1].isalpha() else _LETTER) + request.replace(".", "-") + _SUFFIX
+    if len(full) <= room:
+        return full
+    digest = hashlib.sha256(request.encode()).hexdigest()[:6]
+    return f"{full[: room - len(_SUFFIX) - len(digest) - 1].rstrip('-')}-{digest}{_SUFFIX}"

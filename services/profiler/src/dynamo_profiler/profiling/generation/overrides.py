@@ -1,0 +1,210 @@
+"""`overrides.dgd`: what a request changes of the graph that is generated, in v1beta1 or v1alpha1 (planner.md, b.2).
+
+The merge is deep: objects are merged, lists and single values replaced. Arguments of a worker's main container are appended
+instead. Identity stays: apiVersion and kind are ignored, and the name was given to the graph when it was made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.manifest import schema_errors
+from dynamo_shared.api.objects import KubeObject
+
+from dynamo_profiler.profiling.generation.linting import refuse
+from dynamo_profiler.profiling.results import ProfilingFailed, Remark
+
+ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
+UNKNOWN = "OverrideIgnored"
+_IDENTITY = frozenset({"apiVersion", "kind", "status"})
+#: Lists of v1beta1 whose entries have a name that identifies them: an entry is merged with its namesake.
+_NAMED = frozenset({"components", "containers", "initContainers", "volumes", "env", "volumeMounts"})
+#: Names that base graphs of the reference's profiler give workers, by this project's names.
+_ALIASES = {
+    "prefill": ("prefillworker",),
+    "decode": ("decodeworker",),
+    "worker": ("vllmworker", "sglangworker", "trtllmworker", "vllmdecodeworker", "trtllmdecodeworker", "decode", "agg"),
+    "Frontend": ("frontend",),
+}
+
+
+def overridden(graph: KubeObject, override: KubeObject | None) -> tuple[KubeObject, tuple[Remark, ...]]:
+    """The graph with the override over it, and what of that was ignored. ProfilingFailed where it is not a part of a graph."""
+    if not override:
+        return graph, ()
+    spec = override.get("spec")
+    if spec is not None and not isinstance(spec, dict):
+        raise ProfilingFailed("InvalidOverride", f"spec.overrides.dgd.spec: an object is needed, not {spec!r}")
+    return _alpha(graph, override) if _version(override) == ALPHA else _beta(graph, override)
+
+
+def _version(override: KubeObject) -> str:
+    """What it says, or else what it is written in: services are v1alpha1's, and the reference knows no other version."""
+    if override.get("apiVersion") in (ALPHA, BETA):
+        return str(override["apiVersion"])
+    spec = override.get("spec") or {}
+    alpha = any(field in spec for field in ("services", "envs", "pvcs"))
+    return ALPHA if alpha or not spec else BETA
+
+
+def _alpha(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[Remark, ...]]:
+    base = _copied(convert(graph, ALPHA))
+    services = base["spec"].get("services") or {}
+    given = dict(override.get("spec") or {})
+    given_changes, remarks = _known(given.pop("services", None) or {}, services)
+    merged = _merged(base, {**_without_identity(override), "spec": given})
+    for name, change in given_changes.items():
+        args = _main_args(services[name])
+        service = _merged(merged["spec"]["services"][name], change)
+        extra = _main_args(change)
+        _write_amounts(service)
+        if extra:
+            service["extraPodSpec"]["mainContainer"]["args"] = [*args, *extra]
+        merged["spec"]["services"][name] = service
+    # What is of no use to the conversion it leaves out without a word.
+    refuse(schema_errors(merged), changed=True)
+    return dict(convert(merged, BETA)), remarks
+
+
+def _write_amounts(service: KubeObject) -> None:
+    """`gpu: 8` is as good as `gpu: "8"`, which v1alpha1 wants."""
+    resources = service.get("resources")
+    for amounts in resources.values() if isinstance(resources, dict) else ():
+        for name, amount in amounts.items() if isinstance(amounts, dict) else ():
+            if isinstance(amount, int) and not isinstance(amount, bool):
+                amounts[name] = str(amount)
+
+
+def _beta(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[Remark, ...]]:
+    components = {each["name"]: each for each in graph["spec"]["components"]}
+    given = dict(override.get("spec") or {})
+    changes = given.pop("components", None) or []
+    if not _all_named(changes):
+        raise ProfilingFailed(
+            "InvalidOverride", "spec.overrides.dgd.spec.components: a list of objects is needed, each with a name"
+        )
+    given_changes, remarks = _known({each["name"]: each for each in changes}, components)
+    merged = _merged(_copied(graph), {**_without_identity(override), "spec": given}, named=True)
+    made = []
+    for component in merged["spec"]["components"]:
+        change = given_changes.get(component["name"])
+        if change is None:
+            made.append(component)
+            continue
+        args = _beta_args(component)
+        extra = _beta_args(change)
+        changed = _merged(component, {**change, "name": component["name"]}, named=True)
+        if extra:
+            _main(changed)["args"] = [*args, *extra]
+        made.append(changed)
+    merged["spec"]["components"] = made
+    return merged, remarks
+
+
+def keeps_containers(before: KubeObject, after: KubeObject) -> None:
+    """ProfilingFailed where an override left nothing to run in a component: the platform would run something else there."""
+    kept = {each["name"] for each in after["spec"].get("components") or [] if _main(each).get("image")}
+    for component in before["spec"]["components"]:
+        if component["name"] not in kept:
+            raise ProfilingFailed(
+                "InvalidOverride",
+                f"spec.overrides.dgd: takes away container main of {component['name']}, or its image; leave them out of the "
+                "override, and they stay",
+            )
+
+
+def _known(changes: dict[str, Any], known: dict[str, Any]) -> tuple[dict[str, Any], tuple[Remark, ...]]:
+    """Changes by the graph's own names; those of services that it does not have are left out, and reported."""
+    if not isinstance(changes, dict):
+        raise ProfilingFailed("InvalidOverride", "spec.overrides.dgd.spec.services: an object by name is needed")
+    applied: dict[str, Any] = {}
+    unknown = []
+    for name, change in changes.items():
+        own = _own_name(name, known)
+        if own is None or not isinstance(change, dict):
+            unknown.append(name)
+        else:
+            applied[own] = change
+    if not unknown:
+        return applied, ()
+    have = ", ".join(sorted(known))
+    text = f"spec.overrides.dgd: the graph has no {', '.join(map(repr, unknown))}, it has {have}; left out"
+    return applied, (Remark(reason=UNKNOWN, message=text),)
+
+
+def _own_name(name: str, known: dict[str, Any]) -> str | None:
+    if name in known:
+        return name
+    low = name.lower()
+    for own in known:
+        if low == own.lower() or any(low.endswith(alias) for alias in _ALIASES.get(own, ())):
+            return own
+    return None
+
+
+def _without_identity(override: KubeObject) -> KubeObject:
+    kept = {key: value for key, value in override.items() if key not in _IDENTITY and key != "spec"}
+    metadata = kept.get("metadata")
+    if isinstance(metadata, dict):
+        # Labels and annotations alone: the rest says which object it is.
+        kept["metadata"] = {key: metadata[key] for key in ("labels", "annotations") if key in metadata}
+    return kept
+
+
+def _merged(base: Any, over: Any, *, named: bool = False) -> Any:
+    if not isinstance(base, dict) or not isinstance(over, dict):
+        return _copied(over)
+    made = dict(base)
+    for key, value in over.items():
+        if named and key in _NAMED and _all_named(made.get(key)) and _all_named(value):
+            made[key] = _by_name(made[key], value)
+        elif key in made:
+            made[key] = _merged(made[key], value, named=named)
+        else:
+            made[key] = _copied(value)
+    return made
+
+
+def _all_named(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(each, dict) and isinstance(each.get("name"), str) for each in value
+    )
+
+
+def _by_name(base: list[Any], over: list[Any]) -> list[Any]:
+    changes = {each["name"]: each for each in over}
+    made = [_merged(each, changes.pop(each["name"], {}), named=True) for each in base]
+    return [*made, *(_copied(each) for each in changes.values())]
+
+
+def _main_args(service: Any) -> list[Any]:
+    pod = service.get("extraPodSpec") if isinstance(service, dict) else None
+    main = pod.get("mainContainer") if isinstance(pod, dict) else None
+    args = main.get("args") if isinstance(main, dict) else None
+    return list(args) if isinstance(args, list) else []
+
+
+def _main(component: KubeObject) -> KubeObject:
+    """The main container; empty where the component has none."""
+    template = component.get("podTemplate")
+    spec = template.get("spec") if isinstance(template, dict) else None
+    containers = spec.get("containers") if isinstance(spec, dict) else None
+    for each in containers if isinstance(containers, list) else ():
+        if isinstance(each, dict) and each.get("name") == "main":
+            main: KubeObject = each
+            return main
+    return {}
+
+
+def _beta_args(component: KubeObject) -> list[Any]:
+    args = _main(component).get("args")
+    return list(args) if isinstance(args, list) else []
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_copied(each) for each in value]
+    return value

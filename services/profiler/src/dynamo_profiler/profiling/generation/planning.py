@@ -1,0 +1,84 @@
+"""The PlannerConfig of a generated graph and the profile of its engines, as ConfigMaps next to it."""
+
+from __future__ import annotations
+
+import json
+
+from dynamo_shared.api.contracts.planner import PlannerConfig, Sweeping, Target
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.planner_names import planner_config_name, profile_data_name
+from dynamo_shared.api.registry.labels import REQUEST_NAME, REQUEST_NAMESPACE
+
+from dynamo_profiler.profiling.generation.parts import GenerationInputs
+from dynamo_profiler.profiling.objective import AGG
+from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, EngineLayout, Layout
+
+CONFIG_KEY = "planner_config.json"
+
+
+def config_maps_of(layout: Layout, graph: str, parts: GenerationInputs) -> tuple[KubeObject, ...]:
+    """The ConfigMaps that a graph's annotation, and volumes of simulated engines, refer to."""
+    name = planner_config_name(graph)
+    made = []
+    if parts.objective.planner is not None:
+        config = _config(parts.objective.planner, layout, parts)
+        made.append(_config_map(name, {CONFIG_KEY: _json(config)}, parts))
+    if parts.curves is not None and (parts.objective.planner is not None or parts.mocked):
+        data = {file: _json(arrays) for file, arrays in parts.curves.items()}
+        made.append(_config_map(profile_data_name(name), data, parts))
+    return tuple(made)
+
+
+def _config(asked: PlannerConfig, layout: Layout, parts: GenerationInputs) -> KubeObject:
+    """What was asked for, with what only now is known: engines, their GPUs, the model, the budget, the times."""
+    given = asked.model_dump(mode="json", exclude_unset=True)
+    objective = parts.objective
+    engines = layout.engines
+    decode = engines.get(DECODE) or engines[WORKER]
+    computed: KubeObject = {
+        "backend": "mocker" if parts.mocked else layout.backend,
+        "mode": AGG if layout.serving == AGG else given.get("mode", "disagg"),
+        "decode_engine_num_gpu": decode.gpus,
+    }
+    if asked.min_endpoint > (kept := endpoints_kept(layout)):
+        computed["min_endpoint"] = kept
+    if PREFILL in engines:
+        computed["prefill_engine_num_gpu"] = engines[PREFILL].gpus
+    defaults: KubeObject = {"model_name": parts.spec.model, "max_gpu_budget": objective.total_gpus}
+    if asked.optimization_target is Target.SLA and objective.latency_ms is None and objective.tune_for is None:
+        defaults |= {"ttft_ms": objective.ttft_ms, "itl_ms": objective.itl_ms}
+    if parts.interpolation is not None and asked.pre_deployment_sweeping_mode is not Sweeping.NONE:
+        defaults["aic_interpolation"] = {
+            **parts.interpolation,
+            "prefill_pick": _sizes(engines.get(PREFILL) or decode),
+            "decode_pick": _sizes(decode),
+        }
+    return {**defaults, **given, **computed}
+
+
+def endpoints_kept(layout: Layout) -> int:
+    """Engines of each role that a planner can keep within its budget: with more it would have to end all of them."""
+    return min(layout.replicas.values())
+
+
+def _sizes(engine: EngineLayout) -> KubeObject:
+    return {"tp": engine.tp, "pp": engine.pp, "dp": engine.dp, "moe_tp": engine.moe_tp, "moe_ep": engine.moe_ep}
+
+
+def _config_map(name: str, data: dict[str, str], parts: GenerationInputs) -> KubeObject:
+    labels = {REQUEST_NAME: parts.name, REQUEST_NAMESPACE: parts.namespace}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        # A label holds less than a name may.
+        "metadata": {
+            "name": name,
+            "namespace": parts.namespace,
+            "labels": {key: value for key, value in labels.items() if len(value) <= 63},
+        },
+        "data": data,
+    }
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,107 @@
+"""A deployment by memory alone, where nothing can be simulated: the smallest engine that holds the weights.
+
+The rule is the one of AI Configurator's own naive mode: one and a half times the weights must fit, so that a third of the
+memory is left for the KV cache and all else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from dynamo_profiler.profiling.models import KnownFrom, ModelArchitecture
+from dynamo_profiler.profiling.objective import AGG, DISAGG, Picking, ServingObjective
+from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, EngineLayout, Layout
+from dynamo_profiler.profiling.results import ProfilingFailed, Remark
+
+_ROOM = 1.5
+"""Memory that an engine needs, as a multiple of its weights."""
+_MIB = 1024 * 1024
+NAIVE = "NaiveConfiguration"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Naive:
+    """A layout, and what to know of it."""
+
+    layout: Layout
+    remarks: tuple[Remark, ...]
+
+
+def naive(model: ModelArchitecture, objective: ServingObjective, why: str) -> Naive:
+    """The smallest engine that holds the model, as often as the GPUs allow; `why` nothing was simulated.
+
+    ProfilingFailed where the model does not fit, or where the planner is to scale by figures that do not exist.
+    """
+    engine = _engine(model, objective)
+    if objective.planner is not None and objective.planner.throughput_scaling:
+        raise ProfilingFailed(
+            "NoFiguresForThroughputScaling",
+            f"spec.features.planner: throughput scaling needs figures of the engines, and {why}; set "
+            "enable_throughput_scaling: false and enable_load_scaling: true, or search with strategy thorough",
+        )
+    roles, remark = _roles(engine, objective)
+    layout = Layout(
+        backend=objective.backends[0],
+        serving=AGG if roles == (WORKER,) else DISAGG,
+        engines=dict.fromkeys(roles, engine),
+        replicas=_replicas(roles, engine, objective),
+    )
+    text = (
+        f"{why}; {layout.words} on {layout.backend} by memory alone ({_weights(model)}), "
+        f"with no expectation of {objective.words()}"
+    )
+    return Naive(layout=layout, remarks=(Remark(reason=NAIVE, message=text), *remark))
+
+
+def _engine(model: ModelArchitecture, objective: ServingObjective) -> EngineLayout:
+    node = 1 << (min(objective.gpus_per_node, objective.total_gpus).bit_length() - 1)
+    if model.weights_bytes is None:
+        return EngineLayout(tp=node, gpus=node)
+    if not objective.vram_mib:
+        raise ProfilingFailed(
+            "HardwareUnknown",
+            f"spec.hardware.vramMb: the memory of a {objective.gpu_sku} is not known, and the model must fit into it; set it",
+        )
+    needed = model.weights_bytes * _ROOM
+    of_one = objective.vram_mib * _MIB
+    tp = 1
+    while tp < node and tp * of_one < needed:
+        tp *= 2
+    # Across nodes engines are stages of a pipeline: tensor parallel ranks want the links within a node.
+    pp = max(1, ceil(needed / (tp * of_one)))
+    if tp * pp > objective.total_gpus:
+        raise ProfilingFailed(
+            "ModelDoesNotFit",
+            f"{model.name} needs {ceil(needed / of_one)} GPUs of {objective.vram_mib:g} MiB at least "
+            f"({_weights(model)}, and half as much for the KV cache), and has {objective.total_gpus}; "
+            "give more or larger GPUs in spec.hardware, or a quantized model",
+        )
+    return EngineLayout(tp=tp, pp=pp, gpus=tp * pp)
+
+
+def _roles(engine: EngineLayout, objective: ServingObjective) -> tuple[tuple[str, ...], tuple[Remark, ...]]:
+    """Aggregated, unless a planner is to scale both sides."""
+    if objective.planner is None or objective.servings == (AGG,):
+        return (WORKER,), ()
+    if 2 * engine.gpus <= objective.total_gpus:
+        return (PREFILL, DECODE), ()
+    text = f"{objective.total_gpus} GPUs hold no prefill and decode engine of {engine.gpus}; one pool serves both, mode agg"
+    return (WORKER,), (Remark(reason="PlannerModeChanged", message=text),)
+
+
+def _replicas(roles: tuple[str, ...], engine: EngineLayout, objective: ServingObjective) -> dict[str, int]:
+    fits = objective.total_gpus // engine.gpus
+    if objective.picking is Picking.AUTOSCALE:
+        desired = max(1, objective.planner.min_endpoint if objective.planner else 1)
+        return dict.fromkeys(roles, max(1, min(desired, fits // len(roles))))
+    if roles == (WORKER,):
+        return {WORKER: fits}
+    return {PREFILL: max(1, fits // 2), DECODE: max(1, fits - fits // 2)}
+
+
+def _weights(model: ModelArchitecture) -> str:
+    if model.weights_bytes is None:
+        return "its name states no number of parameters, so an engine takes a whole node"
+    size = f"{model.weights_bytes / 1024**3:.1f} GiB of weights"
+    return size if model.known is not KnownFrom.NAME else f"{size}, guessed from the name"

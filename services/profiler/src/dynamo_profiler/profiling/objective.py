@@ -1,0 +1,178 @@
+"""What a request asks for, with its defaults: plain figures that sweeps and picking go by (planner.md, b.2 and b.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
+from dynamo_shared.api.engines import BACKENDS
+from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, OptimizationType, SlaSpec
+from pydantic import ValidationError
+
+from dynamo_profiler.profiling.gpus import vram_of
+from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest
+
+DISAGG, AGG = "disagg", "agg"
+DEFAULT_TTFT_MS, DEFAULT_ITL_MS = 2000.0, 30.0
+DEFAULT_ISL, DEFAULT_OSL = 4000, 1000
+#: Without times to keep, sweeps try everything: no engine is slower than this. Milliseconds.
+NO_LIMIT_MS = 1e7
+
+
+class Picking(StrEnum):
+    """How a deployment is chosen among those that keep the times."""
+
+    DEFAULT = "default"
+    """as many tokens a second of all the GPUs as can be"""
+    LOAD_MATCH = "load_match"
+    """as few GPUs as serve the stated load"""
+    AUTOSCALE = "autoscale"
+    """one engine of each role, the best of their kind: the planner adds others"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingObjective:
+    """What is asked for; milliseconds, tokens, requests and seconds."""
+
+    model: str
+    gpu_sku: str
+    vram_mib: float | None
+    backends: tuple[str, ...]
+    servings: tuple[str, ...]
+    total_gpus: int
+    gpus_per_node: int
+    isl: int
+    osl: int
+    ttft_ms: float
+    itl_ms: float
+    latency_ms: float | None
+    """to the end of the answer; where it is set, it stands instead of the other two"""
+    tune_for: OptimizationType | None
+    """what to favour where no times are given"""
+    request_rate: float | None
+    concurrency: float | None
+    picking: Picking
+    planner: PlannerConfig | None
+
+    def meets(self, *, ttft_ms: float, itl_ms: float, latency_ms: float) -> bool:
+        """Whether times are kept; always so where none are asked for."""
+        if self.tune_for is not None:
+            return True
+        if self.latency_ms is not None:
+            return latency_ms <= self.latency_ms
+        return ttft_ms <= self.ttft_ms and itl_ms <= self.itl_ms
+
+    def excess(self, *, ttft_ms: float, itl_ms: float, latency_ms: float) -> tuple[float, ...]:
+        """By which factors times are missed, the worst first; 1 for a time that is kept."""
+        if self.latency_ms is not None:
+            return (max(1.0, latency_ms / self.latency_ms),)
+        factors = (max(1.0, ttft_ms / self.ttft_ms), max(1.0, itl_ms / self.itl_ms))
+        return tuple(sorted(factors, reverse=True))
+
+    def words(self) -> str:
+        """The objective in words."""
+        load = ""
+        if self.request_rate is not None:
+            load = f" at {self.request_rate:g} requests/s"
+        elif self.concurrency is not None:
+            load = f" with {self.concurrency:g} requests at once"
+        if self.tune_for is not None:
+            return f"{self.tune_for}{load}"
+        if self.latency_ms is not None:
+            return f"e2eLatency {self.latency_ms:g} ms{load}"
+        return f"ttft {self.ttft_ms:g} ms, itl {self.itl_ms:g} ms{load}"
+
+
+def objective_of(request: ProfilingRequest) -> ServingObjective:
+    """The objective of a request whose hardware is complete; ProfilingFailed where it contradicts itself."""
+    spec = request.spec
+    hardware, workload = spec.hardware, spec.workload
+    if hardware is None or not hardware.gpu_sku or not hardware.total_gpus:
+        raise ProfilingFailed(
+            "HardwareUnknown", "spec.hardware: gpuSku and totalGpus are not known; set them, and numGpusPerNode"
+        )
+    rate = workload.request_rate if workload else None
+    concurrency = workload.concurrency if workload else None
+    if rate is not None and concurrency is not None:
+        raise ProfilingFailed(
+            "InvalidWorkload",
+            "spec.workload: concurrency and requestRate are both set, and either implies the other; leave one out",
+        )
+    for field, tokens in (("isl", workload.isl), ("osl", workload.osl)) if workload else ():
+        if tokens < 1:
+            raise ProfilingFailed("InvalidWorkload", f"spec.workload.{field}: {tokens} tokens; 1 at least")
+    planner = planner_config(spec)
+    ttft, itl, latency, tune_for = _times(spec.sla)
+    per_node = hardware.num_gpus_per_node or min(hardware.total_gpus, 8)
+    return ServingObjective(
+        model=spec.model,
+        gpu_sku=hardware.gpu_sku,
+        vram_mib=vram_of(hardware.gpu_sku, hardware.vram_mb),
+        backends=tuple(BACKENDS) if spec.backend in ("", "auto") else (spec.backend,),
+        servings=_servings(planner),
+        total_gpus=_budget(hardware.total_gpus, planner),
+        gpus_per_node=per_node,
+        isl=workload.isl if workload else DEFAULT_ISL,
+        osl=workload.osl if workload else DEFAULT_OSL,
+        ttft_ms=ttft,
+        itl_ms=itl,
+        latency_ms=latency,
+        tune_for=tune_for,
+        request_rate=rate,
+        concurrency=concurrency,
+        picking=_picking(planner, rate, concurrency),
+        planner=planner,
+    )
+
+
+def planner_config(spec: DynamoGraphDeploymentRequestSpec) -> PlannerConfig | None:
+    """`features.planner`, typed; None where the graph gets no planner."""
+    given: dict[str, Any] | None = spec.features.planner if spec.features else None
+    if given is None:
+        return None
+    try:
+        config = PlannerConfig.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        at = ".".join(map(str, first["loc"]))
+        raise ProfilingFailed("InvalidPlannerConfig", f"spec.features.planner.{at}: {first['msg']}") from error
+    for path, message in config.problems():
+        raise ProfilingFailed("InvalidPlannerConfig", f"spec.features.planner.{'.'.join(map(str, path))}: {message}")
+    return config
+
+
+def _times(sla: SlaSpec | None) -> tuple[float, float, float | None, OptimizationType | None]:
+    """TTFT, ITL, the latency in their stead, and what to favour in the stead of all (planner.md, b.2)."""
+    if sla is None:
+        return DEFAULT_TTFT_MS, DEFAULT_ITL_MS, None, None
+    if sla.e2e_latency is not None:
+        if sla.ttft is not None or sla.itl is not None:
+            raise ProfilingFailed(
+                "InvalidObjective",
+                "spec.sla: e2eLatency stands in the stead of ttft and itl; leave one or the other out",
+            )
+        return DEFAULT_TTFT_MS, DEFAULT_ITL_MS, sla.e2e_latency, None
+    if sla.ttft is None and sla.itl is None and sla.optimization_type is not None:
+        return NO_LIMIT_MS, NO_LIMIT_MS, None, sla.optimization_type
+    return sla.ttft or DEFAULT_TTFT_MS, sla.itl or DEFAULT_ITL_MS, None, None
+
+
+def _servings(planner: PlannerConfig | None) -> tuple[str, ...]:
+    if planner is None:
+        return (DISAGG, AGG)
+    return (AGG,) if planner.mode is Mode.AGG else (DISAGG,)
+
+
+def _budget(total_gpus: int, planner: PlannerConfig | None) -> int:
+    """GPUs of the graph: an explicit budget of the planner wins where it is lower; its default does not count."""
+    if planner is None or "max_gpu_budget" not in planner.model_fields_set or planner.max_gpu_budget < 1:
+        return total_gpus
+    return min(total_gpus, planner.max_gpu_budget)
+
+
+def _picking(planner: PlannerConfig | None, rate: float | None, concurrency: float | None) -> Picking:
+    if planner is not None:
+        return Picking.AUTOSCALE
+    return Picking.DEFAULT if rate is None and concurrency is None else Picking.LOAD_MATCH

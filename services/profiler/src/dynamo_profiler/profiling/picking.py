@@ -1,0 +1,203 @@
+"""Chooses among the points of simulations (planner.md, b.3). Pure: points and an objective in, ranked choices out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import ceil
+
+from dynamo_shared.api.v1beta1.request import OptimizationType
+
+from dynamo_profiler.profiling.objective import AGG, Picking, ServingObjective
+from dynamo_profiler.profiling.pareto import pareto_front
+from dynamo_profiler.profiling.points import DECODE, DECODE_SHARE, PREFILL, PREFILL_SHARE, WORKER, Point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A point, repeated as often as the objective wants it."""
+
+    point: Point
+    """with the replicas of all its repetitions"""
+    meets: bool
+    tokens_per_second_per_gpu: float
+    """of all GPUs of the budget, idle ones, too; for a load or a planner of those in use"""
+    served: float = 1.0
+    """share of the stated load"""
+    enough: bool = True
+    """whether there are as many engines as a planner must keep"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picked:
+    """The choice, the best of each other kind after it, and the Pareto front, fastest answers first."""
+
+    selected: Choice
+    ranked: tuple[Choice, ...]
+    front: tuple[Choice, ...]
+
+
+def pick(points: Iterable[Point], objective: ServingObjective) -> Picked | None:
+    """The best of points; the closest to the objective where none meets it. None where none fits the GPUs."""
+    if objective.picking is Picking.AUTOSCALE:
+        points = crossed(points, objective.osl)
+    choices = [choice for point in points if (choice := _choice(point, objective)) is not None]
+    if not choices:
+        return None
+    meeting = [choice for choice in choices if choice.meets]
+    eligible = [choice for choice in meeting if choice.enough] or meeting
+    if not eligible:
+        ranked = sorted(
+            choices,
+            key=lambda choice: (not choice.enough, _excess(choice, objective), -choice.tokens_per_second_per_gpu),
+        )
+    elif objective.picking is Picking.LOAD_MATCH:
+        ranked = sorted(eligible, key=_fewest_gpus)
+    elif objective.tune_for is OptimizationType.LATENCY:
+        ranked = sorted(eligible, key=lambda choice: (choice.point.itl_ms, -choice.tokens_per_second_per_gpu))
+    else:
+        ranked = sorted(eligible, key=_most_tokens)
+    kinds: dict[str, Choice] = {}
+    for choice in ranked:
+        kinds.setdefault(choice.point.label, choice)
+    return Picked(selected=ranked[0], ranked=tuple(kinds.values()), front=_front(choices, objective))
+
+
+def _choice(point: Point, objective: ServingObjective) -> Choice | None:
+    if not point.requests_per_second:
+        return None
+    if objective.picking is Picking.AUTOSCALE:
+        point = _alone(point, objective)
+    unit = point.gpus
+    if unit > objective.total_gpus:
+        return None
+    meets = objective.meets(ttft_ms=point.ttft_ms, itl_ms=point.itl_ms, latency_ms=point.latency_ms)
+    per_gpu = point.tokens_per_second_per_gpu or 0.0
+    fits = objective.total_gpus // unit
+    if objective.picking is Picking.AUTOSCALE:
+        enough = min(point.replicas.values()) >= _least(objective)
+        return Choice(point=point, meets=meets, tokens_per_second_per_gpu=per_gpu, enough=enough)
+    if objective.picking is Picking.DEFAULT:
+        cluster = per_gpu * fits * unit / objective.total_gpus
+        return Choice(point=_times(point, fits), meets=meets, tokens_per_second_per_gpu=cluster)
+    desired = _units_for_load(point, objective)
+    units = min(desired, fits)
+    return Choice(
+        point=_times(point, units), meets=meets, tokens_per_second_per_gpu=per_gpu, served=min(1.0, units / desired)
+    )
+
+
+def _units_for_load(point: Point, objective: ServingObjective) -> int:
+    if objective.request_rate is not None:
+        return max(1, ceil(objective.request_rate / (point.requests_per_second or 1.0)))
+    return max(1, ceil((objective.concurrency or 1.0) / (point.concurrency or 1.0)))
+
+
+def _times(point: Point, units: int) -> Point:
+    """The point, `units` times: load and replicas grow, times stay."""
+    return replace(
+        point,
+        replicas={role: count * units for role, count in point.replicas.items()},
+        concurrency=None if point.concurrency is None else point.concurrency * units,
+        requests_per_second=None if point.requests_per_second is None else point.requests_per_second * units,
+    )
+
+
+def _alone(point: Point, objective: ServingObjective) -> Point:
+    """As many engines of each role as the planner must keep, or as fit, one at least: it adds the others itself."""
+    fits = objective.total_gpus // sum(engine.gpus for engine in point.engines.values())
+    desired = dict.fromkeys(point.engines, max(1, min(_least(objective), fits)))
+    if desired == point.replicas:
+        return point
+    return matched(point, desired, objective.osl)
+
+
+def _least(objective: ServingObjective) -> int:
+    return max(1, objective.planner.min_endpoint if objective.planner else 1)
+
+
+def crossed(points: Iterable[Point], osl: int) -> list[Point]:
+    """All points, and all pairs of their prefill and decode engines that are not among them: sweeps pair the best alone."""
+    known = list(points)
+    pairs = {(p.backend, p.engines[PREFILL], p.engines[DECODE]) for p in known if p.serving != AGG}
+    made = []
+    for one, other in product([p for p in known if p.serving != AGG], repeat=2):
+        pair = (one.backend, one.engines[PREFILL], other.engines[DECODE])
+        if one.backend != other.backend or pair in pairs:
+            continue
+        pairs.add(pair)
+        latency = one.ttft_ms + other.itl_ms * max(1, osl - 1)
+        # Prompts are the first's, and answers the second's; one engine of each.
+        engines = {PREFILL: pair[1], DECODE: pair[2]}
+        joined = replace(other, engines=engines, ttft_ms=one.ttft_ms, latency_ms=latency)
+        made.append(matched(joined, dict.fromkeys(engines, 1), osl))
+    return [*known, *made]
+
+
+def matched(point: Point, replicas: dict[str, int], osl: int) -> Point:
+    """The engines of a point in other numbers: the slower side sets the rate."""
+    engines = point.engines
+    if point.serving == AGG:
+        factor = replicas[WORKER] / point.replicas[WORKER]
+        rate = (point.requests_per_second or 0.0) * factor
+        concurrency = (point.concurrency or 0.0) * factor
+    else:
+        prefill, decode = engines[PREFILL], engines[DECODE]
+        if prefill.requests_per_second is None or decode.requests_per_second is None:
+            return point
+        rate = min(
+            prefill.requests_per_second * replicas[PREFILL] * PREFILL_SHARE,
+            decode.requests_per_second * replicas[DECODE] * DECODE_SHARE,
+        )
+        concurrency = (point.concurrency or 0.0) / point.replicas[DECODE] * replicas[DECODE]
+    gpus = sum(engine.gpus * replicas[role] for role, engine in engines.items())
+    return replace(
+        point,
+        replicas=replicas,
+        concurrency=concurrency,
+        requests_per_second=rate,
+        tokens_per_second_per_gpu=rate * osl / gpus,
+    )
+
+
+def filled(point: Point, objective: ServingObjective) -> Point:
+    """The engines of a point in the numbers that give most tokens a second of all the GPUs; itself where none fit."""
+    if point.serving == AGG:
+        return point
+    prefill, decode = point.engines[PREFILL].gpus, point.engines[DECODE].gpus
+    counts = (
+        {PREFILL: prefills, DECODE: (objective.total_gpus - prefills * prefill) // decode}
+        for prefills in range(1, max(1, (objective.total_gpus - decode) // prefill) + 1)
+    )
+    made = [matched(point, each, objective.osl) for each in counts if each[DECODE] > 0]
+    return max(made, key=lambda each: (each.requests_per_second or 0.0, -each.gpus), default=point)
+
+
+def _excess(choice: Choice, objective: ServingObjective) -> tuple[float, ...]:
+    point = choice.point
+    return objective.excess(ttft_ms=point.ttft_ms, itl_ms=point.itl_ms, latency_ms=point.latency_ms)
+
+
+def _most_tokens(choice: Choice) -> tuple[float, float]:
+    """Most tokens a second first; of equals, the faster answers."""
+    return (-choice.tokens_per_second_per_gpu, -(choice.point.tokens_per_second_per_user or 0.0))
+
+
+def _fewest_gpus(choice: Choice) -> tuple[float, float, float]:
+    """All of the load first, then fewest GPUs; where none serves all of it, most of it."""
+    if choice.served >= 1.0:
+        return (0.0, choice.point.gpus, -choice.tokens_per_second_per_gpu)
+    return (1.0, -choice.served, -choice.tokens_per_second_per_gpu)
+
+
+def _front(choices: Sequence[Choice], objective: ServingObjective) -> tuple[Choice, ...]:
+    """No other answers faster and gives as many tokens a second of a GPU."""
+    slowness = [
+        choice.point.latency_ms
+        if objective.latency_ms is not None
+        else -(choice.point.tokens_per_second_per_user or 0.0)
+        for choice in choices
+    ]
+    front = pareto_front(slowness, [choice.tokens_per_second_per_gpu for choice in choices])
+    return tuple(choices[place] for place in front.indices)

@@ -1,0 +1,104 @@
+"""Simulations that requests need: from the cache, or from the pool, each computed once however many ask for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from weakref import WeakValueDictionary
+
+import structlog
+from dynamo_shared.aio import spread
+from dynamo_shared.runtime.settings.planner import Rapid
+
+from dynamo_profiler.metrics import ProfilingMetrics
+from dynamo_profiler.profiling.cache import AnswerCache, key_of
+from dynamo_profiler.profiling.simulation.pool import CHILD, Overgrown, PoolBusy, WorkerDied, WorkerPool
+from dynamo_profiler.profiling.simulation.wire import Curves, Job, JobResult, JobStatus, SimulationSweep
+
+_log = structlog.get_logger("dynamo.planner.profiling")
+_AGAIN = 1.0
+"""Seconds, about, until a full pool is asked again."""
+
+ReportProgress = Callable[[str, str], None]
+Simulation = SimulationSweep | Curves
+
+
+class Simulations:
+    """Answers jobs. Cancelling a call ends the process that works for it. Close it, and all processes end."""
+
+    def __init__(self, settings: Rapid, child: Sequence[str] = CHILD, metrics: ProfilingMetrics | None = None) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._cache = AnswerCache(settings.cache_entries, settings.cache_dir)
+        self._keys: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self.pool = WorkerPool(settings, child)
+        if metrics is not None:
+            metrics.workers.set_function(lambda: self.pool.workers)
+            metrics.memory.set_function(self.pool.resident)
+
+    async def __aenter__(self) -> Simulations:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.pool.close()
+
+    async def answers(
+        self, jobs: Iterable[Simulation], digest: str, report: ReportProgress
+    ) -> list[tuple[JobResult, bool]]:
+        """Answers to all jobs, as many at once as there are processes; each with whether it was remembered."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self.answer(job, digest, report)) for job in jobs]
+        return [task.result() for task in tasks]
+
+    async def answer(self, job: Simulation, digest: str, report: ReportProgress) -> tuple[JobResult, bool]:
+        """What a job gives, and whether it was remembered; BROKEN where its process failed."""
+        key = key_of(job, digest)
+        lock = self._keys.get(key)
+        if lock is None:
+            self._keys[key] = lock = asyncio.Lock()
+        async with lock:
+            known = await self._cache.get(key)
+            if known is not None:
+                self._count(known, cached=True)
+                return known, True
+            answer = await self.computed(job, report)
+            self._count(answer, cached=False)
+            await self._cache.put(key, answer)
+            return answer, False
+
+    def _count(self, answer: JobResult, *, cached: bool) -> None:
+        if self._metrics is None:
+            return
+        self._metrics.sweeps.labels(answer.outcome.value, str(cached).lower()).inc()
+        if not cached:
+            self._metrics.seconds.observe(answer.seconds)
+
+    async def computed(self, job: Job, report: ReportProgress) -> JobResult:
+        """What a job of any kind gives, not remembered; BROKEN where its process failed."""
+        for last in (False, True):
+            try:
+                return await self._turn(job, report)
+            except WorkerDied as died:
+                # The kernel may have ended it because another process took the memory; once proves nothing.
+                if last:
+                    return JobResult(outcome=JobStatus.BROKEN, message=str(died))
+                _log.warning("A worker process of profiling died; its job is tried again", error=str(died))
+            except Overgrown as grown:
+                if grown.warm and not last:
+                    continue
+                text = f"{grown}: raise platform.planner.rapid.memoryMib"
+                return JobResult(outcome=JobStatus.BROKEN, message=text)
+            except TimeoutError:
+                text = f"no answer within {self._settings.time_limit:g} s: raise platform.planner.rapid.timeLimit"
+                return JobResult(outcome=JobStatus.BROKEN, message=text)
+        raise AssertionError("unreachable")
+
+    async def _turn(self, job: Job, report: ReportProgress) -> JobResult:
+        while True:
+            try:
+                return await self.pool.run(job, report)
+            except PoolBusy:
+                await asyncio.sleep(spread(_AGAIN, most=1.5))

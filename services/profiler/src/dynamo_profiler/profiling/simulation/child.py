@@ -1,0 +1,85 @@
+"""A worker process: one job a line in, reports of progress and one answer a line out.
+
+`python -m dynamo_profiler.profiling.simulation.child MEMORY_MIB NICENESS`. AI Configurator prints tables on standard output, so
+answers go out by a copy of it. It ends when its standard input does: a service that is killed leaves none behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import resource
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, BinaryIO
+
+from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, SimulationSweep
+
+#: Above the limit that the service measures by: this one is for memory taken between two of its measurements.
+_HARD_FACTOR = 1.5
+_MIB = 1024 * 1024
+
+
+Report = Callable[[str, str], None]
+Handler = Callable[[dict[str, Any], Report], JobResult]
+
+
+def main(arguments: list[str], more: Mapping[str, Handler] = MappingProxyType({})) -> None:
+    """Serve jobs until standard input ends; `more` does kinds of jobs that are not the profiler's, by their names."""
+    memory_mib, niceness = int(arguments[0]), int(arguments[1])
+    os.nice(niceness)
+    hard = int(memory_mib * _HARD_FACTOR * _MIB)
+    # Data, not address space: libraries reserve far more of that than they ever touch.
+    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    warnings.simplefilter("ignore")
+    jobs: queue.Queue[dict[str, Any]] = queue.Queue()
+    threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
+    # The costly imports, before the first job is waited for: the service counts a process as ready after them.
+    from dynamo_profiler.profiling.simulation import curves, sweeping  # noqa: PLC0415
+    from dynamo_profiler.profiling.simulation.tuning import tune  # noqa: PLC0415
+
+    tune()
+    _send(out, {"ready": os.getpid()})
+    while True:
+        given = jobs.get()
+        started = time.monotonic()
+
+        def report(role: str, sentence: str) -> None:
+            _send(out, {"role": role, "progress": sentence})
+
+        try:
+            kind = given.pop("job")
+            if kind in more:
+                answer = more[kind](given, report)
+            elif kind == "sweep":
+                answer = sweeping.sweep(SimulationSweep(**given), report)
+            else:
+                answer = curves.measure(Curves(**given), report)
+        except MemoryError:
+            answer = JobResult(outcome=JobStatus.BROKEN, message=f"needs more memory than {memory_mib} MiB")
+        except Exception as error:
+            answer = JobResult(outcome=JobStatus.BROKEN, message=f"{type(error).__name__}: {error}"[:1000])
+        _send(out, replace(answer, seconds=round(time.monotonic() - started, 3)).as_message())
+
+
+def _listen(jobs: queue.Queue[dict[str, Any]]) -> None:
+    for line in sys.stdin.buffer:
+        jobs.put(json.loads(line))
+    # The service is gone, or has dropped this process; nothing reads what it computes.
+    os._exit(0)
+
+
+def _send(out: BinaryIO, message: dict[str, Any]) -> None:
+    out.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

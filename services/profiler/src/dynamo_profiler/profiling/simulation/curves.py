@@ -1,0 +1,166 @@
+"""Curves of two engines by AI Configurator, in a worker process: what the planner's models of engines begin with.
+
+Grids and arrays are those of the thorough profiler (planner.md, b.4), so that both kinds of profile are read alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from aiconfigurator.sdk.backends.factory import get_backend
+from aiconfigurator.sdk.errors import is_expected_cli_error
+from aiconfigurator.sdk.memory import estimate_kv_cache
+from aiconfigurator.sdk.models import get_model
+from aiconfigurator.sdk.predict import predict_disagg_worker
+from aiconfigurator.sdk.task_v2 import Task
+from dynamo_shared.api.engines import BACKENDS
+
+from dynamo_profiler.profiling.simulation.sweeping import admit, memory_of
+from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus
+
+Arrays = dict[str, list[float]]
+ReportProgress = Callable[[str, str], None]
+
+#: Files as the thorough profiler's ConfigMap names them.
+PREFILL_FILE, DECODE_FILE = "prefill_raw_data.json", "decode_raw_data.json"
+#: Shortest prompt and tokens that are kept free for answers, as the thorough profiler measures.
+_SHORTEST, _RESERVED = 100, 500
+#: Answer's length while decoding is measured, tokens.
+_DECODE_OSL = 500
+#: Sequences at most that one decode engine is measured with, in each data-parallel rank.
+_MOST_SEQUENCES = 512
+#: Correction of latencies, as its sweeps of disaggregated engines have them.
+_CORRECTION = {"prefill": 1.1, "decode": 1.08}
+
+
+def measure(job: Curves, report: ReportProgress) -> JobResult:
+    """Both curves as arrays by file; UNSUPPORTED where there are no figures for one of the engines."""
+    try:
+        admit(job.model)
+        engines = _Engines(job)
+        prefill = _prefill(job, engines, report)
+        with memory_of(engines.database, job.vram_mib):
+            held = _kv_tokens(job, engines.version)
+        decode = _decode(job, engines, held, report)
+    except Exception as error:
+        outcome = JobStatus.UNSUPPORTED if is_expected_cli_error(error) else JobStatus.BROKEN
+        return JobResult(outcome=outcome, message=f"{type(error).__name__}: {error}"[:1000])
+    return JobResult(
+        outcome=JobStatus.FEASIBLE, curves={PREFILL_FILE: prefill, DECODE_FILE: decode}, version=str(engines.version)
+    )
+
+
+class _Engines:
+    """Both engines, built once: one estimate of an engine then takes milliseconds. Follows how its own sweeps do it."""
+
+    def __init__(self, job: Curves) -> None:
+        self._task = Task(
+            serving_mode="disagg",
+            prefill_model_path=job.model,
+            decode_model_path=job.model,
+            prefill_system_name=job.system,
+            decode_system_name=job.system,
+            prefill_backend_name=job.backend,
+            decode_backend_name=job.backend,
+            prefill_cp_candidates=[1],
+            osl=job.osl,
+            database_mode=job.database,
+        )
+        self.version = self._task.prefill_backend_version
+        self.database = self._task._load_database(job.system, job.backend, self.version)
+        self._backend = get_backend(job.backend)
+        self._models = {
+            "prefill": self._model(job, "prefill", job.prefill),
+            "decode": self._model(job, "decode", job.decode),
+        }
+
+    def estimate(self, role: str, *, isl: int, osl: int, batch: int) -> Mapping[str, float]:
+        """One step of an engine: ttft of prompts, tpot of answers, ms."""
+        runtime = replace(self._task.build_runtime_config(), isl=isl, osl=osl, batch_size=batch)
+        summary = predict_disagg_worker(
+            model=self._models[role],
+            backend=self._backend,
+            database=self.database,
+            runtime_config=runtime,
+            role=role,
+            latency_correction=_CORRECTION[role],
+        )
+        row: Mapping[str, float] = summary.get_summary_df().iloc[0].to_dict()
+        return row
+
+    def _model(self, job: Curves, role: str, size: Mapping[str, int]) -> Any:
+        parallel = (size["tp"], size["pp"], size["dp"], size["moe_tp"], size["moe_ep"], 1)
+        config = replace(
+            self._task._model_config_factory(role)(parallel),
+            tp_size=size["tp"],
+            pp_size=size["pp"],
+            attention_dp_size=size["dp"],
+            moe_tp_size=size["moe_tp"],
+            moe_ep_size=size["moe_ep"],
+            cp_size=1,
+        )
+        return get_model(model_path=job.model, model_config=config, backend_name=job.backend)
+
+
+def _prefill(job: Curves, engines: _Engines, report: ReportProgress) -> Arrays:
+    """One prompt at a time. Tokens, milliseconds, tokens a second of a GPU."""
+    arrays: Arrays = {"prefill_isl": [], "prefill_ttft": [], "prefill_thpt_per_gpu": []}
+    report("prefill", "prompts of several lengths")
+    for isl in _steps(_SHORTEST, job.max_context - _RESERVED, job.prefill_points):
+        ttft = engines.estimate("prefill", isl=isl, osl=2, batch=1)["ttft"]
+        arrays["prefill_isl"].append(isl)
+        arrays["prefill_ttft"].append(round(ttft, 3))
+        arrays["prefill_thpt_per_gpu"].append(round(isl / ttft * 1000 / _gpus(job.prefill), 3))
+    return arrays
+
+
+def _decode(job: Curves, engines: _Engines, most: int, report: ReportProgress) -> Arrays:
+    """Sequences of several lengths, from one to as many as the KV cache holds. Share of it, tokens, milliseconds."""
+    arrays: Arrays = {"x_kv_usage": [], "y_context_length": [], "z_itl": [], "z_thpt_per_gpu": []}
+    ranks = job.decode["dp"]
+    report("decode", "sequences of several lengths, one to as many as the KV cache holds")
+    for isl in _steps(_SHORTEST, job.max_context - _RESERVED, job.decode_points):
+        context = isl + _DECODE_OSL / 2
+        held = int(most / (isl + _DECODE_OSL) / ranks)
+        for batch in _steps(1, max(1, min(held, _MOST_SEQUENCES)), job.decode_points):
+            itl = engines.estimate("decode", isl=isl, osl=_DECODE_OSL, batch=batch)["tpot"]
+            arrays["x_kv_usage"].append(round(min(1.0, batch * ranks * context / most), 6))
+            arrays["y_context_length"].append(context)
+            arrays["z_itl"].append(round(itl, 3))
+            arrays["z_thpt_per_gpu"].append(round(batch * ranks * 1000 / itl / _gpus(job.decode), 3))
+    arrays["max_kv_tokens"] = [most]
+    return arrays
+
+
+def _kv_tokens(job: Curves, version: str | None) -> int:
+    """KV cache of one decode engine, all its data-parallel ranks, in tokens."""
+    kind, share = BACKENDS[job.backend].memory
+    estimate = estimate_kv_cache(
+        job.model,
+        job.system,
+        job.backend,
+        version,
+        max_num_tokens=_MOST_SEQUENCES,
+        max_batch_size=_MOST_SEQUENCES,
+        memory_fraction_kind=kind,
+        memory_fraction_value=share,
+        tp_size=job.decode["tp"],
+        pp_size=job.decode["pp"],
+        attention_dp_size=job.decode["dp"],
+        moe_tp_size=job.decode["moe_tp"],
+        moe_ep_size=job.decode["moe_ep"],
+    )
+    return int(estimate["total_kv_size_tokens"]) * job.decode["dp"]
+
+
+def _gpus(engine: Mapping[str, int]) -> int:
+    return engine["tp"] * engine["pp"] * engine["dp"]
+
+
+def _steps(first: int, last: int, count: int) -> list[int]:
+    """About `count` whole numbers from first to last, evenly spread, each once."""
+    if last <= first or count < 2:
+        return [first]
+    return sorted({first + round(step * (last - first) / (count - 1)) for step in range(count)})

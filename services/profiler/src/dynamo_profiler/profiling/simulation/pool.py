@@ -1,0 +1,292 @@
+"""Worker processes that AI Configurator runs in: few, small, killable, and out of the way of the services.
+
+They are programs of their own, never forks of this process, which has threads and gRPC in it. One starts when there is work
+and none is free, keeps what it imported for the next job, and ends after idling. A job that is cancelled, takes too long or
+grows too large costs its process, nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dynamo_shared.aio import ended
+from dynamo_shared.runtime.settings.planner import Rapid
+
+from dynamo_profiler.profiling.simulation.wire import Job, JobResult, JobStatus, answer_from
+
+ReportProgress = Callable[[str, str], None]
+
+#: What a worker runs; arguments are its memory limit in MiB and its niceness.
+CHILD = (sys.executable, "-m", "dynamo_profiler.profiling.simulation.child")
+#: Libraries of one worker compute with one thread: two workers are to take two cores, not sixteen.
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "POLARS_MAX_THREADS")
+_LINE_LIMIT = 64 * 1024 * 1024
+_START_LIMIT = 60.0
+"""Seconds until a worker has imported everything; about 2 on a free core."""
+_MEASURE_EVERY = 0.25
+"""Seconds between two measurements of a worker's memory."""
+_KEPT = 0.5
+"""Share of its memory up to which a worker is kept for another job."""
+_MIB = 1024 * 1024
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class PoolBusy(Exception):
+    """The queue of jobs is full; the caller retries later."""
+
+
+class Overgrown(Exception):
+    """A worker took more memory than it may; `warm` where it had done jobs before, whose data were part of it."""
+
+    def __init__(self, message: str, *, warm: bool) -> None:
+        super().__init__(message)
+        self.warm = warm
+
+
+class WorkerDied(Exception):
+    """A worker ended by itself; the message has its last words."""
+
+
+@dataclass(slots=True, eq=False)
+class _Worker:
+    process: asyncio.subprocess.Process
+    words: deque[str] = field(default_factory=lambda: deque(maxlen=20))
+    listener: asyncio.Task[None] | None = None
+    idle: asyncio.TimerHandle | None = None
+    jobs: int = 0
+    """done before"""
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self.process.returncode is None
+
+    def resident(self) -> int:
+        """Bytes; 0 where it has ended."""
+        try:
+            return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE
+        except (OSError, IndexError, ValueError):
+            return 0
+
+
+class WorkerPool:
+    """Runs jobs, each in one worker, first come first served. Close it, or leave `async with`, and all workers end."""
+
+    def __init__(self, settings: Rapid, child: Sequence[str] = CHILD) -> None:
+        self._settings = settings
+        self._child = tuple(child)
+        self._turns = asyncio.Semaphore(settings.processes)
+        self._free: list[_Worker] = []
+        self._all: set[_Worker] = set()
+        self._endings: set[asyncio.Task[None]] = set()
+        self._waiting = 0
+        self._closed = False
+        self.peak = 0
+        """most that one worker has held, bytes"""
+
+    async def __aenter__(self) -> WorkerPool:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def workers(self) -> int:
+        """Processes that run."""
+        return sum(worker.alive for worker in self._all)
+
+    def resident(self) -> int:
+        """Memory of all workers, bytes."""
+        return sum(worker.resident() for worker in self._all)
+
+    async def run(self, job: Job, report: ReportProgress) -> JobResult:
+        """What the job gives; `report` hears its progress. Cancelling ends its process.
+
+        PoolBusy, Overgrown, WorkerDied, TimeoutError. A worker that died before it began, or of a neighbour's hunger,
+        is not tried again here: the caller knows better whether that is worth it.
+        """
+        async with self._turn():
+            worker = await self._worker()
+            try:
+                async with asyncio.timeout(self._settings.time_limit):
+                    answer = await self._work(worker, job, report)
+            except BaseException:
+                self._end(worker)
+                raise
+            self._release(worker)
+            return answer
+
+    async def close(self) -> None:
+        """End all workers."""
+        self._closed = True
+        for worker in tuple(self._all):
+            self._end(worker)
+        await asyncio.gather(*self._endings, return_exceptions=True)
+
+    @contextlib.asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        if self._waiting >= self._settings.waiting:
+            raise PoolBusy(f"{self._waiting} parts of requests wait for a worker process already")
+        self._waiting += 1
+        try:
+            await self._turns.acquire()
+        finally:
+            self._waiting -= 1
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    async def _worker(self) -> _Worker:
+        while self._free:
+            worker = self._free.pop()
+            if worker.idle is not None:
+                worker.idle.cancel()
+            if worker.alive:
+                return worker
+            self._end(worker)
+        if self._closed:
+            raise WorkerDied("the pool is closed")
+        return await self._start()
+
+    async def _start(self) -> _Worker:
+        environment = {
+            name: value for name, value in os.environ.items() if name not in ("PYTHONSTARTUP", "PYTHONINSPECT")
+        }
+        environment.update(dict.fromkeys(_ONE_THREAD, "1"))
+        process = await asyncio.create_subprocess_exec(
+            *self._child,
+            str(self._settings.memory_mib),
+            str(self._settings.niceness),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=_LINE_LIMIT,
+            env=environment,
+            # A signal to the service's group, such as Ctrl-C, is the service's to act on.
+            start_new_session=True,
+        )
+        worker = _Worker(process)
+        worker.listener = asyncio.create_task(_listen(worker))
+        self._all.add(worker)
+        try:
+            async with asyncio.timeout(_START_LIMIT):
+                await _next(worker)
+        except BaseException:
+            self._end(worker)
+            raise
+        return worker
+
+    async def _work(self, worker: _Worker, job: Job, report: ReportProgress) -> JobResult:
+        watch = asyncio.create_task(self._watch(worker))
+        work = asyncio.create_task(_ask(worker, job, report))
+        try:
+            await asyncio.wait((watch, work), return_when=asyncio.FIRST_COMPLETED)
+            if watch.done():
+                # Reads as the reason why the work has none, too.
+                watch.result()
+            return work.result()
+        finally:
+            await ended(watch, work)
+
+    async def _watch(self, worker: _Worker) -> None:
+        limit = self._settings.memory_mib * _MIB
+        while True:
+            held = worker.resident()
+            self.peak = max(self.peak, held)
+            if held > limit:
+                text = f"a worker process took {held // _MIB} MiB, and may take {self._settings.memory_mib}"
+                raise Overgrown(text, warm=worker.jobs > 0)
+            await asyncio.sleep(_MEASURE_EVERY)
+
+    def _release(self, worker: _Worker) -> None:
+        worker.jobs += 1
+        # Figures of every system and engine that it has met stay in a worker: with too many it is replaced.
+        if self._closed or worker.resident() > self._settings.memory_mib * _MIB * _KEPT:
+            self._end(worker)
+            return
+        loop = asyncio.get_running_loop()
+        worker.idle = loop.call_later(self._settings.idle, self._retire, worker)
+        self._free.append(worker)
+
+    def _retire(self, worker: _Worker) -> None:
+        if worker in self._free:
+            self._free.remove(worker)
+            self._end(worker)
+
+    def _end(self, worker: _Worker) -> None:
+        """Kill it now, and see it off in a task: also while its caller is being cancelled."""
+        if worker not in self._all:
+            return
+        self._all.discard(worker)
+        if worker.idle is not None:
+            worker.idle.cancel()
+        if worker.alive:
+            with contextlib.suppress(ProcessLookupError):
+                worker.process.kill()
+        ending = asyncio.create_task(_ended(worker))
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+
+
+async def _ended(worker: _Worker) -> None:
+    await worker.process.wait()
+    if worker.listener is not None:
+        await ended(worker.listener)
+    if worker.process.stdin is not None:
+        worker.process.stdin.close()
+
+
+async def _listen(worker: _Worker) -> None:
+    """Keep the last of what it says on standard error: nothing else reads that, and a full pipe would stop it."""
+    stream = worker.process.stderr
+    if stream is None:
+        return
+    while chunk := await stream.read(65536):
+        worker.words.extend(line for line in chunk.decode(errors="replace").splitlines() if line.strip())
+
+
+async def _ask(worker: _Worker, job: Job, report: ReportProgress) -> JobResult:
+    stdin = worker.process.stdin
+    if stdin is None:
+        raise WorkerDied("it cannot be spoken to")
+    try:
+        stdin.write(json.dumps(job.job()).encode() + b"\n")
+        await stdin.drain()
+    except (BrokenPipeError, ConnectionResetError) as error:
+        raise WorkerDied(_last_words(worker)) from error
+    while True:
+        message = await _next(worker)
+        if "progress" in message:
+            report(str(message.get("role", "")), str(message["progress"]))
+        elif "answer" in message:
+            try:
+                return answer_from(message["answer"])
+            except (ValueError, TypeError, KeyError) as error:
+                return JobResult(outcome=JobStatus.BROKEN, message=f"no answer: {error}")
+
+
+async def _next(worker: _Worker) -> dict[str, Any]:
+    stream = worker.process.stdout
+    line = await stream.readline() if stream is not None else b""
+    if not line:
+        raise WorkerDied(_last_words(worker))
+    message: dict[str, Any] = json.loads(line)
+    return message
+
+
+def _last_words(worker: _Worker) -> str:
+    said = list(worker.words)[-1:]
+    return f"a worker process ended by itself{': ' + said[0][:500] if said else ''}"

@@ -1,0 +1,201 @@
+"""The output of a thorough profiling Job, as a result: graphs in its files become v1beta1 graphs (operator behaviour, 7.6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dynamo_shared.api.conversion import NotConvertible, convert
+from dynamo_shared.api.engines import MODULE
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted import json_text
+from dynamo_shared.api.untrusted.limits import ReadLimits
+from dynamo_shared.api.untrusted.yaml_text import documents
+
+from dynamo_profiler.profiling.generation.linting import lint
+from dynamo_profiler.profiling.generation.names import graph_name
+from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
+from dynamo_profiler.profiling.results import (
+    DeploymentCandidate,
+    ProfilingFailed,
+    ProfilingRequest,
+    ProfilingResult,
+    Remark,
+)
+
+FINAL_CONFIG, WEB_DATA = "final_config.yaml", "webui_data.json"
+_BETA = "nvidia.com/v1beta1"
+_GRAPH = "DynamoGraphDeployment"
+#: Place of a graph's text in a row of the profiler's table of costs.
+_GRAPH_COLUMN = 6
+#: Rows of that table that are read: a result holds no more graphs.
+_MOST_ROWS = 64
+#: Of one file of the output, and of one graph in it: a ConfigMap has 1 MiB.
+_OUTPUT = ReadLimits(1 << 20, 20_000, 64)
+_WORKERS = ("worker", "prefill", "decode")
+_COMMAND = re.compile(rf"{MODULE}\b")
+
+
+def read_output(request: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult:
+    """The result in the data of a Job's output ConfigMap; ProfilingFailed with what is wrong where it is not a result.
+
+    Of the documents in final_config.yaml the last graph counts; ConfigMaps come along, anything else is left out and
+    reported. Further graphs for the Pareto front are in webui_data.json, which may be missing, or unreadable.
+    """
+    everything = _documents(data.get(FINAL_CONFIG, ""))
+    graphs = [each for each in everything if each.get("kind") == _GRAPH]
+    if not graphs:
+        raise ProfilingFailed(
+            "GenerationFailed", f"{FINAL_CONFIG} of the profiling job has no {_GRAPH}; see the job's log"
+        )
+    maps = tuple(_config_map(each, request) for each in everything if each.get("kind") == "ConfigMap")
+    others = sorted({str(each.get("kind")) for each in everything} - {_GRAPH, "ConfigMap"})
+    remarks = [
+        Remark(reason="ObjectsLeftOut", message=f"{FINAL_CONFIG} has {', '.join(others)}; only ConfigMaps are created")
+    ]
+    selected = _candidate(graphs[-1], request, maps)
+    pareto = [selected]
+    unreadable = 0
+    for text in _rows(data.get(WEB_DATA, "")):
+        try:
+            candidate = _candidate(_documents(text)[-1], request, ())
+        except (ProfilingFailed, IndexError):
+            unreadable += 1
+            continue
+        if all(candidate.dgd != known.dgd for known in pareto):
+            pareto.append(candidate)
+    figures: dict[str, Any] = {"unreadableGraphs": unreadable} if unreadable else {}
+    return ProfilingResult(
+        selected=selected,
+        pareto=tuple(pareto),
+        remarks=tuple(remarks) if others else (),
+        source="thorough",
+        figures=figures,
+    )
+
+
+def _documents(text: str) -> list[KubeObject]:
+    try:
+        return [each for each in documents(text, _OUTPUT) if isinstance(each, dict)]
+    except InvalidManifest as error:
+        raise ProfilingFailed(
+            "GenerationFailed", f"{FINAL_CONFIG} of the profiling job is not valid YAML: {error}"
+        ) from error
+
+
+def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObject, ...]) -> DeploymentCandidate:
+    try:
+        made = dict(convert(graph, _BETA))
+    except NotConvertible as error:
+        raise ProfilingFailed("GenerationFailed", f"the graph of the profiling job cannot be read: {error}") from error
+    components = [each for each in (made.get("spec") or {}).get("components") or [] if isinstance(each, dict)]
+    workers = [each for each in components if each.get("type") in _WORKERS]
+    if not workers:
+        raise ProfilingFailed("GenerationFailed", "the graph of the profiling job has no workers; see the job's log")
+    names = [(str(each.get("name")), bool(each.get("multinode"))) for each in components]
+    kept = _metadata(made, "labels", "annotations")
+    name = graph_name(request.name, _desired_name(request), names)
+    made["metadata"] = {**_with_overrides(kept, request), "name": name, "namespace": request.namespace}
+    for worker in workers if request.workers_image else ():
+        _main(worker).update({"image": request.workers_image} if _main(worker) else {})
+    made = share_pull_secrets(made, request.spec.overrides.dgd if request.spec.overrides else None)
+    lint(made, changed=bool(request.spec.overrides and request.spec.overrides.dgd))
+    sizes = {_role(each): _sizes(each) for each in workers}
+    return DeploymentCandidate(
+        backend=_backend(made, workers, request),
+        serving="disagg" if "prefill" in sizes else "agg",
+        gpus=sum(size["gpus"] * size["replicas"] for size in sizes.values()),
+        parallelism=sizes,
+        dgd=made,
+        config_maps=maps,
+    )
+
+
+def _desired_name(request: ProfilingRequest) -> str | None:
+    override = request.spec.overrides.dgd if request.spec.overrides else None
+    metadata = override.get("metadata") if override else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) and name else None
+
+
+def _with_overrides(metadata: KubeObject, request: ProfilingRequest) -> KubeObject:
+    """Labels and annotations with those of the request's override, which win: the profiler knows of specs alone."""
+    override = request.spec.overrides.dgd if request.spec.overrides else None
+    given = override.get("metadata") if override else None
+    if not isinstance(given, dict):
+        return metadata
+    kinds = [each for each in ("labels", "annotations") if isinstance(given.get(each), dict)]
+    return {**metadata, **{each: {**(metadata.get(each) or {}), **given[each]} for each in kinds}}
+
+
+def _role(component: KubeObject) -> str:
+    kind, name = component.get("type"), str(component.get("name", "")).lower()
+    if kind in ("prefill", "decode"):
+        return str(kind)
+    return "prefill" if "prefill" in name else "decode" if "decode" in name else "agg"
+
+
+def _main(component: KubeObject) -> KubeObject:
+    pod = (component.get("podTemplate") or {}).get("spec") or {}
+    main: KubeObject = next((each for each in pod.get("containers") or [] if each.get("name") == "main"), {})
+    return main
+
+
+def _sizes(component: KubeObject) -> dict[str, int]:
+    """Replicas and GPUs of one replica; flags of engines are the profiler's and not read."""
+    resources = _main(component).get("resources") or {}
+    amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    text = str(amounts.get("nvidia.com/gpu", "0"))
+    nodes = (component.get("multinode") or {}).get("nodeCount") or 1
+    replicas = component.get("replicas")
+    return {
+        "replicas": replicas if isinstance(replicas, int) else 1,
+        "gpus": (int(text) if text.isdecimal() else 0) * nodes,
+    }
+
+
+def _backend(graph: KubeObject, workers: list[KubeObject], request: ProfilingRequest) -> str:
+    stated = (graph.get("spec") or {}).get("backendFramework")
+    if stated:
+        return str(stated)
+    for worker in workers:
+        main = _main(worker)
+        said = " ".join(map(str, (*(main.get("command") or []), *(main.get("args") or []))))
+        if match := _COMMAND.search(said):
+            return match[1]
+    return request.spec.backend
+
+
+def _config_map(given: KubeObject, request: ProfilingRequest) -> KubeObject:
+    """In the request's namespace, also where its author named another one."""
+    metadata = _metadata(given, "name", "labels", "annotations")
+    if not isinstance(metadata.get("name"), str):
+        raise ProfilingFailed("GenerationFailed", f"{FINAL_CONFIG} of the profiling job has a ConfigMap without a name")
+    return {**given, "apiVersion": "v1", "metadata": {**metadata, "namespace": request.namespace}}
+
+
+def _metadata(given: KubeObject, *fields: str) -> KubeObject:
+    metadata = given.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise ProfilingFailed(
+            "GenerationFailed",
+            f"{FINAL_CONFIG} of the profiling job has a {given.get('kind')} whose metadata is not an object",
+        )
+    return {key: metadata[key] for key in fields if key in metadata}
+
+
+def _rows(text: str) -> list[str]:
+    """Texts of graphs in the profiler's table of costs, without their comments; none where it is not of its form."""
+    try:
+        rows = json_text.decode(text, _OUTPUT)["cost"]["table"]["data"] if text else []
+        texts = [row[_GRAPH_COLUMN] for row in rows[:_MOST_ROWS] if len(row) > _GRAPH_COLUMN]
+    except (ValueError, TypeError, KeyError):
+        return []
+    kept = (
+        "\n".join(line for line in each.splitlines() if not line.startswith("#"))
+        for each in texts
+        if isinstance(each, str)
+    )
+    return list(kept)

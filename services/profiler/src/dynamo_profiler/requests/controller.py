@@ -1,0 +1,131 @@
+"""The shell around requests: what is read for them, which changes concern which, and the work under way for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    CONFIG_MAPS,
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    JOBS,
+    NODES,
+    RESOURCE_SLICES,
+    ObjectKey,
+)
+from dynamo_shared.api.v1beta1.request import RequestPhase
+from dynamo_shared.api.validation import Facts
+from dynamo_shared.runtime import Controller, ServiceContext
+from dynamo_shared.runtime.controller import now
+from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
+from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.runtime.tasks import Task
+
+from dynamo_profiler import events
+from dynamo_profiler.profiling.results import Profiler, ProfilingRequest
+from dynamo_profiler.requests.dcgm import DcgmExporters
+from dynamo_profiler.requests.deploying import GraphDeployer
+from dynamo_profiler.requests.finding import HardwareFinder
+from dynamo_profiler.requests.reconciler import RequestReconciler
+from dynamo_profiler.requests.thorough import (
+    Candidates,
+    MeasuringBudget,
+    Reader,
+    ThoroughProfiling,
+    no_candidates_asked,
+)
+from dynamo_profiler.requests.work import Profilings
+
+#: Requests were the planner's in release 0.1.0. Under its name they have one owner during an upgrade, too, and what was
+#: written for them stays this service's to correct.
+IDENTITY = "planner"
+
+
+class RequestController(Controller):
+    """DynamoGraphDeploymentRequests."""
+
+    def __init__(
+        self,
+        context: ServiceContext,
+        name: str,
+        profiler: Profiler,
+        read: Reader,
+        *,
+        candidates: Candidates = no_candidates_asked,
+    ) -> None:
+        """`candidates` searches what a request can measure."""
+        settings, planner = context.settings, context.settings.platform.planner
+        nodes = (NODES, RESOURCE_SLICES) if settings.gpu.discovery_enabled else ()
+        reads = (DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, CONFIG_MAPS, *nodes)
+        super().__init__(context, name, reads, identity=IDENTITY)
+        self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, CONFIG_MAPS)
+        self._profilings = Profilings(
+            profiler, lambda key: self.enqueue(Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key))
+        )
+        exporters = DcgmExporters(self.kube, context.clock, planner.dcgm)
+        thorough = ThoroughProfiling(
+            self.kube,
+            self.cache,
+            read,
+            self._image,
+            MeasuringBudget(planner.thorough.time_limit, planner.thorough.gpu_hours),
+            settings.rbac.dgdr_profiling_cluster_role_name,
+            candidates,
+        )
+        requests = RequestReconciler(
+            self.kube,
+            self.cache,
+            StatusWriter(self.kube, self.cache, context.clock),
+            self.announcer,
+            self._profilings,
+            thorough,
+            GraphDeployer(self.kube, self.cache, self.announcer),
+            HardwareFinder(self.cache, exporters, planner.gpu_cap, settings.gpu.discovery_enabled),
+            self._facts,
+            now,
+        )
+        self.wire(
+            {
+                DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.plural: Reconciler(
+                    requests.reconcile, lambda: self.cache.keys(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS)
+                )
+            },
+            (
+                TaskRoute(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS),
+                *(TaskRoute(each, to=_requests_of) for each in (DYNAMO_GRAPH_DEPLOYMENTS, JOBS, CONFIG_MAPS)),
+            ),
+            effects={DYNAMO_GRAPH_DEPLOYMENT_REQUESTS: self._request_changed},
+            counted={DYNAMO_GRAPH_DEPLOYMENT_REQUESTS: _phase},
+            background={"profiling": self._profilings.run},
+        )
+        self.ownership.on_loss(lambda: self._profilings.stop_where(lambda key: not self.ownership.owns(key)))
+
+    def _image(self, request: ProfilingRequest) -> str:
+        platform = self.context.settings.platform
+        return request.spec.image or f"{platform.planner.image_repository}/dynamo-planner:{platform.version}"
+
+    def _facts(self) -> Facts:
+        settings = self.context.settings
+        return Facts(cluster_wide=not settings.served, gpu_discovery=settings.gpu.discovery_enabled)
+
+    def _request_changed(self, change: CacheChange) -> None:
+        """The work for a request ends with the request."""
+        if (gone := change.gone) is not None:
+            self._profilings.stop(gone["metadata"]["uid"])
+            # Every replica reports it: the owner may be stopped, and nothing reports the request later. The stream keeps
+            # one message of an id.
+            self.announcer.announce(gone, events.request_gone(gone))
+
+
+def _requests_of(change: CacheChange) -> Iterator[Task]:
+    """The requests that an object was made for."""
+    for obj in (change.old, change.new):
+        if name := objects.labels(obj or {}).get(labels.REQUEST_NAME):
+            yield Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(change.key.namespace, name))
+
+
+def _phase(request: KubeObject) -> str:
+    return str((request.get("status") or {}).get("phase", RequestPhase.PENDING.value))

@@ -1,0 +1,195 @@
+"""From the graph that profiling selected to one that serves: it is created once, never taken over, and followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_shared.api.conditions import find
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.request_graphs import is_made_for, marked
+from dynamo_shared.api.resources import (
+    CONFIG_MAPS,
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ObjectKey,
+    key_of,
+)
+from dynamo_shared.api.v1beta1.request import RequestPhase
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import AlreadyExists, KubeError
+from dynamo_shared.runtime.facts import Announcer
+
+from dynamo_profiler import events
+from dynamo_profiler.requests.ownership import is_managed, write
+from dynamo_profiler.requests.status import DEPLOYMENT_READY, StatusDraft
+
+_TAKEN = (
+    "DynamoGraphDeployment {name} exists, and was not made for this request: delete it, or choose another name with "
+    "spec.overrides.dgd.metadata.name in a new request"
+)
+#: Answers that will be the same next time.
+_REFUSALS = frozenset({400, 403, 422})
+#: Reasons of a graph that say that images cannot be pulled.
+_IMAGE_TROUBLE = ("ErrImagePull", "ImagePullBackOff", "ImagePullFailed")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDeployer:
+    """Creates the graph of a request and follows it."""
+
+    kube: KubeClient
+    cache: ObjectCache
+    announcer: Announcer
+
+    async def provide(self, obj: KubeObject, graph: str, config_maps: Iterable[KubeObject]) -> None:
+        """Writes the ConfigMaps that the graph of a name reads; they belong to the request until the graph is there.
+
+        NameTaken where there is one of the name that was not created for this request.
+        """
+        request = obj["metadata"]["name"]
+        for config_map in config_maps:
+            made = marked(obj, config_map, owner=owner_of(obj))
+            made["metadata"]["labels"][labels.GRAPH_DEPLOYMENT_NAME] = graph
+            await write(self.kube, made, lambda observed: is_managed(observed, request))
+
+    async def advance(self, obj: KubeObject, draft: StatusDraft) -> float | None:
+        """A step of a request that is deploying. Returns seconds to wait where it shall be tried again."""
+        name = draft.status["dgdName"]
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(obj["metadata"]["namespace"], name))
+        if graph is not None:
+            if not is_made_for(graph, obj):
+                self._reject(obj, draft, _TAKEN.format(name=name))
+                return None
+            await self._hand_over(obj, graph)
+            self._report_graph(obj, draft, graph)
+            return None
+        made = draft.condition(DEPLOYMENT_READY)
+        if made is not None and made["reason"] != "DeploymentCreationFailed":
+            self._lost(obj, draft)
+            return None
+        return await self._create(obj, draft, name)
+
+    def follow(self, obj: KubeObject, draft: StatusDraft) -> None:
+        """Report the graph of a request that is deployed."""
+        key = ObjectKey(obj["metadata"]["namespace"], draft.status.get("dgdName", ""))
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        if graph is None or not is_made_for(graph, obj):
+            self._lost(obj, draft)
+        else:
+            self._report_graph(obj, draft, graph)
+
+    async def _create(self, obj: KubeObject, draft: StatusDraft, name: str) -> float | None:
+        graph = marked(obj, draft.status["profilingResults"]["selectedConfig"], owner=None)
+        try:
+            written = await self.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph)
+        except AlreadyExists:
+            existing = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(obj["metadata"]["namespace"], name))
+            if not is_made_for(existing, obj):
+                self._reject(obj, draft, _TAKEN.format(name=name))
+                return None
+            written = existing
+        except KubeError as error:
+            if error.status in _REFUSALS:
+                self._reject(obj, draft, str(error))
+                return None
+            self.announcer.announce(obj, events.DEPLOYMENT_CREATION_FAILED(str(error)))
+            raise
+        self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, written)
+        await self._hand_over(obj, written)
+        message = f"Created DynamoGraphDeployment {name}"
+        self.announcer.announce(obj, events.DEPLOYMENT_CREATED(message))
+        draft.say(DEPLOYMENT_READY, False, "DeploymentInProgress", message)
+        draft.enter(RequestPhase.DEPLOYING, message)
+        return None
+
+    def _reject(self, obj: KubeObject, draft: StatusDraft, message: str) -> None:
+        self.announcer.announce(obj, events.DEPLOYMENT_REJECTED(message))
+        draft.fail(DEPLOYMENT_READY, "DeploymentRejected", message)
+
+    def _lost(self, obj: KubeObject, draft: StatusDraft) -> None:
+        name = draft.status.get("dgdName", "")
+        message = f"DynamoGraphDeployment {name} was deleted and is not recreated: create the request again"
+        self.announcer.announce(obj, events.DEPLOYMENT_DELETED(message))
+        draft.put(dgdName=None, deploymentInfo=None).fail(DEPLOYMENT_READY, "DeploymentDeleted", message)
+
+    def _report_graph(self, obj: KubeObject, draft: StatusDraft, graph: KubeObject) -> None:
+        name, status = graph["metadata"]["name"], graph.get("status") or {}
+        components = (status.get("components") or {}).values()
+        draft.put(
+            deploymentInfo={
+                "replicas": sum(each.get("replicas") or 0 for each in components),
+                "availableReplicas": sum(each.get("availableReplicas") or 0 for each in components),
+            }
+        )
+        ready: dict[str, Any] = find(status.get("conditions", []), "Ready") or {}
+        why = ready.get("message") or "its components are on their way"
+        if status.get("state") == "successful":
+            message = f"DynamoGraphDeployment {name} serves"
+            if draft.phase is not RequestPhase.DEPLOYED:
+                self.announcer.announce(obj, events.DEPLOYMENT_READY(message))
+            draft.say(DEPLOYMENT_READY, True, "DeploymentReady", message).enter(RequestPhase.DEPLOYED, message)
+            return
+        message = f"DynamoGraphDeployment {name}: {why}"
+        if draft.phase is RequestPhase.DEPLOYED:
+            self.announcer.announce(obj, events.DEPLOYMENT_DEGRADED(message))
+        elif (
+            ready.get("reason") in _IMAGE_TROUBLE
+            and (draft.condition(DEPLOYMENT_READY) or {}).get("message") != message
+        ):
+            self.announcer.announce(obj, events.IMAGE_PULL_FAILED(message))
+        draft.say(DEPLOYMENT_READY, False, "DeploymentInProgress", message).enter(RequestPhase.DEPLOYING, message)
+
+    async def share(self, obj: KubeObject, draft: StatusDraft) -> None:
+        """What a graph reads that a user applied lives as long as the graph, too; the user may delete and apply it again."""
+        name = draft.status.get("dgdName", "")
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(obj["metadata"]["namespace"], name))
+        if graph is not None and is_made_for(graph, obj):
+            for config_map in self._config_maps(obj, graph):
+                owners = config_map["metadata"]["ownerReferences"]
+                if all(each["uid"] != graph["metadata"]["uid"] for each in owners):
+                    await self._own(config_map, [*owners, _graph_owner(graph)])
+
+    async def _hand_over(self, obj: KubeObject, graph: KubeObject) -> None:
+        """What the graph reads lives as long as the graph, which outlives the request."""
+        for config_map in self._config_maps(obj, graph):
+            await self._own(config_map, [_graph_owner(graph)])
+
+    def _config_maps(self, obj: KubeObject, graph: KubeObject) -> list[KubeObject]:
+        """The ConfigMaps that a graph reads and its request owns."""
+        uid, name = obj["metadata"]["uid"], graph["metadata"]["name"]
+        return [
+            each
+            for each in self.cache.list(CONFIG_MAPS, obj["metadata"]["namespace"])
+            if (each["metadata"].get("labels") or {}).get(labels.GRAPH_DEPLOYMENT_NAME) == name
+            and any(owner["uid"] == uid for owner in each["metadata"].get("ownerReferences", ()))
+        ]
+
+    async def _own(self, config_map: KubeObject, owners: list[KubeObject]) -> None:
+        metadata = {"ownerReferences": owners, "resourceVersion": config_map["metadata"]["resourceVersion"]}
+        written = await self.kube.merge_patch(CONFIG_MAPS, key_of(config_map), {"metadata": metadata})
+        self.cache.put(CONFIG_MAPS, written)
+
+
+def _graph_owner(graph: KubeObject) -> KubeObject:
+    return {
+        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
+        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        "name": graph["metadata"]["name"],
+        "uid": graph["metadata"]["uid"],
+    }
+
+
+def owner_of(obj: KubeObject) -> KubeObject:
+    """The request as the controller of what is made for it."""
+    return {
+        "apiVersion": DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.api_version,
+        "kind": DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind,
+        "name": obj["metadata"]["name"],
+        "uid": obj["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

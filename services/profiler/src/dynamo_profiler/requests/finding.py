@@ -1,0 +1,53 @@
+"""Discovering the hardware of the cluster: labels of nodes and ResourceSlices first, which cost nothing; else DCGM exporters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynamo_shared.api.resources import NODES, RESOURCE_SLICES
+from dynamo_shared.api.v1beta1.request import HardwareSpec
+from dynamo_shared.bus.cache import ObjectCache
+
+from dynamo_profiler.requests.dcgm import DcgmExporters
+from dynamo_profiler.requests.hardware import (
+    DCGM,
+    NODE_LABELS,
+    SLICES,
+    SPEC,
+    HardwarePlan,
+    complete,
+    held_against,
+    is_complete,
+    kinds,
+    nodes_with_labels,
+    stated,
+)
+from dynamo_profiler.requests.slices import nodes_with_slices
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareFinder:
+    """Completes what requests say of hardware. Where nodes may not be read, what they say must be complete."""
+
+    cache: ObjectCache
+    exporters: DcgmExporters
+    cap: int
+    enabled: bool
+
+    async def find(self, asked: HardwareSpec | None, *, discover: bool = True) -> HardwarePlan:
+        """Hardware to plan for. HardwareUnknown where neither the request nor the cluster says it; KubeError at times.
+
+        `discover` is what the request says: without it, it is complete by itself, and its GPUs are those of one node
+        where it does not say how many.
+        """
+        if not discover:
+            return stated(asked)
+        if not self.enabled:
+            return complete(asked, (), cap=self.cap, source=SPEC)
+        nodes = self.cache.list(NODES)
+        observed = kinds(nodes_with_labels(nodes))
+        if observed or is_complete(asked):
+            return complete(asked, observed, cap=self.cap, source=NODE_LABELS)
+        if published := kinds(nodes_with_slices(self.cache.list(RESOURCE_SLICES), nodes)):
+            return complete(asked, published, cap=self.cap, source=SLICES)
+        return complete(asked, kinds(held_against(await self.exporters.nodes(), nodes)), cap=self.cap, source=DCGM)

@@ -1,0 +1,276 @@
+"""DynamoGraphDeploymentRequest -> a profiled, and where it asks for that deployed graph (operator behaviour, section 7.2).
+
+Each reconcile takes a request one step further, from what its status says and from what exists: a stop at any moment repeats
+at most the step that was under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.request_parts import parts_of, spec_of
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    PERSISTENT_VOLUME_CLAIMS,
+    ObjectKey,
+    key_of,
+)
+from dynamo_shared.api.v1beta1.request import (
+    DynamoGraphDeploymentRequestSpec,
+    HardwareSpec,
+    ProfilingPhase,
+    RequestPhase,
+)
+from dynamo_shared.api.validation import Facts
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import Forbidden, Invalid, NotFound
+from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.facts import Announcer
+from dynamo_shared.runtime.status_writer import StatusWriter
+
+from dynamo_profiler import events
+from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
+from dynamo_profiler.requests.deploying import GraphDeployer
+from dynamo_profiler.requests.finding import HardwareFinder
+from dynamo_profiler.requests.hardware import HardwareUnknown, planned_product
+from dynamo_profiler.requests.ownership import NameInUse
+from dynamo_profiler.requests.results import results_status
+from dynamo_profiler.requests.status import OBJECTIVE_MET, PROFILING, SPEC_GENERATED, VALIDATION, StatusDraft
+from dynamo_profiler.requests.thorough import ThoroughProfiling
+from dynamo_profiler.requests.validating import problems
+from dynamo_profiler.requests.work import Profilings
+
+#: Dropped where another operator has put it: there is nothing to do before a request may go.
+FINALIZER = "nvidia.com/finalizer"
+#: How often the pod of a profiling Job is checked. Seconds.
+POD_INTERVAL = 10.0
+_AFTER_VALIDATION = frozenset(RequestPhase) - {RequestPhase.PENDING}
+_CHANGED = (
+    "the spec was changed after profiling had begun, and that has no effect: delete the request and create it again"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReconciler:
+    """Takes one request a step further, and reports it."""
+
+    kube: KubeClient
+    cache: ObjectCache
+    statuses: StatusWriter
+    announcer: Announcer
+    profilings: Profilings
+    thorough: ThoroughProfiling
+    deploying: GraphDeployer
+    hardware: HardwareFinder
+    facts: Callable[[], Facts]
+    now: Callable[[], datetime]
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """One reconcile. Raises KubeError where the API server is away: the queue comes back to it."""
+        obj = self.cache.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)
+        if obj is None:
+            return Result()
+        if "deletionTimestamp" in obj["metadata"]:
+            self.profilings.stop(obj["metadata"]["uid"])
+            return await self._let_go(obj)
+        draft = StatusDraft(obj, self.now())
+        if draft.phase in _AFTER_VALIDATION and self._was_changed(obj, draft):
+            draft.say(VALIDATION, False, "SpecChangeRejected", _CHANGED)
+            self.announcer.announce(obj, events.SPEC_CHANGE_REJECTED(_CHANGED))
+            return await self._write(obj, draft)
+        steps: dict[RequestPhase, Callable[[KubeObject, StatusDraft], Awaitable[Result]]] = {
+            RequestPhase.PENDING: self._pending,
+            RequestPhase.PROFILING: self._profiling,
+            RequestPhase.READY: self._ready,
+            RequestPhase.DEPLOYING: self._deploying,
+            RequestPhase.DEPLOYED: self._deployed,
+        }
+        step = steps.get(draft.phase)
+        return await step(obj, draft) if step else Result()
+
+    def _was_changed(self, obj: KubeObject, draft: StatusDraft) -> bool:
+        """Whether the spec is another one than was observed, and that was not reported yet."""
+        generation = obj["metadata"].get("generation", 0)
+        reported = draft.condition(VALIDATION) or {}
+        return generation not in (
+            draft.status.get("observedGeneration", generation),
+            reported.get("observedGeneration"),
+        )
+
+    async def _let_go(self, obj: KubeObject) -> Result:
+        finalizers = obj["metadata"].get("finalizers", [])
+        if FINALIZER in finalizers:
+            left = [each for each in finalizers if each != FINALIZER]
+            patch = {"metadata": {"finalizers": left, "resourceVersion": obj["metadata"]["resourceVersion"]}}
+            await self.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key_of(obj), patch)
+        return Result()
+
+    async def _pending(self, obj: KubeObject, draft: StatusDraft) -> Result:
+        if draft.status.get("observedGeneration") != obj["metadata"].get("generation", 0):
+            return await self._validate(obj, draft)
+        spec = spec_of(obj)
+        if spec.search_strategy == "thorough":
+            return await self._begin_thorough(obj, spec, draft)
+        draft.at(ProfilingPhase.INITIALIZING, "profiling has begun")
+        return await self._write(obj, draft)
+
+    async def _validate(self, obj: KubeObject, draft: StatusDraft) -> Result:
+        draft.observe()
+        errors = problems(obj, self.facts())
+        if errors:
+            return await self._refuse(obj, draft, "; ".join(map(str, errors)))
+        spec, namespace = spec_of(obj), obj["metadata"]["namespace"]
+        if (claim := spec.model_cache and spec.model_cache.pvc_name) and not await self._has_claim(namespace, claim):
+            message = f"spec.modelCache.pvcName: there is no PersistentVolumeClaim {claim} in namespace {namespace}"
+            return await self._refuse(obj, draft, message)
+        try:
+            hardware = await self.hardware.find(spec.hardware, discover=parts_of(obj).discovers_gpus)
+        except HardwareUnknown as unknown:
+            return await self._refuse(obj, draft, str(unknown))
+        message = "the hardware to plan for is known"
+        draft.put(hardware=hardware.status.model_dump(mode="json", by_alias=True, exclude_none=True))
+        draft.say(VALIDATION, True, "Valid", "the request can be profiled")
+        draft.say(PROFILING, False, "DiscoveringHardware", message)
+        self.announcer.announce(obj, events.INITIALIZED(message))
+        return await self._write(obj, draft.enter(RequestPhase.PENDING, message))
+
+    async def _refuse(self, obj: KubeObject, draft: StatusDraft, message: str) -> Result:
+        self.announcer.announce(obj, events.VALIDATION_FAILED(message))
+        return await self._write(obj, draft.fail(VALIDATION, "ValidationFailed", message))
+
+    async def _has_claim(self, namespace: str, name: str) -> bool:
+        try:
+            await self.kube.get(PERSISTENT_VOLUME_CLAIMS, ObjectKey(namespace, name))
+        except NotFound:
+            return False
+        return True
+
+    async def _begin_thorough(
+        self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: StatusDraft
+    ) -> Result:
+        try:
+            job = await self.thorough.begin(obj, self._profiling_request(obj, spec, draft))
+        except ProfilingFailed as failed:
+            self.announcer.announce(obj, events.PROFILING_JOB_FAILED(str(failed)))
+            return await self._write(obj, draft.fail_profiling(str(failed), failed.reason))
+        except (Invalid, Forbidden) as error:
+            self.announcer.announce(obj, events.PROFILING_JOB_FAILED(str(error)))
+            return await self._write(obj, draft.fail(PROFILING, "JobCreationFailed", str(error)))
+        self.announcer.announce(obj, events.PROFILING_JOB_CREATED(f"Created Job {job}"))
+        draft.put(profilingJobName=job).at(ProfilingPhase.INITIALIZING, f"Job {job} profiles on the cluster")
+        return await self._write(obj, draft)
+
+    async def _profiling(self, obj: KubeObject, draft: StatusDraft) -> Result:
+        spec = spec_of(obj)
+        uid = obj["metadata"]["uid"]
+        request = self._profiling_request(obj, spec, draft)
+        if spec.search_strategy == "thorough":
+            step, outcome = await self.thorough.follow(obj, request)
+        else:
+            self.profilings.ensure(uid, request)
+            step, outcome = self.profilings.step(uid), self.profilings.outcome(uid)
+        if outcome is None:
+            if step is not None:
+                draft.at(*step)
+            result = await self._write(obj, draft, urgent=False)
+            # What holds a pod up only the pod says, and no event reports it.
+            is_polled = spec.search_strategy == "thorough" and result.requeue_after is None
+            return Result(POD_INTERVAL) if is_polled else result
+        if isinstance(outcome, ProfilingFailed):
+            if step is not None:
+                draft.put(profilingPhase=step[0].value)
+            self.announcer.announce(obj, events.PROFILING_FAILED(str(outcome)))
+            result = await self._write(obj, draft.fail_profiling(str(outcome), outcome.reason))
+        else:
+            result = await self._selected(obj, spec, draft, outcome)
+        self.profilings.stop(uid)
+        return result
+
+    def _profiling_request(
+        self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: StatusDraft
+    ) -> ProfilingRequest:
+        planned = (draft.status.get("hardware") or {}).get("planned")
+        hardware = HardwareSpec.model_validate(planned) if planned else spec.hardware
+        metadata = obj["metadata"]
+        return ProfilingRequest(
+            name=metadata["name"],
+            namespace=metadata["namespace"],
+            spec=spec.model_copy(update={"hardware": hardware}),
+            gpu_product=planned_product(draft.status.get("hardware") or {}),
+            workers_image=parts_of(obj).workers_image,
+        )
+
+    async def _selected(
+        self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: StatusDraft, result: ProfilingResult
+    ) -> Result:
+        name = result.selected.dgd["metadata"]["name"]
+        try:
+            await self.deploying.provide(obj, name, result.selected.config_maps)
+        except (Invalid, Forbidden, NameInUse) as error:
+            self.announcer.announce(obj, events.CONFIG_MAPS_FAILED(str(error)))
+            return await self._write(
+                obj, draft.put(profilingPhase=None).fail(SPEC_GENERATED, "GenerationFailed", str(error))
+            )
+        message = f"DynamoGraphDeployment {name}: {_summary(result)}"
+        draft.at(ProfilingPhase.DONE, message).say(PROFILING, True, "ProfilingCompleted", message)
+        draft.say(SPEC_GENERATED, True, "SpecGenerated", message)
+        draft.put(dgdName=name, profilingResults=results_status(result))
+        for remark in result.remarks:
+            self.announcer.announce(obj, events.REMARK.named(remark.reason)(remark.message))
+            draft.say(remark.reason, True, remark.reason, remark.message)
+        draft.say(OBJECTIVE_MET, *_objective(result, message))
+        self.announcer.announce(obj, events.SPEC_GENERATED(message))
+        if spec.auto_apply:
+            draft.enter(RequestPhase.DEPLOYING, f"DynamoGraphDeployment {name} is on its way")
+        else:
+            draft.enter(RequestPhase.READY, f"{message}; spec.autoApply is false: apply it when it suits")
+        return await self._write(obj, draft)
+
+    async def _ready(self, obj: KubeObject, draft: StatusDraft) -> Result:
+        await self.deploying.share(obj, draft)
+        return Result()
+
+    async def _deploying(self, obj: KubeObject, draft: StatusDraft) -> Result:
+        if not spec_of(obj).auto_apply:
+            return await self._write(obj, draft.enter(RequestPhase.READY, "spec.autoApply is false"))
+        wait = await self.deploying.advance(obj, draft)
+        result = await self._write(obj, draft)
+        return Result(wait) if wait is not None and result.requeue_after is None else result
+
+    async def _deployed(self, obj: KubeObject, draft: StatusDraft) -> Result:
+        self.deploying.follow(obj, draft)
+        return await self._write(obj, draft)
+
+    async def _write(self, obj: KubeObject, draft: StatusDraft, *, urgent: bool = True) -> Result:
+        status = draft.done()
+        wait = await self.statuses.write(
+            DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+            obj,
+            status,
+            urgent=urgent,
+            report=lambda: self.announcer.announce(obj, events.request_changed(obj, status)),
+        )
+        return Result(wait)
+
+
+def _objective(result: ProfilingResult, message: str) -> tuple[bool | None, str, str]:
+    """Whether the times are kept: status, reason and message of the condition."""
+    why = "; ".join(remark.message for remark in result.remarks) or message
+    if result.selected.meets_sla is None:
+        return None, "NotEstimated", why
+    return (True, "ObjectiveMet", message) if result.selected.meets_sla else (False, "ObjectiveNotMet", why)
+
+
+def _summary(result: ProfilingResult) -> str:
+    best = result.selected
+    known = (
+        (f"{best.gpus} GPUs, {best.backend} {best.serving}", True),
+        (f"{best.tokens_per_second_per_gpu or 0:.1f} tokens/s/GPU", best.tokens_per_second_per_gpu is not None),
+        (f"TTFT {best.ttft_ms or 0:.1f} ms", best.ttft_ms is not None),
+        (f"ITL {best.itl_ms or 0:.2f} ms", best.itl_ms is not None),
+    )
+    return ", ".join(text for text, is_known in known if is_known)

@@ -1,0 +1,165 @@
+"""Thorough profiling: the reference's Job measures engines on the cluster, and its output ConfigMap says what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import structlog
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import annotations as keys
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import CONFIG_MAPS, JOBS, PODS, ObjectKey
+from dynamo_shared.api.untrusted.words import quoted
+from dynamo_shared.api.v1beta1.request import ProfilingPhase
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import AlreadyExists, NotFound
+
+from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
+from dynamo_profiler.requests.ownership import NameInUse, is_managed, write
+from dynamo_profiler.requests.thorough import access, names
+from dynamo_profiler.requests.thorough.job import profiling_job
+from dynamo_profiler.requests.thorough.outcome import end_of, failure, step_of
+
+log = structlog.get_logger("dynamo.planner.profiling")
+
+ProfilingProgress: TypeAlias = tuple[tuple[ProfilingPhase, str] | None, ProfilingResult | ProfilingFailed | None]
+"""Progress of profiling, and its result as soon as that is known."""
+
+Reader: TypeAlias = Callable[[ProfilingRequest, Mapping[str, str]], ProfilingResult]
+"""Makes a result of the data of an output ConfigMap; ProfilingFailed where that is not a result."""
+
+
+Candidates: TypeAlias = Callable[[ProfilingRequest], object]
+"""Searches engines that could be measured; ProfilingFailed where there is no such engine. May read files."""
+
+
+def no_candidates_asked(_request: ProfilingRequest) -> None:
+    """Measures whatever is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuringBudget:
+    """What measuring may cost: seconds, and hours of GPUs (0: any)."""
+
+    seconds: float
+    gpu_hours: float
+
+    def deadline(self, gpus: int) -> int:
+        """Seconds for a request that may use so many GPUs at once."""
+        by_gpus = self.gpu_hours * 3600 / max(gpus, 1) if self.gpu_hours > 0 else self.seconds
+        return max(1, int(min(self.seconds, by_gpus)))
+
+
+@dataclass(frozen=True, slots=True)
+class ThoroughProfiling:
+    """Begins Jobs and follows them."""
+
+    kube: KubeClient
+    cache: ObjectCache
+    read: Reader
+    image: Callable[[ProfilingRequest], str]
+    budget: MeasuringBudget
+    cluster_role: str
+    candidates: Candidates = no_candidates_asked
+
+    async def begin(self, obj: KubeObject, request: ProfilingRequest) -> str:
+        """Creates the Job; its name. The output of an earlier request of the name goes first.
+
+        KubeError where it is refused, ProfilingFailed where it would measure nothing, or its name is taken.
+        """
+        await asyncio.to_thread(self.candidates, request)
+        await self._remove_output(obj, request)
+        for child in access.objects(request.namespace, self.cluster_role):
+            try:
+                await write(self.kube, child, is_managed)
+            except NameInUse as error:
+                raise ProfilingFailed("NameTaken", str(error)) from None
+        gpus = (request.spec.hardware and request.spec.hardware.total_gpus) or 1
+        job = profiling_job(obj, request, image=self.image(request), deadline=self.budget.deadline(gpus))
+        try:
+            await self.kube.create(JOBS, job)
+        except AlreadyExists:
+            job = await self.kube.get(JOBS, ObjectKey(request.namespace, names.job(request.name)))
+            if not _is_of(job, obj):
+                raise ProfilingFailed(
+                    "NameTaken",
+                    f"Job {names.job(request.name)} exists, and was not made for this request: delete it, and create the "
+                    "request again",
+                ) from None
+        return names.job(request.name)
+
+    async def follow(self, obj: KubeObject, request: ProfilingRequest) -> ProfilingProgress:
+        """How a Job goes."""
+        key = ObjectKey(request.namespace, names.job(request.name))
+        job = self.cache.get(JOBS, key)
+        output = self._output(obj, request)
+        if job is None:
+            try:
+                job = await self.kube.get(JOBS, key)
+            except NotFound:
+                gone = f"Job {key.name} is gone: create the request again"
+                return None, ProfilingFailed("JobDeleted", gone)
+        ended = end_of(job)
+        if ended is not None and (output is None or not (output.get("data") or {}).get(names.STATUS)):
+            # It was written before the Job ended, and may still be on its way to us.
+            output = await self._written(obj, request)
+        pods = await self._pods(request) if ended is not None or output is None else []
+        failed = failure(output, ended, pods)
+        if failed is not None:
+            return step_of(output, pods), failed
+        data = (output or {}).get("data") or {}
+        if data.get(names.STATUS) == "success" and data.get(names.FINAL_CONFIG):
+            try:
+                # Seconds, where the output is as large as a ConfigMap can be.
+                return None, await asyncio.to_thread(self.read, request, data)
+            except ProfilingFailed as unreadable:
+                return None, unreadable
+            except Exception as error:
+                # The output may have any content, and reading it again gives the same.
+                log.exception("the output of a profiling job cannot be read", request=request.name)
+                return None, ProfilingFailed(
+                    "GenerationFailed", f"the profiling job's output cannot be read: {quoted(repr(error))}"
+                )
+        if ended is not None:
+            lacking = f"Job {key.name} ended without a result: ConfigMap {names.output(request.name)} has no {names.FINAL_CONFIG}"
+            return None, ProfilingFailed("OutputMissing", lacking)
+        return step_of(output, pods), None
+
+    def _output(self, obj: KubeObject, request: ProfilingRequest) -> KubeObject | None:
+        config_map = self.cache.get(CONFIG_MAPS, ObjectKey(request.namespace, names.output(request.name)))
+        return config_map if config_map is not None and _is_of(config_map, obj) else None
+
+    async def _written(self, obj: KubeObject, request: ProfilingRequest) -> KubeObject | None:
+        try:
+            config_map = await self.kube.get(CONFIG_MAPS, ObjectKey(request.namespace, names.output(request.name)))
+        except NotFound:
+            return None
+        return config_map if _is_of(config_map, obj) else None
+
+    async def _pods(self, request: ProfilingRequest) -> list[KubeObject]:
+        selector = f"{labels.PROFILER_REQUEST}={request.name}"
+        return (await self.kube.list(PODS, request.namespace, label_selector=selector)).items
+
+    async def _remove_output(self, obj: KubeObject, request: ProfilingRequest) -> None:
+        key = ObjectKey(request.namespace, names.output(request.name))
+        try:
+            config_map = await self.kube.get(CONFIG_MAPS, key)
+            if _is_of(config_map, obj):
+                return
+            if keys.REQUEST_UID not in objects.annotations(config_map):
+                raise ProfilingFailed("NameTaken", str(NameInUse(CONFIG_MAPS, key.name)))
+            await self.kube.delete(CONFIG_MAPS, key, uid=config_map["metadata"]["uid"])
+        except NotFound:
+            pass
+
+
+def _is_of(child: KubeObject, obj: KubeObject) -> bool:
+    """Whether something belongs to this very request: by owner, or by the mark of its uid."""
+    uid, metadata = obj["metadata"]["uid"], child["metadata"]
+    owners = metadata.get("ownerReferences") or ()
+    return any(each["uid"] == uid for each in owners) or (objects.annotations(child).get(keys.REQUEST_UID) == uid)

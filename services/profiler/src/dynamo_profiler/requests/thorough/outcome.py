@@ -1,0 +1,85 @@
+"""How a profiling Job goes, and what came of it, from the Job, its pods and the output ConfigMap. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from dynamo_shared.api.conditions import find
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted.words import last_of, quoted
+from dynamo_shared.api.v1beta1.request import ProfilingPhase
+
+from dynamo_profiler.profiling.results import ProfilingFailed
+from dynamo_profiler.requests.thorough import names
+
+#: Of what a profiler wrote last, in a status, without what looks like a secret. The whole is in its log. Characters.
+TAIL = 400
+
+
+class JobOutcome(NamedTuple):
+    """Whether a Job has ended, and how."""
+
+    succeeded: bool
+    reason: str
+    message: str
+
+
+def end_of(job: KubeObject) -> JobOutcome | None:
+    """How a Job ended; None while it runs."""
+    conditions = (job.get("status") or {}).get("conditions", [])
+    for type_, succeeded in (("Complete", True), ("Failed", False)):
+        entry = find(conditions, type_)
+        if entry is not None and entry["status"] == "True":
+            return JobOutcome(succeeded, entry.get("reason", ""), entry.get("message", ""))
+    return None
+
+
+def step_of(output: KubeObject | None, pods: Iterable[KubeObject]) -> tuple[ProfilingPhase, str]:
+    """What profiling is at: what the profiler says, or what holds its pod up."""
+    data = (output or {}).get("data") or {}
+    known = {phase.value: phase for phase in ProfilingPhase}
+    phase = known.get(data.get(names.PHASE, ""), ProfilingPhase.INITIALIZING)
+    if data.get(names.PHASE):
+        return phase, quoted(data.get(names.MESSAGE, ""), TAIL) or f"the profiler is at {phase.value}"
+    return phase, next(filter(None, map(_waits, pods)), "the profiling pod is on its way")
+
+
+def failure(output: KubeObject | None, ended: JobOutcome | None, pods: Iterable[KubeObject]) -> ProfilingFailed | None:
+    """Why there is no result: the profiler's word before the Job's, and its last lines; None where there may yet be one."""
+    data = (output or {}).get("data") or {}
+    own = data.get(names.ERROR, "") if data.get(names.STATUS) == "failed" else ""
+    if not own and (ended is None or ended.succeeded):
+        return None
+    reason = "" if own or ended is None or ended.reason != "DeadlineExceeded" else "BudgetExceeded"
+    said = quoted(own, TAIL) or f"the profiling Job failed: {ended.message if ended else ''}"
+    last = next(filter(None, map(_last_words, pods)), "")
+    log = (
+        f"; its last lines: {last}; `kubectl logs` of the profiling pod has the whole"
+        if last and last not in said
+        else ""
+    )
+    return ProfilingFailed(reason, f"{said}{log}")
+
+
+def _waits(pod: KubeObject) -> str:
+    status = pod.get("status") or {}
+    for entry in status.get("conditions", ()):
+        if entry["type"] == "PodScheduled" and entry["status"] == "False":
+            return f"the profiling pod is not scheduled: {entry.get('message', '')}"
+    for entry in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+        waiting = (entry.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") not in (None, "PodInitializing", "ContainerCreating"):
+            return f"container {entry['name']} waits: {waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
+    return ""
+
+
+def _last_words(pod: KubeObject) -> str:
+    for entry in (pod.get("status") or {}).get("containerStatuses", ()):
+        ended = (entry.get("state") or {}).get("terminated") or {}
+        if entry["name"] == names.PROFILER and ended:
+            return (
+                last_of(ended.get("message") or "", TAIL)
+                or f"exit code {ended.get('exitCode')}, {ended.get('reason', '')}"
+            )
+    return ""

@@ -1,0 +1,96 @@
+"""Profiling that is under way in this process: one task a request, owned here, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import structlog
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.api.v1beta1.request import ProfilingPhase
+
+from dynamo_profiler.profiling.results import Profiler, ProfilingFailed, ProfilingRequest, ProfilingResult
+
+Outcome: TypeAlias = ProfilingResult | ProfilingFailed
+
+log = structlog.get_logger("dynamo.planner.profiling")
+
+_UNEXPECTED = "profiling ended unexpectedly, which is a fault of the platform and not of the request: {error!r}"
+
+
+@dataclass(slots=True)
+class _Work:
+    key: ObjectKey
+    task: asyncio.Task[None]
+    step: tuple[ProfilingPhase, str]
+    outcome: Outcome | None = None
+
+
+class Profilings:
+    """Starts, follows and stops profiling. `moved` is called with the key of a request that is a step further, or through."""
+
+    def __init__(self, profiler: Profiler, moved: Callable[[ObjectKey], None]) -> None:
+        self._profiler = profiler
+        self._moved = moved
+        self._works: dict[str, _Work] = {}
+        """by uid of the request; they go when the outcome is in the request's status, or the request is gone"""
+        self._stopping: set[asyncio.Task[None]] = set()
+
+    def ensure(self, uid: str, request: ProfilingRequest) -> None:
+        """Profiles a request, unless that is under way or done already."""
+        if uid in self._works:
+            return
+        key = ObjectKey(request.namespace, request.name)
+        task = asyncio.create_task(self._profile(uid, request), name=f"profile {key}")
+        self._works[uid] = _Work(key, task, (ProfilingPhase.INITIALIZING, "waiting for its turn"))
+
+    def step(self, uid: str) -> tuple[ProfilingPhase, str] | None:
+        """How far profiling is, and a sentence about it; None where none is under way."""
+        work = self._works.get(uid)
+        return work.step if work else None
+
+    def outcome(self, uid: str) -> Outcome | None:
+        """What came of it; None as long as it goes on."""
+        work = self._works.get(uid)
+        return work.outcome if work else None
+
+    def stop(self, uid: str) -> None:
+        """Ends the work for a request, and forgets it."""
+        if (work := self._works.pop(uid, None)) is not None and not work.task.done():
+            work.task.cancel()
+            self._stopping.add(work.task)
+            work.task.add_done_callback(self._stopping.discard)
+
+    def stop_where(self, concerns: Callable[[ObjectKey], bool]) -> None:
+        """Ends the work for keys that another replica has now."""
+        for uid in [uid for uid, work in self._works.items() if concerns(work.key)]:
+            self.stop(uid)
+
+    async def run(self) -> None:
+        """Owns the tasks: they end with it."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for uid in list(self._works):
+                self.stop(uid)
+            await asyncio.gather(*self._stopping, return_exceptions=True)
+
+    async def _profile(self, uid: str, request: ProfilingRequest) -> None:
+        outcome: Outcome
+        try:
+            outcome = await self._profiler.run(request, lambda phase, message: self._advance(uid, phase, message))
+        except ProfilingFailed as failed:
+            outcome = failed
+        except Exception as error:
+            log.exception("profiling failed unexpectedly", request=request.name, namespace=request.namespace)
+            outcome = ProfilingFailed("", _UNEXPECTED.format(error=error))
+        if (work := self._works.get(uid)) is not None:
+            work.outcome = outcome
+            self._moved(work.key)
+
+    def _advance(self, uid: str, phase: ProfilingPhase, message: str) -> None:
+        if (work := self._works.get(uid)) is not None and work.step != (phase, message):
+            work.step = (phase, message)
+            self._moved(work.key)

@@ -1,0 +1,21 @@
+"""Memory of GPUs, and smaller models of a kind."""
+
+from __future__ import annotations
+
+import pytest
+from dynamo_profiler.profiling.gpus import smaller_vram
+
+
+@pytest.mark.parametrize(
+    ("sku", "stated", "smaller"),
+    [
+        ("a100_sxm", 40_960, 40_960),
+        # As drivers report, and as a bigger board has.
+        ("h100_sxm", 81_559, None),
+        ("h100_pcie", 95_830, None),
+        ("h200_sxm", None, None),
+        ("NVIDIA-RTX-6000", 49_140, None),
+    ],
+)
+def test_smaller_models_of_a_kind(sku: str, stated: float | None, smaller: float | None) -> None:
+    assert smaller_vram(sku, stated) == smaller

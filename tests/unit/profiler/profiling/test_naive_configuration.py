@@ -1,0 +1,88 @@
+"""Deployments by memory alone."""
+
+from __future__ import annotations
+
+import pytest
+from dynamo_profiler.profiling.models import KnownFrom, ModelArchitecture
+from dynamo_profiler.profiling.naive import naive
+from dynamo_profiler.profiling.results import ProfilingFailed
+from tests.unit.planner.profiling.profiling_world import objective
+
+GIB = 1024**3
+
+
+def model(gib: float | None) -> ModelArchitecture:
+    return ModelArchitecture(name="acme/m", known=KnownFrom.NAME, weights_bytes=None if gib is None else int(gib * GIB))
+
+
+def hardware(sku: str = "h100_sxm", total: int = 16, node: int = 8, **more: object) -> dict[str, object]:
+    return {"hardware": {"gpuSku": sku, "totalGpus": total, "numGpusPerNode": node, **more}}
+
+
+@pytest.mark.parametrize(
+    ("gib", "tp", "pp", "replicas"),
+    [
+        (10, 1, 1, 16),
+        # 80 GiB each, and half as much again as the weights: 60 GiB need 90.
+        (53, 1, 1, 16),
+        (60, 2, 1, 8),
+        (140, 4, 1, 4),
+        (400, 8, 1, 2),
+        (600, 8, 2, 1),
+    ],
+)
+def test_the_smallest_engine_that_holds_the_weights(gib: float, tp: int, pp: int, replicas: int):
+    layout = naive(model(gib), objective(**hardware()), "why").layout
+    engine = layout.engines["agg"]
+    assert (engine.tp, engine.pp, layout.replicas["agg"]) == (tp, pp, replicas)
+    assert layout.serving == "agg"
+
+
+def test_a_model_that_does_not_fit_is_a_clear_failure():
+    with pytest.raises(ProfilingFailed, match="needs 25 GPUs of 81920 MiB at least") as failed:
+        naive(model(1300), objective(**hardware()), "why")
+    assert failed.value.reason == "ModelDoesNotFit"
+
+
+def test_stated_memory_wins():
+    layout = naive(model(30), objective(**hardware("l40s", 4, 4, vramMb=24_000)), "why").layout
+    assert layout.engines["agg"].tp == 2
+
+
+def test_an_unknown_size_takes_a_node_and_says_so():
+    made = naive(model(None), objective(**hardware(total=12, node=6)), "why")
+    assert made.layout.engines["agg"].tp == 4
+    assert "name states no number of parameters" in made.remarks[0].message
+
+
+def test_a_guess_says_so():
+    made = naive(model(10), objective(**hardware()), "no one knows it")
+    assert made.remarks[0].reason == "NaiveConfiguration"
+    assert "no one knows it" in made.remarks[0].message
+    assert "guessed from the name" in made.remarks[0].message
+
+
+def test_vllm_where_any_backend_is_right():
+    assert naive(model(10), objective(backend="auto", **hardware()), "why").layout.backend == "vllm"
+    assert naive(model(10), objective(backend="sglang", **hardware()), "why").layout.backend == "sglang"
+
+
+LOAD = {"planner": {"mode": "disagg", "enable_load_scaling": True, "enable_throughput_scaling": False}}
+
+
+def test_a_planner_of_both_sides_gets_both():
+    layout = naive(model(10), objective(features=LOAD, **hardware()), "why").layout
+    assert layout.replicas == {"prefill": 1, "decode": 1}
+
+
+def test_one_gpu_is_one_pool():
+    made = naive(model(10), objective(features=LOAD, **hardware(total=1, node=1)), "why")
+    assert made.layout.replicas == {"agg": 1}
+    assert [remark.reason for remark in made.remarks] == ["NaiveConfiguration", "PlannerModeChanged"]
+
+
+def test_throughput_scaling_has_nothing_to_go_by():
+    features = {"planner": {"optimization_target": "sla", "enable_throughput_scaling": True}}
+    with pytest.raises(ProfilingFailed, match="throughput scaling needs figures") as failed:
+        naive(model(10), objective(features=features, **hardware()), "why")
+    assert failed.value.reason == "NoFiguresForThroughputScaling"

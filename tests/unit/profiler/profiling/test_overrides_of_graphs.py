@@ -1,0 +1,216 @@
+"""What requests change of generated graphs."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from dynamo_profiler.profiling.generation.candidates import unmeasured
+from dynamo_profiler.profiling.generation.overrides import overridden
+from dynamo_profiler.profiling.points import EngineLayout
+from dynamo_profiler.profiling.results import DeploymentCandidate, ProfilingFailed
+from tests.unit.planner.profiling.profiling_world import layout
+from tests.unit.planner.profiling.test_generated_graphs import parts
+
+ENGINES = {"prefill": EngineLayout(tp=2, gpus=2), "decode": EngineLayout(tp=4, gpus=4)}
+
+
+def graph(backend: str = "sglang") -> dict[str, Any]:
+    return unmeasured(layout(backend, **ENGINES), parts(backend=backend))[0].dgd
+
+
+def component(obj: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(each for each in obj["spec"]["components"] if each["name"] == name)
+
+
+def main(obj: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(c for c in component(obj, name)["podTemplate"]["spec"]["containers"] if c["name"] == "main")
+
+
+ARGS = ["--mem-fraction-static", "0.75", "--watchdog-timeout", "3600"]
+ALPHA = {
+    "spec": {
+        "services": {
+            "decode": {
+                "sharedMemory": {"size": "80Gi"},
+                "extraPodSpec": {"mainContainer": {"workingDir": "/workspace", "args": ARGS}},
+            }
+        }
+    }
+}
+BETA = {
+    "apiVersion": "nvidia.com/v1beta1",
+    "spec": {
+        "components": [
+            {
+                "name": "decode",
+                "sharedMemorySize": "80Gi",
+                "podTemplate": {"spec": {"containers": [{"name": "main", "workingDir": "/workspace", "args": ARGS}]}},
+            }
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("override", [ALPHA, {"apiVersion": "nvidia.com/v1alpha1", **ALPHA}, BETA])
+def test_both_versions_say_the_same(override: dict[str, Any]):
+    before = graph()
+    after, remarks = overridden(copy.deepcopy(before), override)
+    assert remarks == ()
+    assert after["apiVersion"] == "nvidia.com/v1beta1"
+    assert component(after, "decode")["sharedMemorySize"] == "80Gi"
+    assert main(after, "decode")["workingDir"] == "/workspace"
+    # Arguments are appended, everything else stays.
+    assert main(after, "decode")["args"] == [*main(before, "decode")["args"], *ARGS]
+    assert main(after, "decode")["resources"] == main(before, "decode")["resources"]
+    assert main(after, "decode")["image"] == main(before, "decode")["image"]
+    assert component(after, "prefill") == component(before, "prefill")
+    assert component(after, "Frontend") == component(before, "Frontend")
+    assert component(after, "decode")["type"] == "decode"
+
+
+@pytest.mark.parametrize("name", ["VllmDecodeWorker", "TRTLLMDecodeWorker", "Decode"])
+def test_overrides_by_names_of_the_reference_apply(name: str):
+    after, remarks = overridden(graph(), {"spec": {"services": {name: {"replicas": 3}}}})
+    assert remarks == ()
+    assert component(after, "decode")["replicas"] == 3
+    assert component(after, "prefill")["replicas"] == 1
+
+
+def test_unknown_services_are_left_out_and_reported():
+    before = graph()
+    after, remarks = overridden(copy.deepcopy(before), {"spec": {"services": {"Router": {"replicas": 2}}}})
+    assert after == before
+    assert remarks[0].reason == "OverrideIgnored"
+    assert "has no 'Router'" in remarks[0].message
+
+
+def test_identity_stays():
+    override = {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "Pod",
+        "metadata": {"name": "other", "namespace": "elsewhere", "labels": {"team": "a"}},
+        "spec": {"env": [{"name": "A", "value": "1"}]},
+    }
+    before = graph()
+    after, _ = overridden(copy.deepcopy(before), override)
+    assert after["kind"] == "DynamoGraphDeployment"
+    assert after["metadata"]["name"] == before["metadata"]["name"]
+    assert after["metadata"]["namespace"] == "default"
+    assert after["metadata"]["labels"] == {"team": "a"}
+    assert after["spec"]["env"] == [{"name": "A", "value": "1"}]
+
+
+def test_lists_and_values_of_v1alpha1_are_replaced():
+    override = {
+        "spec": {
+            "envs": [{"name": "B", "value": "2"}],
+            "services": {"prefill": {"replicas": 4, "extraPodSpec": {"tolerations": [{"operator": "Exists"}]}}},
+        }
+    }
+    after, _ = overridden(graph(), override)
+    assert after["spec"]["env"] == [{"name": "B", "value": "2"}]
+    assert component(after, "prefill")["replicas"] == 4
+    assert component(after, "prefill")["podTemplate"]["spec"]["tolerations"] == [{"operator": "Exists"}]
+
+
+def test_named_entries_of_v1beta1_are_merged():
+    env = [{"name": "HF_HOME", "value": "/x"}]
+    change = {
+        "name": "decode",
+        "podTemplate": {"spec": {"containers": [{"name": "main", "env": env}, {"name": "side"}]}},
+    }
+    after, _ = overridden(graph(), {"spec": {"components": [change]}})
+    assert main(after, "decode")["env"] == env
+    assert main(after, "decode")["args"]
+    assert [c["name"] for c in component(after, "decode")["podTemplate"]["spec"]["containers"]] == ["main", "side"]
+
+
+def test_the_given_graph_is_not_changed():
+    before = graph()
+    kept = copy.deepcopy(before)
+    overridden(before, ALPHA)
+    overridden(before, BETA)
+    assert before == kept
+
+
+@pytest.mark.parametrize("override", [{"spec": []}, {"spec": {"services": ["decode"]}}])
+def test_what_is_not_a_part_of_a_graph_is_refused(override: dict[str, Any]):
+    with pytest.raises(ProfilingFailed) as failed:
+        overridden(graph(), override)
+    assert failed.value.reason == "InvalidOverride"
+
+
+def test_an_override_that_makes_a_wrong_graph_is_the_requests_fault():
+    override = {"spec": {"components": [{"name": "decode", "replicas": -1}]}}
+    with pytest.raises(
+        ProfilingFailed, match=r"spec\.overrides\.dgd makes a graph that would be refused: .*replicas"
+    ) as failed:
+        unmeasured(layout("sglang", **ENGINES), parts(backend="sglang", overrides={"dgd": override}))
+    assert failed.value.reason == "InvalidOverride"
+
+
+def offered(override: dict[str, Any]) -> DeploymentCandidate:
+    return unmeasured(layout(**ENGINES), parts(overrides={"dgd": override}))[0]
+
+
+def beta(*components: Any) -> dict[str, Any]:
+    return {"apiVersion": "nvidia.com/v1beta1", "spec": {"components": list(components)}}
+
+
+@pytest.mark.parametrize("components", [[None], [{"replicas": 2}], {"decode": {"replicas": 2}}, "decode"])
+def test_components_without_names_are_reported(components: Any):
+    with pytest.raises(ProfilingFailed, match=r"spec\.components: a list of objects is needed") as failed:
+        offered({"apiVersion": "nvidia.com/v1beta1", "spec": {"components": components}})
+    assert failed.value.reason == "InvalidOverride"
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        beta({"name": "decode", "podTemplate": None}),
+        beta({"name": "decode", "podTemplate": {"spec": {"containers": None}}}),
+        {"spec": {"services": {"decode": {"extraPodSpec": None}}}},
+        {"spec": {"services": {"decode": {"extraPodSpec": {"mainContainer": None}}}}},
+    ],
+)
+def test_what_runs_in_a_component_cannot_be_taken_away(override: dict[str, Any]):
+    with pytest.raises(ProfilingFailed, match="takes away container main of decode") as failed:
+        offered(override)
+    assert failed.value.reason == "InvalidOverride"
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"extraPodSpec": "x"}, r"extraPodSpec"),
+        ({"resources": "x"}, r"resources"),
+        ({"envs": "x"}, r"envs"),
+        ({"sharedMemory": {"size": []}}, r"sharedMemory\.size"),
+        ({"replicass": 2}, r"replicass"),
+    ],
+)
+def test_slips_in_v1alpha1_are_reported_with_their_paths(change: dict[str, Any], path: str):
+    with pytest.raises(ProfilingFailed, match=rf"spec\.services\.decode\.{path}: ") as failed:
+        offered({"spec": {"services": {"decode": change}}})
+    assert failed.value.reason == "InvalidOverride"
+
+
+def test_amounts_may_be_numbers():
+    made = offered({"spec": {"services": {"decode": {"resources": {"limits": {"gpu": 8}}}}}})
+    assert main(made.dgd, "decode")["resources"]["limits"]["nvidia.com/gpu"] == "8"
+
+
+@pytest.mark.parametrize(
+    ("override", "gpus"),
+    [
+        (beta({"name": "decode", "replicas": 3}), 14),
+        ({"spec": {"services": {"decode": {"resources": {"limits": {"gpu": "8"}}}}}}, 10),
+        (beta({"name": "Frontend", "replicas": 2}), 6),
+    ],
+)
+def test_gpus_are_those_of_the_graph_as_it_is_offered(override: dict[str, Any], gpus: int):
+    made, remarks = unmeasured(layout(**ENGINES), parts(overrides={"dgd": override}))
+    assert made.gpus == gpus
+    assert [remark.reason for remark in remarks] == (["OverrideChangesGpus"] if gpus != 6 else [])

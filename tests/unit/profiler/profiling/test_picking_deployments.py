@@ -1,0 +1,175 @@
+"""Which deployment is chosen among simulated ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from dynamo_profiler.profiling import picking
+from dynamo_profiler.profiling.objective import ServingObjective
+from dynamo_profiler.profiling.picking import Picked, filled, matched
+from dynamo_profiler.profiling.points import Point
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.planner.profiling.profiling_world import agg, disagg, objective
+
+
+def pick(points: list[Point], expected: ServingObjective) -> Picked:
+    picked = picking.pick(points, expected)
+    assert picked is not None
+    return picked
+
+
+PLANNER = {"planner": {"optimization_target": "sla", "mode": "disagg"}}
+
+
+def test_most_tokens_of_all_gpus_win_among_those_that_keep_the_times():
+    fast = agg(gpus=8, itl=15, rate=5)  # 625 tokens/s of a GPU
+    slow = agg(gpus=1, itl=40, rate=2)  # 2000, and too slow
+    small = agg(gpus=2, itl=25, rate=1)  # 500
+    picked = pick([slow, small, fast], objective(sla={"itl": 30}))
+    assert picked.selected.point.engines == fast.engines
+    assert picked.selected.meets
+    assert picked.selected.point.replicas == {"agg": 2}
+    assert picked.selected.point.requests_per_second == 10
+
+
+def test_idle_gpus_count():
+    """12 GPUs of 16 leave 4 idle; of equals in use, the one that uses all wins."""
+    odd, even = agg(gpus=12, rate=12), agg(gpus=8, rate=7)
+    picked = pick([odd, even], objective())
+    assert picked.selected.point.engines == even.engines
+    assert picked.selected.tokens_per_second_per_gpu == 7 * 1000 / 8
+
+
+def test_fewest_gpus_that_serve_a_rate():
+    large, small = agg(gpus=8, rate=10), agg(gpus=2, rate=2)
+    picked = pick([large, small], objective(workload={"requestRate": 5.0}))
+    assert picked.selected.point.gpus == 6
+    assert picked.selected.point.replicas == {"agg": 3}
+    assert picked.selected.served == 1.0
+
+
+def test_fewest_gpus_that_hold_as_many_requests_at_once():
+    picked = pick([agg(gpus=2, concurrency=20)], objective(workload={"concurrency": 50}))
+    assert picked.selected.point.replicas == {"agg": 3}
+
+
+def test_a_load_beyond_the_gpus_is_served_as_far_as_they_go():
+    picked = pick([agg(gpus=8, rate=1), agg(gpus=4, rate=1)], objective(workload={"requestRate": 8.0}))
+    assert picked.selected.point.gpus == 16
+    assert picked.selected.served == 0.5
+
+
+def test_the_closest_is_taken_where_none_keeps_the_times():
+    nearer, farther = agg(ttft=100, itl=40), agg(ttft=50, itl=45, rate=9)
+    picked = pick([farther, nearer], objective(sla={"ttft": 60, "itl": 20}))
+    # 40/20 and 100/60 against 45/20: what is missed worst counts.
+    assert picked.selected.point.engines == nearer.engines
+    assert not picked.selected.meets
+
+
+def test_the_whole_answer_counts_where_its_time_is_asked_for():
+    quick, slow = agg(ttft=5000, itl=20), agg(ttft=100, itl=30, rate=3)
+    picked = pick([quick, slow], objective(sla={"e2eLatency": 26_000}))
+    assert picked.selected.point.latency_ms == quick.latency_ms
+    assert picked.selected.meets
+
+
+@pytest.mark.parametrize(("tune_for", "itl"), [("latency", 10), ("throughput", 40)])
+def test_without_times_the_stated_aim_decides(tune_for: str, itl: float):
+    points = [agg(itl=10, rate=1), agg(itl=40, rate=5)]
+    picked = pick(points, objective(sla={"optimizationType": tune_for}))
+    assert picked.selected.point.itl_ms == itl
+    assert picked.selected.meets
+
+
+def test_a_planner_gets_one_engine_of_each_role():
+    point = disagg((4, 2, 4.0), (1, 8, 12.0))
+    picked = pick([point], objective(features=PLANNER))
+    chosen = picked.selected.point
+    assert chosen.replicas == {"prefill": 1, "decode": 1}
+    assert chosen.requests_per_second == pytest.approx(0.9 * 4.0)
+    assert chosen.tokens_per_second_per_gpu == pytest.approx(0.9 * 4.0 * 1000 / 10)
+
+
+def test_a_planner_gets_as_many_as_it_must_keep():
+    features = {"planner": {"mode": "disagg", "min_endpoint": 2}}
+    picked = pick([disagg((1, 2, 4.0), (1, 4, 4.0))], objective(features=features))
+    assert picked.selected.point.replicas == {"prefill": 2, "decode": 2}
+
+
+def test_what_is_larger_than_the_gpus_is_not_a_choice():
+    assert picking.pick([disagg((1, 8, 1.0), (2, 8, 1.0))], objective()) is None
+
+
+def test_the_closest_fills_the_gpus():
+    point = filled(disagg((1, 2, 4.0), (1, 2, 2.0)), objective())
+    assert point.gpus == 16
+    # 3 x 4 x 0.9 = 10.8 against 5 x 2 x 0.92 = 9.2; 2 and 6 give 7.2.
+    assert point.replicas == {"prefill": 3, "decode": 5}
+
+
+def test_the_slower_side_sets_the_rate():
+    point = matched(disagg((1, 1, 4.0), (1, 1, 4.0)), {"prefill": 2, "decode": 1}, 1000)
+    assert point.requests_per_second == pytest.approx(0.92 * 4.0)
+
+
+_points = st.builds(
+    agg,
+    gpus=st.sampled_from([1, 2, 4, 8, 16]),
+    ttft=st.floats(1, 5000),
+    itl=st.floats(1, 100),
+    rate=st.floats(0.01, 50),
+    concurrency=st.integers(1, 512),
+)
+
+
+@given(st.lists(_points, min_size=1, max_size=20), st.sampled_from([{}, {"requestRate": 4.0}, {"concurrency": 90}]))
+def test_a_choice_never_exceeds_the_gpus_and_keeps_the_times_if_any_does(points, workload):
+    desired = objective(workload=workload)
+    picked = pick(points, desired)
+    assert picked.selected.point.gpus <= desired.total_gpus
+    kept = [p for p in points if p.ttft_ms <= desired.ttft_ms and p.itl_ms <= desired.itl_ms]
+    assert picked.selected.meets == bool(kept)
+    if picked.selected.meets and not workload:
+        best = max(p.tokens_per_second_per_gpu * (16 // p.gpus) * p.gpus / 16 for p in kept)
+        assert picked.selected.tokens_per_second_per_gpu == pytest.approx(best)
+
+
+def test_the_front_goes_from_fast_answers_to_many_tokens():
+    points = [agg(itl=10, rate=1), agg(itl=20, rate=2), agg(itl=30, rate=1.5), agg(itl=40, rate=4)]
+    front = pick(points, objective()).front
+    assert [choice.point.itl_ms for choice in front] == [10, 20, 40]
+
+
+def test_backends_are_compared():
+    other = replace(agg(rate=2), backend="sglang")
+    assert pick([agg(rate=1), other], objective(backend="auto")).selected.point.backend == "sglang"
+
+
+def test_a_planner_may_have_the_prefill_of_one_point_and_the_decode_of_another():
+    """8 GPUs: the fast prefill comes with too large a decode, the fast decode with too slow a prefill."""
+    first = disagg((1, 4, 4.0), (1, 8, 4.0), ttft=250, itl=6)
+    second = disagg((1, 1, 1.0), (1, 4, 2.0), ttft=900, itl=8)
+    desired = objective(
+        hardware={"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8},
+        sla={"ttft": 300, "itl": 10},
+        features=PLANNER,
+    )
+    picked = pick([first, second], desired).selected
+    assert picked.meets
+    assert (picked.point.ttft_ms, picked.point.itl_ms) == (250, 8)
+    assert picked.point.latency_ms == 250 + 8 * 999
+    assert picked.point.gpus == 8
+    assert picked.point.requests_per_second == pytest.approx(min(4.0 * 0.9, 2.0 * 0.92))
+
+
+def test_engines_that_fit_as_often_as_the_planner_must_keep_them_come_first():
+    features = {"planner": {"mode": "disagg", "min_endpoint": 4}}
+    large, small = disagg((1, 2, 4.0), (1, 4, 4.0)), disagg((1, 1, 0.5), (1, 2, 0.5))
+    picked = pick([large, small], objective(features=features)).selected
+    assert picked.point.replicas == {"prefill": 4, "decode": 4}
+    assert picked.point.gpus <= 16
+    # Where none fits as often, as many as fit.
+    assert pick([large], objective(features=features)).selected.point.replicas == {"prefill": 2, "decode": 2}

@@ -1,0 +1,264 @@
+"""Rapid profiling from request to result, with a simulator that needs no AI Configurator."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from typing import Any
+
+import pytest
+from dynamo_planner.metrics import ProfilingMetrics
+from dynamo_profiler.profiling.rapid import RapidProfiler
+from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingResult
+from dynamo_shared.api.v1beta1.request import ProfilingPhase
+from prometheus_client import CollectorRegistry
+from tests.unit.planner.profiling.profiling_world import FAKE, request, settings
+
+
+class Steps:
+    """Phases that were reported."""
+
+    def __init__(self) -> None:
+        self.phases: list[ProfilingPhase] = []
+        self.heard = asyncio.Event()
+
+    def __call__(self, phase: ProfilingPhase, sentence: str) -> None:
+        self.phases.append(phase)
+        if "process" in sentence:
+            self.heard.set()
+
+
+def profiler(**rapid: Any) -> RapidProfiler:
+    return RapidProfiler(settings(**rapid), "1.2.0", clock=itertools.count().__next__, child=FAKE)
+
+
+async def profile(**spec: Any) -> ProfilingResult:
+    async with profiler() as rapid:
+        return await rapid.run(request(**spec), Steps())
+
+
+def reasons(result: ProfilingResult) -> list[str]:
+    return [remark.reason for remark in result.remarks]
+
+
+async def test_a_result_has_a_deployment_its_figures_and_a_front():
+    result = await profile(sla={"ttft": 600, "itl": 16})
+    assert result.source == "aiconfigurator"
+    assert result.selected.meets_sla
+    assert result.selected.itl_ms == 10
+    assert result.selected.gpus <= 16
+    assert result.selected.tokens_per_second == pytest.approx((result.selected.requests_per_second or 0) * 1000)
+    assert result.pareto[0] == result.selected
+    assert reasons(result) == []
+    assert result.figures["cached"] is False
+
+
+async def test_phases_go_forward():
+    steps = Steps()
+    async with profiler() as rapid:
+        await rapid.run(request(features={"planner": {"optimization_target": "sla"}}), steps)
+    order = list(ProfilingPhase)
+    places = [order.index(phase) for phase in steps.phases]
+    assert places == sorted(places)
+    assert steps.phases[-1] is ProfilingPhase.DONE
+    assert {ProfilingPhase.SWEEPING_PREFILL, ProfilingPhase.BUILDING_CURVES, ProfilingPhase.GENERATING_DGD} <= set(
+        steps.phases
+    )
+
+
+async def test_again_from_the_cache():
+    async with profiler() as rapid:
+        first = await rapid.run(request(), Steps())
+        ended = rapid.simulations.pool.workers
+        await rapid.simulations.pool.close()
+        # What is not simulated again is generated again: images do not belong to a sweep.
+        again = await rapid.run(request(image="r.io/x/dynamo-planner:9"), Steps())
+    assert ended > 0
+    assert again.figures["cached"] is True
+    assert again.selected.parallelism == first.selected.parallelism
+    assert "r.io/x/vllm-runtime:9" in json.dumps(again.selected.dgd)
+
+
+async def test_the_cache_outlives_the_process(tmp_path):
+    async with profiler(cache_dir=tmp_path) as rapid:
+        await rapid.run(request(), Steps())
+    async with profiler(cache_dir=tmp_path) as rapid:
+        await rapid.simulations.pool.close()
+        assert (await rapid.run(request(), Steps())).figures["cached"] is True
+
+
+async def test_a_broken_file_of_the_cache_is_computed_again(tmp_path):
+    async with profiler(cache_dir=tmp_path) as rapid:
+        await rapid.run(request(), Steps())
+    for path in tmp_path.glob("*.json"):
+        path.write_text("{")
+    async with profiler(cache_dir=tmp_path) as rapid:
+        assert (await rapid.run(request(), Steps())).figures["cached"] is False
+
+
+async def test_the_cache_is_bounded(tmp_path):
+    async with profiler(cache_dir=tmp_path, cache_entries=2) as rapid:
+        for isl in (1000, 2000, 3000):
+            await rapid.run(request(workload={"isl": isl}), Steps())
+        assert len(rapid.simulations._cache) == 2
+    assert len(list(tmp_path.glob("*.json"))) == 2
+
+
+async def test_two_of_the_same_are_simulated_once():
+    async with profiler() as rapid:
+        results = await asyncio.gather(*(rapid.run(request(), Steps()) for _ in range(2)))
+    assert sorted(result.figures["cached"] for result in results) == [False, True]
+
+
+async def test_other_objectives_are_other_sweeps():
+    async with profiler() as rapid:
+        await rapid.run(request(), Steps())
+        assert (await rapid.run(request(sla={"itl": 29}), Steps())).figures["cached"] is False
+
+
+async def test_sweeps_and_processes_are_counted():
+    registry = CollectorRegistry()
+    metrics = ProfilingMetrics(registry)
+    async with RapidProfiler(settings(), "1.2.0", child=FAKE, metrics=metrics) as rapid:
+        await rapid.run(request(), Steps())
+        await rapid.run(request(), Steps())
+        assert registry.get_sample_value("dynamo_planner_profiling_workers") == 2
+        assert (registry.get_sample_value("dynamo_planner_profiling_memory_bytes") or 0) > 1024 * 1024
+    assert registry.get_sample_value("dynamo_planner_profiling_workers") == 0
+    for cached in ("true", "false"):
+        labels = {"outcome": "found", "cached": cached}
+        assert registry.get_sample_value("dynamo_planner_profiling_sweeps_total", labels) == 2
+    metrics.close()
+    assert registry.get_sample_value("dynamo_planner_profiling_workers") is None
+
+
+async def test_what_none_keeps_is_answered_with_the_closest():
+    result = await profile(sla={"ttft": 5, "itl": 1})
+    assert not result.selected.meets_sla
+    assert result.selected.itl_ms == 10
+    assert reasons(result) == ["ObjectiveNotMet"]
+    assert "ttft 500.0 ms, itl 10.00 ms" in result.remarks[0].message
+    assert result.selected.gpus == 16
+
+
+async def test_a_load_that_is_too_much_is_reported():
+    result = await profile(workload={"requestRate": 1000.0})
+    assert "LoadNotServed" in reasons(result)
+    assert not result.selected.meets_sla
+
+
+async def test_all_backends_are_compared():
+    result = await profile(backend="auto")
+    assert set(result.figures["engineVersions"]) == {"vllm", "sglang", "trtllm"}
+
+
+async def test_a_point_that_overrides_do_not_suit_is_left_out():
+    spec: dict[str, Any] = {"model": "Qwen/Qwen3-8B", "sla": {"itl": 30}}
+    plain = await profile(**spec)
+    assert plain.selected.serving == "agg"
+    assert {point.serving for point in plain.pareto} == {"agg", "disagg"}
+    change = {"name": "prefill", "replicas": -1}
+    override = {"apiVersion": "nvidia.com/v1beta1", "spec": {"components": [change]}}
+    result = await profile(**spec, overrides={"dgd": override})
+    assert result.selected.parallelism == plain.selected.parallelism
+    assert {point.serving for point in result.pareto} == {"agg"}
+    assert reasons(result) == ["OverrideIgnored"]
+
+
+async def test_lengths_beyond_a_model_are_reported():
+    result = await profile(workload={"isl": 120_000})
+    assert reasons(result) == ["BeyondContext"]
+
+
+async def test_lengths_beyond_a_model_are_reported_without_figures_too():
+    hardware = {"gpuSku": "t4", "totalGpus": 8, "numGpusPerNode": 8}
+    result = await profile(workload={"isl": 120_000}, hardware=hardware)
+    assert reasons(result) == ["NaiveConfiguration", "BeyondContext"]
+
+
+async def test_a_model_of_the_same_architecture_stands_in():
+    result = await profile(model="meta-llama/Llama-3.3-70B-Instruct")
+    assert reasons(result) == ["SiblingModel"]
+    assert "meta-llama/Llama-3.3-70B-Instruct" in json.dumps(result.selected.dgd)
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"model": "Qwen/Qwen2.5-0.5B"}, "does not know the model"),
+        ({"hardware": {"gpuSku": "t4", "totalGpus": 8, "numGpusPerNode": 8}}, "no figures of GPUs t4"),
+        ({"hardware": {"gpuSku": "l40s", "totalGpus": 4, "numGpusPerNode": 4}}, "no engine that AI Configurator knows"),
+        ({"hardware": {"gpuSku": "l4", "totalGpus": 8, "numGpusPerNode": 8}}, "no figures of vllm on l4"),
+    ],
+)
+async def test_what_cannot_be_simulated_is_chosen_by_memory(spec: dict[str, Any], why: str):
+    result = await profile(**spec)
+    assert result.source == "naive"
+    assert reasons(result) == ["NaiveConfiguration"]
+    assert why in result.remarks[0].message
+    assert result.selected.serving == "agg"
+    assert result.selected.tokens_per_second_per_gpu is None
+    assert result.selected.meets_sla is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({"workload": {"concurrency": 50, "requestRate": 5.0}}, "InvalidWorkload"),
+        ({"sla": {"ttft": 100, "e2eLatency": 1000}}, "InvalidObjective"),
+        ({"hardware": None}, "HardwareUnknown"),
+        ({"features": {"planner": {"mode": "sideways"}}}, "InvalidPlannerConfig"),
+        ({"hardware": {"gpuSku": "l40s", "totalGpus": 1, "numGpusPerNode": 1}}, "ModelDoesNotFit"),
+        ({"workload": {"isl": 0}}, "InvalidWorkload"),
+        ({"workload": {"osl": 0}}, "InvalidWorkload"),
+        ({"hardware": {"gpuSku": "a100_sxm", "totalGpus": 8, "numGpusPerNode": 8}}, "SimulationFailed"),
+    ],
+)
+async def test_what_there_is_no_deployment_for(spec: dict[str, Any], reason: str):
+    with pytest.raises(ProfilingFailed) as failed:
+        await profile(**spec)
+    assert failed.value.reason == reason
+
+
+async def test_cancelling_ends_what_was_started():
+    async with profiler() as rapid:
+        steps = Steps()
+        endless = request(hardware={"gpuSku": "b200_sxm", "totalGpus": 8, "numGpusPerNode": 8})
+        task = asyncio.create_task(rapid.run(endless, steps))
+        await steps.heard.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert rapid.simulations.pool.workers == 0
+
+
+async def test_a_planner_gets_the_profile_of_its_engines():
+    result = await profile(features={"planner": {"optimization_target": "sla", "mode": "disagg"}})
+    config, profile_data = result.selected.config_maps
+    assert set(profile_data["data"]) == {"prefill_raw_data.json", "decode_raw_data.json"}
+    assert profile_data["metadata"]["name"] == "planner-profile-data-qwen-dgd"
+    interpolation = json.loads(config["data"]["planner_config.json"])["aic_interpolation"]
+    assert interpolation["system"] == "h200_sxm"
+    assert interpolation["decode_pick"]["tp"] == result.selected.parallelism["decode"]["tp"]
+    assert result.selected.parallelism["prefill"]["replicas"] == 1
+
+
+async def test_a_planner_of_one_pool():
+    result = await profile(features={"planner": {"mode": "agg"}})
+    assert result.selected.serving == "agg"
+    assert json.loads(result.selected.config_maps[0]["data"]["planner_config.json"])["mode"] == "agg"
+
+
+async def test_the_planners_budget_bounds_the_graph():
+    result = await profile(features={"planner": {"mode": "disagg", "max_gpu_budget": 4}})
+    assert result.selected.gpus == 4
+
+
+async def test_mocked_engines_read_the_profile():
+    result = await profile(
+        features={"planner": {"optimization_target": "sla", "mode": "disagg"}, "mocker": {"enabled": True}}
+    )
+    text = json.dumps(result.selected.dgd)
+    assert "planner-profile-data-qwen-dgd" in text
+    assert '"--num-gpu-blocks-override", "1000"' in text

@@ -1,0 +1,206 @@
+"""Worker processes: how many, how large, how long, and what ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from dynamo_profiler.profiling.simulated import Simulations
+from dynamo_profiler.profiling.simulation.pool import Overgrown, PoolBusy, WorkerDied, WorkerPool
+from dynamo_profiler.profiling.simulation.wire import JobStatus, SimulationSweep
+from dynamo_shared.runtime.settings.planner import Rapid
+from tests.unit.planner.profiling.profiling_world import FAKE
+
+
+def settings(**more: object) -> Rapid:
+    return Rapid.model_validate({"processes": 2, "niceness": 0, "memory_mib": 512, **more})
+
+
+def job(system: str = "h200_sxm", **more: object) -> SimulationSweep:
+    given = {
+        "model": "m",
+        "backend": "vllm",
+        "serving": "agg",
+        "total_gpus": 16,
+        "gpus_per_node": 8,
+        "isl": 4000,
+        "osl": 1000,
+        "ttft_ms": 2000.0,
+        "itl_ms": 30.0,
+        "latency_ms": None,
+        **more,
+    }
+    return SimulationSweep(system=system, **given)  # type: ignore[arg-type]
+
+
+class Reports:
+    """Hears progress, and which process speaks."""
+
+    def __init__(self) -> None:
+        self.heard = asyncio.Event()
+        self.said: list[tuple[str, str]] = []
+
+    def __call__(self, role: str, sentence: str) -> None:
+        self.said.append((role, sentence))
+        self.heard.set()
+
+    @property
+    def pid(self) -> int:
+        return int(self.said[-1][1].split()[-1])
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+async def test_a_worker_is_kept_for_the_next_job():
+    async with WorkerPool(settings(), FAKE) as pool:
+        first, second = Reports(), Reports()
+        answer = await pool.run(job(), first)
+        assert answer.outcome is JobStatus.FEASIBLE
+        assert len(answer.points) == 2
+        await pool.run(job(), second)
+        assert first.pid == second.pid
+        assert pool.workers == 1
+    assert pool.workers == 0
+    assert gone(first.pid)
+
+
+async def test_nothing_starts_before_there_is_work():
+    async with WorkerPool(settings(), FAKE) as pool:
+        assert pool.workers == 0
+
+
+async def test_no_more_workers_than_the_setting_says():
+    async with WorkerPool(settings(), FAKE) as pool:
+        await asyncio.gather(*(pool.run(job(), Reports()) for _ in range(6)))
+        assert pool.workers == 2
+
+
+async def test_cancelling_ends_the_process():
+    async with WorkerPool(settings(), FAKE) as pool:
+        reported = Reports()
+        task = asyncio.create_task(pool.run(job("b200_sxm"), reported))
+        await reported.heard.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert pool.workers == 0
+        # Its turn is free again.
+        assert (await pool.run(job(), Reports())).outcome is JobStatus.FEASIBLE
+    assert gone(reported.pid)
+
+
+async def test_a_job_that_waits_is_cancelled_alone():
+    async with WorkerPool(settings(processes=1), FAKE) as pool:
+        reported = Reports()
+        busy = asyncio.create_task(pool.run(job("b200_sxm"), reported))
+        await reported.heard.wait()
+        waiting = asyncio.create_task(pool.run(job(), Reports()))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert pool.workers == 1
+        assert not gone(reported.pid)
+        busy.cancel()
+        await asyncio.gather(busy, return_exceptions=True)
+        assert (await pool.run(job(), Reports())).outcome is JobStatus.FEASIBLE
+
+
+async def test_a_job_that_takes_too_long_ends():
+    async with WorkerPool(settings().model_copy(update={"time_limit": 0.2}), FAKE) as pool:
+        reported = Reports()
+        with pytest.raises(TimeoutError):
+            await pool.run(job("b200_sxm"), reported)
+    assert gone(reported.pid)
+
+
+async def test_a_worker_that_grows_too_large_ends():
+    async with WorkerPool(settings().model_copy(update={"memory_mib": 128}), FAKE) as pool:
+        reported = Reports()
+        with pytest.raises(Overgrown, match="may take 128"):
+            await pool.run(job("a30"), reported)
+        assert pool.resident() == 0
+    assert gone(reported.pid)
+
+
+async def test_a_worker_that_has_grown_begins_again():
+    async with WorkerPool(settings(processes=1).model_copy(update={"memory_mib": 100}), FAKE) as pool:
+        pids = []
+        for _ in range(3):
+            reported = Reports()
+            await pool.run(job("gb200"), reported)
+            pids.append(reported.pid)
+        assert len(set(pids)) == 3
+        assert pool.workers == 0
+
+
+async def test_a_job_that_another_left_no_room_is_tried_again():
+    limits = settings(processes=1).model_copy(update={"memory_mib": 100})
+    async with Simulations(limits, FAKE) as simulations:
+        # What the worker holds counts as little here, so that it is kept.
+        await simulations.answer(job("h200_sxm"), "", Reports())
+        (worker,) = simulations.pool._all
+        reported = Reports()
+        answer, _ = await simulations.answer(job("a30"), "", reported)
+        pids = {int(said.split()[-1]) for _, said in reported.said}
+        assert answer.outcome is JobStatus.BROKEN
+        assert "memoryMib" in answer.message
+        assert worker.pid in pids
+        assert len(pids) == 2
+
+
+async def test_a_worker_that_dies_reports_its_last_words():
+    async with WorkerPool(settings(), FAKE) as pool:
+        with pytest.raises(WorkerDied, match="out of luck"):
+            await pool.run(job("a100_sxm"), Reports())
+        assert (await pool.run(job(), Reports())).outcome is JobStatus.FEASIBLE
+
+
+async def test_an_idle_worker_ends():
+    async with WorkerPool(settings().model_copy(update={"idle": 0.05}), FAKE) as pool:
+        reported = Reports()
+        await pool.run(job(), reported)
+        async with asyncio.timeout(10):
+            while pool.workers:
+                await asyncio.sleep(0.01)
+        assert (await pool.run(job(), Reports())).outcome is JobStatus.FEASIBLE
+
+
+async def test_too_many_that_wait_are_sent_away():
+    async with WorkerPool(settings(processes=1, waiting=1), FAKE) as pool:
+        reported = Reports()
+        busy = asyncio.create_task(pool.run(job("b200_sxm"), reported))
+        await reported.heard.wait()
+        waiting = asyncio.create_task(pool.run(job(), Reports()))
+        await asyncio.sleep(0)
+        with pytest.raises(PoolBusy):
+            await pool.run(job(), Reports())
+        busy.cancel()
+        await asyncio.gather(busy, waiting, return_exceptions=True)
+
+
+async def test_workers_end_with_the_service():
+    """A service that is killed closes no pool: its workers see their standard input end."""
+    async with WorkerPool(settings(), FAKE) as pool:
+        reported = Reports()
+        await pool.run(job(), reported)
+        (worker,) = pool._all
+        assert worker.process.stdin is not None
+        worker.process.stdin.close()
+        async with asyncio.timeout(10):
+            while worker.alive:
+                await asyncio.sleep(0.01)
+
+
+async def test_a_worker_is_not_a_child_of_the_services_group():
+    async with WorkerPool(settings(), FAKE) as pool:
+        reported = Reports()
+        await pool.run(job(), reported)
+        assert os.getpgid(reported.pid) != os.getpgid(0)

@@ -1,0 +1,186 @@
+"""What a thorough profiling Job leaves, and what it would measure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+from dynamo_profiler.profiling.enumerating import thorough_candidates
+from dynamo_profiler.profiling.results import ProfilingFailed
+from dynamo_profiler.profiling.thorough import read_output
+from dynamo_shared.runtime.settings.planner import Rapid
+from tests.unit.planner.profiling.profiling_world import request
+
+
+def service(kind: str, sub: str | None = None, gpus: int | None = None, replicas: int = 1) -> dict[str, Any]:
+    results: dict[str, Any] = {"componentType": kind, "replicas": replicas}
+    if sub:
+        results["subComponentType"] = sub
+    if gpus:
+        results["resources"] = {"limits": {"gpu": str(gpus)}}
+    module = "dynamo.frontend" if kind == "frontend" else "dynamo.sglang"
+    results["extraPodSpec"] = {
+        "mainContainer": {"image": "r.io/i:1", "command": ["python3", "-m", module], "args": ["--tp", "2"]}
+    }
+    return results
+
+
+def graph(prefill: int = 2, decode: int = 4, replicas: int = 3) -> dict[str, Any]:
+    services = {
+        "Frontend": service("frontend"),
+        "prefill": service("worker", "prefill", prefill),
+        "decode": service("worker", "decode", decode, replicas),
+    }
+    return {
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "sglang-disagg", "namespace": "elsewhere"},
+        "spec": {"services": services},
+    }
+
+
+CONFIG_MAP = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "planner-config-ab12", "namespace": "elsewhere", "uid": "1"},
+    "data": {"planner_config.json": "{}"},
+}
+
+
+def output(*objects: dict[str, Any], rows: list[list[Any]] | None = None) -> dict[str, str]:
+    data = {"final_config.yaml": yaml.safe_dump_all(objects)}
+    if rows is not None:
+        data["webui_data.json"] = json.dumps({"cost": {"table": {"data": rows}}})
+    return data
+
+
+def test_the_last_graph_counts_and_config_maps_come_along():
+    result = read_output(request(backend="sglang"), output(CONFIG_MAP, graph(replicas=1), graph()))
+    selected = result.selected
+    assert result.source == "thorough"
+    assert selected.dgd["apiVersion"] == "nvidia.com/v1beta1"
+    assert selected.dgd["metadata"] == {"name": "qwen-dgd", "namespace": "default"}
+    assert selected.serving == "disagg"
+    assert selected.backend == "sglang"
+    assert selected.gpus == 2 + 3 * 4
+    assert selected.parallelism == {"prefill": {"replicas": 1, "gpus": 2}, "decode": {"replicas": 3, "gpus": 4}}
+    assert selected.config_maps == (
+        {**CONFIG_MAP, "metadata": {"name": "planner-config-ab12", "namespace": "default"}},
+    )
+    assert result.pareto == (selected,)
+
+
+def test_metadata_and_the_workers_image_of_a_v1alpha1_request_are_the_graphs():
+    labels, annotations = {"team": "chat"}, {"owner": "jane"}
+    asked = replace(
+        request(backend="sglang", overrides={"dgd": {"metadata": {"labels": labels, "annotations": annotations}}}),
+        workers_image="worker:2",
+    )
+    made = read_output(asked, output(graph())).selected.dgd
+    assert (made["metadata"]["labels"], made["metadata"]["annotations"]) == (labels, annotations)
+    images = {
+        each["name"]: each["podTemplate"]["spec"]["containers"][0]["image"] for each in made["spec"]["components"]
+    }
+    assert images == {"Frontend": "r.io/i:1", "prefill": "worker:2", "decode": "worker:2"}
+
+
+def test_pull_secrets_of_an_override_reach_all_pods():
+    services = {"decode": {"extraPodSpec": {"imagePullSecrets": [{"name": "mine"}]}}}
+    asked = request(backend="sglang", overrides={"dgd": {"spec": {"services": services}}})
+    made = read_output(asked, output(graph())).selected.dgd["spec"]["components"]
+    assert [each["podTemplate"]["spec"]["imagePullSecrets"] for each in made] == [[{"name": "mine"}]] * 3
+
+
+def test_the_request_names_the_graph():
+    named = request(backend="sglang", overrides={"dgd": {"metadata": {"name": "mine"}}})
+    assert read_output(named, output(graph())).selected.dgd["metadata"]["name"] == "mine"
+
+
+def test_other_objects_are_left_out_and_reported():
+    result = read_output(request(), output({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}, graph()))
+    assert result.remarks[0].reason == "ObjectsLeftOut"
+    assert "Secret" in result.remarks[0].message
+
+
+def test_further_graphs_are_points_of_the_front():
+    text = "# GPUs: 8\n" + yaml.safe_dump(graph(decode=8))
+    rows: list[list[Any]] = [
+        [1, 2, 3, 4, 5, 6, text],
+        [1, 2],
+        [1, 2, 3, 4, 5, 6, "}"],
+        [1, 2, 3, 4, 5, 6, yaml.safe_dump(graph())],
+    ]
+    result = read_output(request(), output(graph(), rows=rows))
+    assert [point.gpus for point in result.pareto] == [14, 26]
+    assert result.figures == {"unreadableGraphs": 1}
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"cost": 1}', "}"])
+def test_a_table_of_another_form_is_not_a_failure(text: str):
+    assert len(read_output(request(), {**output(graph()), "webui_data.json": text}).pareto) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({}, "has no DynamoGraphDeployment"),
+        ({"final_config.yaml": "}"}, "not valid YAML"),
+        (output(CONFIG_MAP), "has no DynamoGraphDeployment"),
+        (output({**graph(), "spec": {"services": {"Frontend": service("frontend")}}}), "has no workers"),
+        (output({**graph(), "apiVersion": "nvidia.com/v9"}), "cannot be read"),
+    ],
+)
+def test_what_is_not_a_result(data: dict[str, str], said: str):
+    with pytest.raises(ProfilingFailed, match=said) as failed:
+        read_output(request(), data)
+    assert failed.value.reason == "GenerationFailed"
+
+
+def test_a_graph_that_would_be_refused_is_not_offered():
+    wrong = graph()
+    wrong["spec"]["services"]["decode"]["replicas"] = -1
+    with pytest.raises(ProfilingFailed, match="would be refused"):
+        read_output(request(), output(wrong))
+
+
+def test_engines_that_hold_the_model_are_measured():
+    engines = thorough_candidates(request(), Rapid())
+    assert [engine.tp for engine in engines.decode] == [1, 2, 4, 8]
+
+
+def test_experts_are_spread_in_several_ways():
+    asked = request(model="deepseek-ai/DeepSeek-R1", backend="sglang")
+    result = thorough_candidates(asked, Rapid()).decode
+    assert {(engine.tp, engine.dp, engine.moe_tp, engine.moe_ep) for engine in result} == {
+        (8, 1, 8, 1),
+        (8, 1, 1, 8),
+        (1, 8, 1, 8),
+    }
+
+
+def test_no_engine_that_holds_the_model_is_a_clear_failure():
+    hardware = {"gpuSku": "l40s", "totalGpus": 1, "numGpusPerNode": 1}
+    asked = request(model="deepseek-ai/DeepSeek-R1", backend="sglang", hardware=hardware)
+    with pytest.raises(ProfilingFailed, match=r"DeepSeek-R1 \(653.9 GiB of weights\) fit 1 GPUs l40s") as failed:
+        thorough_candidates(asked, Rapid())
+    assert failed.value.reason == "NoCandidates"
+
+
+def test_both_sides_need_room():
+    hardware = {"gpuSku": "h100_sxm", "totalGpus": 2, "numGpusPerNode": 2}
+    asked = request(model="meta-llama/Meta-Llama-3.1-70B", hardware=hardware)
+    with pytest.raises(ProfilingFailed):
+        thorough_candidates(asked, Rapid())
+
+
+@pytest.mark.parametrize(
+    "added",
+    [{**CONFIG_MAP, "metadata": "x"}, {"kind": "ConfigMap", "data": {"a": "b"}}, {**graph(), "metadata": "x"}],
+)
+def test_objects_without_names_are_reported(added: dict[str, Any]):
+    with pytest.raises(ProfilingFailed, match="the profiling job") as failed:
+        read_output(request(), output(graph(), added))
+    assert failed.value.reason == "GenerationFailed"

@@ -1,0 +1,222 @@
+"""Which GPUs a request is planned for: product names, nodes, what is left out, what cannot be known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_profiler.requests.dcgm import exporters, parse
+from dynamo_profiler.requests.hardware import (
+    GpuNode,
+    HardwareUnknown,
+    complete,
+    held_against,
+    infer_sku,
+    kinds,
+    nodes_with_labels,
+    planned_product,
+    stated,
+)
+from dynamo_shared.api.v1beta1.request import HardwareSpec
+
+
+@pytest.mark.parametrize(
+    ("product", "kind"),
+    [
+        ("NVIDIA-H100-80GB-HBM3", "h100_sxm"),
+        ("NVIDIA-H100-PCIe", "h100_pcie"),
+        ("NVIDIA-H100-NVL", "h100_pcie"),
+        ("NVIDIA-H200", "h200_sxm"),
+        ("NVIDIA-GB200", "gb200_sxm"),
+        ("NVIDIA-B200", "b200_sxm"),
+        ("NVIDIA-A100-SXM4-80GB", "a100_sxm"),
+        ("NVIDIA-A100-PCIE-40GB", "a100_pcie"),
+        ("NVIDIA-DGX-A100", "a100_sxm"),
+        ("NVIDIA-L40S", "l40s"),
+        ("NVIDIA L40", "l40"),
+        ("NVIDIA-L4", "l4"),
+        ("NVIDIA-A30", "a30"),
+        ("Tesla-T4", "t4"),
+        ("Tesla-V100-SXM2-32GB", "v100_sxm"),
+        ("AMD-Instinct-MI300X", "mi300"),
+        ("AMD-Instinct-MI250X", "mi200"),
+        ("NVIDIA-A300", ""),
+        ("Quadro-RTX-6000", ""),
+    ],
+)
+def test_kinds_are_read_off_product_names(product: str, kind: str) -> None:
+    assert infer_sku(product) == kind
+
+
+def node(name: str, product: str, count: str, memory: str = "81559", **spec: Any) -> dict[str, Any]:
+    object_labels = {"nvidia.com/gpu.product": product, "nvidia.com/gpu.count": count, "nvidia.com/gpu.memory": memory}
+    return {"metadata": {"name": name, "labels": object_labels}, "spec": spec}
+
+
+MIXED = [
+    node("a", "NVIDIA-L40S", "4", "46068"),
+    node("b", "NVIDIA-L40S", "4", "46068"),
+    node("c", "NVIDIA-H100-80GB-HBM3", "8"),
+    node("d", "NVIDIA-H100-80GB-HBM3", "8"),
+    node("e", "NVIDIA-H100-80GB-HBM3", "4"),
+    node("cordoned", "NVIDIA-H200", "8", unschedulable=True),
+    node("broken", "NVIDIA-H200", "eight"),
+    {"metadata": {"name": "cpu"}, "spec": {}},
+]
+
+
+def test_mixed_clusters_are_shown_kind_by_kind_and_the_largest_nodes_count() -> None:
+    result = kinds(nodes_with_labels(MIXED))
+    assert [(each.gpu_sku, each.num_gpus_per_node, each.nodes, each.total_gpus) for each in result] == [
+        ("h100_sxm", 8, 2, 16),
+        ("h100_sxm", 4, 1, 4),
+        ("l40s", 4, 2, 8),
+    ]
+    best = complete(None, result, cap=32, source="nodeLabels")
+    assert best.planned == HardwareSpec(gpu_sku="h100_sxm", vram_mb=81559, total_gpus=16, num_gpus_per_node=8)
+    assert best.status.source == "nodeLabels"
+    named = complete(HardwareSpec(gpu_sku="l40s"), result, cap=32, source="nodeLabels")
+    assert named.planned == HardwareSpec(gpu_sku="l40s", vram_mb=46068, total_gpus=8, num_gpus_per_node=4)
+    assert named.status.observed is not None
+    assert [each.gpu_sku for each in named.status.observed] == ["l40s", "h100_sxm", "h100_sxm"]
+
+
+def test_only_what_no_one_asked_for_is_capped() -> None:
+    result = kinds([GpuNode(f"n{i}", "NVIDIA-H200", 8, 143771) for i in range(9)])
+    assert complete(None, result, cap=32, source="dcgm").planned.total_gpus == 32
+    assert complete(HardwareSpec(total_gpus=64), result, cap=32, source="dcgm").planned.total_gpus == 64
+
+
+def test_a_spec_that_says_all_needs_no_cluster() -> None:
+    asked = HardwareSpec(gpu_sku="h200_sxm", total_gpus=8, num_gpus_per_node=8)
+    made = complete(asked, (), cap=32, source="nodeLabels")
+    assert (made.planned.vram_mb, made.status.source, made.status.observed) == (143_771, "spec", None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "nodes", "says"),
+    [
+        (
+            None,
+            (),
+            "spec.hardware.gpuSku, spec.hardware.numGpusPerNode, spec.hardware.totalGpus not given, and no node",
+        ),
+        (
+            HardwareSpec(gpu_sku="h200_sxm", total_gpus=8),
+            (),
+            "spec.hardware.numGpusPerNode not given, and no node reports",
+        ),
+        (
+            HardwareSpec(gpu_sku="h200_sxm"),
+            kinds(nodes_with_labels(MIXED[:1])),
+            "no node has h200_sxm: the cluster has l40s (1 nodes of 4)",
+        ),
+    ],
+)
+def test_what_no_one_says_is_asked_for(asked: HardwareSpec | None, nodes: Any, says: str) -> None:
+    with pytest.raises(HardwareUnknown) as unknown:
+        complete(asked, nodes, cap=32, source="nodeLabels")
+    assert says in str(unknown.value)
+
+
+METRICS = """
+# TYPE DCGM_FI_DEV_GPU_TEMP gauge
+DCGM_FI_DEV_GPU_TEMP{gpu="0",modelName="NVIDIA H100 80GB HBM3"} 40
+DCGM_FI_DEV_GPU_TEMP{gpu="1",modelName="NVIDIA H100 80GB HBM3"} 41
+# TYPE DCGM_FI_DEV_FB_FREE gauge
+DCGM_FI_DEV_FB_FREE{gpu="0"} 80000
+DCGM_FI_DEV_FB_FREE{gpu="1"} 50000
+# TYPE DCGM_FI_DEV_FB_USED gauge
+DCGM_FI_DEV_FB_USED{gpu="0"} 1000
+DCGM_FI_DEV_FB_USED{gpu="1"} 31559
+"""
+
+
+def test_exporters_report_gpus_and_their_memory() -> None:
+    assert parse(METRICS, "node-1") == GpuNode("node-1", "NVIDIA H100 80GB HBM3", 2, 81559)
+
+
+@pytest.mark.parametrize("text", ["", "<html>", "DCGM_FI_DEV_GPU_TEMP 4", 'DCGM_FI_DEV_GPU_TEMP{gpu="0"} x'])
+def test_what_reports_no_gpus_is_not_a_node(text: str) -> None:
+    assert parse(text, "node-1") is None
+
+
+def reported(*nodes: GpuNode, asked: HardwareSpec | None = None, source: str = "nodeLabels") -> dict[str, Any]:
+    result = complete(asked, kinds(nodes), cap=32, source=source)
+    return result.status.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def test_engines_are_kept_to_the_nodes_that_are_planned_for():
+    mixed = (GpuNode("a", "NVIDIA-H200", 8, 143771), GpuNode("b", "NVIDIA-L40S", 4, 46068))
+    assert planned_product(reported(*mixed)) == "NVIDIA-H200"
+    assert planned_product(reported(*mixed, asked=HardwareSpec(gpu_sku="l40s"))) == "NVIDIA-L40S"
+
+
+def test_what_no_label_distinguishes_keeps_engines_nowhere():
+    one = GpuNode("a", "NVIDIA H200", 8, 143771)
+    # Exporters report products of nodes without labels.
+    assert planned_product(reported(one, source="dcgm")) is None
+    assert planned_product(reported(asked=HardwareSpec(gpu_sku="h200_sxm", total_gpus=8, num_gpus_per_node=8))) is None
+    assert planned_product({}) is None
+    two = (GpuNode("a", "NVIDIA-H100-80GB-HBM3", 8, 81559), GpuNode("b", "NVIDIA-H100-SXM5", 4, 81559))
+    assert planned_product(reported(*two)) is None
+
+
+def exporter(node: str, account: str = "nvidia-dcgm-exporter", **status: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": f"on-{node}", "uid": node, "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"nodeName": node, "serviceAccountName": account},
+        "status": {"phase": "Running", "podIP": "10.0.0.7", **status},
+    }
+
+
+def test_only_pods_of_the_platforms_exporters_are_asked_and_one_for_each_node() -> None:
+    pods = [
+        exporter("a"),
+        exporter("a"),
+        exporter("b", "default"),
+        exporter("c", phase="Pending"),
+        exporter("d", podIP="169.254.169.254"),
+        exporter("e", podIP="::ffff:127.0.0.1"),
+        exporter("f", podIP="fd00::7"),
+    ]
+    assert exporters(pods, frozenset({"nvidia-dcgm-exporter"})) == [pods[0], pods[6]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f'DCGM_FI_DEV_GPU_TEMP{{gpu="{n}",modelName="H100"}} 1\n' for n in range(60_000))
+        + 'DCGM_FI_DEV_FB_FREE{gpu="0"} 80000\n',
+        'DCGM_FI_DEV_GPU_TEMP{gpu="0",modelName="H100"} 1\nDCGM_FI_DEV_FB_FREE{gpu="0"} +Inf\n',
+        'DCGM_FI_DEV_GPU_TEMP{gpu="0",modelName="H100"} 1\nDCGM_FI_DEV_FB_FREE{gpu="0"} NaN\n',
+        'DCGM_FI_DEV_GPU_TEMP{gpu="0",modelName="H100"} 1\nDCGM_FI_DEV_FB_FREE{gpu="0"} -5\n',
+        'DCGM_FI_DEV_GPU_TEMP{gpu="0",modelName="H100"} 1\nDCGM_FI_DEV_FB_FREE{gpu="0"} 1e300\n',
+        'DCGM_FI_DEV_GPU_TEMP{gpu="0",modelName="' + "x" * 1_000_000 + '"} 1\nDCGM_FI_DEV_FB_FREE{gpu="0"} 80000\n',
+    ],
+)
+def test_what_no_exporter_would_answer_is_not_believed(text: str) -> None:
+    assert parse(text, "node-1") is None
+
+
+def test_other_metrics_are_not_even_parsed() -> None:
+    assert parse("another_metric{ 1\n" * 100_000 + METRICS, "node-1") == parse(METRICS, "node-1")
+
+
+def test_nodes_say_how_many_gpus_they_have_at_most() -> None:
+    reported = [GpuNode(name, "H100", 16, 80_000) for name in ("a", "b", "c", "d")]
+    nodes = [
+        {"metadata": {"name": "a"}, "status": {"capacity": {"nvidia.com/gpu": "8"}}},
+        {"metadata": {"name": "b"}, "status": {"capacity": {"cpu": "8"}}},
+        {"metadata": {"name": "c"}, "spec": {"unschedulable": True}},
+    ]
+    assert [(each.name, each.gpus) for each in held_against(reported, nodes)] == [("a", 8), ("b", 16)]
+
+
+def test_a_request_that_switches_discovery_off_names_its_hardware() -> None:
+    result = stated(HardwareSpec(gpu_sku="h200_sxm", num_gpus_per_node=8))
+    assert (result.planned.total_gpus, result.planned.vram_mb, result.status.source) == (8, 143_771, "spec")
+    assert stated(HardwareSpec(gpu_sku="l4", num_gpus_per_node=2, total_gpus=16)).planned.total_gpus == 16
+    for incomplete in (None, HardwareSpec(gpu_sku="h200_sxm"), HardwareSpec(num_gpus_per_node=8)):
+        with pytest.raises(HardwareUnknown, match="enableGpuDiscovery is false, so the request names its hardware"):
+            stated(incomplete)

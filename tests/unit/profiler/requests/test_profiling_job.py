@@ -1,0 +1,242 @@
+"""The profiling Job, what overrides make of it, and what is concluded from how it goes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
+from dynamo_profiler.requests.thorough import MeasuringBudget, ThoroughProfiling
+from dynamo_profiler.requests.thorough.job import profiling_job
+from dynamo_profiler.requests.thorough.outcome import end_of, failure, step_of
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.request_parts import spec_of
+from dynamo_shared.api.resources import CONFIG_MAPS, ObjectKey, Resource
+from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
+
+IMAGE = "nvcr.io/nvidia/ai-dynamo/sglang-runtime:1.1.1"
+
+
+def made(annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    body = {"model": "Qwen/Qwen3-32B", "backend": "sglang", "searchStrategy": "thorough", **spec}
+    obj = {
+        "metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1", "annotations": annotations or {}},
+        "spec": body,
+    }
+    request = ProfilingRequest(name="qwen", namespace="ns", spec=DynamoGraphDeploymentRequestSpec.model_validate(body))
+    return profiling_job(obj, request, image=IMAGE, deadline=14_400)
+
+
+def test_the_job_is_the_references_with_an_added_relay() -> None:
+    job = made(modelCache={"pvcName": "models", "pvcMountPath": "/opt/model"})
+    assert job["metadata"]["name"] == "profile-qwen"
+    assert job["metadata"]["labels"] == {
+        "app": "dynamo-profiler",
+        "dgdr": "qwen",
+        "dgdr.nvidia.com/name": "qwen",
+        "dgdr.nvidia.com/namespace": "ns",
+        "nvidia.com/managed-by": "dynamo-operator",
+    }
+    assert job["spec"]["backoffLimit"] == 0
+    pod = job["spec"]["template"]["spec"]
+    assert (pod["serviceAccountName"], pod["restartPolicy"]) == ("dgdr-profiling-job", "Never")
+    assert pod["securityContext"] == {"runAsNonRoot": True, "runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 1000}
+    (profiler,) = pod["containers"]
+    assert profiler["command"] == ["python", "-m", "dynamo.profiler"]
+    assert profiler["args"][0] == "--config"
+    assert json.loads(profiler["args"][1])["model"] == "Qwen/Qwen3-32B"
+    assert profiler["args"][2:] == ["--output-dir", "/data"]
+    assert [each["name"] for each in profiler["env"]] == [
+        "DGDR_NAME",
+        "DGDR_NAMESPACE",
+        "DGDR_UID",
+        "HUGGING_FACE_HUB_TOKEN",
+    ]
+    assert {"name": "model-cache", "mountPath": "/opt/model", "readOnly": True} in profiler["volumeMounts"]
+    (relay,) = pod["initContainers"]
+    assert (relay["name"], relay["restartPolicy"]) == ("output-copier", "Always")
+    config_map = json.loads(relay["env"][0]["value"])
+    assert config_map["metadata"]["name"] == "dgdr-output-qwen"
+    assert config_map["metadata"]["ownerReferences"][0]["uid"] == "u-1"
+
+
+def of_v1alpha1(**spec: Any) -> dict[str, Any]:
+    """The Job of a v1alpha1 request, through the conversion that stores it."""
+    obj = {
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoGraphDeploymentRequest",
+        "metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1"},
+        "spec": {"model": "Qwen/Qwen3-32B", "backend": "sglang", **spec},
+    }
+    stored = convert(obj, "nvidia.com/v1beta1")
+    request = ProfilingRequest(name="qwen", namespace="ns", spec=spec_of(stored))
+    return profiling_job(stored, request, image=request.spec.image or "", deadline=14_400)
+
+
+def test_what_v1alpha1_says_reaches_the_job() -> None:
+    profiling = {
+        "profilerImage": "profiler:1",
+        "configMapRef": {"name": "base", "key": "graph.yaml"},
+        "outputPVC": "results",
+        "resources": {"limits": {"cpu": "4"}},
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "nodeSelector": {"pool": "gpu"},
+        "config": {
+            "sla": {"isl": 3000, "osl": 150, "ttft": 200, "itl": 20},
+            "sweep": {"prefillInterpolationGranularity": 8, "decodeInterpolationGranularity": 3},
+            "hardware": {"gpuType": "h200_sxm", "numGpusPerNode": 8},
+        },
+    }
+    job = of_v1alpha1(profilingConfig=profiling, deploymentOverrides={"name": "mine"})
+    pod = job["spec"]["template"]["spec"]
+    volumes = {each["name"]: each for each in pod["volumes"]}
+    assert volumes["profiling-output"]["persistentVolumeClaim"] == {"claimName": "results"}
+    assert volumes["profiling-config"]["configMap"]["items"] == [{"key": "graph.yaml", "path": "disagg.yaml"}]
+    assert (pod["tolerations"], pod["nodeSelector"]) == (profiling["tolerations"], {"pool": "gpu"})
+    (profiler,) = pod["containers"]
+    assert (profiler["image"], profiler["resources"]) == ("profiler:1", {"limits": {"cpu": "4"}})
+    assert profiler["args"][4:] == [
+        "--prefill-interpolation-granularity",
+        "8",
+        "--decode-interpolation-granularity",
+        "3",
+    ]
+    reported = json.loads(profiler["args"][1])
+    assert reported["hardware"] == {"gpuSku": "h200_sxm", "numGpusPerNode": 8}
+    assert reported["overrides"]["dgd"] == {"metadata": {"name": "mine"}}
+    assert (reported["workload"]["isl"], reported["sla"]["ttft"]) == (3000, 200)
+
+
+def test_what_the_go_operator_kept_is_mounted() -> None:
+    job = made(
+        {
+            "nvidia.com/dgdr-config-map-ref": '{"name": "base", "key": "graph.yaml"}',
+            "nvidia.com/dgdr-output-pvc": "results",
+        }
+    )
+    pod = job["spec"]["template"]["spec"]
+    volumes = {each["name"]: each for each in pod["volumes"]}
+    assert volumes["profiling-output"]["persistentVolumeClaim"] == {"claimName": "results"}
+    assert volumes["profiling-config"]["configMap"]["items"] == [{"key": "graph.yaml", "path": "disagg.yaml"}]
+
+
+def test_overrides_replace_defaults_and_labels_stay() -> None:
+    toleration = {"key": "gpu", "operator": "Exists"}
+    job = made(
+        overrides={
+            "profilingJob": {
+                "backoffLimit": 2,
+                "activeDeadlineSeconds": 600,
+                "template": {
+                    "metadata": {"labels": {"team": "chat", "app": "mine", "dgdr.nvidia.com/name": "mine"}},
+                    "spec": {
+                        "tolerations": [toleration],
+                        "nodeSelector": {"pool": "gpu"},
+                        "imagePullSecrets": [{"name": "mine"}],
+                        "securityContext": {"runAsUser": 7},
+                        "automountServiceAccountToken": False,
+                        "containers": [
+                            {
+                                "name": "whatever",
+                                "image": "mine:1",
+                                "resources": {"limits": {"nvidia.com/gpu": "1"}},
+                                "env": [{"name": "DGDR_NAME", "value": "x"}, {"name": "MORE", "value": "y"}],
+                            }
+                        ],
+                        "volumes": [{"name": "scratch", "emptyDir": {}}],
+                    },
+                },
+            }
+        }
+    )
+    spec, pod = job["spec"], job["spec"]["template"]["spec"]
+    assert (spec["backoffLimit"], spec["activeDeadlineSeconds"]) == (2, 600)
+    object_labels = spec["template"]["metadata"]["labels"]
+    assert (object_labels["team"], object_labels["app"], object_labels["dgdr.nvidia.com/name"]) == (
+        "chat",
+        "dynamo-profiler",
+        "qwen",
+    )
+    assert (pod["tolerations"], pod["nodeSelector"]) == ([toleration], {"pool": "gpu"})
+    assert pod["imagePullSecrets"] == [{"name": "nvcr-imagepullsecret"}, {"name": "mine"}]
+    assert (pod["securityContext"]["runAsUser"], pod["securityContext"]["fsGroup"]) == (7, 1000)
+    (profiler,), (relay,) = pod["containers"], pod["initContainers"]
+    assert (profiler["name"], profiler["image"], relay["image"]) == ("profiler", "mine:1", "mine:1")
+    assert {each["name"]: each.get("value") for each in profiler["env"]}["DGDR_NAME"] == "x"
+    assert any(mount["name"] == "output-copier-kube-api-access" for mount in relay["volumeMounts"])
+    assert all(mount["name"] != "output-copier-kube-api-access" for mount in profiler["volumeMounts"])
+
+
+def test_an_override_may_shorten_the_time_but_not_stretch_the_budget() -> None:
+    job = made(overrides={"profilingJob": {"activeDeadlineSeconds": 999_999, "template": {}}})
+    assert job["spec"]["activeDeadlineSeconds"] == 14_400
+
+
+@pytest.mark.parametrize(
+    ("budget", "gpus", "seconds"), [((14_400, 0), 8, 14_400), ((14_400, 2), 8, 900), ((60, 9), 1, 60)]
+)
+def test_budgets_of_gpu_hours_become_deadlines(budget: tuple[float, float], gpus: int, seconds: int) -> None:
+    assert MeasuringBudget(*budget).deadline(gpus) == seconds
+
+
+def job_status(type_: str, reason: str = "", message: str = "") -> dict[str, Any]:
+    return {"status": {"conditions": [{"type": type_, "status": "True", "reason": reason, "message": message}]}}
+
+
+def pod(message: str = "", exit_code: int = 1) -> dict[str, Any]:
+    ended = {"terminated": {"exitCode": exit_code, "reason": "Error", "message": message}}
+    return {"status": {"containerStatuses": [{"name": "profiler", "state": ended}]}}
+
+
+def test_the_profilers_own_word_comes_before_the_jobs() -> None:
+    output = {"data": {"profiler_status": "failed", "profiler_error": "no candidate fits", "phase": "SweepingDecode"}}
+    failed = failure(output, end_of(job_status("Complete")), [])
+    assert failed is not None
+    assert str(failed) == "no candidate fits"
+
+
+def test_a_job_that_failed_reports_the_last_lines_of_its_pod() -> None:
+    failed = failure(None, end_of(job_status("Failed", "BackoffLimitExceeded", "limit reached")), [pod("CUDA error\n")])
+    assert failed is not None
+    assert str(failed) == (
+        "the profiling Job failed: limit reached; its last lines: CUDA error; "
+        "`kubectl logs` of the profiling pod has the whole"
+    )
+    late = failure(None, end_of(job_status("Failed", "DeadlineExceeded", "too long")), [pod()])
+    assert late is not None
+    assert late.reason == "BudgetExceeded"
+    assert "exit code 1" in str(late)
+
+
+def test_a_job_under_way_has_not_failed_and_reports_where_it_is() -> None:
+    assert failure(None, end_of({"status": {}}), []) is None
+    output = {"data": {"phase": "SweepingDecode", "message": "4 of 9"}}
+    assert step_of(output, []) == (ProfilingPhase.SWEEPING_DECODE, "4 of 9")
+    assert step_of({"data": {"phase": "Nonsense", "message": "?"}}, [])[0] is ProfilingPhase.INITIALIZING
+    stuck = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}]}}
+    assert step_of(None, [stuck]) == (ProfilingPhase.INITIALIZING, "the profiling pod is not scheduled: 0/3 nodes")
+    pulling = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
+    waiting = {"status": {"initContainerStatuses": [{"name": "output-copier", **pulling}]}}
+    assert step_of(None, [waiting])[1] == "container output-copier waits: ImagePullBackOff: no such image"
+
+
+class Remembered:
+    """A cache with the Job and its output."""
+
+    def get(self, resource: Resource, _key: ObjectKey) -> dict[str, Any]:
+        owned = {"metadata": {"ownerReferences": [{"uid": "u-1"}]}}
+        results = {"profiler_status": "success", "final_config.yaml": "{"}
+        return {**owned, "data": results} if resource == CONFIG_MAPS else {**owned, "status": {}}
+
+
+async def test_output_that_no_one_can_read_ends_the_request() -> None:
+    def read(*_: object) -> ProfilingResult:
+        raise KeyError("containers")
+
+    thorough = ThoroughProfiling(Any, Remembered(), read, lambda _: IMAGE, MeasuringBudget(60, 0), "")  # type: ignore[arg-type]
+    request = ProfilingRequest(name="qwen", namespace="ns", spec=DynamoGraphDeploymentRequestSpec(model="m"))
+    _, outcome = await thorough.follow({"metadata": {"uid": "u-1"}}, request)
+    assert isinstance(outcome, ProfilingFailed)
+    assert outcome.reason == "GenerationFailed"
+    assert "cannot be read" in str(outcome)
