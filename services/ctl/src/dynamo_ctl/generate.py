@@ -61,7 +61,8 @@ def reasons_page() -> str:
         "Reasons of Kubernetes Events",
         "the reasons that each service declares (events.py)",
         "Events (`kubectl describe`, `kubectl events`) of the objects that the platform manages. `reportingController` is "
-        '`dynamo-` and the service; `dynamo-planner` of the profiler, `dynamo-planner-plans` of the planner. Where it is "that of" a condition, the Event repeats the reason of that condition. '
+        "`dynamo-` and the service; the profiler's is `dynamo-planner`, the planner's `dynamo-planner-plans`. "
+        'Where it is "that of" a condition, the Event repeats the reason of that condition. '
         "Identical Events are one series, and an object gets no more than a few a minute. Programs use the "
         "[CloudEvents](events.md).",
         *(

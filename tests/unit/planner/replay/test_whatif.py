@@ -9,10 +9,10 @@ import pytest
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.core.profile import Profile, ProfileError
 from dynamo_planner.planning.plans import PlannedGraph
+from dynamo_planner.replay.job import Replays
 from dynamo_planner.replay.outcome import GraphSample
-from dynamo_planner.replay.whatif import InvalidChange, changed_config, curves_of, job_of, written_config
-from dynamo_profiler.profiling.simulation.replays import changes, replay
-from dynamo_profiler.profiling.simulation.wire import JobStatus, Replays
+from dynamo_planner.replay.rows import changes, replay
+from dynamo_planner.replay.whatif import InvalidChange, changed_config, job_of, written_config
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.resources import ObjectKey
 
@@ -51,9 +51,8 @@ def test_a_price_of_gpus_takes_fewer_of_them(profile: Profile) -> None:
     changed, remarks = changed_config(current, {"gpu_price": 0.9})
     assert remarks == []
     said: list[str] = []
-    answer = replay(job(profile, written_config(current), changed), lambda _, sentence: said.append(sentence))
-    assert answer.outcome is JobStatus.FEASIBLE
-    first, second = answer.points
+    rows = replay(job(profile, written_config(current), changed), lambda _, sentence: said.append(sentence))
+    first, second = rows
     assert first["requests"] == second["requests"] > 5000
     assert first["replicas"][0] == {"at": 0.0, "ready": {"decode": 3}, "gpus": 6}, (
         "the replicas that were there, of two GPUs"
@@ -63,20 +62,20 @@ def test_a_price_of_gpus_takes_fewer_of_them(profile: Profile) -> None:
     assert 0 < first["ttftMean"] <= first["ttftP99"]
     assert 0 < first["itlMean"] <= first["itlP99"]
     assert len(said) == 2
-    assert json.dumps(answer.as_message(), allow_nan=False)
+    assert json.dumps(rows, allow_nan=False)
 
 
 def test_each_run_is_judged_by_its_own_times(profile: Profile) -> None:
     current = plan().config
     strict, _ = changed_config(current, {"itl_ms": 1})
-    answer = replay(job(profile, written_config(current), strict), lambda *_: None)
-    assert answer.points[1]["itlAttainment"] == 0.0
-    assert answer.points[0]["itlAttainment"] > 0.5
+    rows = replay(job(profile, written_config(current), strict), lambda *_: None)
+    assert rows[1]["itlAttainment"] == 0.0
+    assert rows[0]["itlAttainment"] > 0.5
 
 
 def test_a_time_without_requests_gives_nothing(profile: Profile) -> None:
     made = job_of(plan(), profile, [WRITTEN], [(0.0, 60.0, 1000, 100)], startup=30, replicas={})
-    assert replay(made, lambda *_: None).outcome is JobStatus.INFEASIBLE
+    assert replay(made, lambda *_: None) == ()
 
 
 def test_a_change_that_breaks_a_rule_is_named() -> None:
@@ -90,16 +89,6 @@ def test_a_change_that_breaks_a_rule_is_named() -> None:
 def test_a_profile_of_one_part_is_not_enough(profile: Profile) -> None:
     with pytest.raises(ProfileError):
         job_of(plan(), Profile(prefill=profile.prefill), [WRITTEN], STEPS, startup=30, replicas={})
-
-
-def test_engines_without_a_profile_are_simulated_as_the_configuration_says() -> None:
-    assert curves_of(plan().config, "Qwen/Qwen3-32B", "SILICON") is None
-    sizes = {"hf_id": "Qwen/Qwen3-32B", "system": "h200_sxm", "backend": "vllm", "isl": 4000, "osl": 500}
-    engines = {**sizes, "sweep_max_context_length": 9000, "decode_pick": {"tp": 2}}
-    grid = {"prefill_interpolation_granularity": 10**6}
-    made = curves_of(plan(aic_interpolation={**engines, **grid}).config, "Qwen/Qwen3-32B", "SILICON")
-    assert made is not None
-    assert (made.system, made.decode["tp"], made.prefill["tp"], made.prefill_points) == ("h200_sxm", 2, 1, 32)
 
 
 def test_only_moments_with_other_replicas_are_kept() -> None:

@@ -19,7 +19,8 @@ from dynamo_shared.api.manifest import load_manifest
 from dynamo_shared.runtime.settings.planner import Rapid
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.planner.profiling.profiling_world import layout, request, settings
+
+from tests.unit.profiler.profiling.profiling_world import layout, request, settings
 
 
 def parts(name: str = "qwen", *, model: ModelArchitecture | None = None, **spec: Any) -> GenerationInputs:

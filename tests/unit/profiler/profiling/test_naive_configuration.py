@@ -6,7 +6,8 @@ import pytest
 from dynamo_profiler.profiling.models import KnownFrom, ModelArchitecture
 from dynamo_profiler.profiling.naive import naive
 from dynamo_profiler.profiling.results import ProfilingFailed
-from tests.unit.planner.profiling.profiling_world import objective
+
+from tests.unit.profiler.profiling.profiling_world import objective
 
 GIB = 1024**3
 

@@ -10,8 +10,9 @@ from dynamo_profiler.profiling.generation.candidates import unmeasured
 from dynamo_profiler.profiling.generation.overrides import overridden
 from dynamo_profiler.profiling.points import EngineLayout
 from dynamo_profiler.profiling.results import DeploymentCandidate, ProfilingFailed
-from tests.unit.planner.profiling.profiling_world import layout
-from tests.unit.planner.profiling.test_generated_graphs import parts
+
+from tests.unit.profiler.profiling.profiling_world import layout
+from tests.unit.profiler.profiling.test_generated_graphs import parts
 
 ENGINES = {"prefill": EngineLayout(tp=2, gpus=2), "decode": EngineLayout(tp=4, gpus=4)}
 

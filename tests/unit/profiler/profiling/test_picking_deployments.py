@@ -11,7 +11,8 @@ from dynamo_profiler.profiling.picking import Picked, filled, matched
 from dynamo_profiler.profiling.points import Point
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.planner.profiling.profiling_world import agg, disagg, objective
+
+from tests.unit.profiler.profiling.profiling_world import agg, disagg, objective
 
 
 def pick(points: list[Point], expected: ServingObjective) -> Picked:

@@ -8,12 +8,13 @@ import json
 from typing import Any
 
 import pytest
-from dynamo_planner.metrics import ProfilingMetrics
+from dynamo_profiler.metrics import ProfilingMetrics
 from dynamo_profiler.profiling.rapid import RapidProfiler
 from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingResult
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
 from prometheus_client import CollectorRegistry
-from tests.unit.planner.profiling.profiling_world import FAKE, request, settings
+
+from tests.unit.profiler.profiling.profiling_world import FAKE, request, settings
 
 
 class Steps:

@@ -11,7 +11,8 @@ from dynamo_profiler.profiling.simulated import Simulations
 from dynamo_profiler.profiling.simulation.pool import Overgrown, PoolBusy, WorkerDied, WorkerPool
 from dynamo_profiler.profiling.simulation.wire import JobStatus, SimulationSweep
 from dynamo_shared.runtime.settings.planner import Rapid
-from tests.unit.planner.profiling.profiling_world import FAKE
+
+from tests.unit.profiler.profiling.profiling_world import FAKE
 
 
 def settings(**more: object) -> Rapid:

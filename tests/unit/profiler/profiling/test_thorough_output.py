@@ -12,7 +12,8 @@ from dynamo_profiler.profiling.enumerating import thorough_candidates
 from dynamo_profiler.profiling.results import ProfilingFailed
 from dynamo_profiler.profiling.thorough import read_output
 from dynamo_shared.runtime.settings.planner import Rapid
-from tests.unit.planner.profiling.profiling_world import request
+
+from tests.unit.profiler.profiling.profiling_world import request
 
 
 def service(kind: str, sub: str | None = None, gpus: int | None = None, replicas: int = 1) -> dict[str, Any]:

@@ -8,8 +8,8 @@ PLATFORM = f"""# dynamo-platform
 
 {_MADE}
 
-Runs NVIDIA Dynamo inference graphs on Kubernetes: watcher, pod-builder, scaler, model-discovery, profiler, planner and admission, with
-NATS and etcd of its own or existing ones.
+Runs NVIDIA Dynamo inference graphs on Kubernetes: watcher, pod-builder, scaler, model-discovery, profiler, planner and
+admission, with NATS and etcd of its own or existing ones.
 
 ```console
 helm install dynamo-crds helm/dynamo-crds
