@@ -6,8 +6,6 @@ from dynamo_ctl.simulation_worker import replayed
 from dynamo_planner.replay.job import Replays
 from dynamo_profiler.profiling.simulation.wire import JobStatus
 
-PROFILE = {"prefill": [(1000.0, 80.0), (4000.0, 300.0)], "decode": [(1000.0, 1e4, 8.0), (1000.0, 1e5, 20.0)]}
-
 
 def job(rate: float) -> dict[str, object]:
     config = {"mode": "agg", "optimization_target": "sla", "ttft_ms": 300, "itl_ms": 20}
@@ -18,7 +16,8 @@ def job(rate: float) -> dict[str, object]:
         startup=30.0,
         replicas={"decode": 1},
         gpus={"decode": 1},
-        **PROFILE,
+        prefill=((1000.0, 80.0), (4000.0, 300.0)),
+        decode=((1000.0, 1e4, 8.0), (1000.0, 1e5, 20.0)),
     ).job()
     assert made.pop("job") == "replays"
     return made

@@ -14,7 +14,7 @@ from dynamo_shared.runtime.settings.planner import Rapid
 from dynamo_profiler.metrics import ProfilingMetrics
 from dynamo_profiler.profiling.cache import AnswerCache, key_of
 from dynamo_profiler.profiling.simulation.pool import CHILD, Overgrown, PoolBusy, WorkerDied, WorkerPool
-from dynamo_profiler.profiling.simulation.wire import Curves, Job, JobResult, JobStatus, SimulationSweep
+from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, SimulationSweep, WorkerJob
 
 _log = structlog.get_logger("dynamo.planner.profiling")
 _AGAIN = 1.0
@@ -76,7 +76,7 @@ class Simulations:
         if not cached:
             self._metrics.seconds.observe(answer.seconds)
 
-    async def computed(self, job: Job, report: ReportProgress) -> JobResult:
+    async def computed(self, job: WorkerJob, report: ReportProgress) -> JobResult:
         """What a job of any kind gives, not remembered; BROKEN where its process failed."""
         for last in (False, True):
             try:
@@ -96,7 +96,7 @@ class Simulations:
                 return JobResult(outcome=JobStatus.BROKEN, message=text)
         raise AssertionError("unreachable")
 
-    async def _turn(self, job: Job, report: ReportProgress) -> JobResult:
+    async def _turn(self, job: WorkerJob, report: ReportProgress) -> JobResult:
         while True:
             try:
                 return await self.pool.run(job, report)

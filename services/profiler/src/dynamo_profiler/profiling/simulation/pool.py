@@ -21,7 +21,7 @@ from typing import Any
 from dynamo_shared.aio import ended
 from dynamo_shared.runtime.settings.planner import Rapid
 
-from dynamo_profiler.profiling.simulation.wire import Job, JobResult, JobStatus, answer_from
+from dynamo_profiler.profiling.simulation.wire import JobResult, JobStatus, WorkerJob, answer_from
 
 ReportProgress = Callable[[str, str], None]
 
@@ -111,7 +111,7 @@ class WorkerPool:
         """Memory of all workers, bytes."""
         return sum(worker.resident() for worker in self._all)
 
-    async def run(self, job: Job, report: ReportProgress) -> JobResult:
+    async def run(self, job: WorkerJob, report: ReportProgress) -> JobResult:
         """What the job gives; `report` hears its progress. Cancelling ends its process.
 
         PoolBusy, Overgrown, WorkerDied, TimeoutError. A worker that died before it began, or of a neighbour's hunger,
@@ -189,7 +189,7 @@ class WorkerPool:
             raise
         return worker
 
-    async def _work(self, worker: _Worker, job: Job, report: ReportProgress) -> JobResult:
+    async def _work(self, worker: _Worker, job: WorkerJob, report: ReportProgress) -> JobResult:
         watch = asyncio.create_task(self._watch(worker))
         work = asyncio.create_task(_ask(worker, job, report))
         try:
@@ -258,7 +258,7 @@ async def _listen(worker: _Worker) -> None:
         worker.words.extend(line for line in chunk.decode(errors="replace").splitlines() if line.strip())
 
 
-async def _ask(worker: _Worker, job: Job, report: ReportProgress) -> JobResult:
+async def _ask(worker: _Worker, job: WorkerJob, report: ReportProgress) -> JobResult:
     stdin = worker.process.stdin
     if stdin is None:
         raise WorkerDied("it cannot be spoken to")

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 
-class Job(Protocol):
+class WorkerJob(Protocol):
     """What a worker process can be asked for."""
 
     def job(self) -> dict[str, Any]:
