@@ -31,6 +31,14 @@ SCALED_ALPHA = services({"Decode": service(replicas=5, scalingAdapter={"enabled"
 ADAPTED_BETA = components(component("Decode", replicas=2, scalingAdapter={}))
 SCALED_BETA = components(component("Decode", replicas=5, scalingAdapter={}))
 
+
+def of_graph(spec: dict[str, Any], version: str = "v1beta1", **metadata: Any) -> dict[str, Any]:
+    """A component deployment that the graph llama controls."""
+    owner = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "name": "llama", "controller": True}
+    obj = manifest("DynamoComponentDeployment", version, spec)
+    return {**obj, "metadata": {**obj["metadata"], **metadata, "ownerReferences": [{**owner, "uid": "1"}]}}
+
+
 CASES = [
     Case(
         "alpha: another backend",
@@ -75,6 +83,36 @@ CASES = [
         warnings=(
             "spec.backendFramework: the engine is fixed once pods run; serve the other engine next to this one, and move the traffic",
         ),
+    ),
+    Case(
+        "alpha: a user changes a component deployment that a graph controls",
+        of_graph(service(serviceName="a", replicas=3), "v1alpha1"),
+        old=of_graph(service(serviceName="a", replicas=2), "v1alpha1"),
+        facts=replace(PLAIN, user="jane"),
+        warnings=(
+            "spec: DynamoGraphDeployment 'llama' controls this component deployment and sets it back: change 'a' there",
+        ),
+    ),
+    Case(
+        "beta: a user changes a component deployment that a graph controls",
+        of_graph(component("a", replicas=3)),
+        old=of_graph(component("a", replicas=2)),
+        facts=replace(PLAIN, user="jane"),
+        warnings=(
+            "spec: DynamoGraphDeployment 'llama' controls this component deployment and sets it back: change 'a' there",
+        ),
+    ),
+    Case(
+        "beta: the platform changes a component deployment that a graph controls",
+        of_graph(component("a", replicas=3)),
+        old=of_graph(component("a", replicas=2)),
+        facts=replace(PLAIN, user="jane", operators=frozenset({"jane"})),
+    ),
+    Case(
+        "beta: a user labels a component deployment that a graph controls",
+        of_graph(component("a", scalingAdapter={}), labels={"team": "x"}),
+        old=of_graph(component("a", scalingAdapter={})),
+        facts=replace(PLAIN, user="jane"),
     ),
     Case(
         "alpha: another set of services",

@@ -435,6 +435,20 @@ CASES = [
         ),
     ),
     Case(
+        "alpha: an adapter without a graph",
+        manifest("DynamoComponentDeployment", "v1alpha1", service(scalingAdapter={"enabled": True})),
+        warnings=(
+            "spec.scalingAdapter: has no effect: only components of a graph get a scaling adapter; leave it out, and scale this component deployment itself (kubectl scale, an autoscaler)",
+        ),
+    ),
+    Case(
+        "beta: an adapter without a graph",
+        manifest("DynamoComponentDeployment", "v1beta1", component("a", scalingAdapter={})),
+        warnings=(
+            "spec.scalingAdapter: has no effect: only components of a graph get a scaling adapter; leave it out, and scale this component deployment itself (kubectl scale, an autoscaler)",
+        ),
+    ),
+    Case(
         "beta: a component of a graph has the graph's Dynamo namespace",
         manifest(
             "DynamoComponentDeployment",

@@ -9,6 +9,7 @@ from dynamo_shared.api import deprecations
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.resources import GROUP
 from dynamo_shared.api.validation import alpha, beta
+from dynamo_shared.api.validation.alone import ALONE, OF_A_GRAPH
 from dynamo_shared.api.validation.annotations import (
     ANNOTATIONS,
     ANNOTATIONS_OF_COMPONENTS,
@@ -65,7 +66,9 @@ WARNING: tuple[RuleSet, ...] = (
     TOPOLOGY_WITHOUT_EFFECT,
     *_ABOUT_COMPONENTS,
     ADVICE,
+    ALONE,
     ADVICE_ALONE,
+    OF_A_GRAPH,
     ADVICE_FOR_REQUESTS,
     ADVICE_FOR_MODELS,
 )
@@ -142,8 +145,10 @@ def _component(obj: dict[str, Any], old: dict[str, Any] | None, version: str, fa
     def warnings() -> Iterator[FieldError]:
         for rule_set in _ABOUT_COMPONENTS:
             yield from rule_set.broken(version, component, facts)
+        yield from ALONE.broken(version, component, obj.get("metadata"), facts)
         if before is not None:
             yield from ADVICE_ALONE.broken(version, component, before, facts)
+            yield from OF_A_GRAPH.broken(version, component, before, obj.get("metadata"), facts)
 
     return errors(), warnings()
 

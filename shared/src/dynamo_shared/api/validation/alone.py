@@ -1,0 +1,47 @@
+"""What depends on whether a graph controls a component deployment: fields that do nothing, changes that do not last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import items, mapping, text
+from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet
+from dynamo_shared.api.validation.view import ComponentView
+
+ALONE = RuleSet("Component deployments", (COMPONENT,), "always")
+OF_A_GRAPH = RuleSet("Component deployments", (COMPONENT,), "when updated")
+
+_NO_ADAPTER = (
+    "has no effect: only components of a graph get a scaling adapter; leave it out, and scale this component deployment "
+    "itself (kubectl scale, an autoscaler)"
+)
+_SET_BACK = (
+    "DynamoGraphDeployment {graph} controls this component deployment and sets it back: change {component} there"
+)
+
+
+@ALONE.rule(_NO_ADAPTER, added=True)
+def adapters_belong_to_graphs(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
+    """A component deployment without a graph gets no scaling adapter."""
+    if component.adapted and not _graph_of(metadata):
+        yield component.field("scalingAdapter"), _NO_ADAPTER
+
+
+@OF_A_GRAPH.rule(_SET_BACK, added=True)
+def a_graph_sets_its_components_back(
+    component: ComponentView, old: ComponentView, metadata: object, facts: Facts
+) -> Violations:
+    """The spec of a component deployment that a graph controls is the graph's: other changes do not last."""
+    graph = _graph_of(metadata)
+    if graph and component.spec != old.spec and facts.user and facts.user not in facts.operators:
+        yield component.at, _SET_BACK.format(graph=shown(graph), component=shown(component.name))
+
+
+def _graph_of(metadata: object) -> str:
+    """Name of the graph that controls an object; "" where none does."""
+    references: list[dict[str, Any]] = [mapping(each) for each in items(mapping(metadata).get("ownerReferences"))]
+    owner = next((each for each in references if each.get("controller") is True), {})
+    return text(owner.get("name")) if owner.get("kind") == GRAPH else ""
