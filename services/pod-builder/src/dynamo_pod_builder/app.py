@@ -103,20 +103,23 @@ class _PodBuilder(Controller):
         config, announcer, pod_events = (lambda: self._config), self.announcer, PodEvents(kube)
         graph_report = GraphReport(statuses, announcer, pod_events)
         large = Offload(above=LARGE_OBJECT, at_once=LARGE_AT_ONCE)
-        graphs = GraphReconciler(
-            GraphObserver(cache, config, now, pull_secrets),
-            Executor(applier, keys, announcer),
-            graph_report,
-            applier,
-            large,
-        )
-        components = ComponentReconciler(
-            cache, applier, statuses, announcer, config, now, pull_secrets, pod_events, large
-        )
-        stored_states = CheckpointReconciler(kube, cache, applier, statuses, announcer, config, now)
-
-        def of(resource: Resource, reconcile: Callable[[ObjectKey], Awaitable[Result]]) -> tuple[str, Reconciler]:
-            return resource.plural, Reconciler(reconcile, partial(cache.keys, resource))
+        of_objects: dict[Resource, Callable[[ObjectKey], Awaitable[Result]]] = {
+            DYNAMO_GRAPH_DEPLOYMENTS: GraphReconciler(
+                GraphObserver(cache, config, now, pull_secrets),
+                Executor(applier, keys, announcer),
+                graph_report,
+                applier,
+                large,
+            ).reconcile,
+            DYNAMO_COMPONENT_DEPLOYMENTS: ComponentReconciler(
+                cache, applier, statuses, announcer, config, now, pull_secrets, pod_events, large
+            ).reconcile,
+            DYNAMO_CHECKPOINTS: CheckpointReconciler(kube, cache, applier, statuses, announcer, config, now).reconcile,
+            **{
+                each: LegacyReconciler(each, cache, applier, statuses, announcer, now, large).reconcile
+                for each in LEGACY
+            },
+        }
 
         def gone(change: CacheChange) -> None:
             # Every replica reports it: the owner may be stopped, or its claim on the way to another one. No event reports the
@@ -125,18 +128,11 @@ class _PodBuilder(Controller):
                 graph_report.gone(change.gone)
 
         self.wire(
-            dict(
-                (
-                    of(DYNAMO_GRAPH_DEPLOYMENTS, graphs.reconcile),
-                    of(DYNAMO_COMPONENT_DEPLOYMENTS, components.reconcile),
-                    of(DYNAMO_CHECKPOINTS, stored_states.reconcile),
-                    *(
-                        of(each, LegacyReconciler(each, cache, applier, statuses, announcer, now, large).reconcile)
-                        for each in LEGACY
-                    ),
-                )
-            )
-            | {
+            {
+                **{
+                    each.plural: Reconciler(reconcile, partial(cache.keys, each))
+                    for each, reconcile in of_objects.items()
+                },
                 # What differs is reconciled with its component, where there was no change of an adapter.
                 DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.plural: Reconciler(
                     ScalingReconciler(cache, applier).reconcile, tuple, urgent_workers=SCALING_WORKERS
