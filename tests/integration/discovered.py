@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -27,24 +26,24 @@ SCHEMAS = Path(__file__).parents[2] / "proto" / "schemas"
 
 @dataclass
 class Heard:
-    """Events as a plain client gets them, and when."""
+    """Events as a plain client gets them."""
 
-    events: list[tuple[float, str, dict[str, Any]]] = field(default_factory=list)
+    events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def take(self, message: Any) -> None:
         event = json.loads(message.data)
         specific = SCHEMAS / f"{event['type'].removeprefix('com.nvidia.dynamo.')}.json"
         jsonschema.validate(event["data"], json.loads(specific.read_text()))
-        self.events.append((time.monotonic(), event["type"].removeprefix("com.nvidia.dynamo."), event["data"]))
+        self.events.append((event["type"].removeprefix("com.nvidia.dynamo."), event["data"]))
 
     def of(self, type_: str) -> list[dict[str, Any]]:
-        return [data for _, each, data in self.events if each == f"{type_}.v1"]
+        return [data for each, data in self.events if each == f"{type_}.v1"]
 
     @property
     def workers(self) -> dict[str, dict[str, Any]]:
         """Who is there by role, as events alone report it. A card may be registered some time after its endpoint."""
         there: dict[str, dict[str, Any]] = {}
-        for _, type_, data in self.events:
+        for type_, data in self.events:
             if type_ == "worker.left.v1":
                 del there[data["name"]]
             elif type_.startswith("worker."):
@@ -54,10 +53,7 @@ class Heard:
     @property
     def joins(self) -> list[str]:
         """Events without those about a changed worker: a further endpoint may come at any time."""
-        return [type_ for _, type_, _ in self.events if type_ != "worker.changed.v1"]
-
-    def first(self, type_: str, after: float) -> float:
-        return next(moment for moment, each, _ in self.events if each == f"{type_}.v1" and moment >= after)
+        return [type_ for type_, _ in self.events if type_ != "worker.changed.v1"]
 
 
 @asynccontextmanager

@@ -98,7 +98,11 @@ async def test_the_image_of_an_artifact_is_asked_for_waited_for_and_run(kube, na
     deployments = (await kube.list(DEPLOYMENTS, namespace)).items
     images = {each["spec"]["template"]["spec"]["containers"][0]["image"] for each in deployments}
     assert (len(deployments), images) == (5, {IMAGE})
-    assert "ImageBuilding" in await reasons(kube, namespace, "disagg")
+
+    async def reported() -> bool:
+        return "ImageBuilding" in await reasons(kube, namespace, "disagg")
+
+    await eventually(reported, "an Event says that the image is built")
 
     # Another one of the same artifact has its image at once, and keeps it when the request goes with its owner.
     await kube.create(DYNAMO_DEPLOYMENTS, example(namespace, "second"))

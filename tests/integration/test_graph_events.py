@@ -104,7 +104,7 @@ async def test_events_are_kept_for_those_who_come_later(heard: Heard, kube, name
         late = await connection.jetstream().subscribe(
             f"dynamo.evt.v1.*.{namespace}.dynamographdeployment.*.*", ordered_consumer=True
         )
-        types = [json.loads((await late.next_msg(timeout=5)).data)["type"] for _ in heard.of("disagg")]
+        types = [json.loads((await late.next_msg(timeout=30)).data)["type"] for _ in heard.of("disagg")]
     finally:
         await connection.close()
     assert [name.split(".")[-2] for name in types] == heard.of("disagg")

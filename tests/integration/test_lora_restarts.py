@@ -10,13 +10,14 @@ import pytest
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
 from dynamo_model_discovery.app import ModelDiscoveryService
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_MODELS, PODS, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings
 from dynamo_watcher.app import WatcherService
 
 from .lora_workers import Farm, farm
-from .models import URI, model, release, set_ready, until_ready, worker_pod, workers
+from .models import URI, model, release, set_ready, until_ready, until_status, worker_pod, workers
 from .platform import eventually, gone, platform, settings
 
 pytestmark = pytest.mark.restart
@@ -133,22 +134,15 @@ async def test_nats_away_while_workers_come_and_go(configured, kube, namespace, 
         await set_ready(kube, ObjectKey(namespace, "worker-0"), False)
         await asyncio.sleep(1)
         await nats_server.start()
-        status = await until_ready(kube, key, 2, 2)
         await eventually(lambda: _loaded(lora, 3), "the late one has it, the other keeps it")
-        assert {entry["podName"] for entry in (await until_late(kube, key))["endpoints"]} == {"late", "worker-1"}, (
-            status
-        )
+        await until_status(kube, key, lambda now: ready_pods(now) == {"late", "worker-1"}, "late and worker-1 serve it")
         await kube.delete(DYNAMO_MODELS, key)
         await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
         await eventually(lambda: nothing_loaded(lora), "nothing is left")
 
 
-async def until_late(kube: KubeClient, key: ObjectKey):
-    async def check():
-        status = (await kube.get(DYNAMO_MODELS, key))["status"]
-        return status if any(entry["podName"] == "late" and entry["ready"] for entry in status["endpoints"]) else None
-
-    return await eventually(check, "the late one is ready")
+def ready_pods(status: KubeObject) -> set[str]:
+    return {entry["podName"] for entry in status["endpoints"] if entry["ready"]}
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ class Reader:
         async def ask() -> Any:
             return check()
 
-        await eventually(ask, what, 20.0)
+        await eventually(ask, what)
 
     async def until_has(self, content: dict[str, bytes]) -> None:
         await self.until(
@@ -159,8 +159,8 @@ async def test_compaction_between_reading_and_watching(
     monkeypatch.setattr(PrefixFollower, "_read", late)
     async with following(etcd_server) as reader:
         await reader.until_has({"v1/b": b"1"})
-        assert len(readings) == 2
-        assert not reader.follower.trouble
+        assert len(readings) >= 2, "a slow machine may need more"
+        await reader.until(lambda: not reader.follower.trouble, "no trouble is left")
 
 
 async def test_all_is_read_again_now_and_then(etcd_server: EtcdServer, writer: EtcdClient) -> None:

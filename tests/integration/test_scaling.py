@@ -101,7 +101,11 @@ async def test_a_number_reaches_everything_and_zero_is_one(kube, namespace, runn
     selector = f"{labels.COMPONENT}=Worker,{labels.GRAPH_DEPLOYMENT_NAME}=disagg"
     assert adapter["status"]["selector"] == selector
     assert adapter["status"]["lastScaleTime"]
-    assert len((await kube.list(PODS, namespace, label_selector=selector)).items) == 2
+
+    async def two_pods() -> bool:
+        return len((await kube.list(PODS, namespace, label_selector=selector)).items) == 2
+
+    await eventually(two_pods, "two pods: those of before end in their own time")
     assert [(each["type"], each["status"]) for each in adapter["status"]["conditions"]] == [
         ("Synced", "True"),
         ("Conflict", "False"),

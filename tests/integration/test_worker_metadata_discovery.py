@@ -27,7 +27,7 @@ from .platform import eventually, graph, platform, settings, until_state
 
 pytestmark = pytest.mark.timeout(600)
 #: Readiness goes through the controller that makes EndpointSlices, the watcher and NATS.
-SOON = 10.0
+SOON = 60.0
 
 
 @pytest.fixture
@@ -103,4 +103,4 @@ async def test_pods_that_register_themselves(
 
         # The pod is deleted, and its object with it.
         await kube.delete(PODS, key_of(decode))
-        await until(lambda: len(heard.of("worker.left")) == 3, "the decode worker left with its pod", 30.0)
+        await until(lambda: len(heard.of("worker.left")) == 3, "the decode worker left with its pod", SOON)
