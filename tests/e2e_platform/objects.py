@@ -15,6 +15,8 @@ from .prepare import TAG
 RELEASE, NAMESPACE = "dynamo-platform", "dynamo-system"
 CRDS = "dynamo-crds"
 SERVICES = ("watcher", "pod-builder", "scaler", "model-discovery", "profiler", "planner", "admission", "dynadmin")
+#: What the released version does not have.
+ADDED = frozenset({"profiler", "dynadmin"})
 RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
 #: The node has two cores, and a second platform is to find room on it: limits and memory are the chart's.
 SMALL = {"requests": {"cpu": "10m"}}
@@ -26,8 +28,8 @@ def namespace(name: str, *, restricted: bool = False) -> KubeObject:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 
-def platform_values(runtime_image: str, **more: Any) -> dict[str, Any]:
-    """The chart's defaults, but for images that no registry has."""
+def platform_values(runtime_image: str, *, released: bool = False, **more: Any) -> dict[str, Any]:
+    """The chart's defaults, but for images that no registry has; `released`: for the version that was released before."""
     built = {"tag": TAG, "pullPolicy": "Never"}
     servers = {"image": {"pullPolicy": "Never"}, "resources": SMALL}
     return {
@@ -35,9 +37,9 @@ def platform_values(runtime_image: str, **more: Any) -> dict[str, Any]:
         "plannerImage": built,
         "defaults": {"resources": SMALL},
         "services": {
-            "profiler": {"resources": SMALL},
-            "planner": {"resources": SMALL},
-            "admission": {"resources": SMALL},
+            name: {"resources": SMALL}
+            for name in ("profiler", "planner", "admission")
+            if not (released and name in ADDED)
         },
         "nats": servers,
         "etcd": servers,

@@ -54,7 +54,9 @@ class Platform:
     async def helm(self, verb: str, released: Path | None = None) -> None:
         """Install or upgrade the release, to a version that was released before or to this one, and wait for it."""
         chart, more = (released, ()) if released else (self.charts / "dynamo-platform", SWITCHED_ON)
-        values = self.cluster.values("values", objects.platform_values(self.prepared.runtime))
+        values = self.cluster.values(
+            "values", objects.platform_values(self.prepared.runtime, released=released is not None)
+        )
         await self.cluster.helm(
             *(verb, RELEASE, str(chart), "--namespace", NAMESPACE),
             *("--values", values, "--wait", "--wait-for-jobs", f"--timeout={INSTALLS_WITHIN:.0f}s", *more),

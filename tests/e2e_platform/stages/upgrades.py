@@ -16,8 +16,7 @@ from tests.e2e_platform.objects import CRDS, NAMESPACE, RELEASE
 from tests.e2e_platform.platform import EXPECTED, GRAPHS, INSTALLS_WITHIN, MOCKED, Platform
 
 GRAPHS_THAT_CHANGE = 8
-#: The released version has no dynadmin.
-BEFORE = {part: count for part, count in EXPECTED.items() if part != "dynadmin"}
+BEFORE = {part: count for part, count in EXPECTED.items() if part not in objects.ADDED}
 
 
 class Changing:
