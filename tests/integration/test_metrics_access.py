@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import ssl
-import time
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -108,17 +107,17 @@ async def test_metrics_are_not_served_plain_and_probes_are(platform: Running) ->
 async def test_an_answer_counts_for_a_bounded_time(kube: KubeClient, namespace: str) -> None:
     token = await account(kube, namespace, "scraper")
     await cluster_wide(kube, namespace, "scraper", MAY_SCRAPE)
-    later = 0.0
-    asked = Scrapers(kube, lambda: time.monotonic() + later)
+    now = 0.0
+    asked = Scrapers(kube, lambda: now)
     async with asyncio.timeout(60):
         while (await asked.verdict(f"Bearer {token}")) is not GRANTED:
-            later += scrapers.REFUSED_FOR
+            now += scrapers.REFUSED_FOR
             await asyncio.sleep(0.1)
     await kube.delete(CLUSTER_ROLE_BINDINGS, ObjectKey("", f"{namespace}-scraper"))
     assert await asked.verdict(f"Bearer {token}") is GRANTED
     async with asyncio.timeout(60):
         while (verdict := await asked.verdict(f"Bearer {token}")) is GRANTED:
-            later += scrapers.ALLOWED_FOR
+            now += scrapers.ALLOWED_FOR
             await asyncio.sleep(0.1)
     assert verdict.status == 403
 

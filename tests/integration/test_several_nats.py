@@ -61,18 +61,14 @@ class World:
 
     async def of(self, name: str) -> list[dict[str, Any]]:
         """Events of graphs of a name that the hub has kept, each with its subject."""
-        results = []
-        subscription = await self.hub.jetstream().subscribe(
-            f"dynamo.evt.v1.*.*.dynamographdeployment.{name}.*", stream=EVENTS, ordered_consumer=True
-        )
+        subject, jetstream = f"dynamo.evt.v1.*.*.dynamographdeployment.{name}.*", self.hub.jetstream()
+        kept = (await jetstream.stream_info(EVENTS, subjects_filter=subject)).state.subjects or {}
+        subscription = await jetstream.subscribe(subject, stream=EVENTS, ordered_consumer=True)
         try:
-            while True:
-                message = await subscription.next_msg(timeout=0.3)
-                results.append({"at": message.subject, **json.loads(message.data)})
-        except nats.errors.TimeoutError:
-            return results
+            messages = [await subscription.next_msg(timeout=30) for _ in range(sum(kept.values()))]
         finally:
             await subscription.unsubscribe()
+        return [{"at": each.subject, **json.loads(each.data)} for each in messages]
 
     async def until(self, name: str, event: str, clusters: set[str]) -> list[dict[str, Any]]:
         """The events of that kind, as soon as they came from these clusters."""
@@ -81,6 +77,7 @@ class World:
                 results = [each for each in await self.of(name) if each["at"].endswith(f".{event}")]
                 if {each["at"].split(".")[3] for each in results} >= clusters:
                     return results
+                await asyncio.sleep(0.1)
 
 
 async def create(cluster: Cluster, name: str) -> None:
