@@ -61,8 +61,8 @@ async def test_install_upgrade_second_platform_and_uninstall(plane: ControlPlane
         for page in ("README.md", "docs/upgrade.md", "docs/several-platforms.md"):
             for line in commands(page):
                 await run(line, plane)
-        assert len(await kube.list(DEPLOYMENTS, helm.NAMESPACE)) == 6
-        assert len(await kube.list(DEPLOYMENTS, "team-a")) == 5
+        assert len(await kube.list(DEPLOYMENTS, helm.NAMESPACE)) == 7
+        assert len(await kube.list(DEPLOYMENTS, "team-a")) == 6
         await run("helm uninstall dynamo-platform --namespace dynamo-system", plane)
         await run("helm uninstall dynamo-crds", plane)
         assert len(await kube.list(DEPLOYMENTS, helm.NAMESPACE)) == 0
