@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from dynamo_planner.core.profile import ANY_ENGINE, EngineGpus, Profile, ProfileError, from_json, from_npz
+from dynamo_planner.core.profile import ANY_ENGINE, EngineGpus, Profile, ProfileError
+from dynamo_planner.core.profile_arrays import from_json, from_npz
 
 FOLDER_FILES = (
     "selected_prefill_interpolation/raw_data.npz",

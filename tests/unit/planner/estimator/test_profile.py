@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError, from_arrays, from_json, from_npz
+from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError
+from dynamo_planner.core.profile_arrays import from_arrays, from_json, from_npz
 from dynamo_planner.profile_files import read_profile
 
 PREFILL = {"prefill_isl": [100, 1000, 4000], "prefill_ttft": [10.0, 30.0, 110.0]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import PurePosixPath
 
 from dynamo_shared.api.contracts import PlannerConfig, contract_errors
@@ -21,7 +22,7 @@ from dynamo_shared.api.untrusted.yaml_text import documents
 from pydantic import ValidationError
 
 from dynamo_planner.core.observing import Pool
-from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError, from_json
+from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError
 from dynamo_planner.core.warmup import Interval, WarmupError, intervals
 from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.workers import find_pools, gpus_of_worker
@@ -161,8 +162,10 @@ def _engines(config: PlannerConfig, gpus: Mapping[Pool, int | None]) -> EngineGp
 
 def _profile(profile_map: KubeObject | None, engines: EngineGpus) -> Profile | None:
     data = (profile_map or {}).get("data") or {}
-    profile = Profile()
-    for key in PROFILE_KEYS:
-        if key in data:
-            profile = profile.joined(from_json(data[key].encode(), key, engines))
-    return profile if any(key in data for key in PROFILE_KEYS) else None
+    keys = [key for key in PROFILE_KEYS if key in data]
+    if not keys:
+        return None
+    # numpy takes 50 MiB: a planner without profiles does without.
+    from dynamo_planner.core.profile_arrays import from_json  # noqa: PLC0415
+
+    return reduce(Profile.joined, (from_json(data[key].encode(), key, engines) for key in keys))

@@ -88,7 +88,7 @@ def at_rate(
     rate: Callable[[float], float], seconds: float, isl: int, osl: int, *, highest: float, seed: int
 ) -> list[TraceRequest]:
     """Arrivals by chance (Poisson) at a rate that changes, requests a second; never above `highest`."""
-    random, at, requests = Random(seed), 0.0, []  # noqa: S311 - a trace that can be made again, no secret
+    random, at, requests = Random(seed), 0.0, []
     while highest > 0:
         at += random.expovariate(highest)
         if at >= seconds:
@@ -138,7 +138,7 @@ def bursts(
     *, low: float, high: float, every: float, length: float, seconds: float, isl: int, osl: int, seed: int = 0
 ) -> list[TraceRequest]:
     """`low` with bursts of `high` that last about `length` s and come about `every` s, by chance."""
-    random, at, spans = Random(seed + 1), 0.0, []  # noqa: S311 - a trace that can be made again, no secret
+    random, at, spans = Random(seed + 1), 0.0, []
     while at < seconds:
         start = at + random.uniform(0.5, 1.5) * every
         at = start + random.uniform(0.5, 1.5) * length
