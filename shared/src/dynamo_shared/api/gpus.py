@@ -27,6 +27,11 @@ def count(container: Mapping[str, Any]) -> int:
     return 0
 
 
+def words(count: int) -> str:
+    """A number of GPUs, as messages say it."""
+    return f"{count} GPU" if count == 1 else f"{count} GPUs"
+
+
 def of_replica(component: Mapping[str, Any], templates: device_claims.Templates = device_claims.no_templates) -> int:
     """GPUs of one replica of a v1beta1 component, as JSON has it: those of its containers and claims, on each of its nodes.
 

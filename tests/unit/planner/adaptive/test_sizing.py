@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
+from random import Random
 
 import numpy as np
 import pytest
@@ -72,6 +74,23 @@ def test_prefill_shares_are_near_to_simulated_ones(replicas: int, busy: float) -
     requests = traces.constant(rate=rate, seconds=400, isl=3000, osl=2, seed=7)
     simulated = simulate(requests, graph, PROFILE, None, name="t").ttft_attainment()
     assert prefill(rate).share(replicas) == pytest.approx(simulated, abs=0.08)
+
+
+@pytest.mark.parametrize(("replicas", "busy"), [(1, 0.6), (2, 0.7), (4, 0.8)])
+def test_prompts_of_unlike_lengths_wait_longer_and_the_share_says_so(replicas: int, busy: float) -> None:
+    short, long = 800, 5200
+    variation = ((long - short) / (long + short)) ** 2
+    rate = busy * replicas * 1000 / prefill(1).each
+    graph = Graph(ttft=0.25, itl=1, transfer=2e-6, replicas={Pool.PREFILL: replicas, Pool.DECODE: 20})
+    random = Random(7)
+    requests = [
+        replace(request, isl=random.choice((short, long)))
+        for request in traces.constant(rate=rate, seconds=400, isl=3000, osl=2, seed=7)
+    ]
+    simulated = simulate(requests, graph, PROFILE, None, name="t").ttft_attainment()
+    unlike = PrefillSizer(ENGINE, Load(rate, 3000, 200), 250, ABLE, 15.0, variation=variation).share(replicas)
+    assert unlike == pytest.approx(simulated, abs=0.04)
+    assert prefill(rate).share(replicas) > simulated + 0.04, "alike prompts would wait less"
 
 
 @pytest.mark.parametrize(("replicas", "busy"), [(1, 0.7), (2, 0.8), (3, 0.9)])

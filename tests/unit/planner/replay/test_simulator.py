@@ -159,6 +159,19 @@ def test_what_a_policy_sees(profile: Profile) -> None:
     assert decode.wall_time == pytest.approx(0.005 + 0.0001 * decode.scheduled.num_decode_requests, rel=0.01)
 
 
+def test_an_iteration_reports_how_unlike_its_prompts_are(profile: Profile) -> None:
+    policy = Script({0.02 * step: {} for step in range(1, 50)})
+    requests = [TraceRequest(at, isl, 5) for at, isl in ((0.0, 4000), (0.001, 1000), (0.002, 3000))]
+    run(requests, profile, policy=policy, until=1.0)
+    observed = {
+        (forward.scheduled.num_prefill_requests, forward.scheduled.var_prefill_length)
+        for observation in policy.observations
+        for forward in observation.forward_passes
+        if forward.pool is Pool.PREFILL and forward.scheduled.num_prefill_requests
+    }
+    assert observed == {(1, 0.0), (2, 1000.0**2)}
+
+
 def test_a_run_can_be_had_again(profile: Profile) -> None:
     requests = traces.bursts(low=5, high=60, every=30, length=10, seconds=120, isl=2000, osl=50)
     one, two = run(requests, profile), run(requests, profile)

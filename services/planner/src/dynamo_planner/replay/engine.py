@@ -10,6 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 from math import ceil
+from statistics import pvariance
 
 from dynamo_planner.core.observing import ForwardPass, Pool, Queued, Scheduled
 from dynamo_planner.replay.traces import BLOCK_TOKENS, TraceRequest
@@ -138,6 +139,7 @@ class SimulatedEngine:
             scheduled = Scheduled(
                 num_prefill_requests=len(tokens),
                 sum_prefill_tokens=sum(tokens),
+                var_prefill_length=pvariance(tokens) if len(tokens) > 1 else 0.0,
                 num_decode_requests=len(self._active),
                 sum_decode_kv_tokens=self._kv + passed * len(self._active),
             )

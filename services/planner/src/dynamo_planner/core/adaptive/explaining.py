@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from dynamo_shared.api.gpus import words as gpu_words
+
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.forecasting import Forecast
 from dynamo_planner.core.adaptive.holding import HoldTime
@@ -158,7 +160,7 @@ def _part(plans: Mapping[Pool, PoolPlan], counts: Mapping[Pool, int], what: str)
     """Replicas that are planned for a reason of their own, and their GPUs."""
     replicas = " and ".join(f"{count} {pool.value}" for pool, count in counts.items())
     gpus = sum(plans[pool].gpus * count for pool, count in counts.items())
-    return f"{replicas} of these are {what} ({gpus} GPUs)"
+    return f"{replicas} of these are {what} ({gpu_words(gpus)})"
 
 
 def _held(plans: Mapping[Pool, PoolPlan], hold: HoldTime | None) -> str:

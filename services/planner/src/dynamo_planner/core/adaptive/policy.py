@@ -68,6 +68,7 @@ class AdaptivePolicy:
         """Observe, learn, predict, decide."""
         next_tick = self._tick(max(tick.at + self._sample, observation.now))
         self._engine.observe(observation.forward_passes)
+        self._sizing.lengths.observe(observation.forward_passes)
         held = self._unknown(observation)
         if held is not None:
             return Effects(next_tick=self._tick(next_tick.at), explanation=held)

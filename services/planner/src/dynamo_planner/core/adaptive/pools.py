@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
+from dynamo_planner.core.adaptive.lengths import PromptLengths
 from dynamo_planner.core.adaptive.settings import Settings
 from dynamo_planner.core.adaptive.sizing import DecodeSizer, Load, PrefillSizer, Sizer
 from dynamo_planner.core.estimator.engine import EngineEstimator
@@ -22,6 +23,7 @@ class Sizing:
 
     def __init__(self, config: PlannerConfig, engine: EngineEstimator, settings: Settings) -> None:
         self._config, self._engine, self._settings = config, engine, settings
+        self.lengths = PromptLengths()
         self.after: float | None = None
         """ms from a computed prompt to the first token (transfer of the KV cache, first iteration), as learnt"""
 
@@ -36,7 +38,7 @@ class Sizing:
         config = self._config
         if pool is Pool.PREFILL:
             after = self.after if self.after is not None else config.itl_ms
-            return PrefillSizer(self._engine, load, config.ttft_ms, able, after)
+            return PrefillSizer(self._engine, load, config.ttft_ms, able, after, variation=self.lengths.variation)
         ttft = config.ttft_ms if config.mode is Mode.AGG else None
         return DecodeSizer(self._engine, load, config.itl_ms, able, ttft=ttft)
 

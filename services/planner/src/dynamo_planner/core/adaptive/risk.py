@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import prod
 
+from dynamo_shared.api.gpus import words as gpu_words
+
 from dynamo_planner.core.adaptive.pools import PoolPlan
 from dynamo_planner.core.adaptive.promise import Promise
 from dynamo_planner.core.observing import Pool, PoolCounts
@@ -40,7 +42,7 @@ def risk(
         expects = f"{100 * expected:.0f} % of requests are expected within the targets, {promised}"
         if any(final[pool] < plan.replicas for pool, plan in plans.items()):
             needs, gpus = _counted({pool: plan.replicas for pool, plan in plans.items()}, plans)
-            return f"{expects}: that needs {needs} ({gpus} GPUs), and max_gpu_budget is {budget}"
+            return f"{expects}: that needs {needs} ({gpu_words(gpus)}), and max_gpu_budget is {budget}"
     pending = {pool: counts.pending for pool, counts in workers.items() if pool in plans and counts.pending}
     if pending:
         gpus = sum(plans[pool].gpus * count for pool, count in pending.items())
@@ -62,7 +64,7 @@ def _instead(stood: tuple[dict[Pool, int], float] | None, plans: Mapping[Pool, P
     needs, gpus = _counted(counts, plans)
     beyond = f", and max_gpu_budget is {budget}" if 0 <= budget < gpus else ""
     return (
-        f"{needs} all the while ({gpus} GPUs, as min_endpoint) would have kept {100 * share:.0f} %{beyond}; "
+        f"{needs} all the while ({gpu_words(gpus)}, as min_endpoint) would have kept {100 * share:.0f} %{beyond}; "
         f"a faster start keeps more, too"
     )
 

@@ -1,7 +1,8 @@
 """How many replicas a load needs so that requests, not averages, keep their targets.
 
 A pool that is busy all the time serves its mean rate and keeps no target: arrivals come in clumps. So prefill is a queue whose
-waiting time has a tail (M/D/c, approximated), and decode a number of sequences that scatters about its mean (Poisson).
+waiting time has a tail (M/D/c, approximated; longer where prompts are unlike each other), and decode a number of sequences that
+scatters about its mean (Poisson).
 """
 
 from __future__ import annotations
@@ -70,7 +71,14 @@ class PrefillSizer:
     """Replicas of the prefill pool: time to first token is waiting, computing, and what comes after it."""
 
     def __init__(
-        self, engine: EngineEstimator, load: Load, target: float, able: EngineCapabilities, after: float
+        self,
+        engine: EngineEstimator,
+        load: Load,
+        target: float,
+        able: EngineCapabilities,
+        after: float,
+        *,
+        variation: float = 0.0,
     ) -> None:
         self._rate = load.rate
         chunk = able.max_num_batched_tokens
@@ -79,6 +87,8 @@ class PrefillSizer:
         together = max(1, min(int((chunk or 8192) / max(load.fresh, 1.0)), 8))
         self.each = min(self.service, engine.prefill_ms(together * load.fresh, chunk).value / together)
         self._budget = target - self.service - after
+        # Who waits has to wait for what is left of others' prompts: long ones are more of it than their number says (M/G/1).
+        self._tail = TAIL * self._budget / (self.service * (1 + variation))
 
     queues = True
     """Who comes while all are busy waits, and those behind wait for it."""
@@ -114,7 +124,7 @@ class PrefillSizer:
                 shares[replicas] = busy < BORNE
                 continue
             held = np.minimum(busy, BUSIEST)
-            tail = np.exp(-TAIL * (1 - held) * replicas * self._budget / self.service)
+            tail = np.exp(-(1 - held) * replicas * self._tail)
             shares[replicas] = np.where(busy < BUSIEST, 1 - blocked / (1 - held * (1 - blocked)) * tail, 0.0)
         return shares
 
@@ -130,7 +140,7 @@ class PrefillSizer:
         busy = offered / replicas
         if busy >= BUSIEST:
             return 0.0
-        tail = exp(-TAIL * (1 - busy) * replicas * self._budget / self.service)
+        tail = exp(-(1 - busy) * replicas * self._tail)
         return 1.0 - waiting(replicas, offered) * tail
 
     def least(self) -> int:
