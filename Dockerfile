@@ -29,7 +29,7 @@ COPY services/ services/
 # Compiled by hash: a file's time says nothing here, and what runs may not write.
 RUN export SOURCE_DATE_EPOCH \
     && for each in shared services/*; do \
-        case "$each" in services/profiler|services/planner) [ "$PARTS" = planner ] || continue ;; esac; \
+        case "$each" in services/devcluster) continue ;; services/profiler|services/planner) [ "$PARTS" = planner ] || continue ;; esac; \
         (cd "$each" && /build/bin/python -m hatchling build --target wheel --directory /wheels) || exit 1; \
     done \
     && /build/bin/pip --python /app/bin/python install --quiet --no-deps --no-index /wheels/*.whl \

@@ -8,9 +8,8 @@ STAMP := $(VENV)/.dynamo-setup
 CONTAINER_TOOLS := .dynamo/container-tools
 BROWSER_TOOLS := .dynamo/browser-tools
 FUZZ_TOOLS := .dynamo/fuzz-tools
-MEMBERS := shared services/watcher services/pod-builder services/scaler services/model-discovery services/profiler services/planner services/admission services/dynadmin services/image-builder services/ctl
+MEMBERS := shared services/watcher services/pod-builder services/scaler services/model-discovery services/profiler services/planner services/admission services/dynadmin services/image-builder services/devcluster services/ctl
 INPUTS := Makefile requirements/uv.txt requirements/dev.txt $(addsuffix /pyproject.toml,$(MEMBERS))
-GENERATORS := dynamo_shared.api.generate dynamo_shared.bus.generate dynamo_shared.runtime.generate dynamo_dynadmin.generate dynamo_ctl.generate
 N ?= 100
 # Processes of `make test`: most tests wait for servers, so there are more of them than of cores.
 WORKERS ?= 4
@@ -56,7 +55,7 @@ demo: $(STAMP) ## A local Kubernetes, the platform on it and the examples, live,
 	@$(BIN)/dynamoctl demo $(if $(EXIT),--exit)
 
 programs: $(STAMP) ## Have etcd, kube-apiserver and the rest of the local cluster; the first time may take minutes.
-	@$(BIN)/python -m dynamo_ctl.localcluster fetch
+	@$(BIN)/python -m dynamo_devcluster fetch
 
 $(CONTAINER_TOOLS)/.complete: requirements/containers.txt $(STAMP)
 	@rm -rf $(CONTAINER_TOOLS)
@@ -97,15 +96,15 @@ test-fast: $(STAMP) ## The tests that need no Kubernetes: unit and contract, in 
 check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: before every push.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy shared/src services/watcher/src services/pod-builder/src services/scaler/src services/model-discovery/src services/profiler/src services/planner/src services/admission/src services/dynadmin/src services/image-builder/src services/ctl/src tests tools
+	$(BIN)/mypy shared/src services/watcher/src services/pod-builder/src services/scaler/src services/model-discovery/src services/profiler/src services/planner/src services/admission/src services/dynadmin/src services/image-builder/src services/devcluster/src services/ctl/src tests tools
 	$(BIN)/lint-imports --no-cache
 	$(MAKE) --no-print-directory verify
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
 
 verify: $(STAMP) ## Fail where a generated file is stale, the API changed without notice, a file uses a replaced word, or two classes have one name.
-	@set -e; for each in $(GENERATORS); do echo "$$each --check"; $(BIN)/python -m $$each --check; done
-	$(BIN)/python -m dynamo_shared.api.releases check
-	$(BIN)/python -m dynamo_shared.api.releases graduation
+	$(BIN)/python -m tools.generate --check
+	$(BIN)/python -m tools.releases check
+	$(BIN)/python -m tools.releases graduation
 	$(BIN)/python -m tools.pictures --check
 	$(BIN)/python -m tools.words
 	$(BIN)/python -m tools.class_names
@@ -115,7 +114,7 @@ pictures: $(STAMP) ## Draw the diagrams of docs/pictures again if their text cha
 	@$(BIN)/python -m tools.pictures
 
 generate: $(STAMP) ## Write CRDs, registries, JSON Schemas, AsyncAPI document and settings reference.
-	@set -e; for each in $(GENERATORS); do echo "$$each"; $(BIN)/python -m $$each; done
+	$(BIN)/python -m tools.generate
 
 format: $(STAMP) ## Format the code and fix what ruff can fix.
 	$(BIN)/ruff format .

@@ -1,9 +1,9 @@
 """Which process runs which file of tests, and when: long ones first, and at every moment some that wait and some that compute.
 
 Tests of one file stay in one process, one after another. Files stand in one row: those that share the session's control plane,
-those that start servers of their own, those that need no server. Processes take files from its beginning, the last process
-from its end. So the tests without servers, which only compute, run next to those that mostly wait, and the last process starts a
-control plane only if all others' files are done before the row is empty.
+those that start servers of their own, those that need no server. Half of the processes take files from its beginning, the other
+half from its end. So the tests without servers, which only compute, run next to those that mostly wait, and the other half starts
+control planes of the session only if the first half is late: to start and keep one costs as much as a long file of tests.
 """
 
 from __future__ import annotations
@@ -91,12 +91,12 @@ def place(group: str) -> tuple[int, int, str]:
         return (2, rank, group)
     if group.startswith(INTEGRATION) and Path(group).name not in OWN_SERVERS:
         return (0, -rank, group)
-    # The long ones next to the end, where the last process comes to them first.
+    # The long ones next to the end, where the processes that take from there come to them first.
     return (1, rank, group)
 
 
 class FromBothEnds(LoadFileScheduling):  # type: ignore[misc]  # the library is untyped
-    """The last process takes from the end of the row, all others from its beginning."""
+    """The later half of the processes takes from the end of the row, all others from its beginning."""
 
     def __init__(self, config: pytest.Config, log: Any = None) -> None:
         super().__init__(config, log)
@@ -110,6 +110,6 @@ class FromBothEnds(LoadFileScheduling):  # type: ignore[misc]  # the library is 
             for group in sorted(self.workqueue, key=place):
                 self.workqueue.move_to_end(group)
             self._is_in_order = True
-        if len(self.nodes) > 1 and node is self.nodes[-1]:
+        if self.nodes.index(node) >= len(self.nodes) - len(self.nodes) // 2:
             self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
         super()._assign_work_unit(node)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_shared.api.crds.build import definition_of
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import Resource

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from dynamo_ctl.localcluster import free_port
+from dynamo_devcluster import free_port
 from dynamo_shared.api.resources import VALIDATING_WEBHOOK_CONFIGURATIONS
 
 from .platform import Bench, Stage, bench, percentile, servers

@@ -14,7 +14,7 @@ import os
 import tarfile
 import time
 
-from dynamo_ctl.localcluster.programs import Programs
+from dynamo_devcluster.programs import Programs
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, SECRETS

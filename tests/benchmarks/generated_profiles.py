@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from dynamo_planner.core.profile import Profile, ProfileError, from_json
+from dynamo_planner.core.profile import Profile, ProfileError
+from dynamo_planner.core.profile_arrays import from_json
 
 BACKEND = "vllm"
 GPUS = ("h100_sxm", "h200_sxm", "a100_sxm", "b200_sxm")

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from dynamo_ctl.localcluster import free_port
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.options import ControlPlaneOptions
-from dynamo_ctl.localcluster.programs import Programs
-from dynamo_ctl.localcluster.servers import NatsServer
-from dynamo_ctl.platform import install_definitions
+from dynamo_ctl.commands.crds.definitions import install_definitions
+from dynamo_devcluster import free_port
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.options import ControlPlaneOptions
+from dynamo_devcluster.programs import Programs
+from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.resources import NAMESPACES
 from dynamo_shared.kube import KubeClient
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from dynamo_ctl.localcluster import free_port
-from dynamo_ctl.localcluster.process import ManagedProcess
+from dynamo_devcluster import free_port
+from dynamo_devcluster.process import ManagedProcess
 
 USER, PASSWORD = "robot", "word"
 #: bcrypt of the password, as htpasswd writes it.

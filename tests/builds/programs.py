@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dynamo_ctl.localcluster.cache import ProgramCache
-from dynamo_ctl.localcluster.catalog import GoPackage, Program
-from dynamo_ctl.localcluster.gobuild import GoBuildSource
-from dynamo_ctl.localcluster.progress import Progress, SilentProgress
+from dynamo_devcluster.cache import ProgramCache
+from dynamo_devcluster.catalog import GoPackage, Program
+from dynamo_devcluster.gobuild import GoBuildSource
+from dynamo_devcluster.progress import Progress, SilentProgress
 
 GO = Path(__file__).parent / "go"
 BUILDKIT, REGISTRY = "0.25.0", "3.0.0"

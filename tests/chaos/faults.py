@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from dynamo_ctl.localcluster.servers import LocalServer
+from dynamo_devcluster.servers import LocalServer
 
 from tests.stage.cluster import Stage
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from dynamo_ctl.localcluster import Programs
-from dynamo_ctl.localcluster.errors import ProgramUnavailableError
+from dynamo_devcluster import Programs
+from dynamo_devcluster.errors import ProgramUnavailableError
 
 ROOT = Path(__file__).parents[2]
 PLATFORM, CRDS = ROOT / "helm" / "dynamo-platform", ROOT / "helm" / "dynamo-crds"

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, Programs
+from dynamo_devcluster import ControlPlane, ControlPlaneOptions, Programs
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, NAMESPACES
 from dynamo_shared.kube import KubeClient
 

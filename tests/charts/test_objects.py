@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, Programs
+from dynamo_devcluster import ControlPlane, ControlPlaneOptions, Programs
 from dynamo_shared.api.resources import NAMESPACES, PODS, Resource
 from dynamo_shared.kube import KubeClient
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from dynamo_ctl import settings
-from dynamo_ctl.bootstrap.specification import load
-from dynamo_ctl.charts.rights import of_service
+from dynamo_ctl.commands.bootstrap.specification import load
 from dynamo_ctl.services import SERVICES
 from dynamo_dynadmin.rights import AS_CALLERS
 from dynamo_shared.api.crds.build import definition_of
@@ -22,6 +21,7 @@ from dynamo_shared.api.rights import SECURE_METRICS, RightScope, rules
 
 from tests.charts import helm
 from tests.unit.render import building, test_gpu_memory
+from tools.generate.charts.rights import of_service
 
 SIDECAR = {"name": "sidecar", "image": "img:1"}
 GOLDENS = Path(__file__).parent / "goldens"

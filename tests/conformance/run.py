@@ -21,12 +21,12 @@ from types import ModuleType
 
 import structlog
 from dynamo_ctl import services, webhooks
-from dynamo_ctl.localcluster import free_port
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.options import ControlPlaneOptions
-from dynamo_ctl.localcluster.programs import Programs
-from dynamo_ctl.localcluster.servers import NatsServer
-from dynamo_ctl.platform import install_definitions
+from dynamo_ctl.commands.crds.definitions import install_definitions
+from dynamo_devcluster import free_port
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.options import ControlPlaneOptions
+from dynamo_devcluster.programs import Programs
+from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient

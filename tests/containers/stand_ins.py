@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynamo_ctl.localcluster import Programs
-from dynamo_ctl.localcluster.cache import default_cache_root
-from dynamo_ctl.localcluster.certs import signing_key
-from dynamo_ctl.localcluster.controlplane import STAGES
-from dynamo_ctl.localcluster.locks import turn
+from dynamo_devcluster import Programs
+from dynamo_devcluster.cache import default_cache_root
+from dynamo_devcluster.certs import signing_key
+from dynamo_devcluster.controlplane import STAGES
+from dynamo_devcluster.locks import turn
 
 from tools.images import archive
 from tools.images.archive import Image

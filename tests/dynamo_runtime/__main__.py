@@ -10,7 +10,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from dynamo_ctl.localcluster.progress import LineProgress
+from dynamo_devcluster.progress import LineProgress
 
 from .environment import RuntimeUnavailableError, obtain
 from .models import tiny_model

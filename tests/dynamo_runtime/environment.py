@@ -17,9 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynamo_ctl.localcluster.cache import default_cache_root
-from dynamo_ctl.localcluster.locks import turn
-from dynamo_ctl.localcluster.progress import Progress, SilentProgress
+from dynamo_devcluster.cache import default_cache_root
+from dynamo_devcluster.locks import turn
+from dynamo_devcluster.progress import Progress, SilentProgress
 
 #: What is installed: `make lock-dynamo-runtime` writes it. An image for the runtime's pods is made from it, too.
 REQUIREMENTS = Path(__file__).parents[2] / "requirements" / "dynamo-runtime.txt"

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dynamo_ctl.localcluster.ports import LOOPBACK, free_port
-from dynamo_ctl.localcluster.probe import LocalHttp
-from dynamo_ctl.localcluster.process import ManagedProcess
+from dynamo_devcluster.ports import LOOPBACK, free_port
+from dynamo_devcluster.probe import LocalHttp
+from dynamo_devcluster.process import ManagedProcess
 
 from .environment import RuntimeEnvironment
 

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from dynamo_ctl.localcluster import LocalClusterError
-from dynamo_ctl.localcluster.progress import LineProgress, Progress
+from dynamo_devcluster import LocalClusterError
+from dynamo_devcluster.progress import LineProgress, Progress
 
 from . import confinement
 from .machine import UnsuitableMachineError

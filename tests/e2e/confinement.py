@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from dynamo_ctl.localcluster.process import LAUNCHER
+from dynamo_devcluster.process import LAUNCHER
 
 FOLDER_PREFIX = "dynamo-node-"
 CONTROL_GROUPS = Path("/sys/fs/cgroup")

@@ -6,9 +6,9 @@ import os
 from collections.abc import AsyncIterator
 
 import pytest
-from dynamo_ctl.demo.local import platform_on
-from dynamo_ctl.localcluster import Programs
-from dynamo_ctl.localcluster.progress import LineProgress
+from dynamo_ctl.commands.demo.local import platform_on
+from dynamo_devcluster import Programs
+from dynamo_devcluster.progress import LineProgress
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime.settings import Settings

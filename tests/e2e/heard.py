@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Any
 
 import nats
-from dynamo_shared.bus import permissions, subjects
+from dynamo_shared.bus import permissions
 from dynamo_shared.runtime.settings import Settings
+from dynamo_shared.wire import subjects
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynamo_ctl.localcluster import LocalClusterError, Programs, Progress
-from dynamo_ctl.localcluster.cache import default_cache_root
-from dynamo_ctl.localcluster.locks import turn
+from dynamo_devcluster import LocalClusterError, Programs, Progress
+from dynamo_devcluster.cache import default_cache_root
+from dynamo_devcluster.locks import turn
 
 from tests.dynamo_runtime import make_tiny_model
 from tests.dynamo_runtime.environment import REQUIREMENTS

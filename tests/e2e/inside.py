@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dynamo_ctl.localcluster.options import ControlPlaneOptions
+from dynamo_devcluster.options import ControlPlaneOptions
 
 from .configuration import Layout, addresses
 

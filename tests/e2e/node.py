@@ -17,11 +17,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, LocalClusterError, ManagedProcess, Programs
-from dynamo_ctl.localcluster.kubeconfig import write_kubeconfig
-from dynamo_ctl.localcluster.probe import LocalHttp
-from dynamo_ctl.localcluster.progress import LineProgress
-from dynamo_ctl.platform import install_definitions
+from dynamo_ctl.commands.crds.definitions import install_definitions
+from dynamo_devcluster import ControlPlane, ControlPlaneOptions, LocalClusterError, ManagedProcess, Programs
+from dynamo_devcluster.kubeconfig import write_kubeconfig
+from dynamo_devcluster.probe import LocalHttp
+from dynamo_devcluster.progress import LineProgress
 from dynamo_shared.api.resources import NODES, ObjectKey
 from dynamo_shared.kube import KubeClient, NotFound
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
-from dynamo_ctl.localcluster import ControlPlaneOptions, Programs, Progress
-from dynamo_ctl.localcluster.catalog import NODE
+from dynamo_devcluster import ControlPlaneOptions, Programs, Progress
+from dynamo_devcluster.catalog import NODE
 
 from . import images, machine
 

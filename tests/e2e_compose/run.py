@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dynamo_ctl.localcluster import Programs
+from dynamo_devcluster import Programs
 
 from tests.e2e_platform.cluster import CommandError, eventually
 from tests.held import Held

@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from dynamo_ctl.demo.account import page_token
-from dynamo_ctl.demo.local import local_platform
-from dynamo_ctl.localcluster import ManagedProcess, free_port
-from dynamo_ctl.localcluster.probe import LocalHttp
-from dynamo_ctl.localcluster.progress import LineProgress
+from dynamo_ctl.commands.demo.account import page_token
+from dynamo_ctl.commands.demo.local import local_platform
+from dynamo_devcluster import ManagedProcess, free_port
+from dynamo_devcluster.probe import LocalHttp
+from dynamo_devcluster.progress import LineProgress
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey, Resource
 from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.nats import NatsBus
-from dynamo_shared.bus.specifications import GRAPH_DEPLOYMENT
-from dynamo_shared.bus.specifications.planning import PlanData
 from dynamo_shared.kube import KubeClient, NotFound
 from dynamo_shared.runtime import Settings
 from dynamo_shared.runtime.connections import nats_options
+from dynamo_shared.wire.specifications import GRAPH_DEPLOYMENT
+from dynamo_shared.wire.specifications.planning import PlanData
 from playwright.async_api import Browser
 
 from tests.integration.dynadmin import account

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynamo_ctl.localcluster import LocalClusterError, Programs, Progress
+from dynamo_devcluster import LocalClusterError, Programs, Progress
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 
 from tests.builds import programs as builds

@@ -13,9 +13,9 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from dynamo_ctl.demo.local import platform_on
-from dynamo_ctl.localcluster import Programs
-from dynamo_ctl.localcluster.progress import LineProgress
+from dynamo_ctl.commands.demo.local import platform_on
+from dynamo_devcluster import Programs
+from dynamo_devcluster.progress import LineProgress
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import NAMESPACES, SECRETS
 from dynamo_shared.kube import KubeClient

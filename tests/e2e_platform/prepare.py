@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynamo_ctl.localcluster import LocalClusterError, Programs, Progress
+from dynamo_devcluster import LocalClusterError, Programs, Progress
 
 from tests.containers import stand_ins
 from tests.e2e import images

@@ -8,8 +8,8 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from dynamo_ctl.localcluster import Programs
-from dynamo_ctl.localcluster.progress import LineProgress
+from dynamo_devcluster import Programs
+from dynamo_devcluster.progress import LineProgress
 from dynamo_shared.kube import KubeClient
 
 from tests.e2e.node import Node

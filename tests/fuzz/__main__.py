@@ -15,12 +15,12 @@ import tempfile
 from pathlib import Path
 
 import structlog
-from dynamo_ctl.estimation import Estimation
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.options import ControlPlaneOptions
-from dynamo_ctl.localcluster.programs import Programs
-from dynamo_ctl.localcluster.servers import NatsServer
-from dynamo_ctl.platform import install_definitions
+from dynamo_ctl.commands.crds.definitions import install_definitions
+from dynamo_ctl.simulations.estimation import Estimation
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.options import ControlPlaneOptions
+from dynamo_devcluster.programs import Programs
+from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES
 from dynamo_shared.kube import KubeClient
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 
-from dynamo_ctl.localcluster import NodeShape
+from dynamo_devcluster import NodeShape
 
 from tests.stage.cluster import StageOptions, stage, until_ready
 from tests.stage.prober import CONTROL, Prober

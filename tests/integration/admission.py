@@ -17,13 +17,13 @@ from typing import Any
 import yaml
 from dynamo_admission.app import AdmissionService
 from dynamo_ctl import webhooks
-from dynamo_ctl.localcluster import free_port
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.options import ControlPlaneOptions
-from dynamo_ctl.localcluster.probe import LocalHttp
-from dynamo_ctl.localcluster.programs import Programs
-from dynamo_ctl.platform import install_definitions
+from dynamo_ctl.commands.crds.definitions import install_definitions
 from dynamo_ctl.settings import with_platform
+from dynamo_devcluster import free_port
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.options import ControlPlaneOptions
+from dynamo_devcluster.probe import LocalHttp
+from dynamo_devcluster.programs import Programs
 from dynamo_shared.api.resources import SECRETS, ObjectKey
 from dynamo_shared.kube import KubeClient, NotFound
 from dynamo_shared.runtime import Running, Service, Settings, running

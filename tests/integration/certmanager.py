@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from dynamo_ctl.localcluster import ManagedProcess
+from dynamo_devcluster import ManagedProcess
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient, KubeObject
 

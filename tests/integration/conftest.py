@@ -8,17 +8,19 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.options import ControlPlaneOptions
-from dynamo_ctl.localcluster.programs import Programs
-from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
-from dynamo_ctl.platform import install_definitions
-from dynamo_shared.api.resources import NAMESPACES, ObjectKey
+from dynamo_ctl.commands.crds.definitions import install_definitions
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.options import ControlPlaneOptions
+from dynamo_devcluster.programs import Programs
+from dynamo_devcluster.servers import EtcdServer, NatsServer
+from dynamo_shared.api.resources import NAMESPACES
 from dynamo_shared.kube import KubeClient
 
 from tests.dynamo_runtime.environment import RuntimeEnvironment, environment_of
 
 from .admission import Admission, admission_platform, bare_control_plane
+from .lora_workers import Farm, farm
+from .namespaces import empty
 
 _numbers = itertools.count(1)
 
@@ -54,11 +56,11 @@ async def kube(control_plane: ControlPlane) -> AsyncIterator[KubeClient]:
 
 @pytest.fixture
 async def namespace(kube: KubeClient) -> AsyncIterator[str]:
-    """A fresh namespace, which goes with all that is in it: the next tests need the nodes."""
+    """A fresh namespace. It goes with the control plane; what the next tests would meet is deleted after the test."""
     name = f"test-{os.getpid()}-{next(_numbers)}"
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name
-    await kube.delete(NAMESPACES, ObjectKey("", name))
+    await empty(kube, name)
 
 
 @pytest.fixture
@@ -109,3 +111,10 @@ async def admission_namespace(admission_kube: KubeClient) -> str:
     name = f"test-{os.getpid()}-{next(_numbers)}"
     await admission_kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     return name
+
+
+@pytest.fixture
+async def lora() -> AsyncIterator[Farm]:
+    """Workers that load adapters, and the proxy they are behind."""
+    async with farm() as started:
+        yield started

@@ -12,10 +12,11 @@ from typing import Any
 
 import jsonschema
 import nats
-from dynamo_ctl.localcluster.process import ManagedProcess
-from dynamo_ctl.localcluster.servers import NatsServer
-from dynamo_shared.bus import NatsBus, NatsOptions, ObjectCache, StateReader
-from dynamo_shared.bus.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
+from dynamo_devcluster.process import ManagedProcess
+from dynamo_devcluster.servers import NatsServer
+from dynamo_shared.bus import NatsBus, NatsOptions
+from dynamo_shared.state import ObjectCache, StateReader
+from dynamo_shared.wire.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
 
 from tests.dynamo_runtime.processes import Frontend, Runtime
 

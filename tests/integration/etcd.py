@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import aiohttp
-from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_devcluster.controlplane import ControlPlane
 
 
 async def compact(plane: ControlPlane, revision: int) -> None:

@@ -14,6 +14,11 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from aiohttp import web
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.servers import NatsServer
+from dynamo_shared.runtime import Settings
+
+from .platform import settings
 
 HUGE = 10 << 20
 
@@ -135,3 +140,15 @@ async def farm(delay: float = 0.0, port: int = 0) -> AsyncIterator[Farm]:
         yield workers
     finally:
         await server.cleanup()
+
+
+def quick_settings(plane: ControlPlane, nats: NatsServer, lora: Farm, namespace: str, **extra: str) -> Settings:
+    """Settings of model discovery with these workers, which waits for them for seconds where others wait for minutes."""
+    values = {
+        "PLATFORM__KUBERNETES__NAMESPACES": namespace,
+        "PLATFORM__MODEL_DISCOVERY__PROXY": lora.url,
+        "PLATFORM__MODEL_DISCOVERY__REQUEST_TIMEOUT": "1s",
+        "PLATFORM__MODEL_DISCOVERY__LONGEST_RETRY": "1s",
+        "PLATFORM__MODEL_DISCOVERY__UNLOAD_WITHIN": "3s",
+    }
+    return settings(plane.kubeconfig, nats.url, **{**values, **extra})

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
-from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_shared.api.resources import NAMESPACES, PODS, SERVICES, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient
 

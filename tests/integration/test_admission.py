@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.programs import Programs
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.programs import Programs
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey

@@ -11,8 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
-from dynamo_ctl.localcluster import Programs, free_port
-from dynamo_ctl.localcluster.certs import CertificateAuthority, KeyPair
+from dynamo_devcluster import Programs, free_port
+from dynamo_devcluster.certs import CertificateAuthority, KeyPair
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.kube import Invalid, KubeClient, KubeError
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl.localcluster import ControlPlane, Programs, ProgramUnavailableError
 from dynamo_ctl.webhooks import NAMESPACE
+from dynamo_devcluster import ControlPlane, Programs, ProgramUnavailableError
 from dynamo_shared.api.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DYNAMO_GRAPH_DEPLOYMENTS,

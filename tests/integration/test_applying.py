@@ -20,9 +20,9 @@ from dynamo_shared.api.resources import (
     SERVICES,
     ObjectKey,
 )
-from dynamo_shared.bus import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Conflict
+from dynamo_shared.state import ObjectCache
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from dynamo_shared.api.resources import (
 from dynamo_watcher.app import WatcherService
 
 from .archive_store import Store, archive_store
-from .platform import eventually, platform, settings
-from .test_image_builder import DIGEST, NOWHERE, TAG, jobs, pod_ends, reasons
+from .platform import eventually, platform
+from .test_image_builder import DIGEST, TAG, ask, builder_settings, jobs, pod_ends, reasons
 
 EXAMPLES = Path(__file__).with_name("seed_examples")
 IMAGE = f"registry.example.com/team/yatai-bentos:yatai.frontend.jh2o6dqzpsgfued4@{DIGEST}"
@@ -41,17 +41,7 @@ def store() -> Iterator[Store]:
 
 @pytest.fixture
 async def running_platform(control_plane, nats_server, etcd_server, namespace, store) -> AsyncIterator[None]:
-    configured = settings(
-        control_plane.kubeconfig,
-        nats_server.url,
-        etcd_server.url,
-        NAMESPACE__RESTRICTED=namespace,
-        PLATFORM__IMAGE_BUILDER__NAMESPACE=namespace,
-        PLATFORM__IMAGE_BUILDER__STORE__ENDPOINT=store.url,
-        PLATFORM__IMAGE_BUILDER__REGISTRY__SERVER="registry.example.com/team",
-        PLATFORM__IMAGE_BUILDER__RESOURCES__REQUESTS=NOWHERE,
-        PLATFORM__IMAGE_BUILDER__RESOURCES__LIMITS=NOWHERE,
-    )
+    configured = builder_settings(control_plane, nats_server, namespace, store, etcd_server.url)
     async with platform(configured, [WatcherService(), PodBuilderService(), ImageBuilderService()]):
         yield
 
@@ -123,13 +113,7 @@ async def test_the_image_of_an_artifact_is_asked_for_waited_for_and_run(kube, na
 
 @pytest.mark.usefixtures("running_platform")
 async def test_a_request_that_exists_is_used_by_a_service(kube, namespace):
-    request = {
-        "apiVersion": DYNAMO_NIM_REQUESTS.api_version,
-        "kind": DYNAMO_NIM_REQUESTS.kind,
-        "metadata": {"name": REQUEST, "namespace": namespace},
-        "spec": {"bentoTag": TAG},
-    }
-    await kube.create(DYNAMO_NIM_REQUESTS, request)
+    await ask(kube, namespace, REQUEST)
     (written,) = yaml.safe_load_all((EXAMPLES / "dynamo-nim-deployment.yaml").read_text())
     written["metadata"]["namespace"] = namespace
     # The page has a placeholder there.

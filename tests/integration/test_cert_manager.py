@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from dynamo_admission.tls import open_certificates
 from dynamo_admission.tls.given import GivenCertificates
-from dynamo_ctl.localcluster import ControlPlane, Programs, ProgramUnavailableError
+from dynamo_devcluster import ControlPlane, Programs, ProgramUnavailableError
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.kube import KubeClient
 

@@ -6,7 +6,7 @@ import copy
 from collections.abc import AsyncIterator
 
 import pytest
-from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from dynamo_ctl import event_stream, get_objects, sources
+from dynamo_ctl.commands.events import stream
+from dynamo_ctl.commands.get import objects, sources
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.programs import Programs
-from dynamo_ctl.localcluster.servers import NatsServer
 from dynamo_ctl.offline import objects_of
+from dynamo_ctl.targets import Where
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.programs import Programs
+from dynamo_devcluster.servers import NatsServer
 from dynamo_pod_builder.render import RenderConfig
 from dynamo_shared.api import resources
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey
@@ -83,15 +85,15 @@ async def test_get_and_events_show_a_graph(
 ) -> None:
     settings = harness.settings(control_plane.kubeconfig, nats_server.url, PLATFORM__KUBERNETES__NAMESPACES=namespace)
     source = sources.OfCluster(kube)
-    server = event_stream.Where(NatsOptions(servers=(nats_server.url,)), settings.platform.cluster_name)
+    server = Where(NatsOptions(servers=(nats_server.url,)), settings.platform.cluster_name)
     heard: list[str] = []
     async with harness.platform(settings):
         following = asyncio.create_task(
-            event_stream.listen(event_stream.EventQuery(name="chat", follow=True), server, heard.append, as_json=True)
+            stream.listen(stream.EventQuery(name="chat", follow=True), server, heard.append, as_json=True)
         )
         watched: list[str] = []
         watching = asyncio.create_task(
-            get_objects.watch(get_objects.ObjectQuery("dgd", namespace=namespace), source, watched.append)
+            objects.watch(objects.ObjectQuery("dgd", namespace=namespace), source, watched.append)
         )
         try:
             await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, harness.graph(namespace, "chat"))
@@ -101,22 +103,20 @@ async def test_get_and_events_show_a_graph(
                 while not any("successful" in line for line in watched):
                     await asyncio.sleep(0.05)
             lines: list[str] = []
-            await get_objects.show(get_objects.ObjectQuery("all", namespace=namespace), source, lines.append)
+            await objects.show(objects.ObjectQuery("all", namespace=namespace), source, lines.append)
             assert lines[0].split() == ["NAME", "BACKEND", "STATE", "READY", "AGE", "MESSAGE"]
             assert lines[1].split()[:4] == ["chat", "vllm", "successful", "3/3"]
             assert len([line for line in lines if line.startswith("chat-")]) == 3
             out: list[str] = []
-            await get_objects.show(get_objects.ObjectQuery("dgd", "chat", namespace, output="json"), source, out.append)
+            await objects.show(objects.ObjectQuery("dgd", "chat", namespace, output="json"), source, out.append)
             assert json.loads(out[0])["status"]["state"] == "successful"
             stored: list[str] = []
-            await event_stream.listen(
-                event_stream.EventQuery(namespace=namespace, types=("ready",)), server, stored.append
-            )
+            await stream.listen(stream.EventQuery(namespace=namespace, types=("ready",)), server, stored.append)
             assert [f"{namespace}/chat" in line for line in stored] == [True]
-            await event_stream.listen(event_stream.EventQuery(namespace="elsewhere"), server, stored.append)
+            await stream.listen(stream.EventQuery(namespace="elsewhere"), server, stored.append)
             assert len(stored) == 1
             with pytest.raises(CtlError, match="no dgd 'other'"):
-                await get_objects.show(get_objects.ObjectQuery("dgd", "other", namespace), source, out.append)
+                await objects.show(objects.ObjectQuery("dgd", "other", namespace), source, out.append)
             await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "chat"))
             async with asyncio.timeout(WITHIN):
                 while not any("deleted" in line for line in watched):
@@ -131,9 +131,9 @@ async def test_get_and_events_show_a_graph(
 
 
 async def test_nothing_to_listen_to_is_said(nats_server: NatsServer) -> None:
-    empty = event_stream.Where(NatsOptions(servers=(nats_server.url,)), "local")
+    empty = Where(NatsOptions(servers=(nats_server.url,)), "local")
     with pytest.raises(CtlError, match="the platform has never run there"):
-        await event_stream.listen(event_stream.EventQuery(), empty, print)
+        await stream.listen(stream.EventQuery(), empty, print)
 
 
 async def test_the_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:

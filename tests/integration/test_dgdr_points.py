@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from dynamo_ctl import requests
+from dynamo_ctl.commands.dgdr import points
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.get_objects import ClusterOptions
-from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.targets import ClusterOptions
+from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
@@ -33,7 +33,7 @@ async def workers(kube: KubeClient, namespace: str) -> list[str]:
 async def test_a_front_is_drawn(cluster: ClusterOptions, namespace: str, request_of_two: str, tmp_path):
     lines: list[str] = []
     file = tmp_path / "front.png"
-    requests.plot(await requests.read(cluster, request_of_two, namespace), lines.append, file=file, width=78)
+    points.plot(await points.read(cluster, request_of_two, namespace), lines.append, file=file, width=78)
     assert lines[0] == "Qwen/Qwen3-32B (aiconfigurator)"
     assert any(line.startswith("1*") and "700.0" in line for line in lines)
     assert file.read_bytes().startswith(b"\x89PNG")
@@ -41,20 +41,20 @@ async def test_a_front_is_drawn(cluster: ClusterOptions, namespace: str, request
 
 async def test_points_are_deployed(kube: KubeClient, cluster: ClusterOptions, namespace: str, request_of_two: str):
     lines: list[str] = []
-    await requests.apply(cluster, request_of_two, namespace, None, lines.append, dry_run=True)
+    await points.apply(cluster, request_of_two, namespace, None, lines.append, dry_run=True)
     assert "kind: DynamoGraphDeployment" in lines[0]
-    await requests.apply(cluster, request_of_two, namespace, None, lines.append, dry_run=False)
+    await points.apply(cluster, request_of_two, namespace, None, lines.append, dry_run=False)
     assert lines[-1] == f"DynamoGraphDeployment qwen-dgd created in namespace {namespace}"
     assert await workers(kube, namespace) == ["one"]
     made = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
     assert made["metadata"]["labels"][labels.REQUEST_NAME] == "qwen"
     assert made["metadata"]["annotations"][keys.REQUEST_UID]
 
-    await requests.apply(cluster, request_of_two, namespace, 2, lines.append, dry_run=False)
+    await points.apply(cluster, request_of_two, namespace, 2, lines.append, dry_run=False)
     assert lines[-1] == f"DynamoGraphDeployment qwen-dgd changed in namespace {namespace}"
     assert await workers(kube, namespace) == ["one", "two"]
     # What another point does not have goes.
-    await requests.apply(cluster, request_of_two, namespace, 1, lines.append, dry_run=False)
+    await points.apply(cluster, request_of_two, namespace, 1, lines.append, dry_run=False)
     assert await workers(kube, namespace) == ["one"]
 
 
@@ -65,7 +65,7 @@ async def test_another_graph_is_left_alone(
     mine["metadata"]["namespace"] = namespace
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, mine)
     with pytest.raises(CtlError, match="was not made for this request"):
-        await requests.apply(cluster, request_of_two, namespace, None, str, dry_run=False)
+        await points.apply(cluster, request_of_two, namespace, None, str, dry_run=False)
     assert await workers(kube, namespace) == ["mine"]
 
 
@@ -73,12 +73,12 @@ async def test_what_is_not_there_is_said(
     kube: KubeClient, cluster: ClusterOptions, namespace: str, request_of_two: str
 ):
     with pytest.raises(CtlError, match="--point 3: there are 2"):
-        await requests.apply(cluster, request_of_two, namespace, 3, str, dry_run=False)
+        await points.apply(cluster, request_of_two, namespace, 3, str, dry_run=False)
     with pytest.raises(CtlError, match="no DynamoGraphDeploymentRequest 'other'"):
-        await requests.read(cluster, "other", namespace)
+        await points.read(cluster, "other", namespace)
     fresh = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeploymentRequest", "spec": {"model": "m"}}
     await kube.create(
         DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, {**fresh, "metadata": {"name": "fresh", "namespace": namespace}}
     )
     with pytest.raises(CtlError, match="has no result yet; its phase is Pending"):
-        requests.plot(await requests.read(cluster, "fresh", namespace), str, file=None, width=78)
+        points.plot(await points.read(cluster, "fresh", namespace), str, file=None, width=78)

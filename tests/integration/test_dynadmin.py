@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.resources import (
     DYNAMO_CHECKPOINTS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     ENDPOINT_SLICES,

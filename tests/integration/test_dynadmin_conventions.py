@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl.estimation import Estimation
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.options import ControlPlaneOptions
-from dynamo_ctl.localcluster.programs import Programs
-from dynamo_ctl.localcluster.servers import NatsServer
-from dynamo_ctl.platform import install_definitions
+from dynamo_ctl.commands.crds.definitions import install_definitions
+from dynamo_ctl.simulations.estimation import Estimation
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.options import ControlPlaneOptions
+from dynamo_devcluster.programs import Programs
+from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.resources import NAMESPACES
 from dynamo_shared.kube import KubeClient
 

@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import pytest
-from dynamo_ctl.estimation import Estimation
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.servers import NatsServer
 from dynamo_ctl.settings import with_platform
+from dynamo_ctl.simulations.estimation import Estimation
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings

@@ -9,18 +9,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from dynamo_ctl.estimation import Estimation
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_ctl.simulations.estimation import Estimation
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
-from dynamo_shared.bus.specifications import GRAPH_DEPLOYMENT
-from dynamo_shared.bus.specifications.planning import PlanData
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings
+from dynamo_shared.wire.specifications import GRAPH_DEPLOYMENT
+from dynamo_shared.wire.specifications.planning import PlanData
 
 from .dynadmin import EVERYTHING, Api, account, dynadmin
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -18,10 +18,10 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
-from dynamo_shared.bus.specifications import GRAPH_DEPLOYMENT
-from dynamo_shared.bus.specifications.planning import PlanData
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings
+from dynamo_shared.wire.specifications import GRAPH_DEPLOYMENT
+from dynamo_shared.wire.specifications.planning import PlanData
 
 from .dynadmin import EVERYTHING, WATCHING, Api, account, dynadmin, happens
 from .etcd import compact

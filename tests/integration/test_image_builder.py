@@ -16,6 +16,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, EVENTS, JOBS, PODS, ObjectKey
+from dynamo_shared.runtime import Settings
 from dynamo_watcher.app import WatcherService
 
 from .archive_store import Store, archive_store
@@ -34,11 +35,12 @@ def store() -> Iterator[Store]:
         yield running
 
 
-@pytest.fixture
-async def running_builder(control_plane, nats_server, namespace, store) -> AsyncIterator[None]:
-    configured = settings(
+def builder_settings(control_plane, nats_server, namespace: str, store: Store, etcd_url: str = "") -> Settings:
+    """Settings of a platform that builds what this store has. No node can run a build."""
+    return settings(
         control_plane.kubeconfig,
         nats_server.url,
+        etcd_url,
         # Requests of earlier tests are not built into this one's namespace.
         NAMESPACE__RESTRICTED=namespace,
         PLATFORM__IMAGE_BUILDER__NAMESPACE=namespace,
@@ -47,6 +49,11 @@ async def running_builder(control_plane, nats_server, namespace, store) -> Async
         PLATFORM__IMAGE_BUILDER__RESOURCES__REQUESTS=NOWHERE,
         PLATFORM__IMAGE_BUILDER__RESOURCES__LIMITS=NOWHERE,
     )
+
+
+@pytest.fixture
+async def running_builder(control_plane, nats_server, namespace, store) -> AsyncIterator[None]:
+    configured = builder_settings(control_plane, nats_server, namespace, store)
     async with platform(configured, [WatcherService(), ImageBuilderService()]):
         yield
 

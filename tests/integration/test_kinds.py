@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 import yaml
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.programs import Programs
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.programs import Programs
 from dynamo_shared.api import resources
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.crds import crd_manifests

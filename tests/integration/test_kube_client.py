@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, SERVICE_ACCOUNTS, ObjectKey, Resource
 from dynamo_shared.kube import (
     AlreadyExists,

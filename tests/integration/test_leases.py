@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from dynamo_ctl.localcluster.certs import CertificateAuthority
-from dynamo_ctl.localcluster.probe import LocalHttp
-from dynamo_ctl.localcluster.programs import Programs
-from dynamo_ctl.localcluster.servers import EtcdServer, ServerTls
+from dynamo_devcluster.certs import CertificateAuthority
+from dynamo_devcluster.probe import LocalHttp
+from dynamo_devcluster.programs import Programs
+from dynamo_devcluster.servers import EtcdServer, ServerTls
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.leases.channel import EtcdOptions

@@ -13,7 +13,7 @@ from typing import Any
 import nats
 import pytest
 import pytest_asyncio
-from dynamo_ctl.localcluster import (
+from dynamo_devcluster import (
     CertificateAuthority,
     ControlPlane,
     ControlPlaneOptions,
@@ -24,7 +24,7 @@ from dynamo_ctl.localcluster import (
     Programs,
     ServerTls,
 )
-from dynamo_ctl.localcluster.probe import LocalHttp, client_tls
+from dynamo_devcluster.probe import LocalHttp, client_tls
 from nats.errors import Error as NatsError
 
 FAULT = "localcluster.dynamo-platform/fault"

@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.servers import NatsServer
 from dynamo_model_discovery.app import ModelDiscoveryService
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings
 from dynamo_watcher.app import WatcherService
 
-from .lora_workers import Farm, farm
+from .lora_workers import Farm, quick_settings
 from .models import (
     HASH,
     URI,
@@ -31,7 +31,7 @@ from .models import (
     worker_pod,
     workers,
 )
-from .platform import eventually, gone, platform, settings
+from .platform import eventually, gone, platform
 
 NAME = "org/support"
 
@@ -44,12 +44,6 @@ async def until(what: str, check: Any) -> None:
 
 
 @pytest.fixture
-async def lora() -> AsyncIterator[Farm]:
-    async with farm() as started:
-        yield started
-
-
-@pytest.fixture
 def unload_within() -> str:
     """How long a deletion waits for workers; a test may set it."""
     return "3s"
@@ -59,13 +53,11 @@ def unload_within() -> str:
 def configured(
     control_plane: ControlPlane, nats_server: NatsServer, lora: Farm, namespace: str, unload_within: str
 ) -> Settings:
-    return settings(
-        control_plane.kubeconfig,
-        nats_server.url,
-        PLATFORM__KUBERNETES__NAMESPACES=namespace,
-        PLATFORM__MODEL_DISCOVERY__PROXY=lora.url,
-        PLATFORM__MODEL_DISCOVERY__REQUEST_TIMEOUT="1s",
-        PLATFORM__MODEL_DISCOVERY__LONGEST_RETRY="1s",
+    return quick_settings(
+        control_plane,
+        nats_server,
+        lora,
+        namespace,
         PLATFORM__MODEL_DISCOVERY__PROBE_INTERVAL="2s",
         PLATFORM__MODEL_DISCOVERY__UNLOAD_WITHIN=unload_within,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from dynamo_ctl.localcluster import free_port
+from dynamo_devcluster import free_port
 from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import HttpWorkerApi, Listing

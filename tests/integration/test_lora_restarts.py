@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from functools import partial
 
 import pytest
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.servers import EtcdServer, NatsServer
 from dynamo_model_discovery.app import ModelDiscoveryService
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_MODELS, PODS, ObjectKey
@@ -16,7 +16,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings
 from dynamo_watcher.app import WatcherService
 
-from .lora_workers import Farm, farm
+from .lora_workers import Farm, quick_settings
 from .models import URI, model, release, set_ready, until_ready, until_status, worker_pod, workers
 from .platform import eventually, gone, platform, settings
 
@@ -26,24 +26,10 @@ NAME = "org/support"
 
 
 @pytest.fixture
-async def lora() -> AsyncIterator[Farm]:
-    async with farm() as started:
-        yield started
-
-
-@pytest.fixture
 async def configured(
     control_plane: ControlPlane, nats_server: NatsServer, lora: Farm, namespace: str, kube: KubeClient
 ) -> AsyncIterator[Settings]:
-    yield settings(
-        control_plane.kubeconfig,
-        nats_server.url,
-        PLATFORM__KUBERNETES__NAMESPACES=namespace,
-        PLATFORM__MODEL_DISCOVERY__PROXY=lora.url,
-        PLATFORM__MODEL_DISCOVERY__REQUEST_TIMEOUT="1s",
-        PLATFORM__MODEL_DISCOVERY__LONGEST_RETRY="1s",
-        PLATFORM__MODEL_DISCOVERY__UNLOAD_WITHIN="3s",
-    )
+    yield quick_settings(control_plane, nats_server, lora, namespace)
     await release(kube, namespace)
 
 

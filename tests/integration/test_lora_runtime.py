@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from dynamo_ctl.localcluster import free_port
-from dynamo_ctl.localcluster.probe import LocalHttp
-from dynamo_ctl.localcluster.process import ManagedProcess
+from dynamo_devcluster import free_port
+from dynamo_devcluster.probe import LocalHttp
+from dynamo_devcluster.process import ManagedProcess
 from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.lora.answers import LoraError

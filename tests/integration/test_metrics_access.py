@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
-from dynamo_ctl.localcluster import ControlPlane
+from dynamo_devcluster import ControlPlane
 from dynamo_shared.api.resources import CLUSTER_ROLES, ObjectKey
 from dynamo_shared.api.rights import SCRAPED, rules
 from dynamo_shared.kube import KubeClient

@@ -7,19 +7,20 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.servers import NatsServer
 from dynamo_model_discovery.app import ModelDiscoveryService
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_MODELS, PODS, SERVICES, ObjectKey
-from dynamo_shared.bus import streams, subjects
+from dynamo_shared.bus import streams
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
 from dynamo_shared.bus.protocol import Message, Start
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings
+from dynamo_shared.wire import subjects
 from dynamo_watcher.app import WatcherService
 
-from .lora_workers import Farm, farm
+from .lora_workers import Farm
 from .models import (
     BASE,
     HASH,
@@ -33,12 +34,6 @@ from .models import (
     workers,
 )
 from .platform import eventually, frontend, gone, graph, platform, settings, until_state, worker
-
-
-@pytest.fixture
-async def lora() -> AsyncIterator[Farm]:
-    async with farm() as started:
-        yield started
 
 
 @pytest.fixture
@@ -74,7 +69,11 @@ async def test_a_graphs_workers_serve_its_models(kube: KubeClient, namespace: st
     await kube.create(DYNAMO_MODELS, model(namespace))
     status = await until_ready(kube, base, 2, 2)
     assert condition(status)["reason"] == "EndpointsDiscovered"
-    assert f"dynamo-model-{HASH}" in condition(status, "ServicesFound")["message"]
+    # The workers stand in the slices of their component's Service, too, which may come first.
+    service = f"dynamo-model-{HASH}"
+    await until_status(
+        kube, base, lambda now: service in condition(now, "ServicesFound")["message"], f"names {service}"
+    )
     await until_ready(kube, adapter, 2, 2)
     row = await table(kube, base)
     assert (row["BaseModel"], row["Type"], row["Ready"], row["Total"]) == (BASE, "base", 2, 2)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 
 from cryptography.hazmat.primitives import serialization
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DYNAMO_GRAPH_DEPLOYMENTS,

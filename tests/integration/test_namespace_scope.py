@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, LEASES, ObjectKey
 from dynamo_shared.kube import KubeClient

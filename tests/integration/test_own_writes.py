@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CONFIG_MAPS, ObjectKey
-from dynamo_shared.bus import ObjectCache
-from dynamo_shared.bus.cache import GRACE
-from dynamo_shared.bus.versions import version_of
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import own_writes
+from dynamo_shared.state import ObjectCache
+from dynamo_shared.state.cache import GRACE
+from dynamo_shared.state.versions import version_of
 
 
 def config_map(namespace: str) -> dict[str, Any]:

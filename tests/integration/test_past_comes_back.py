@@ -8,17 +8,19 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.options import ControlPlaneOptions
-from dynamo_ctl.localcluster.programs import Programs
-from dynamo_ctl.localcluster.servers import LocalServer, NatsServer, NatsServerOptions
-from dynamo_ctl.platform import install_definitions
+from dynamo_ctl.commands.crds.definitions import install_definitions
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.options import ControlPlaneOptions
+from dynamo_devcluster.programs import Programs
+from dynamo_devcluster.servers import LocalServer, NatsServer, NatsServerOptions
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey, key_of
-from dynamo_shared.bus import NatsBus, state, streams, subjects
+from dynamo_shared.bus import NatsBus, streams
 from dynamo_shared.bus.permissions import USERS
 from dynamo_shared.bus.server_config import authorization
 from dynamo_shared.bus.sizes import MAX_PAYLOAD
 from dynamo_shared.kube import KubeClient, KubeError
+from dynamo_shared.state import messages
+from dynamo_shared.wire import subjects
 
 from .test_watcher import Bench, graph, reading, watching
 
@@ -148,7 +150,7 @@ async def _until_read_again(bench: Bench, server: NatsServer) -> None:
                 for name in {*expected, "two"}:
                     subject = subjects.state_subject(CLUSTER, GRAPHS.id, ObjectKey(NAMESPACE, name))
                     message = await bus.last_message(streams.STATE, subject)
-                    if message is not None and not state.is_tombstone(message.headers):
+                    if message is not None and not messages.is_tombstone(message.headers):
                         results[name] = f"{message.headers['uid']} {message.headers['resourceVersion']}"
                 if results == expected:
                     return

@@ -12,12 +12,12 @@ from typing import Any
 import nats
 import pytest
 from aiohttp import web
-from dynamo_ctl.localcluster import ProgramUnavailableError
-from dynamo_ctl.localcluster.ports import LOOPBACK
-from dynamo_ctl.localcluster.probe import LocalHttp
-from dynamo_ctl.localcluster.programs import Programs
-from dynamo_ctl.localcluster.prometheus import PrometheusServer, ScrapeJob
-from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
+from dynamo_devcluster import ProgramUnavailableError
+from dynamo_devcluster.ports import LOOPBACK
+from dynamo_devcluster.probe import LocalHttp
+from dynamo_devcluster.programs import Programs
+from dynamo_devcluster.prometheus import PrometheusServer, ScrapeJob
+from dynamo_devcluster.servers import EtcdServer, NatsServer
 from dynamo_planner.core.observing import ForwardPass, Missing, Pool, Traffic
 from dynamo_planner.inputs import InputUnavailable
 from dynamo_planner.inputs.forward_passes import subject

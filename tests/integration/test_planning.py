@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from dynamo_ctl.localcluster import ProgramUnavailableError
-from dynamo_ctl.localcluster.programs import Programs
+from dynamo_devcluster import ProgramUnavailableError
+from dynamo_devcluster.programs import Programs
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 
 from .platform import eventually

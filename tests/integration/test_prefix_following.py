@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from dynamo_ctl.localcluster.servers import EtcdServer
+from dynamo_devcluster.servers import EtcdServer
 from dynamo_shared.leases.channel import EtcdOptions
 from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.follow import LARGEST_VALUE, PrefixFollower

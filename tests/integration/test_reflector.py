@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.options import ControlPlaneOptions
-from dynamo_ctl.localcluster.programs import Programs
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.options import ControlPlaneOptions
+from dynamo_devcluster.programs import Programs
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient, KubeError, Unavailable, discovery
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced

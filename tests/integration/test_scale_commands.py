@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dynamo_ctl.commands.scale.command import ScaleOptions, scale
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.event_stream import Where
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
-from dynamo_ctl.scale_command import ScaleOptions, scale
+from dynamo_ctl.targets import Where
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.servers import EtcdServer, NatsServer
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_scaler.app import ScalerService
 from dynamo_scaler.budgets.pools import pools_of
@@ -29,22 +29,14 @@ from dynamo_shared.api.resources import (
     PODS,
     ObjectKey,
 )
-from dynamo_shared.bus import (
-    CommandResult,
-    NatsBus,
-    NatsOptions,
-    ObjectCache,
-    ScaleData,
-    ScaleTarget,
-    cloudevents,
-    streams,
-    subjects,
-)
+from dynamo_shared.bus import NatsBus, NatsOptions, streams
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.errors import BusUnavailableError
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service, Settings
+from dynamo_shared.state import ObjectCache
+from dynamo_shared.wire import CommandResult, ScaleData, ScaleTarget, cloudevents, subjects
 from dynamo_watcher.app import WatcherService
 
 from .platform import eventually, frontend, graph, platform, settings, until_state, worker

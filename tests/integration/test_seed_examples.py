@@ -14,12 +14,12 @@ import pytest
 import yaml
 from dynamo_admission.app import AdmissionService
 from dynamo_ctl import webhooks
-from dynamo_ctl.localcluster import free_port
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.options import ControlPlaneOptions
-from dynamo_ctl.localcluster.programs import Programs
-from dynamo_ctl.localcluster.servers import NatsServer
-from dynamo_ctl.platform import install_definitions
+from dynamo_ctl.commands.crds.definitions import install_definitions
+from dynamo_devcluster import free_port
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.options import ControlPlaneOptions
+from dynamo_devcluster.programs import Programs
+from dynamo_devcluster.servers import NatsServer
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_profiler.profiling.results import ProfilingRequest, ProfilingResult
 from dynamo_profiler.profiling.thorough import read_output

@@ -13,7 +13,8 @@ from typing import Any
 import nats
 import nats.errors
 import pytest
-from dynamo_ctl.localcluster import (
+from dynamo_ctl.commands.crds.definitions import install_definitions
+from dynamo_devcluster import (
     ControlPlane,
     ControlPlaneOptions,
     NatsServer,
@@ -21,11 +22,10 @@ from dynamo_ctl.localcluster import (
     Programs,
     free_port,
 )
-from dynamo_ctl.platform import install_definitions
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.bus import permissions, server_config
-from dynamo_shared.bus.subjects import inbox_prefix
 from dynamo_shared.kube import KubeClient
+from dynamo_shared.wire.subjects import inbox_prefix
 from nats.js.api import ExternalStream, StreamConfig, StreamSource
 
 from .platform import graph, platform, settings

@@ -7,8 +7,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import ENABLE_METRICS
 from dynamo_shared.api.resources import (

@@ -10,9 +10,9 @@ from secrets import token_hex
 from typing import Any
 
 import pytest
-from dynamo_ctl.localcluster import Programs
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.servers import NatsServer, NatsServerOptions
+from dynamo_devcluster import Programs
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.servers import NatsServer, NatsServerOptions
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     EVENTS,
@@ -21,8 +21,9 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.bus import NatsBus, ObjectCache, StateReader
+from dynamo_shared.bus import NatsBus
 from dynamo_shared.kube import KubeClient
+from dynamo_shared.state import ObjectCache, StateReader
 from dynamo_watcher.app import WatcherService
 from dynamo_watcher.feed import Feed
 from dynamo_watcher.follower import lookup, reflecting

@@ -17,12 +17,12 @@ from dynamo_admission.app import FIELD_MANAGER
 from dynamo_admission.registration import INJECT_FROM
 from dynamo_admission.tls import pki
 from dynamo_ctl import webhooks
-from dynamo_ctl.bootstrap.webhooks import check
+from dynamo_ctl.commands.bootstrap.webhook_check import check
+from dynamo_ctl.commands.crds.definitions import install_definitions
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.localcluster import free_port
-from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.probe import LocalHttp
-from dynamo_ctl.platform import install_definitions
+from dynamo_devcluster import free_port
+from dynamo_devcluster.controlplane import ControlPlane
+from dynamo_devcluster.probe import LocalHttp
 from dynamo_shared.api.crds import crd_manifests
 from dynamo_shared.api.resources import (
     CLUSTER_ROLES,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl.localcluster.programs import Programs
-from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
+from dynamo_devcluster.programs import Programs
+from dynamo_devcluster.servers import EtcdServer, NatsServer
 from dynamo_model_discovery.app import ModelDiscoveryService
 from dynamo_watcher.app import WatcherService
 

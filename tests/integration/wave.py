@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
-from dynamo_ctl.localcluster.ports import LOOPBACK
-from dynamo_ctl.localcluster.prometheus import PrometheusServer, ScrapeJob
+from dynamo_devcluster.ports import LOOPBACK
+from dynamo_devcluster.prometheus import PrometheusServer, ScrapeJob
 from dynamo_planner.app import PlannerService
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_scaler.app import ScalerService

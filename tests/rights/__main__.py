@@ -12,11 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dynamo_ctl.charts.rights import of_service
 from dynamo_ctl.services import SERVICES
 
 from tests.rights.audit import counted
 from tests.rights.compare import compare
+from tools.generate.charts.rights import of_service
 
 
 def main() -> int:

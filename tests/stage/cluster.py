@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from dynamo_ctl import credentials
-from dynamo_ctl.localcluster import (
+from dynamo_ctl.commands.crds.definitions import install_definitions
+from dynamo_devcluster import (
     ControlPlane,
     ControlPlaneOptions,
     EtcdServer,
@@ -19,12 +20,12 @@ from dynamo_ctl.localcluster import (
     NatsServerOptions,
     Programs,
 )
-from dynamo_ctl.platform import install_definitions
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import NAMESPACES
-from dynamo_shared.bus import permissions, server_config, subjects
+from dynamo_shared.bus import permissions, server_config
 from dynamo_shared.bus.sizes import MAX_PAYLOAD
 from dynamo_shared.leases.password import USER, require_password
+from dynamo_shared.wire import subjects
 
 from .api import Api
 from .service import Service, service

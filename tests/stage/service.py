@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from dynamo_ctl.localcluster import ManagedProcess, free_port
-from dynamo_ctl.localcluster.probe import LocalHttp
+from dynamo_devcluster import ManagedProcess, free_port
+from dynamo_devcluster.probe import LocalHttp
 
 READY_WITHIN = 90.0
 _RESTARTS = re.compile(r"^dynamo_platform_service_restarts_total\{[^}]*\} ([0-9.e+]+)$", re.MULTILINE)

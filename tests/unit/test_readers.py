@@ -21,6 +21,8 @@ ALLOWED = {
     # The API server, NATS and the platform's own processes answer these; deep nesting is cut by kube/depth.py.
     "shared/src/dynamo_shared/kube/": "the API server's answers",
     "shared/src/dynamo_shared/bus/": "messages of the platform",
+    "shared/src/dynamo_shared/state/": "messages of the platform",
+    "shared/src/dynamo_shared/wire/": "messages of the platform",
     "shared/src/dynamo_shared/leases/": "the platform's etcd",
     "shared/src/dynamo_shared/api/embedded/documents.py": "the API server's OpenAPI documents",
     "services/admission/src/dynamo_admission/": "reviews of the API server, of bounded size",
@@ -30,10 +32,10 @@ ALLOWED = {
     # Files of the installation, and of the user who runs a command.
     "shared/src/dynamo_shared/runtime/settings/": "the platform's configuration",
     "shared/src/dynamo_shared/api/crds/": "files of the package",
-    "shared/src/dynamo_shared/api/releases/": "files of the package",
     "services/profiler/src/dynamo_profiler/profiling/": "files of the installation, and worker processes",
     "services/planner/src/dynamo_planner/replay/": "files of the user who runs a command",
     "services/profiler/src/dynamo_profiler/requests/thorough/relay.py": "runs in the tenant's own pod",
+    "services/devcluster/": "files of the user who runs a command",
     "services/ctl/": "files of the user who runs a command",
     "services/dynadmin/": "requests of bounded size",
 }

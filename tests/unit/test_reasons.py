@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dynamo_ctl import generate
 from dynamo_shared.runtime.facts import EventReason
+
+from tools.generate import services
 
 ROOT = Path(__file__).resolve().parents[2]
 FACTS = ROOT / "shared/src/dynamo_shared/runtime/facts.py"
 SOURCES = [path for folder in ("shared", "services") for path in sorted((ROOT / folder).glob("**/src/**/*.py"))]
-SERVICES = generate.service_modules("events")
-DECLARED = [(service, reason) for service, module in SERVICES.items() for reason in generate.reasons_of(module)]
+SERVICES = services.service_modules("events")
+DECLARED = [(service, reason) for service, module in SERVICES.items() for reason in services.reasons_of(module)]
 NAMES = [reason.name for _, reason in DECLARED if reason.name]
 
 
@@ -70,9 +71,9 @@ def test_an_inline_reason_is_detected(source: str) -> None:
 
 def test_reasons_are_listed() -> None:
     assert {"Ready", "Scaled", "Planned", "ImageReady", "ObjectTooLarge", "EndpointsReady"} <= set(NAMES)
-    listed = re.findall(r"^\| `(\w+)` \|", generate.reasons_page(), re.MULTILINE)
+    listed = re.findall(r"^\| `(\w+)` \|", services.reasons_page(), re.MULTILINE)
     assert listed == NAMES
-    assert generate.reasons_page().count("\n| *that of ") == len(DECLARED) - len(NAMES)
+    assert services.reasons_page().count("\n| *that of ") == len(DECLARED) - len(NAMES)
 
 
 @pytest.mark.parametrize(("service", "reason"), DECLARED, ids=lambda each: getattr(each, "name", each))

@@ -95,9 +95,9 @@ def _bill(options: argparse.Namespace, observed: str) -> Path:
         "sys_platform": "linux",
     }
     name = IMAGES[options.parts]
+    absent = {"devcluster"} if options.parts == "planner" else {"devcluster", "profiler", "planner"}
     projects = [ROOT / "shared/pyproject.toml", *sorted(ROOT.glob("services/*/pyproject.toml"))]
-    if options.parts != "planner":
-        projects = [path for path in projects if path.parent.name not in ("profiler", "planner")]
+    projects = [path for path in projects if path.parent.name not in absent]
     locked = list(sbom.locked((ROOT / "requirements" / f"{options.parts}.txt").read_text()))
     text = sbom.document(
         name=name, version=_version(), epoch=_epoch(), packages=locked, environment=environment,

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from dynamo_ctl.localcluster.cache import default_cache_root
+from dynamo_devcluster.cache import default_cache_root
 
 from . import archive
 from .archive import Image

@@ -25,7 +25,7 @@ import sys
 import time
 from contextlib import AsyncExitStack
 
-from dynamo_ctl.localcluster import NodeShape
+from dynamo_devcluster import NodeShape
 from dynamo_shared.kube import KubeClient
 
 from tests.benchmarks.graphs import COMPONENTS

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynamo_ctl.localcluster.probe import LocalHttp
+from dynamo_devcluster.probe import LocalHttp
 
 from tests.stage.cluster import Stage
 from tests.stage.service import Service

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from dynamo_ctl.localcluster import NatsServer, Programs
+from dynamo_devcluster import NatsServer, Programs
 from dynamo_shared.bus import Bus, BusHealth
 from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.bus.nats import NatsBus

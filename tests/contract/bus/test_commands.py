@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from dynamo_shared.bus import Bus, CommandResult, EventPublisher, ScaleData, ScaleTarget, cloudevents, streams, subjects
+from dynamo_shared.bus import Bus, EventPublisher, streams
 from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError, CommandSender, Handler
 from dynamo_shared.bus.protocol import Message, Start
+from dynamo_shared.wire import CommandResult, ScaleData, ScaleTarget, cloudevents, subjects
 
 ASK = ScaleData(graph_deployment="llama", targets=[ScaleTarget(component="Decode", replicas=3)])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -19,6 +20,15 @@ SPEC = ConsumerSpec(
 )
 
 
+@pytest.fixture
+async def consumer(bus: Bus) -> AsyncIterator[Consumer]:
+    """A consumer of commands; their stream is declared."""
+    await bus.declare(COMMANDS)
+    consumer = await bus.consume(SPEC)
+    yield consumer
+    await consumer.close()
+
+
 async def one(consumer: Consumer) -> Delivery:
     async with asyncio.timeout(20):
         return await consumer.__anext__()
@@ -31,32 +41,24 @@ async def nothing(consumer: Consumer, seconds: float) -> bool:
     return True
 
 
-async def test_acknowledged_work_is_gone(bus: Bus) -> None:
-    await bus.declare(COMMANDS)
-    consumer = await bus.consume(SPEC)
+async def test_acknowledged_work_is_gone(bus: Bus, consumer: Consumer) -> None:
     await bus.publish(SUBJECT, b"1", headers={"ce-id": "x"})
     delivery = await one(consumer)
     assert (delivery.message.payload, delivery.message.subject, delivery.deliveries) == (b"1", SUBJECT, 1)
     assert delivery.message.headers["ce-id"] == "x"
     await delivery.ack()
     assert (await bus.stream_state(COMMANDS)).messages == 0
-    await consumer.close()
 
 
-async def test_work_that_no_one_answers_comes_again(bus: Bus) -> None:
-    await bus.declare(COMMANDS)
-    consumer = await bus.consume(SPEC)
+async def test_work_that_no_one_answers_comes_again(bus: Bus, consumer: Consumer) -> None:
     await bus.publish(SUBJECT, b"1")
     assert (await one(consumer)).deliveries == 1
     again = await one(consumer)
     assert again.deliveries == 2
     await again.ack()
-    await consumer.close()
 
 
-async def test_nak_comes_again_after_its_delay(bus: Bus) -> None:
-    await bus.declare(COMMANDS)
-    consumer = await bus.consume(SPEC)
+async def test_nak_comes_again_after_its_delay(bus: Bus, consumer: Consumer) -> None:
     await bus.publish(SUBJECT, b"1")
     loop = asyncio.get_running_loop()
     await (await one(consumer)).nak(0.3)
@@ -65,12 +67,9 @@ async def test_nak_comes_again_after_its_delay(bus: Bus) -> None:
     assert again.deliveries == 2
     assert loop.time() - began > 0.2
     await again.ack()
-    await consumer.close()
 
 
-async def test_in_progress_keeps_it(bus: Bus) -> None:
-    await bus.declare(COMMANDS)
-    consumer = await bus.consume(SPEC)
+async def test_in_progress_keeps_it(bus: Bus, consumer: Consumer) -> None:
     await bus.publish(SUBJECT, b"1")
     delivery = await one(consumer)
 
@@ -83,17 +82,13 @@ async def test_in_progress_keeps_it(bus: Bus) -> None:
     assert await nothing(consumer, 1.0)
     await worker
     await delivery.ack()
-    await consumer.close()
 
 
-async def test_rejected_work_is_gone(bus: Bus) -> None:
-    await bus.declare(COMMANDS)
-    consumer = await bus.consume(SPEC)
+async def test_rejected_work_is_gone(bus: Bus, consumer: Consumer) -> None:
     await bus.publish(SUBJECT, b"1")
     await (await one(consumer)).reject()
     assert await nothing(consumer, 0.8)
     assert (await bus.stream_state(COMMANDS)).messages == 0
-    await consumer.close()
 
 
 async def test_after_the_last_delivery_there_is_an_advisory(bus: Bus) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from dynamo_shared.bus import Bus, EventPublisher, cloudevents, deployment_data, streams
-from dynamo_shared.bus.cloudevents import Event
+from dynamo_shared.bus import Bus, EventPublisher, streams
 from dynamo_shared.bus.protocol import Message, Start
+from dynamo_shared.wire import cloudevents, deployment_data
+from dynamo_shared.wire.cloudevents import Event
 
 GRAPH: dict[str, Any] = {
     "metadata": {"name": "llama-3.1", "namespace": "ns", "uid": "u1", "resourceVersion": "7", "generation": 2},

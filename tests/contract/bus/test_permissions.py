@@ -9,18 +9,20 @@ from pathlib import Path
 
 import nats
 import pytest
-from dynamo_ctl.localcluster import NatsServer, NatsServerOptions, Programs
+from dynamo_devcluster import NatsServer, NatsServerOptions, Programs
 from dynamo_shared.api.resources import PODS, ObjectKey
-from dynamo_shared.bus import EventPublisher, NatsBus, ObjectCache, StateReader, cloudevents, server_config, subjects
+from dynamo_shared.bus import EventPublisher, NatsBus, server_config
 from dynamo_shared.bus.commands import CommandConsumer, CommandSender
-from dynamo_shared.bus.discovered import MODELS, WORKERS
 from dynamo_shared.bus.errors import BusDeniedError, StreamNotFoundError
 from dynamo_shared.bus.permissions import INTEGRATOR, PEOPLE, PLATFORM, SERVICES, USERS, rights
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
-from dynamo_shared.bus.specifications import ASKED, COMMANDS, EVENTS
-from dynamo_shared.bus.state_publisher import StatePublisher
 from dynamo_shared.bus.streams import ALL, STATE
 from dynamo_shared.bus.streams import EVENTS as EVENT_STREAM
+from dynamo_shared.state import ObjectCache, StateReader
+from dynamo_shared.state.publisher import StatePublisher
+from dynamo_shared.wire import cloudevents, subjects
+from dynamo_shared.wire.discovered import MODELS, WORKERS
+from dynamo_shared.wire.specifications import ASKED, COMMANDS, EVENTS
 
 CLUSTER = "c.1"
 TOKEN = "c%2E1"

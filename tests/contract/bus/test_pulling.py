@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from dynamo_ctl.localcluster import NatsServer, NatsServerOptions, Programs
+from dynamo_devcluster import NatsServer, NatsServerOptions, Programs
 from dynamo_shared.bus.nats import NatsBus, pull
 from dynamo_shared.bus.nats.pull import WINDOW
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start

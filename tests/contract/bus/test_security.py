@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl.localcluster import CertificateAuthority, NatsServer, NatsServerOptions, Programs, ServerTls
+from dynamo_devcluster import CertificateAuthority, NatsServer, NatsServerOptions, Programs, ServerTls
 from dynamo_shared.bus import BusHealth, NatsBus, streams
 
 SUBJECT = "dynamo.evt.v1.c.ns.kind.name.ready"

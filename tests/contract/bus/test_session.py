@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from dynamo_ctl.localcluster import NatsServer, Programs
+from dynamo_devcluster import NatsServer, Programs
 from dynamo_shared.bus.nats.options import NatsOptions
 from dynamo_shared.bus.nats.session import NatsSession
 

@@ -9,9 +9,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey, Resource, key_of
-from dynamo_shared.bus import Bus, ObjectCache, StateReader, state, streams, subjects
-from dynamo_shared.bus.state_publisher import StatePublisher, Truth
-from dynamo_shared.bus.versions import version_of
+from dynamo_shared.bus import Bus, streams
+from dynamo_shared.state import ObjectCache, StateReader, messages
+from dynamo_shared.state.publisher import StatePublisher, Truth
+from dynamo_shared.state.versions import version_of
+from dynamo_shared.wire import subjects
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
@@ -233,8 +235,10 @@ FORGED = "dynamo.state.v1.c.deployments%2Eapps"
 
 
 async def forge(bus: Bus, name: str, obj: dict[str, Any], payload: bytes | None = None) -> None:
-    headers = state.object_headers(obj, state.ChangeType.MODIFIED)
-    await bus.publish(f"{FORGED}.{name}", payload if payload is not None else state.encode_object(obj), headers=headers)
+    headers = messages.object_headers(obj, messages.ChangeType.MODIFIED)
+    await bus.publish(
+        f"{FORGED}.{name}", payload if payload is not None else messages.encode_object(obj), headers=headers
+    )
 
 
 async def test_what_is_forged_is_undone(bus: Bus) -> None:
@@ -253,7 +257,7 @@ async def test_what_is_forged_is_undone(bus: Bus) -> None:
         await forge(bus, "ns.c", obj("a", 6))
         await forge(bus, "ns.invented", obj("invented", 7))
         await forge(bus, "too.many.tokens", obj("x", 7))
-        tombstone = state.tombstone_headers(version_of(obj("d", 9)))
+        tombstone = messages.tombstone_headers(version_of(obj("d", 9)))
         await bus.publish(f"{FORGED}.ns.d", b"", headers=tombstone)
         await until(lambda: version(cache, "invented") == "7" and version(cache, "d") is None)
         assert version(cache) == str(2**60)
@@ -318,7 +322,7 @@ async def test_a_large_object_is_compressed_and_one_that_unpacks_to_too_much_is_
         assert message is not None
         assert message.headers["content-encoding"] == "zlib"
         assert len(message.payload) < 100_000
-        headers = state.object_headers(obj("b", 5), state.ChangeType.ADDED) | {"content-encoding": "zlib"}
+        headers = messages.object_headers(obj("b", 5), messages.ChangeType.ADDED) | {"content-encoding": "zlib"}
         await bus.publish(f"{FORGED}.ns.b", zlib.compress(b" " * (64 << 20)), headers=headers)
         await until(lambda: said)
         assert "larger than" in said[-1]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dynamo_ctl.charts.rights import of_service
-
 from tests.e2e_platform.objects import NAMESPACE, RELEASE, SERVICES
 from tests.e2e_platform.platform import Platform
 from tests.rights.audit import Request, counted
 from tests.rights.compare import compare
+from tools.generate.charts.rights import of_service
 
 #: What the others need of Kubernetes comes from NATS, unless there are models, requests or scale commands.
 ASK = {"watcher", "pod-builder", "admission", "dynadmin"}

@@ -15,10 +15,11 @@ import nats
 from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
-from dynamo_shared.bus import state, subjects
 from dynamo_shared.leases.channel import EtcdOptions
 from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.errors import EtcdError
+from dynamo_shared.state import messages
+from dynamo_shared.wire import subjects
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js.errors import APIError
@@ -255,7 +256,7 @@ def _forged(name: str, does: str, forgery: Forgery, **more: Any) -> None:
 
 
 def _headers(obj: KubeObject, **changed: str) -> dict[str, str]:
-    return {**state.object_headers(obj, state.ChangeType.MODIFIED), **changed}
+    return {**messages.object_headers(obj, messages.ChangeType.MODIFIED), **changed}
 
 
 def _changed(obj: KubeObject, **metadata: Any) -> KubeObject:

@@ -15,7 +15,7 @@ from dynamo_admission.registration import Address
 from dynamo_admission.review import World
 from dynamo_admission.selftest import Listener, SelfTestFailed, self_test
 from dynamo_admission.server import ReviewServer, ServerState, listening
-from dynamo_ctl.localcluster.certs import CertificateAuthority
+from dynamo_devcluster.certs import CertificateAuthority
 from prometheus_client import CollectorRegistry
 
 from .reviewing import NO_TYPES

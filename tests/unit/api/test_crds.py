@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import pytest
 import yaml
-from dynamo_shared.api import deprecations, generate, resources
+from dynamo_shared.api import deprecations, resources
 from dynamo_shared.api.crds import crd_files, crd_manifests
 from dynamo_shared.api.crds.build import (
     DEFINITIONS,
@@ -26,6 +26,10 @@ from dynamo_shared.api.crds.build import (
 from dynamo_shared.api.crds.structural import structural_schema
 from dynamo_shared.api.rules import twin
 from pydantic import BaseModel, Field
+
+from tools.generate import api
+from tools.generate.__main__ import main
+from tools.generate.files import Generator, run
 
 ROOT = Path(__file__).resolve().parents[3]
 CRDS = {crd["spec"]["names"]["kind"]: crd for crd in crd_manifests()}
@@ -41,24 +45,22 @@ def nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[st
 
 
 def test_packaged_files_are_what_the_types_say() -> None:
-    assert generate.main(["--check", "--root", str(ROOT)]) == 0
     built = [build(definition) for definition in DEFINITIONS]
     assert sorted(crd_manifests(), key=str) == sorted(built, key=str)
 
 
 def test_a_file_that_differs_is_named_and_written_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "pyproject.toml").touch()
-    assert generate.main(["--check", "--root", str(tmp_path)]) == 1
+    generators = [Generator("api", api.outputs, api.FOLDERS)]
+    assert run(generators, tmp_path, check=True) == 1
     assert "api/crds/nvidia.com_dynamomodels.yaml" in capsys.readouterr().out
     assert not (tmp_path / "docs").exists()
-    assert generate.main(["--root", str(tmp_path)]) == 0
-    assert generate.main(["--check", "--root", str(tmp_path)]) == 0
+    assert run(generators, tmp_path, check=False) == 0
+    assert run(generators, tmp_path, check=True) == 0
 
 
 def test_only_a_checkout_is_written_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        generate.main(["--root", str(tmp_path)])
+        main(["--root", str(tmp_path)])
     assert "not a checkout" in capsys.readouterr().err
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api import deprecations, resources
-from dynamo_shared.api.releases.compare import SORTS
+
+from tools.releases.compare import SORTS
 
 
 def _object(kind: str, spec: Any, version: str = "v1alpha1") -> dict[str, Any]:

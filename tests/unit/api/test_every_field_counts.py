@@ -34,7 +34,7 @@ API = ROOT / "shared" / "src" / "dynamo_shared" / "api"
 NOT_READING = tuple(
     API / name
     for name in (
-        *("v1alpha1", "v1beta1", "legacy", "crds", "releases", "reference", "registry", "conversion"),
+        *("v1alpha1", "v1beta1", "legacy", "crds", "registry", "conversion"),
         *("meta.py", "deprecations.py"),
     )
 )

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from dynamo_shared.api.crds.build import DEFINITIONS
 from dynamo_shared.api.deprecations import DEPRECATIONS, of
-from dynamo_shared.api.releases import NOTICE_RELEASES
-from dynamo_shared.api.releases.graduation import criteria
-from dynamo_shared.api.releases.history import releases
+
+from tools.releases import NOTICE_RELEASES
+from tools.releases.graduation import criteria
+from tools.releases.history import releases
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "policy.md").read_text()

@@ -9,27 +9,25 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
-from dynamo_ctl import generate as ctl
 from dynamo_ctl.services import SERVICES
-from dynamo_shared.api import generating, reference
 from dynamo_shared.api.crds.build import DEFINITIONS, schema_of
 from dynamo_shared.api.deprecations import DEPRECATIONS
-from dynamo_shared.api.reference import ending, kinds
-from dynamo_shared.api.reference.fields import fields, limits_of, type_of
-from dynamo_shared.api.reference.markdown import table
-from dynamo_shared.bus import generate as bus
-from dynamo_shared.bus.specifications import COMMANDS, EVENTS
-from dynamo_shared.runtime import generate as runtime
+from dynamo_shared.wire.specifications import COMMANDS, EVENTS
+
+from tools.generate import configuration, reference, services
+from tools.generate.__main__ import main
+from tools.generate.files import Generator, run
+from tools.generate.reference import ending, kinds
+from tools.generate.reference.fields import fields, limits_of, type_of
+from tools.generate.reference.markdown import table
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 VERSIONS = [(definition, version) for definition in DEFINITIONS for version in definition.versions]
 
 
-@pytest.mark.parametrize("main", [bus.main, runtime.main, ctl.main], ids=["bus", "runtime", "ctl"])
-def test_published_pages_are_what_the_code_says(main: object) -> None:
-    assert callable(main)
-    assert main(["--check", "--root", str(ROOT)]) == 0
+def test_published_pages_are_what_the_code_says() -> None:
+    assert main(["--check"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -96,12 +94,12 @@ def test_every_event_and_command_is_listed() -> None:
 
 
 def test_metrics_of_every_service_are_listed_with_their_names_on_the_wire() -> None:
-    text = ctl.metrics_page()
-    assert set(ctl.service_modules("metrics")) <= set(SERVICES)
+    text = services.metrics_page()
+    assert set(services.service_modules("metrics")) <= set(SERVICES)
     assert set(re.findall(r"^## (.+)$", text, re.MULTILINE)) == {
         "Every service",
         "NATS",
-        *ctl.service_modules("metrics"),
+        *services.service_modules("metrics"),
     }
     defined = set()
     for source in [*ROOT.glob("shared/src/**/metrics.py"), *ROOT.glob("services/*/src/**/metrics.py")]:
@@ -112,7 +110,7 @@ def test_metrics_of_every_service_are_listed_with_their_names_on_the_wire() -> N
 
 
 def test_the_settings_have_a_schema_that_takes_the_example_of_their_page() -> None:
-    validator = jsonschema.Draft202012Validator(json.loads(runtime.schema()))
+    validator = jsonschema.Draft202012Validator(json.loads(configuration.schema()))
     validator.check_schema(validator.schema)
     (example,) = re.findall(r"```yaml\n(.*?)```", (DOCS / "reference" / "configuration.md").read_text(), re.DOTALL)
     validator.validate(yaml.safe_load(example))
@@ -164,19 +162,16 @@ def test_cells_are_one_line_of_text() -> None:
 def test_left_over_files_of_a_generator_are_reported_and_removed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "pyproject.toml").touch()
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "old.md").touch()
 
-    def run(*arguments: str) -> int:
-        outputs = {tmp_path / "pages" / "new.md": "new"}
-        return generating.run(
-            "x", "Makes pages.", lambda _: outputs, ["--root", str(tmp_path), *arguments], folders=[("pages", "*.md")]
-        )
+    generator = Generator("pages", lambda root: {root / "pages" / "new.md": "new"}, (("pages", "*.md"),))
 
-    assert run("--check") == 1
+    def generate(*, check: bool) -> int:
+        return run([generator], tmp_path, check=check)
+
+    assert generate(check=True) == 1
     assert capsys.readouterr().out.splitlines() == ["differs: pages/new.md", "left over: pages/old.md"]
-    assert run() == 0
+    assert generate(check=False) == 0
     assert capsys.readouterr().out.splitlines() == ["wrote: pages/new.md", "removed: pages/old.md"]
-    assert run("--check") == 0
+    assert generate(check=True) == 0

@@ -8,10 +8,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from dynamo_shared.api.reference.registries import registry_page
 from dynamo_shared.api.registry import CATALOGS, annotations, env, labels, ports
 from dynamo_shared.api.registry.catalog import Catalog
 from dynamo_shared.runtime.settings import Settings
+
+from tools.generate.reference.registries import registry_page
 
 QUALIFIED_NAME = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 

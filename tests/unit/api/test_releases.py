@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api.deprecations import Deprecation
-from dynamo_shared.api.releases import Change, Snapshot, breaking, compare, releases, today, violations
-from dynamo_shared.api.releases.__main__ import main
-from dynamo_shared.api.releases.history import file_of, text
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from tools.releases import Change, Snapshot, breaking, compare, releases, today, violations
+from tools.releases.__main__ import main
+from tools.releases.history import file_of, text
 
 ROOT = Path(__file__).resolve().parents[3]
 NOW = today(ROOT, "0.3.0")

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl.addresses import NO_ADMISSION, where_it_answers
+from dynamo_ctl.commands.up.addresses import NO_ADMISSION, where_it_answers
 from dynamo_shared.runtime.settings import Settings
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import pytest
 from dynamo_admission.tls import pki
-from dynamo_ctl.bootstrap.plan import SecretStep, manifest, plan
-from dynamo_ctl.bootstrap.specification import Certificate, NamespaceCredentials, User, load
+from dynamo_ctl.commands.bootstrap.plan import SecretStep, manifest, plan
+from dynamo_ctl.commands.bootstrap.specification import Certificate, NamespaceCredentials, User, load
 from dynamo_ctl.errors import CtlError
 from dynamo_shared.api.objects import KubeObject
 

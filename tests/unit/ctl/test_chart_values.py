@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from dynamo_ctl.charts.values import readme
+
+from tools.generate.charts.values import readme
 
 VALUES = """\
 # -- How many.

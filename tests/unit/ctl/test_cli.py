@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
-from dynamo_ctl import cli, interrupts, services, serving
+from dynamo_ctl import cli, interrupts, services
 from dynamo_ctl import settings as ctl_settings
+from dynamo_ctl.commands.demo import run as demo
+from dynamo_ctl.commands.run import serving
+from dynamo_ctl.commands.up import platform
 from dynamo_ctl.errors import CtlError, ExitCode, explain
-from dynamo_ctl.localcluster import LocalClusterError
+from dynamo_devcluster import LocalClusterError
 from dynamo_shared.bus import BusUnavailableError
 from dynamo_shared.kube import ConfigError, Forbidden, Invalid, Unavailable
 from dynamo_shared.runtime.settings import InvalidSettings, Settings
 
+EXAMPLE = Path(__file__).parents[3] / "examples" / "vllm-agg.yaml"
 NAMES = ("demo", "up", "run", "render", "convert", "get", "events", "scale", "crds")
 
 
@@ -98,7 +106,6 @@ def test_debug_shows_where(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (CtlError("no", ExitCode.NOT_READY), ExitCode.NOT_READY, "no"),
         (ConfigError("no cluster: give --kubeconfig"), ExitCode.UNREACHABLE, "no cluster: give --kubeconfig"),
-        (LocalClusterError("kwok is not available"), ExitCode.UNREACHABLE, "kwok is not available"),
         (BusUnavailableError("no answer"), ExitCode.UNREACHABLE, "no answer"),
         (Unavailable(0, "ConnectionFailed", "refused"), ExitCode.UNREACHABLE, "is it running, and --kubeconfig right?"),
         (Forbidden(403, "Forbidden", "not you"), ExitCode.FAILED, "the cluster refuses"),
@@ -122,3 +129,34 @@ def test_without_the_planner_its_commands_say_how_to_have_it(monkeypatch: pytest
         services.make(["planner"])
     code, text = explain(ModuleNotFoundError("No module", name="dynamo_planner.replay"))
     assert (code, "dynamo-ctl[planner]" in text) == (ExitCode.FAILED, True)
+
+
+def test_what_keeps_a_local_server_from_starting_is_one_line_and_code_3(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise LocalClusterError("kwok is not available")
+
+    monkeypatch.setattr(platform, "up", fail)
+    monkeypatch.setattr(demo, "demo", fail)
+    for arguments in (["up", "--local"], ["demo", str(EXAMPLE)]):
+        assert cli.invoke([*arguments, "--dir", str(tmp_path)]) == ExitCode.UNREACHABLE
+        assert capsys.readouterr().err == "dynamoctl: kwok is not available\n"
+
+
+#: dynamoctl where the package of the local cluster is not installed.
+WITHOUT_DEVCLUSTER = "import sys; sys.modules['dynamo_devcluster'] = None; from dynamo_ctl.cli import main; main()"
+
+
+@pytest.mark.parametrize("command", ["up", "demo"])
+def test_without_the_local_cluster_a_command_that_starts_one_says_how_to_have_it(command: str, tmp_path: Path) -> None:
+    def called(*arguments: str) -> subprocess.CompletedProcess[str]:
+        program = [sys.executable, "-c", WITHOUT_DEVCLUSTER, command, *arguments]
+        return subprocess.run(program, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+
+    refused = called()
+    assert refused.returncode == ExitCode.FAILED
+    assert refused.stderr == (
+        "dynamoctl: this needs the local servers, which are not installed here: pip install dynamo-ctl[devcluster]\n"
+    )
+    assert f"Usage: dynamoctl {command}" in called("--help").stdout

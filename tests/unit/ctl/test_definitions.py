@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dynamo_ctl import platform
+from dynamo_ctl.commands.crds import definitions
 from dynamo_shared.kube.errors import Unavailable
 
 
@@ -18,17 +18,17 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise Unavailable(0, "ConnectionRefused", "nothing listens")
         return ["definition"]
 
-    monkeypatch.setattr(platform, "_install", install)
-    monkeypatch.setattr(platform, "FIRST_RETRY", 0.001)
+    monkeypatch.setattr(definitions, "_install", install)
+    monkeypatch.setattr(definitions, "FIRST_RETRY", 0.001)
     return made
 
 
 async def test_it_is_waited_for(attempts: list[str]) -> None:
-    assert await platform.install_definitions(wait=60) == ["definition"]
+    assert await definitions.install_definitions(wait=60) == ["definition"]
     assert len(attempts) == 3
 
 
 async def test_without_a_wait_the_first_attempt_counts(attempts: list[str]) -> None:
     with pytest.raises(Unavailable):
-        await platform.install_definitions()
+        await definitions.install_definitions()
     assert len(attempts) == 1

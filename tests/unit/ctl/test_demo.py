@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl import tree
-from dynamo_ctl.demo.run import find_manifests
-from dynamo_ctl.demo.view import LineView, table
-from dynamo_ctl.demo.waiting import FAILED_FOR, GraphProgress
+from dynamo_ctl.commands.demo import tree
+from dynamo_ctl.commands.demo.run import find_manifests
+from dynamo_ctl.commands.demo.view import LineView, table
+from dynamo_ctl.commands.demo.waiting import FAILED_FOR, GraphProgress
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.summary import GraphLine
 from rich.console import Console

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl.drawing import Drawn, save, terminal
+from dynamo_ctl.commands.dgdr.drawing import Drawn, save, terminal
 from dynamo_ctl.errors import CtlError
 from dynamo_shared.api.request_graphs import points_of
 

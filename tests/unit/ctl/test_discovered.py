@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from dynamo_ctl.discovered import DiscoveredQuery, lines
+from dynamo_ctl.commands.discovered.listing import DiscoveredQuery, lines
 from dynamo_ctl.errors import CtlError
 from dynamo_shared.api.resources import key_of
-from dynamo_shared.bus import MemoryBus, state, streams, subjects
-from dynamo_shared.bus.discovered import MODELS, WORKERS, ModelCard, ServedModelData, WorkerData, as_object
-from dynamo_shared.bus.state import ChangeType
+from dynamo_shared.bus import MemoryBus, streams
+from dynamo_shared.state import messages
+from dynamo_shared.state.messages import ChangeType
+from dynamo_shared.wire import subjects
+from dynamo_shared.wire.discovered import MODELS, WORKERS, ModelCard, ServedModelData, WorkerData, as_object
 
 CARD = ModelCard(name="org/m", worker_type="decode", kv_cache_block_size=16, total_kv_blocks=512)
 DECODE = WorkerData(
@@ -29,10 +31,10 @@ async def bus(*there: WorkerData | ServedModelData, marked: bool = True) -> Memo
         obj = as_object(data, uid=data.name, resource_version="1", created="2026-03-01T12:00:00Z")
         resource = WORKERS if isinstance(data, WorkerData) else MODELS
         subject = subjects.state_subject("local", resource.id, key_of(obj))
-        await made.publish(subject, state.encode_object(obj), headers=state.object_headers(obj, ChangeType.ADDED))
+        await made.publish(subject, messages.encode_object(obj), headers=messages.object_headers(obj, ChangeType.ADDED))
     for resource in (WORKERS, MODELS) if marked else ():
-        marker = state.SyncedMarker(resource=resource.id, resource_version="1", count=0, time="")
-        await made.publish(subjects.synced_subject("local", resource.id), state.encode_marker(marker))
+        marker = messages.SyncedMarker(resource=resource.id, resource_version="1", count=0, time="")
+        await made.publish(subjects.synced_subject("local", resource.id), messages.encode_marker(marker))
     return made
 
 

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl import event_stream, running
+from dynamo_ctl import running
+from dynamo_ctl.commands.events import stream
+from dynamo_ctl.commands.events.stream import EventQuery, duration, filters
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.event_stream import EventQuery, duration, filters, server
-from dynamo_shared.bus import specifications
+from dynamo_ctl.targets import nats_server
 from dynamo_shared.bus.protocol import Message
+from dynamo_shared.wire import specifications
 
 SUBJECT = "dynamo.evt.v1.local.team.dynamographdeployment.chat.ready"
 
@@ -55,7 +57,7 @@ def test_an_unknown_type_names_the_known_ones() -> None:
 
 
 def test_short_names_of_kinds_have_events() -> None:
-    assert set(event_stream.KINDS.values()) <= {spec.kind for spec in specifications.EVENTS}
+    assert set(stream.KINDS.values()) <= {spec.kind for spec in specifications.EVENTS}
 
 
 @pytest.mark.parametrize("kind", ["pod", "dcd"])
@@ -78,7 +80,7 @@ def test_other_durations_are_refused(text: str) -> None:
 
 def test_without_any_server_it_says_what_to_give() -> None:
     with pytest.raises(CtlError, match="give --nats URL or --config FILE") as caught:
-        server(None, None, None)
+        nats_server(None, None, None)
     assert caught.value.code == ExitCode.UNREACHABLE
 
 
@@ -87,17 +89,17 @@ def test_the_platform_that_runs_here_is_listened_to(elsewhere: Path) -> None:
     folder = elsewhere / running.FOLDER
     running.claim(folder)
     with running.announced(folder, here):
-        result = server(None, None, None)
+        result = nats_server(None, None, None)
         assert (result.options.servers, result.cluster) == (("nats://127.0.0.1:5",), "demo")
-        assert server(None, "other", None).cluster == "other"
-        named = server("nats://127.0.0.1:6", None, None)
+        assert nats_server(None, "other", None).cluster == "other"
+        named = nats_server("nats://127.0.0.1:6", None, None)
         assert (named.options.servers, named.cluster) == (("nats://127.0.0.1:6",), "local")
 
 
 def test_the_environment_names_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DYNAMO_PLATFORM__NATS__SERVERS", "nats://127.0.0.1:7")
     monkeypatch.setenv("DYNAMO_PLATFORM__CLUSTER_NAME", "west")
-    result = server(None, None, None)
+    result = nats_server(None, None, None)
     assert (result.options.servers, result.cluster) == (("nats://127.0.0.1:7",), "west")
 
 
@@ -112,7 +114,7 @@ def message(**changes: Any) -> Message:
 
 
 def test_a_line_says_when_what_and_why() -> None:
-    line = event_stream._line(message(), None, {}, as_json=False)
+    line = stream._line(message(), None, {}, as_json=False)
     assert line is not None
     assert "ready" in line
     assert "team/chat" in line
@@ -121,13 +123,13 @@ def test_a_line_says_when_what_and_why() -> None:
 
 def test_an_event_is_shown_once_and_not_when_too_old() -> None:
     observed: dict[str, None] = {}
-    assert event_stream._line(message(), None, observed, as_json=True)
-    assert event_stream._line(message(), None, observed, as_json=True) is None
+    assert stream._line(message(), None, observed, as_json=True)
+    assert stream._line(message(), None, observed, as_json=True) is None
     later = datetime(2026, 1, 1, 10, 0, 1, tzinfo=UTC)
-    assert event_stream._line(message(id="2"), later, {}, as_json=True) is None
+    assert stream._line(message(id="2"), later, {}, as_json=True) is None
 
 
 def test_what_is_not_an_event_does_not_end_the_listening() -> None:
     odd = Message(SUBJECT, b"not json", {}, 1)
-    assert "not a CloudEvent" in (event_stream._line(odd, None, {}, as_json=False) or "")
-    assert event_stream._line(odd, None, {}, as_json=True) is None
+    assert "not a CloudEvent" in (stream._line(odd, None, {}, as_json=False) or "")
+    assert stream._line(odd, None, {}, as_json=True) is None

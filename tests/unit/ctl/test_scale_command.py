@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from dynamo_ctl import scale_command
+from dynamo_ctl.commands.scale import command
+from dynamo_ctl.commands.scale.command import ScaleOptions
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.scale_command import ScaleOptions
-from dynamo_shared.bus import EventPublisher, MemoryBus, ScaleData, cloudevents, streams
+from dynamo_shared.bus import EventPublisher, MemoryBus, streams
 from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError, Handler
+from dynamo_shared.wire import ScaleData, cloudevents
 
 
 @asynccontextmanager
@@ -42,8 +43,8 @@ async def test_what_is_asked_for_and_what_is_answered() -> None:
         return Answered("DryRun", "would be done: Decode 1 -> 3")
 
     async with platform(handler) as bus:
-        completed, result = await scale_command.ask(bus, "c", QUERY)
-        again = await scale_command.ask(bus, "c", QUERY)
+        completed, result = await command.ask(bus, "c", QUERY)
+        again = await command.ask(bus, "c", QUERY)
     assert (completed, result.reason, result.message) == (True, "DryRun", "would be done: Decode 1 -> 3")
     assert again == (completed, result)
     (data,) = got
@@ -62,27 +63,27 @@ async def test_a_refusal_is_an_answer() -> None:
         raise CommandRefusedError("BudgetCeiling", "too many")
 
     async with platform(handler) as bus:
-        completed, result = await scale_command.ask(bus, "c", QUERY)
+        completed, result = await command.ask(bus, "c", QUERY)
     assert (completed, result.reason, result.message) == (False, "BudgetCeiling", "too many")
 
 
 async def test_without_a_platform_or_an_answer_it_says_so() -> None:
     with pytest.raises(CtlError, match="never run") as caught:
-        await scale_command.ask(MemoryBus(), "c", QUERY)
+        await command.ask(MemoryBus(), "c", QUERY)
     assert caught.value.code is ExitCode.FAILED
     bus = MemoryBus()
     await bus.declare(streams.STATE, streams.COMMANDS, streams.EVENTS)
     with pytest.raises(CtlError, match="ask again with --request mine") as caught:
-        await scale_command.ask(bus, "c", ScaleOptions("ns", "llama", [("Decode", 3)], request="mine", timeout=0.05))
+        await command.ask(bus, "c", ScaleOptions("ns", "llama", [("Decode", 3)], request="mine", timeout=0.05))
     assert caught.value.code is ExitCode.UNREACHABLE
 
 
 @pytest.mark.parametrize("text", ["Decode", "Decode=", "=3", "Decode=-1", "Decode=1.5", "a b=1", "Decode=9999999999"])
 def test_what_is_not_a_target(text: str) -> None:
     with pytest.raises(CtlError, match="write COMPONENT=N") as caught:
-        scale_command.replicas([text])
+        command.replicas([text])
     assert caught.value.code is ExitCode.USAGE
 
 
 def test_targets() -> None:
-    assert scale_command.replicas(["Decode=3", "prefill-2=0"]) == [("Decode", 3), ("prefill-2", 0)]
+    assert command.replicas(["Decode=3", "prefill-2=0"]) == [("Decode", 3), ("prefill-2", 0)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_ctl.simulation_worker import replayed
+from dynamo_ctl.simulations.worker import replayed
 from dynamo_planner.replay.job import Replays
 from dynamo_profiler.profiling.simulation.wire import JobStatus
 

@@ -9,7 +9,7 @@ import pytest
 from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Reader, Resync, changes
 from dynamo_shared.api.resources import DYNAMO_MODELS, ObjectKey
-from dynamo_shared.bus.versions import Version
+from dynamo_shared.state.versions import Version
 
 WITHIN = 5.0
 LONG = 3600.0

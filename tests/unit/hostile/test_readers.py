@@ -21,7 +21,8 @@ from dynamo_model_discovery.lora import answers
 from dynamo_model_discovery.lora.adapter import record_of
 from dynamo_model_discovery.workers import metadata as worker_metadata
 from dynamo_model_discovery.workers import records as worker_records
-from dynamo_planner.core.profile import ProfileError, from_json
+from dynamo_planner.core.profile import ProfileError
+from dynamo_planner.core.profile_arrays import from_json
 from dynamo_planner.core.warmup import WarmupError, intervals
 from dynamo_planner.planning.plans import NotPlannable, read_plan
 from dynamo_pod_builder.render.access import pull_secrets
@@ -41,8 +42,9 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as names
 from dynamo_shared.api.registry import env
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
-from dynamo_shared.bus import cloudevents, state
 from dynamo_shared.runtime.settings.scaler import ScalingLimits
+from dynamo_shared.state import messages
+from dynamo_shared.wire import cloudevents
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
@@ -115,8 +117,8 @@ def _bytes(text: str) -> bytes:
 
 
 def _state(text: str) -> Any:
-    version = state.version_in({"uid": text, "resourceVersion": text, "created": text})
-    return version, state.decode_object(_bytes(text)), state.decode_marker(_bytes(text))
+    version = messages.version_in({"uid": text, "resourceVersion": text, "created": text})
+    return version, messages.decode_object(_bytes(text)), messages.decode_marker(_bytes(text))
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, ObjectKey
-from dynamo_shared.bus import ObjectCache, StateReader, state, streams, subjects
+from dynamo_shared.bus import streams
 from dynamo_shared.bus.memory import MemoryBus
+from dynamo_shared.state import ObjectCache, StateReader, messages
+from dynamo_shared.wire import subjects
 
 from tests.hostile import texts
 
@@ -42,7 +44,7 @@ SUBJECT = subjects.state_subject(CLUSTER, DEPLOYMENTS.id, BAD)
 
 
 def headers(obj: KubeObject, **changed: str) -> dict[str, str]:
-    return {**state.object_headers(obj, state.ChangeType.MODIFIED), **changed}
+    return {**messages.object_headers(obj, messages.ChangeType.MODIFIED), **changed}
 
 
 def forged() -> Iterator[tuple[str, list[Sent]]]:
@@ -102,7 +104,7 @@ async def test_a_reader_reads_on(name: str) -> None:
             await bus.publish(subject, payload, headers=head)
         result = deployment(GOOD)
         subject = subjects.state_subject(CLUSTER, DEPLOYMENTS.id, GOOD)
-        await bus.publish(subject, state.encode_object(result), headers=headers(result))
+        await bus.publish(subject, messages.encode_object(result), headers=headers(result))
         async with asyncio.timeout(20):
             while cache.get(DEPLOYMENTS, GOOD) is None:
                 assert not reading.done(), reading.exception()

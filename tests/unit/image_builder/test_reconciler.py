@@ -13,11 +13,11 @@ from dynamo_image_builder.reconciler import NimRequestReconciler
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, ObjectKey, Resource
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import AlreadyExists, Forbidden, KubeError, NotFound
 from dynamo_shared.kube.objects import KubeObjectList
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
+from dynamo_shared.state.cache import ObjectCache
 from prometheus_client import CollectorRegistry
 
 from tests.unit.announced import Announced

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from aiohttp import web
-from dynamo_ctl.localcluster.certs import CertificateAuthority
+from dynamo_devcluster.certs import CertificateAuthority
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.kube import ConfigError, KubeClient
 from dynamo_shared.kube.config import Connection, load

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from dynamo_shared.bus import state
 from dynamo_shared.kube import watch_wire
 from dynamo_shared.kube.depth import MOST_LEVELS, bounded, cut
+from dynamo_shared.state import messages
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,4 +51,4 @@ def test_what_is_not_json_is_an_error_as_before() -> None:
         with pytest.raises(msgspec.DecodeError):
             bounded(msgspec.json.decode)(content)
     with pytest.raises(msgspec.DecodeError):
-        state.decode_object(DEEP)
+        messages.decode_object(DEEP)

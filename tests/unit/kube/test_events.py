@@ -14,6 +14,8 @@ from dynamo_shared.kube.events import CAPACITY, EventRecorder
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.building.clock import ManualClock
+
 OBJECT: dict[str, Any] = {
     "apiVersion": "nvidia.com/v1beta1",
     "kind": "DynamoGraphDeployment",
@@ -21,17 +23,9 @@ OBJECT: dict[str, Any] = {
 }
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ManualClock:
+    return ManualClock(1_800_000_000.0)
 
 
 def suffixes() -> Callable[[], str]:
@@ -39,7 +33,7 @@ def suffixes() -> Callable[[], str]:
     return lambda: f"{next(numbers):04x}"
 
 
-def recorder(server: Any, clock: Clock, waits: list[float] | None = None) -> EventRecorder:
+def recorder(server: Any, clock: ManualClock, waits: list[float] | None = None) -> EventRecorder:
     async def sleep(seconds: float) -> None:
         if waits is not None:
             waits.append(seconds)
@@ -54,7 +48,7 @@ def record(events: EventRecorder, message: str = "Created llm-frontend", *, type
     events.record(arguments.pop("involved", OBJECT), type_=type_, message=message, **arguments)
 
 
-async def test_an_event_is_one_create(server: Any, steps: Any, clock: Clock) -> None:
+async def test_an_event_is_one_create(server: Any, steps: Any, clock: ManualClock) -> None:
     server.then(steps.answer({}))
     async with recorder(server, clock) as events:
         record(events)
@@ -82,7 +76,7 @@ async def test_an_event_is_one_create(server: Any, steps: Any, clock: Clock) -> 
     }
 
 
-async def test_the_same_again_is_counted_and_patched_once_a_minute(server: Any, steps: Any, clock: Clock) -> None:
+async def test_the_same_again_is_counted_and_patched_once_a_minute(server: Any, steps: Any, clock: ManualClock) -> None:
     server.then(*[steps.answer({})] * 4)
     async with recorder(server, clock) as events:
         for _ in range(5):
@@ -101,7 +95,7 @@ async def test_the_same_again_is_counted_and_patched_once_a_minute(server: Any, 
     assert patch.json == {"series": {"count": 65, "lastObservedTime": "2027-01-15T08:01:00.000000Z"}}
 
 
-async def test_after_ten_minutes_of_silence_it_is_news_again(server: Any, steps: Any, clock: Clock) -> None:
+async def test_after_ten_minutes_of_silence_it_is_news_again(server: Any, steps: Any, clock: ManualClock) -> None:
     server.then(*[steps.answer({})] * 2)
     async with recorder(server, clock) as events:
         record(events)
@@ -112,7 +106,7 @@ async def test_after_ten_minutes_of_silence_it_is_news_again(server: Any, steps:
 
 
 async def test_an_object_gets_a_few_a_minute_and_warnings_have_their_own_share(
-    server: Any, steps: Any, clock: Clock
+    server: Any, steps: Any, clock: ManualClock
 ) -> None:
     server.then(*[steps.answer({})] * 30)
     async with recorder(server, clock) as events:
@@ -130,7 +124,7 @@ async def test_an_object_gets_a_few_a_minute_and_warnings_have_their_own_share(
 
 @given(st.lists(st.tuples(st.floats(0, 30), st.integers(0, 5)), max_size=200))
 def test_never_more_than_a_few_in_any_minute(steps: list[tuple[float, int]]) -> None:
-    clock = Clock()
+    clock = ManualClock(1_800_000_000.0)
     admission = EventCorrelator(clock, suffixes())
     admitted: list[float] = []
     for pause, message in steps:
@@ -143,7 +137,7 @@ def test_never_more_than_a_few_in_any_minute(steps: list[tuple[float, int]]) -> 
         assert sum(start <= at < start + 60 for at in admitted) <= event_series.BURST + 3
 
 
-async def test_a_broken_server_costs_the_teller_nothing(server: Any, steps: Any, clock: Clock) -> None:
+async def test_a_broken_server_costs_the_teller_nothing(server: Any, steps: Any, clock: ManualClock) -> None:
     waits: list[float] = []
     server.then(steps.reset(), steps.refuse(503), steps.refuse(429, headers={"Retry-After": "30"}), steps.answer({}))
     async with recorder(server, clock, waits) as events:
@@ -154,7 +148,7 @@ async def test_a_broken_server_costs_the_teller_nothing(server: Any, steps: Any,
     assert len({observed.json["metadata"]["name"] for observed in server.requests}) == 1
 
 
-async def test_an_answer_that_was_lost_is_not_a_second_event(server: Any, steps: Any, clock: Clock) -> None:
+async def test_an_answer_that_was_lost_is_not_a_second_event(server: Any, steps: Any, clock: ManualClock) -> None:
     server.then(steps.reset(), steps.refuse(409, "AlreadyExists"))
     async with recorder(server, clock) as events:
         record(events)
@@ -162,7 +156,7 @@ async def test_an_answer_that_was_lost_is_not_a_second_event(server: Any, steps:
 
 
 async def test_what_the_server_refuses_is_dropped_and_reported_again_next_time(
-    server: Any, steps: Any, clock: Clock
+    server: Any, steps: Any, clock: ManualClock
 ) -> None:
     server.then(steps.refuse(403, "Forbidden", "the namespace is being terminated"), steps.answer({}))
     async with recorder(server, clock) as events:
@@ -173,7 +167,7 @@ async def test_what_the_server_refuses_is_dropped_and_reported_again_next_time(
     assert (events.written, events.dropped) == (1, 1)
 
 
-async def test_a_series_whose_event_has_expired_starts_again(server: Any, steps: Any, clock: Clock) -> None:
+async def test_a_series_whose_event_has_expired_starts_again(server: Any, steps: Any, clock: ManualClock) -> None:
     server.then(steps.answer({}), steps.refuse(404, "NotFound"), steps.answer({}))
     async with recorder(server, clock) as events:
         for _ in range(3):
@@ -183,7 +177,7 @@ async def test_a_series_whose_event_has_expired_starts_again(server: Any, steps:
     assert [observed.method for observed in server.requests] == ["POST", "PATCH", "POST"]
 
 
-async def test_the_queue_is_bounded(server: Any, clock: Clock) -> None:
+async def test_the_queue_is_bounded(server: Any, clock: ManualClock) -> None:
     events = recorder(server, clock)
     for number in range(CAPACITY + 10):
         record(events, involved={**OBJECT, "metadata": {**OBJECT["metadata"], "uid": str(number)}})
@@ -191,7 +185,7 @@ async def test_the_queue_is_bounded(server: Any, clock: Clock) -> None:
 
 
 async def test_what_waits_at_the_end_is_written_within_the_deadline(
-    server: Any, steps: Any, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    server: Any, steps: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dynamo_shared.kube.events.FLUSH_SECONDS", 0.05)
     server.then(steps.answer({}), steps.hang())
@@ -201,7 +195,7 @@ async def test_what_waits_at_the_end_is_written_within_the_deadline(
     assert events.written == 1
 
 
-async def test_run_writes_until_cancelled_and_then_what_is_left(server: Any, steps: Any, clock: Clock) -> None:
+async def test_run_writes_until_cancelled_and_then_what_is_left(server: Any, steps: Any, clock: ManualClock) -> None:
     server.then(steps.answer({}), steps.answer({}))
     events = recorder(server, clock)
     record(events, "before")
@@ -214,14 +208,14 @@ async def test_run_writes_until_cancelled_and_then_what_is_left(server: Any, ste
     assert events.written == 2
 
 
-async def test_an_event_without_an_object_is_not_a_failure(server: Any, clock: Clock) -> None:
+async def test_an_event_without_an_object_is_not_a_failure(server: Any, clock: ManualClock) -> None:
     events = recorder(server, clock)
     record(events, involved={})
     record(events, involved={"metadata": None})
     assert events._queue.empty()
 
 
-async def test_cluster_scoped_objects_have_their_events_in_default(server: Any, steps: Any, clock: Clock) -> None:
+async def test_cluster_scoped_objects_have_their_events_in_default(server: Any, steps: Any, clock: ManualClock) -> None:
     server.then(steps.answer({}))
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n" * 253, "uid": "u"}}
     async with recorder(server, clock) as events:
@@ -237,7 +231,7 @@ def test_clipped_fits_and_is_a_beginning(text: str) -> None:
     assert short == text or text.startswith(short.removesuffix("…"))
 
 
-def test_memory_is_bounded(clock: Clock) -> None:
+def test_memory_is_bounded(clock: ManualClock) -> None:
     admission = EventCorrelator(clock, suffixes())
     for number in range(event_series.REMEMBERED + 100):
         admission.admit(OBJECT, SeriesKey(str(number), "Normal", "R", "A", "m"))

@@ -14,11 +14,11 @@ from dynamo_model_discovery.lora.api import Listing
 from dynamo_model_discovery.lora.keeper import LISTED_CHARACTERS, LISTED_NAMES, AdapterKeeper
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.bus.specifications.discovery import AdapterData
 from dynamo_shared.runtime import WorkQueue
 from dynamo_shared.runtime.facts import Fact
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
+from dynamo_shared.wire.specifications.discovery import AdapterData
 
 KEY = ObjectKey("prod", "m")
 ADAPTER = Adapter("a", "s3://1")

@@ -10,7 +10,7 @@ from dynamo_model_discovery.routing import index, kept, routes
 from dynamo_shared.api.base_models import base_model_hash
 from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, SERVICES, ObjectKey, Resource
-from dynamo_shared.bus import ObjectCache
+from dynamo_shared.state import ObjectCache
 
 from tests.unit.routed import tasks_of
 

@@ -11,7 +11,7 @@ from dynamo_model_discovery.workers.retention import Unobserved, settle
 from dynamo_model_discovery.workers.served_models import served
 from dynamo_model_discovery.workers.sources.base import RecordTable
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.bus.discovered import WORKERS
+from dynamo_shared.wire.discovered import WORKERS
 from hypothesis import given
 from hypothesis import strategies as st
 

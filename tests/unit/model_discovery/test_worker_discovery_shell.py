@@ -16,11 +16,13 @@ from dynamo_model_discovery.workers import discovery
 from dynamo_model_discovery.workers.discovery import NAME, WorkerDiscoveryService
 from dynamo_model_discovery.workers.sources.kubernetes import READS
 from dynamo_shared.api.resources import DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES, PODS, ObjectKey, Resource
-from dynamo_shared.bus import MemoryBus, StateReader, streams, subjects
+from dynamo_shared.bus import MemoryBus, streams
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
-from dynamo_shared.bus.state_publisher import StatePublisher
 from dynamo_shared.leases import AllKeys
 from dynamo_shared.runtime import Health, Metrics, ServiceContext, load_settings
+from dynamo_shared.state import StateReader
+from dynamo_shared.state.publisher import StatePublisher
+from dynamo_shared.wire import subjects
 
 from tests.unit.model_discovery.worker_building import card, instance, pod
 
@@ -209,13 +211,13 @@ async def test_one_replica_reports_and_another_takes_over_without_a_word(cluster
     first, second = Leader(), Leader(elected=False)
     async with cluster.serving(first), cluster.serving(second) as health:
         await reported(cluster, ["- dyn/backend/7 joined"])
-        assert health.report()["parts"][NAME]["message"] == "state by"  # type: ignore[index]
+        assert health.report()["parts"][NAME]["message"] == "standing by"  # type: ignore[index]
         first.elected.clear()
         first.lost.set()
         second.elected.set()
         cluster.write(instance(8))
         await reported(cluster, ["- dyn/backend/7 joined", "- dyn/backend/8 joined"])
-        await until(lambda: health.report()["parts"][NAME]["message"] != "state by")  # type: ignore[index]
+        await until(lambda: health.report()["parts"][NAME]["message"] != "standing by")  # type: ignore[index]
 
 
 async def test_a_state_that_was_lost_is_filled_again(cluster: Cluster, monkeypatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from dynamo_model_discovery.workers.served_models import served
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.bus.discovered import ModelCard
+from dynamo_shared.wire.discovered import ModelCard
 
 from tests.unit.model_discovery.worker_building import worker
 

@@ -11,9 +11,11 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from dynamo_model_discovery.workers.differences import changes
 from dynamo_model_discovery.workers.publication import Clock, Publication
-from dynamo_shared.bus import MemoryBus, ObjectCache, StateReader, streams, subjects
-from dynamo_shared.bus.discovered import MODELS, WORKERS, ModelCard, model_of, worker_of
+from dynamo_shared.bus import MemoryBus, streams
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
+from dynamo_shared.state import ObjectCache, StateReader
+from dynamo_shared.wire import subjects
+from dynamo_shared.wire.discovered import MODELS, WORKERS, ModelCard, model_of, worker_of
 
 from tests.unit.model_discovery.worker_building import keyed, worker
 

@@ -12,7 +12,7 @@ from dynamo_model_discovery.workers.assembly import ETCD, assemble
 from dynamo_model_discovery.workers.places import WorkerLocation
 from dynamo_model_discovery.workers.sources.base import RecordTable
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.bus.discovered import ModelCard, WorkerData
+from dynamo_shared.wire.discovered import ModelCard, WorkerData
 
 RECORDED = Path(__file__).parent / "recorded"
 

@@ -13,8 +13,8 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.labels import CHECKPOINT_ID
 from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, ObjectKey
 from dynamo_shared.api.v1alpha1 import identity_of
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime import Result
+from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.announced import Announced
 

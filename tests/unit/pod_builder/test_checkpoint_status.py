@@ -29,8 +29,8 @@ from dynamo_pod_builder.status.checkpoint import (
 from dynamo_pod_builder.status.pods import Rank, Trouble
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DAEMON_SETS, DYNAMO_CHECKPOINTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, PODS, ObjectKey
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.routed import tasks_of
 

@@ -9,10 +9,10 @@ from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
 from dynamo_pod_builder.routing import routes
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS, ObjectKey
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.announced import Announced
 from tests.unit.routed import tasks_of

@@ -31,11 +31,11 @@ from dynamo_shared.api.resources import (
     DYNAMO_NIM_REQUESTS,
     ObjectKey,
 )
-from dynamo_shared.bus.cache import ObjectCache
-from dynamo_shared.bus.specifications.legacy import LegacyDeploymentData
 from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.facts import Fact
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.cache import ObjectCache
+from dynamo_shared.wire.specifications.legacy import LegacyDeploymentData
 
 from tests.unit.announced import Announced
 from tests.unit.render.building import component_children, graph_children, of_kind

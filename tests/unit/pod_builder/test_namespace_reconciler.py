@@ -8,7 +8,7 @@ from dynamo_pod_builder.render import RenderConfig
 from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.render.building import component, graph_children
 

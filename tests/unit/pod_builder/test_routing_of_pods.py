@@ -10,9 +10,9 @@ from dynamo_pod_builder.routing import routes
 from dynamo_pod_builder.status.pods import trouble_of
 from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.routed import tasks_of
 

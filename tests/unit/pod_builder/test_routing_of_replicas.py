@@ -17,10 +17,10 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime.debounce import FEW, Debounce
 from dynamo_shared.runtime.routes import TaskRoute
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.routed import routed
 

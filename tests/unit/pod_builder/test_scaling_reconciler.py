@@ -11,9 +11,9 @@ from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.labels import COMPONENT
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Conflict, Invalid, KubeError, NotFound
 from dynamo_shared.runtime import Result
+from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.render.building import CONFIG, component, component_children, graph_children, of_kind
 

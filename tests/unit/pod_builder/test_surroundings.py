@@ -12,9 +12,9 @@ import pytest
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_pod_builder.surroundings import REFRESH, PullSecretLists, component_account, index
 from dynamo_shared.api.resources import SERVICE_ACCOUNTS
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Forbidden, Unavailable
 from dynamo_shared.runtime.facts import Fact
+from dynamo_shared.state.cache import ObjectCache
 
 NVCR = '{"auths": {"nvcr.io": {"auth": "dTpw"}}}'
 

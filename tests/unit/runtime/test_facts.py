@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dynamo_shared.bus import CommandResult
 from dynamo_shared.runtime.facts import Announcer, EventReason, Fact
+from dynamo_shared.wire import CommandResult
 
 OBJECT = {"kind": "DynamoModel", "metadata": {"name": "one"}}
 DATA = CommandResult(service="scaler", verb="scale")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from dynamo_ctl.localcluster.certs import CertificateAuthority
+from dynamo_devcluster.certs import CertificateAuthority
 from dynamo_shared.runtime import ServiceContext, Settings, lifecycle, load_settings, run_services, running
 
 KUBECONFIG = """

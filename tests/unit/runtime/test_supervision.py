@@ -13,7 +13,6 @@ import pytest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey, key_of
 from dynamo_shared.bus import MemoryBus
-from dynamo_shared.bus.state_publisher import StatePublisher
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.leases import AllKeys, AlwaysLeader
 from dynamo_shared.runtime import Controller, Result, ServiceContext, load_settings, supervision
@@ -23,6 +22,7 @@ from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.supervision import Supervisor
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.publisher import StatePublisher
 from prometheus_client import generate_latest
 
 SERVICE = "service"

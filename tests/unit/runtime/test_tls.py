@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from dynamo_ctl.localcluster import CertificateAuthority, KeyPair
+from dynamo_devcluster import CertificateAuthority, KeyPair
 from dynamo_shared.runtime.tls import ServingTls, context_of, context_of_files
 
 

@@ -11,17 +11,11 @@ from dynamo_shared.runtime.workqueue import LAST_RETRY, Result, WorkQueue
 from hypothesis import given
 from hypothesis import strategies as st
 
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.building.clock import ManualClock
 
 
-def queue(clock: Clock | None = None) -> WorkQueue[str]:
-    return WorkQueue(metrics=Metrics().queue("test"), clock=clock or Clock(), jitter=lambda: 1.0)
+def queue(clock: ManualClock | None = None) -> WorkQueue[str]:
+    return WorkQueue(metrics=Metrics().queue("test"), clock=clock or ManualClock(), jitter=lambda: 1.0)
 
 
 async def taken(work: WorkQueue[str]) -> list[str]:
@@ -55,7 +49,7 @@ async def test_a_key_that_is_added_while_worked_on_comes_again_afterwards_and_no
 
 
 async def test_later_keys_wait_for_their_time_and_the_earliest_request_counts():
-    clock = Clock()
+    clock = ManualClock()
     work = queue(clock)
     work.add("a", 10)
     work.add("a", 5)
@@ -70,7 +64,7 @@ async def test_later_keys_wait_for_their_time_and_the_earliest_request_counts():
 
 
 async def test_a_request_for_now_fulfils_one_for_later():
-    clock = Clock()
+    clock = ManualClock()
     work = queue(clock)
     work.add("a", 10)
     work.add("a")
@@ -128,7 +122,7 @@ async def test_a_cancellation_that_comes_with_a_key_is_not_lost():
 
 
 async def test_requeue_after_brings_a_key_back():
-    clock = Clock()
+    clock = ManualClock()
     work = queue(clock)
     checks = 0
 

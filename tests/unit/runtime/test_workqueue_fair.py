@@ -11,13 +11,7 @@ from dynamo_shared.runtime.workqueue import HOLD_WITHIN, RETRIES_AT_ONCE, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.building.clock import ManualClock
 
 
 def lane(key: str) -> str:
@@ -28,9 +22,9 @@ def is_urgent(key: str) -> bool:
     return key.endswith("!")
 
 
-def queue(clock: Clock | None = None) -> WorkQueue[str]:
+def queue(clock: ManualClock | None = None) -> WorkQueue[str]:
     return WorkQueue(
-        metrics=Metrics().queue("test"), clock=clock or Clock(), jitter=lambda: 1.0, urgent=is_urgent, lane=lane
+        metrics=Metrics().queue("test"), clock=clock or ManualClock(), jitter=lambda: 1.0, urgent=is_urgent, lane=lane
     )
 
 
@@ -66,7 +60,7 @@ async def test_failures_of_a_noisy_namespace_do_not_delay_the_retries_of_a_quiet
 
 
 async def test_keys_that_are_due_together_come_in_turn() -> None:
-    clock = Clock()
+    clock = ManualClock()
     work = queue(clock)
     for number in range(1000):
         work.add(f"noisy/{number}", 1.0)
@@ -86,7 +80,7 @@ async def test_urgent_keys_come_first_and_in_turn() -> None:
 
 
 async def test_urgent_keys_hold_up_the_rest_of_their_own_namespace_only_and_not_for_long() -> None:
-    clock = Clock()
+    clock = ManualClock()
     work = queue(clock)
     work.add("a/1!")
     assert await work.get() == "a/1!"
@@ -160,7 +154,7 @@ def test_no_key_is_lost_or_worked_on_twice_at_once(steps: list[tuple[str, str]],
     """Whatever happens in whatever order: in the end every key that was asked for has been worked on since."""
 
     async def scenario() -> None:
-        clock = Clock()
+        clock = ManualClock()
         work = queue(clock)
         work._most_of_lane = 2 if reserved else 0
         owed: set[str] = set()
@@ -251,7 +245,7 @@ def test_a_parked_lane_is_passed_over_and_keeps_its_keys() -> None:
 
 
 def test_budgets_of_namespaces_that_do_not_fail_any_more_are_forgotten() -> None:
-    clock = Clock()
+    clock = ManualClock()
     budgets = Budgets(rate=10.0, burst=5, clock=clock)
     for number in range(1000):
         assert budgets.take(f"ns-{number}") == 0.0

@@ -9,21 +9,15 @@ from dynamo_shared.runtime.debounce import EACH, FEW, HOLD, MOST, WINDOW, Deboun
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.workqueue import HOLD_WITHIN, Result, WorkQueue
 
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.building.clock import ManualClock
 
 
-def queue(clock: Clock) -> WorkQueue[str]:
+def queue(clock: ManualClock) -> WorkQueue[str]:
     return WorkQueue(metrics=Metrics().queue("test"), clock=clock, urgent=str.isupper)
 
 
 async def test_urgent_keys_are_first_and_the_others_wait_until_they_are_done():
-    work = queue(Clock())
+    work = queue(ManualClock())
     for key in ("a", "B", "c", "D"):
         work.add(key)
     assert len(work) == 4
@@ -39,7 +33,7 @@ async def test_urgent_keys_are_first_and_the_others_wait_until_they_are_done():
 
 
 async def test_slow_urgent_work_does_not_block_other_work():
-    clock = Clock()
+    clock = ManualClock()
     work = queue(clock)
     work.add("A")
     assert await work.get() == "A"
@@ -49,7 +43,7 @@ async def test_slow_urgent_work_does_not_block_other_work():
 
 
 async def test_urgent_keys_follow_the_rules_of_all_others():
-    work = queue(Clock())
+    work = queue(ManualClock())
     work.add("A")
     work.add("A")
     assert await work.get() == "A"
@@ -89,7 +83,7 @@ async def test_workers_finish_everything_in_whatever_mixture(urgent_workers):
 
 
 async def test_workers_for_urgent_keys_do_them_while_all_others_are_busy_and_nothing_else():
-    clock, busy, done = Clock(), asyncio.Event(), []
+    clock, busy, done = ManualClock(), asyncio.Event(), []
     work = queue(clock)
 
     async def handle(key: str) -> Result:
@@ -118,7 +112,7 @@ async def test_workers_for_urgent_keys_do_them_while_all_others_are_busy_and_not
 
 
 async def test_what_waits_behind_urgent_keys_is_done_when_these_are_forgotten():
-    work = queue(Clock())
+    work = queue(ManualClock())
     work.add("A")
     waiting = [asyncio.create_task(work.get(urgent=urgent)) for urgent in (True, False)]
     await turns()
@@ -131,7 +125,7 @@ async def test_what_waits_behind_urgent_keys_is_done_when_these_are_forgotten():
 
 
 async def test_a_worker_that_is_cancelled_leaves_its_key_to_another():
-    work = queue(Clock())
+    work = queue(ManualClock())
     urgent, general = (asyncio.create_task(work.get(urgent=urgent)) for urgent in (True, False))
     await turns()
     work.add("A")
@@ -145,7 +139,7 @@ async def turns() -> None:
 
 
 def test_a_few_changes_wait_for_nothing_and_many_until_they_are_over():
-    clock = Clock()
+    clock = ManualClock()
     debounce = Debounce(clock)
     assert [debounce.after_one_more() for _ in range(FEW)] == [0.0] * FEW
     assert debounce.after_one_more() == pytest.approx(HOLD + EACH)

@@ -25,11 +25,11 @@ from dynamo_shared.api.resources import (
     Resource,
     key_of,
 )
-from dynamo_shared.bus import ObjectCache
-from dynamo_shared.bus.specifications import ScaleTarget
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from dynamo_shared.runtime.facts import Announcer, Fact
 from dynamo_shared.runtime.settings.scaler import Scaler
+from dynamo_shared.state import ObjectCache
+from dynamo_shared.wire.specifications import ScaleTarget
 from prometheus_client import CollectorRegistry
 
 START = 1_800_000_000.0

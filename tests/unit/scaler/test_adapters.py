@@ -27,20 +27,13 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.runtime.debounce import Debounce
 
+from tests.building.clock import ManualClock
 from tests.unit.routed import routed
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 GRAPH = {"metadata": {"name": "g", "namespace": "n"}, "status": {"components": {"W": {"replicas": 7}}}}
 OK = ConditionState(True, "Synced", "fine")
 TROUBLE = ConditionState(True, "GraphChanged", "a and b")
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def pod(phase: str = "Running", *, leaving: bool = False, **object_labels: str) -> dict[str, Any]:
@@ -129,7 +122,7 @@ def test_a_number_of_the_platform_is_not_a_conflict_and_one_of_another_writer_na
 
 
 def test_two_writers_take_turns_when_the_first_undoes_the_second_within_minutes():
-    clock = Clock()
+    clock = ManualClock()
     turns = WriterConflicts(clock)
     assert turns.took("u", "hpa", 3) is None
     assert turns.took("u", "hpa", 5) is None
@@ -175,7 +168,7 @@ def test_a_lasting_conflict_is_shown_until_it_was_absent_for_a_while():
 
 
 def test_only_what_can_change_an_adapters_outcome_is_checked():
-    pace, key = routes(Debounce(Clock())), ObjectKey("n", "g-w")
+    pace, key = routes(Debounce(ManualClock())), ObjectKey("n", "g-w")
 
     def wait(*change: Any) -> tuple[ObjectKey, float] | None:
         due = [(task.key, after) for task, after in routed(pace, *change)]

@@ -17,10 +17,10 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.bus import EventPublisher, MemoryBus, streams
 from dynamo_shared.bus.commands import Answered, CommandRefusedError
-from dynamo_shared.bus.specifications import COMMAND, CommandResult
-from dynamo_shared.bus.versions import Version
 from dynamo_shared.kube.errors import KubeError, Unavailable
 from dynamo_shared.runtime.settings.scaler import Budget, Direction, Scaler, ScalingLimits
+from dynamo_shared.state.versions import Version
+from dynamo_shared.wire.specifications import COMMAND, CommandResult
 from hypothesis import given
 from hypothesis import strategies as st
 

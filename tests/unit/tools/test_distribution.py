@@ -80,6 +80,12 @@ def test_the_last_process_takes_from_the_end():
     assert last[:2] == [ROW[-1], ROW[-2]]
 
 
+def test_of_four_processes_two_take_from_the_end():
+    first, second, third, last = dealt_out(4, sorted(ROW))
+    assert (first[0], second[0]) == (ROW[0], ROW[1])
+    assert {third[0], last[0]} == {ROW[-1], ROW[-2]}
+
+
 def test_one_process_takes_all_in_order():
     assert dealt_out(1, sorted(ROW)) == [ROW]
 

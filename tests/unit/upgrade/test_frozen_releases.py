@@ -16,11 +16,14 @@ from dynamo_pod_builder import render
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.releases.history import releases
 from dynamo_shared.api.v1beta1 import parse_graph
 from dynamo_shared.api.validation import Facts, validate
-from dynamo_shared.bus import cloudevents, state, streams
-from dynamo_shared.bus.specifications import BY_TYPE
+from dynamo_shared.bus import streams
+from dynamo_shared.state import messages
+from dynamo_shared.wire import cloudevents
+from dynamo_shared.wire.specifications import BY_TYPE
+
+from tools.releases.history import releases
 
 HERE = Path(__file__).parent
 FROZEN = sorted(folder for folder in HERE.iterdir() if (folder / "objects.json").is_file())
@@ -98,13 +101,13 @@ def test_a_message_is_read(name: str, message: KubeObject) -> None:
     body = json.dumps(payload).encode()
     match name:
         case "state.object":
-            assert state.decode_object(body, headers) == payload
-            assert not state.is_tombstone(headers)
+            assert messages.decode_object(body, headers) == payload
+            assert not messages.is_tombstone(headers)
         case "state.tombstone":
-            assert state.is_tombstone(headers)
-            assert state.version_in(headers).uid == headers["uid"]
+            assert messages.is_tombstone(headers)
+            assert messages.version_in(headers).uid == headers["uid"]
         case "state.synced":
-            assert json.loads(state.encode_marker(state.decode_marker(body))) == payload
+            assert json.loads(messages.encode_marker(messages.decode_marker(body))) == payload
         case _:
             event = cloudevents.decode(body)
             read = msgspec.convert(event.data, BY_TYPE[event.type].data)

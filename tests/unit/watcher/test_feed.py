@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 import pytest
 from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey, Resource
-from dynamo_shared.bus import MemoryBus, ObjectCache, StateReader, streams
+from dynamo_shared.bus import MemoryBus, streams
 from dynamo_shared.bus.protocol import Message, Start
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Synced
+from dynamo_shared.state import ObjectCache, StateReader
 from dynamo_watcher import app
 from dynamo_watcher.feed import Feed
 from dynamo_watcher.follower import Item

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
+from dynamo_shared.runtime.metrics import ServiceMetrics
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 #: Bounds of the reference operator (operator behaviour, section 10).
@@ -21,11 +22,11 @@ class ReviewLabels(NamedTuple):
     operation: str
 
 
-class AdmissionMetrics:
+class AdmissionMetrics(ServiceMetrics):
     """Figures by kind."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
+        super().__init__(registry)
         self._requests = Counter(
             "dynamo_operator_webhook_requests",
             "Answered admission requests: webhook is mutate, validate or scale; result is allowed, denied, skipped "
@@ -122,19 +123,3 @@ class AdmissionMetrics:
     def tested(self, result: str) -> None:
         """The self test passed or failed."""
         self._self_tests.labels(result).inc()
-
-    def close(self) -> None:
-        """Takes the figures out of the registry, so that a service that is started again can put its own in."""
-        for metric in (
-            self._requests,
-            self._seconds,
-            self._denials,
-            self._conversions,
-            self._conversion_seconds,
-            self._in_flight,
-            self._turned_away,
-            self._expiry,
-            self._repairs,
-            self._self_tests,
-        ):
-            self._registry.unregister(metric)

@@ -1,6 +1,6 @@
-"""The command line: one command a module of `commands/`, and the place where errors become one line and an exit code.
+"""The command line: one command a room of `commands/`, and the place where errors become one line and an exit code.
 
-Command modules import what they work with only when they are called, so that --help and completion are quick.
+Rooms import what they work with only when they are called, so that --help and completion are quick.
 """
 
 from __future__ import annotations

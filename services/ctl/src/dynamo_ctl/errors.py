@@ -34,8 +34,15 @@ class CtlError(Exception):
         self.code = code
 
 
-#: What `dynamo-ctl[planner]` brings.
-_OF_PLANNER = frozenset({"dynamo_planner", "dynamo_profiler", "matplotlib", "plotly"})
+_PLANNER = "the planner and its libraries", "planner"
+#: Packages that an installation can lack: what is missing, and the extra of dynamo-ctl that has it.
+_EXTRAS = {
+    "dynamo_planner": _PLANNER,
+    "dynamo_profiler": _PLANNER,
+    "matplotlib": _PLANNER,
+    "plotly": _PLANNER,
+    "dynamo_devcluster": ("the local servers", "devcluster"),
+}
 
 
 def explain(error: BaseException) -> tuple[ExitCode, str]:
@@ -45,8 +52,6 @@ def explain(error: BaseException) -> tuple[ExitCode, str]:
     from dynamo_shared.kube import ConfigError, Forbidden, KubeError, Unauthorized, Unavailable  # noqa: PLC0415
     from dynamo_shared.runtime.settings import InvalidSettings  # noqa: PLC0415
 
-    from dynamo_ctl.localcluster import LocalClusterError  # noqa: PLC0415
-
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     match error:
@@ -54,9 +59,7 @@ def explain(error: BaseException) -> tuple[ExitCode, str]:
             return error.code, str(error)
         case InvalidSettings():
             return ExitCode.FAILED, str(error)
-        case ConfigError():
-            return ExitCode.UNREACHABLE, str(error)
-        case LocalClusterError() | BusError():
+        case ConfigError() | BusError():
             return ExitCode.UNREACHABLE, str(error)
         case Unavailable():
             return ExitCode.UNREACHABLE, f"the cluster does not answer: {error}; is it running, and --kubeconfig right?"
@@ -66,10 +69,11 @@ def explain(error: BaseException) -> tuple[ExitCode, str]:
             return ExitCode.FAILED, str(error)
         case OSError():
             return ExitCode.FAILED, str(error)
-        case ModuleNotFoundError(name=str(name)) if name.partition(".")[0] in _OF_PLANNER:
+        case ModuleNotFoundError(name=str(name)) if name.partition(".")[0] in _EXTRAS:
+            missing, extra = _EXTRAS[name.partition(".")[0]]
             return (
                 ExitCode.FAILED,
-                "this needs the planner and its libraries, which are not installed here: pip install dynamo-ctl[planner]",
+                f"this needs {missing}, which are not installed here: pip install dynamo-ctl[{extra}]",
             )
     text = " ".join(str(error).split())
     return ExitCode.INTERNAL, f"internal error: {type(error).__name__}: {text}; --debug shows where"

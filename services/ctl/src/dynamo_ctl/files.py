@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from dynamo_ctl.errors import CtlError
 
+T = TypeVar("T")
 STDIN = "-"
 #: More is not a manifest: etcd stores objects of at most 1.5 MiB.
 MAX_BYTES = 16 << 20
@@ -36,6 +38,28 @@ def read(file: Path) -> str:
         raise CtlError(f"{title(file)}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise CtlError(f"{title(file)}: is not UTF-8 text (byte {error.start})") from error
+
+
+class NotUsable(ValueError):
+    """What a text cannot become; `reasons` holds one line for each mistake."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        super().__init__("\n".join(reasons))
+        self.reasons = reasons
+
+
+def each(paths: Iterable[Path], work: Callable[[str], T]) -> list[tuple[str, T]]:
+    """What `work` makes of each file's text, with the file's title. CtlError with every reason of each that is NotUsable."""
+    results: list[tuple[str, T]] = []
+    reasons: list[str] = []
+    for file in expand(paths):
+        try:
+            results.append((title(file), work(read(file))))
+        except NotUsable as error:
+            reasons += [f"{title(file)}: {reason}" for reason in error.reasons]
+    if reasons:
+        raise CtlError("\n".join(reasons))
+    return results
 
 
 def expand(paths: Iterable[Path]) -> list[Path]:

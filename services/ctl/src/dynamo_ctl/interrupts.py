@@ -21,7 +21,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """Run until done. The first Ctrl-C (or TERM) cancels the work, which cleans up; the second ends the process.
 
     KeyboardInterrupt where the work was interrupted. Children of a process that ends without cleaning up are ended by
-    the kernel (localcluster.process).
+    the kernel (dynamo_devcluster.process).
     """
     interrupted = False
 

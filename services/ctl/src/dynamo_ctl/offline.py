@@ -22,7 +22,8 @@ from dynamo_shared.api.v1beta1 import (
     parse_graph,
 )
 
-from dynamo_ctl.converting import in_version
+from dynamo_ctl.commands.convert.conversion import in_version
+from dynamo_ctl.files import NotUsable
 
 _Rendered = (
     DynamoGraphDeployment
@@ -33,23 +34,15 @@ _Rendered = (
 UID = "00000000-0000-0000-0000-000000000000"
 
 
-class NotRenderable(ValueError):
-    """A text becomes no objects; `reasons` holds one line for each mistake."""
-
-    def __init__(self, reasons: list[str]) -> None:
-        super().__init__("\n".join(reasons))
-        self.reasons = reasons
-
-
 def objects_of(text: str, namespace: str, config: render.RenderConfig) -> list[KubeObject]:
     """The objects that all graphs and components of a text become, in the order in which they are made.
 
-    `namespace` is for manifests that name none. Manifests of other kinds become nothing. Raises NotRenderable.
+    `namespace` is for manifests that name none. Manifests of other kinds become nothing. Raises NotUsable.
     """
     try:
         manifests = load_manifests(text)
     except InvalidManifest as error:
-        raise NotRenderable([str(each) for each in error.errors]) from error
+        raise NotUsable([str(each) for each in error.errors]) from error
     made: list[KubeObject] = []
     reasons: list[str] = []
     for manifest in manifests:
@@ -64,14 +57,18 @@ def objects_of(text: str, namespace: str, config: render.RenderConfig) -> list[K
             # What v1alpha1 takes and v1beta1 does not, such as a service whose name no component can have.
             reasons += [f"{title}: in v1beta1, {each}" for each in error.errors]
     if reasons:
-        raise NotRenderable(reasons)
+        raise NotUsable(reasons)
     return made
+
+
+def created(obj: KubeObject) -> KubeObject:
+    """An object as if the API server had stored it: rendering its children takes a uid."""
+    return {**obj, "metadata": {**obj["metadata"], "uid": UID, "generation": 1}}
 
 
 def _descendants(manifest: _Rendered, namespace: str, config: render.RenderConfig) -> Iterator[KubeObject]:
     written = in_version(manifest, DYNAMO_COMPONENT_DEPLOYMENTS.version)
-    metadata = {"namespace": namespace, **written["metadata"], "uid": UID, "generation": 1}
-    owner = {**written, "metadata": metadata}
+    owner = created({**written, "metadata": {"namespace": namespace, **written["metadata"]}})
     if owner["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
         yield from render.component_children(parse_component(owner), config)
         return
@@ -79,8 +76,7 @@ def _descendants(manifest: _Rendered, namespace: str, config: render.RenderConfi
     for child in render.graph_children(graph, _with_its_queue(graph, config)):
         yield child
         if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
-            component = {**child, "metadata": {**child["metadata"], "uid": UID, "generation": 1}}
-            yield from render.component_children(parse_component(component), config)
+            yield from render.component_children(parse_component(created(child)), config)
 
 
 def _with_its_queue(graph: DynamoGraphDeployment, config: render.RenderConfig) -> render.RenderConfig:

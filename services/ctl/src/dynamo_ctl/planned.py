@@ -18,7 +18,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.api.v1beta1 import parse_component, parse_graph
 from dynamo_shared.runtime import Settings
 
-from dynamo_ctl.offline import UID
+from dynamo_ctl.offline import created
 
 Tree = dict[str, Any]
 
@@ -29,8 +29,8 @@ def planned(manifest: KubeObject, settings: Settings | None = None) -> tuple[Tre
         return None, []
     try:
         config = _config(settings or Settings())
-        owner = {**manifest, "metadata": {**manifest["metadata"], "uid": UID, "generation": 1}}
-        return _node(manifest, [_child(each, config) for each in render.graph_children(parse_graph(owner), config)]), []
+        children = render.graph_children(parse_graph(created(manifest)), config)
+        return _node(manifest, [_child(each, config) for each in children]), []
     except (render.RenderError, InvalidManifest) as error:
         return None, [f"what it becomes cannot be shown: {error}"]
 
@@ -38,8 +38,7 @@ def planned(manifest: KubeObject, settings: Settings | None = None) -> tuple[Tre
 def _child(obj: KubeObject, config: render.RenderConfig) -> Tree:
     if obj["kind"] != DYNAMO_COMPONENT_DEPLOYMENTS.kind:
         return _node(obj, list(_pods(obj)))
-    component = {**obj, "metadata": {**obj["metadata"], "uid": UID, "generation": 1}}
-    made = render.component_children(parse_component(component), config)
+    made = render.component_children(parse_component(created(obj)), config)
     return _node(obj, [_node(each, list(_pods(each))) for each in made])
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.yaml_output import to_yaml
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-GAP = 3
+#: Takes a line of output.
+Print = Callable[[str], object]
+GAP = " " * 3
 #: Width of a console that is not a terminal: lines are whole, and the reader can cut them.
 UNBOUNDED = 10_000
 
@@ -18,7 +24,24 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table, left aligned, without trailing blanks."""
     table = [header, *rows]
     widths = [max(len(row[index]) for row in table) for index in range(len(header))]
-    return ["".join(cell.ljust(width + GAP) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    return [padded(row, widths) for row in table]
+
+
+def padded(row: Sequence[str], widths: Sequence[int]) -> str:
+    """A line of a table whose columns have these widths."""
+    return GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def object_list(objects: list[KubeObject]) -> KubeObject:
+    """Objects as one, as kubectl prints several."""
+    return {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": objects}
+
+
+def encoded(obj: KubeObject, output: str, *, stream: bool = False) -> str:
+    """An object as `json` or `yaml`; one of a stream as a line, or as a document."""
+    if output == "json":
+        return json.dumps(obj, indent=None if stream else 2, ensure_ascii=False)
+    return ("---\n" if stream else "") + to_yaml(obj).rstrip("\n")
 
 
 def age(since: str, now: datetime | None = None) -> str:

@@ -22,6 +22,8 @@ ANSWER_WITHIN = 60.0
 #: Before a stream that ended is opened again. Seconds.
 AGAIN_AFTER = 2.0
 SERVER, TOKEN = "DYNAMO_SERVER_URL", "DYNAMO_TOKEN"
+#: The collections of the API, by the kinds that the command line has.
+COLLECTIONS = {"dgd": "deployments", "dcd": "components", "dgdr": "requests"}
 _LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 
 

@@ -72,6 +72,6 @@ def _dynadmin() -> Service:
 
     if not (is_installed("profiler") and is_installed("planner")):
         return DynadminService(planned)
-    from dynamo_ctl.estimation import Estimation  # noqa: PLC0415
+    from dynamo_ctl.simulations.estimation import Estimation  # noqa: PLC0415
 
     return DynadminService(planned, Estimation)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dynamo_shared.runtime.metrics import ServiceMetrics
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
-class DynadminMetrics:
+class DynadminMetrics(ServiceMetrics):
     """Requests, streams, and who was turned away."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
+        super().__init__(registry)
         self._requests = Counter(
             "dynamo_dynadmin_requests",
             "Requests that were answered, by operation and status.",
@@ -53,8 +54,3 @@ class DynadminMetrics:
     def refused(self, reason: str) -> None:
         """A request was refused."""
         self._refused.labels(reason).inc()
-
-    def close(self) -> None:
-        """Takes the figures out of the registry, so that a service that is started again can put its own in."""
-        for metric in (self._requests, self._seconds, self._streams, self._in_flight, self._refused):
-            self._registry.unregister(metric)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dynamo_shared.api import objects
 from dynamo_shared.api.legacy import BuildPhase
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.bus.specifications.image import ImageData
 from dynamo_shared.runtime.facts import EventReason, Fact
+from dynamo_shared.wire.specifications.image import ImageData
 
 from dynamo_image_builder.status import BuildProgress
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dynamo_shared.runtime.metrics import ServiceMetrics
 from prometheus_client import CollectorRegistry, Counter
 
 
-class BuildMetrics:
+class BuildMetrics(ServiceMetrics):
     """Figures of builds."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
+        super().__init__(registry)
         self._answers = Counter(
             "dynamo_image_builder_answers",
             "Requests for images that were answered, by namespace and result: built, cached or failed.",
@@ -20,7 +21,3 @@ class BuildMetrics:
     def answered(self, namespace: str, result: str) -> None:
         """A request has its answer."""
         self._answers.labels(namespace, result).inc()
-
-    def close(self) -> None:
-        """The service ends: its process may run it again."""
-        self._registry.unregister(self._answers)

@@ -17,13 +17,13 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, PODS, ObjectKey
-from dynamo_shared.bus import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.state import ObjectCache
 
 from dynamo_image_builder import events
 from dynamo_image_builder.archives import Archives

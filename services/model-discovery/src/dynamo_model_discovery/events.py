@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.bus.specifications.discovery import AdapterData, DynamoModelData
 from dynamo_shared.runtime.facts import EventReason, Fact
+from dynamo_shared.wire.specifications.discovery import AdapterData, DynamoModelData
 
 from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.models.status import NAMED, ModelReadiness

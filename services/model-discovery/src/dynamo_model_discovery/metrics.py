@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter as Count
 from collections.abc import Iterable, Mapping
 
-from dynamo_shared.bus.discovered import ServedModelData, WorkerData
+from dynamo_shared.runtime.metrics import ServiceMetrics
+from dynamo_shared.wire.discovered import ServedModelData, WorkerData
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from dynamo_model_discovery.lora.adapter_state import AdapterState
@@ -15,11 +16,11 @@ ROLES = frozenset({"aggregated", "prefill", "decode", "encode"})
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60)
 
 
-class LoraMetrics:
+class LoraMetrics(ServiceMetrics):
     """Figures of loading and unloading LoRA adapters."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
+        super().__init__(registry)
         self._requests = Counter(
             "dynamo_model_discovery_worker_requests",
             "Requests to workers, by what they were for (probe, load, unload) and how they ended.",
@@ -51,17 +52,12 @@ class LoraMetrics:
         for state in ("loaded", "waiting", "failing", "unloading"):
             self._adapters.labels(state).set(counts[state])
 
-    def close(self) -> None:
-        """Takes the figures out of the registry, so that a service that is started again can put its own in."""
-        for metric in (self._requests, self._seconds, self._adapters):
-            self._registry.unregister(metric)
 
-
-class WorkerMetrics:
+class WorkerMetrics(ServiceMetrics):
     """Figures of worker discovery, of the replica that is active."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
+        super().__init__(registry)
         self._workers = Gauge(
             "dynamo_model_discovery_workers",
             "Workers that Dynamo's discovery knows, by role and by where their records are.",
@@ -93,11 +89,6 @@ class WorkerMetrics:
             self._models.labels(str(value).lower()).set(available[value])
         for source, count in unreadable.items():
             self._unreadable.labels(source).set(count)
-
-    def close(self) -> None:
-        """Takes the figures out of the registry, so that a service that is started again can put its own in."""
-        for metric in (self._workers, self._models, self._unreadable):
-            self._registry.unregister(metric)
 
 
 def _role(role: str) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 from dynamo_shared.api.base_models import base_model_hash
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, key_of
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_model_discovery.lora.names import NAME_INDEX, claims, first, name_of
 from dynamo_model_discovery.models.workers import base_model_of, index_value, matters

@@ -34,10 +34,10 @@ from dynamo_shared.api.resources import (
     ROLE_BINDINGS,
     Resource,
 )
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient, coverage
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.errors import NameTaken
 

@@ -24,9 +24,9 @@ from dynamo_shared.api.resources import (
     Resource,
     key_of,
 )
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.status.component import Failure

@@ -18,9 +18,9 @@ from dynamo_shared.api.resources import (
     key_of,
 )
 from dynamo_shared.api.v1alpha1 import identity_of
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.pods import changes_trouble
 from dynamo_pod_builder.render.checkpoint import names

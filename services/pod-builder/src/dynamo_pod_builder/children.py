@@ -28,7 +28,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.status.workload import WORKLOADS
 

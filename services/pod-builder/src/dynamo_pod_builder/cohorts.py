@@ -5,7 +5,7 @@ from __future__ import annotations
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS, PODS, ObjectKey
-from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.pods import pods_of
 

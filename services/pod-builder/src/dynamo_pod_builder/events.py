@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
-from dynamo_shared.bus import checkpoint_data, deployment_data
-from dynamo_shared.bus.specifications.legacy import LegacyDeploymentData
 from dynamo_shared.runtime.facts import NOTHING, EventReason, Fact
+from dynamo_shared.wire import checkpoint_data, deployment_data
+from dynamo_shared.wire.specifications.legacy import LegacyDeploymentData
 
 from dynamo_pod_builder.artifact_images import Waiting
 from dynamo_pod_builder.status.component import Failure

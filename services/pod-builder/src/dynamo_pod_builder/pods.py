@@ -15,8 +15,8 @@ from dynamo_shared.api.resources import (
     POD_CLIQUES,
     PODS,
 )
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime.routes import CacheChange
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.status.pods import trouble_of
 

@@ -17,10 +17,10 @@ from dynamo_shared.api.resources import (
     PODS,
     ObjectKey,
 )
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.artifact_images import LEGACY
 from dynamo_pod_builder.children import OF_SETS, OWNED

@@ -16,10 +16,10 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import SECRETS, SERVICE_ACCOUNTS
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Forbidden, KubeError
 from dynamo_shared.runtime.facts import Announcer
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import events
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS, TYPES, Malformed, PullSecrets

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.bus.specifications.planning import RequestData
 from dynamo_shared.runtime.facts import NOTHING, EventReason, Fact
+from dynamo_shared.wire.specifications.planning import RequestData
 
 INITIALIZED = EventReason("Initialized", "The hardware to plan for is known.")
 VALIDATION_FAILED = EventReason("ValidationFailed", "A request cannot be profiled as it is.", "Warning")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dynamo_shared.runtime.metrics import ServiceMetrics
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 
-class ProfilingMetrics:
+class ProfilingMetrics(ServiceMetrics):
     """Rapid profiling: its worker processes, and what came of the sweeps that requests need."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
+        super().__init__(registry)
         self.workers = Gauge(
             "dynamo_planner_profiling_workers", "Worker processes of profiling that run.", registry=registry
         )
@@ -28,8 +29,3 @@ class ProfilingMetrics:
             buckets=(0.5, 1, 2, 5, 10, 20, 40, 80, 160, 320),
             registry=registry,
         )
-
-    def close(self) -> None:
-        """Takes the metrics out of the registry: a restarted service has its own."""
-        for metric in (self.workers, self.memory, self.sweeps, self.seconds):
-            self._registry.unregister(metric)

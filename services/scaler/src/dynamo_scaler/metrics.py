@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dynamo_shared.runtime.metrics import ServiceMetrics
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 
-class AdapterMetrics:
+class AdapterMetrics(ServiceMetrics):
     """Figures of scaling adapters."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
+        super().__init__(registry)
         self._scalings = Counter(
             "dynamo_scaler_scalings",
             "Numbers of adapters that graphs were given, by namespace and direction: up or down.",
@@ -33,17 +34,12 @@ class AdapterMetrics:
         """A conflict was observed."""
         self._conflicts.labels(namespace, reason).inc()
 
-    def close(self) -> None:
-        """The service ends: its process may run it again."""
-        for each in (self._scalings, self._conflicts):
-            self._registry.unregister(each)
 
-
-class DecisionMetrics:
+class DecisionMetrics(ServiceMetrics):
     """Figures of decisions about scale commands."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
+        super().__init__(registry)
         self._decisions = Counter(
             "dynamo_scaler_decisions",
             "Decisions about scale commands, by their event and reason.",
@@ -65,8 +61,3 @@ class DecisionMetrics:
         """GPUs by budget."""
         for name, count in gpus.items():
             self._budgets.labels(name).set(count)
-
-    def close(self) -> None:
-        """The service ends: its process may run it again."""
-        for each in (self._decisions, self._budgets):
-            self._registry.unregister(each)

@@ -10,11 +10,11 @@ from typing import TypeAlias
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.bus import state
-from dynamo_shared.bus.state_publisher import StatePublisher
-from dynamo_shared.bus.versions import version_of
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
+from dynamo_shared.state import messages
+from dynamo_shared.state.publisher import StatePublisher
+from dynamo_shared.state.versions import version_of
 from opentelemetry import trace
 
 from dynamo_watcher.metrics import WatcherMetrics
@@ -125,7 +125,7 @@ class Follower:
         if change.kind == "DELETED" or not self.watched.includes(change.obj):
             self._publisher.delete(resource, change.key, version_of(change.obj), received=change.received_at)
         else:
-            kind = state.ChangeType(change.kind.lower())
+            kind = messages.ChangeType(change.kind.lower())
             self._publisher.put(resource, self.watched.trimmed(change.obj), kind, received=change.received_at)
 
     async def _complete(self, namespace: str, keys: set[ObjectKey], version: str, *, served: bool = True) -> None:

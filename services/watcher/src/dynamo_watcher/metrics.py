@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 
+from dynamo_shared.runtime.metrics import ServiceMetrics
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 
-class WatcherMetrics:
+class WatcherMetrics(ServiceMetrics):
     """Figures by resource."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
+        super().__init__(registry)
         self._changes = Counter(
             "dynamo_watcher_changes", "Changes that the API server reported.", ["resource", "kind"], registry=registry
         )
@@ -46,8 +47,3 @@ class WatcherMetrics:
     def active(self, active: bool) -> None:
         """Whether the replica publishes or stands by."""
         self._active.set(active)
-
-    def close(self) -> None:
-        """Takes the figures out of the registry, so that a service that is started again can put its own in."""
-        for metric in (self._changes, self._objects, self._synced, self._lists, self._active):
-            self._registry.unregister(metric)

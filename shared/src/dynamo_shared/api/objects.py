@@ -11,6 +11,8 @@ import msgspec
 
 #: One Kubernetes object, or a part of one, as decoded JSON.
 KubeObject: TypeAlias = dict[str, Any]
+#: Name of the container that runs a component, in its pods and in their templates.
+MAIN = "main"
 
 
 def name(obj: KubeObject) -> str:

@@ -26,11 +26,12 @@ import structlog
 from opentelemetry import trace
 
 from dynamo_shared.aio import ended
-from dynamo_shared.bus import cloudevents, metrics, streams, subjects, tracing
+from dynamo_shared.bus import metrics, streams, tracing
 from dynamo_shared.bus.errors import BusUnavailableError, MessageTooLargeError, StreamNotFoundError
 from dynamo_shared.bus.events import EventPublisher
 from dynamo_shared.bus.protocol import Bus, ConsumerSpec, Delivery, Message, Start
-from dynamo_shared.bus.specifications import COMMAND, COMMANDS, CommandResult, CommandSpec, find, fit
+from dynamo_shared.wire import cloudevents, subjects
+from dynamo_shared.wire.specifications import COMMAND, COMMANDS, CommandResult, CommandSpec, find, fit
 
 MAX_DELIVERIES = 5
 

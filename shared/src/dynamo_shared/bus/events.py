@@ -20,7 +20,7 @@ import structlog
 from dynamo_shared.aio import Backoff
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import key_of
-from dynamo_shared.bus import cloudevents, metrics, streams, subjects, tracing
+from dynamo_shared.bus import metrics, streams, tracing
 from dynamo_shared.bus.errors import (
     BusClosedError,
     BusError,
@@ -29,7 +29,8 @@ from dynamo_shared.bus.errors import (
     StreamNotFoundError,
 )
 from dynamo_shared.bus.protocol import Ack, Bus, OutgoingMessage
-from dynamo_shared.bus.specifications import EventIdentity, EventSpec, find, fit
+from dynamo_shared.wire import cloudevents, subjects
+from dynamo_shared.wire.specifications import EventIdentity, EventSpec, find, fit
 
 CAPACITY = 10_000
 """Events that wait at most: at 2 KiB each about 20 MiB, and 100 deployments with all their changes for hours."""

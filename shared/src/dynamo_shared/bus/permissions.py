@@ -23,11 +23,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from dynamo_shared.bus import streams, subjects
+from dynamo_shared.bus import streams
 from dynamo_shared.bus.commands import consumer_name
-from dynamo_shared.bus.discovered import MODELS, WORKERS
-from dynamo_shared.bus.specifications import ASKED, COMMANDS, EVENTS
 from dynamo_shared.bus.streams import StreamSpec
+from dynamo_shared.wire import subjects
+from dynamo_shared.wire.discovered import MODELS, WORKERS
+from dynamo_shared.wire.specifications import ASKED, COMMANDS, EVENTS
 
 WATCHER = "watcher"
 DISCOVERY = "model-discovery"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dynamo_shared.bus import subjects
+from dynamo_shared.wire import subjects
 
 MINUTE = 60.0
 HOUR = 60 * MINUTE

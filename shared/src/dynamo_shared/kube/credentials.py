@@ -8,13 +8,14 @@ expired token, and again when the server answers 401.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-logger = logging.getLogger(__name__)
+import structlog
+
+log = structlog.get_logger("dynamo.kube")
 
 # An exec plugin may ask a cloud, but a control loop that cannot start must not wait longer.
 LOGIN_TIMEOUT_SECONDS = 60.0
@@ -97,7 +98,7 @@ class TokenFile:
         try:
             self._read()
         except ConfigError as error:
-            logger.warning("token file: %s; the last token stays in use", error)
+            log.warning("cannot read the token file; the last token stays in use", error=str(error))
             self._read_at = time.monotonic()
         return self.authorization != before
 

@@ -7,7 +7,6 @@ What cannot be written within a few attempts is dropped, with a log line: Events
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import time
 import uuid
@@ -15,6 +14,8 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
+
+import structlog
 
 from dynamo_shared.aio import ended, spread
 from dynamo_shared.api.objects import KubeObject
@@ -24,7 +25,7 @@ from dynamo_shared.kube import errors
 from dynamo_shared.kube.client import KubeClient
 from dynamo_shared.kube.event_series import EventCorrelator, EventType, Series, SeriesKey, clipped
 
-logger = logging.getLogger(__name__)
+log = structlog.get_logger("dynamo.kube")
 
 # A thousand waiting Events are a minute of writing; what comes on top is dropped.
 CAPACITY = 1000
@@ -77,7 +78,7 @@ class EventRecorder:
             )
             series = self._admission.admit(involved, identity)
         except Exception:
-            logger.exception("an Event that cannot be written: %s", reason)
+            log.exception("an Event that cannot be written", reason=reason)
             return
         if series is None:
             return
@@ -110,7 +111,7 @@ class EventRecorder:
             async with asyncio.timeout(FLUSH_SECONDS):
                 await self._queue.join()
         except TimeoutError:
-            logger.warning("%d Events were not written before the end", self._queue.qsize())
+            log.warning("Events were not written before the end", count=self._queue.qsize())
         finally:
             await ended(task)
 
@@ -120,7 +121,7 @@ class EventRecorder:
             try:
                 await self._write(series)
             except Exception:
-                logger.exception("an Event was not written: %s", series.identity.reason)
+                log.exception("an Event was not written", reason=series.identity.reason)
                 self.dropped += 1
             finally:
                 series.queued = False
@@ -142,8 +143,9 @@ class EventRecorder:
                 if series.written_at is None or isinstance(error, errors.NotFound):
                     self._admission.forget(series)
                 # A namespace that is being deleted refuses; that is expected.
-                log = logger.debug if isinstance(error, errors.NotFound | errors.Forbidden) else logger.warning
-                log("Event %s of %s was not written: %s", series.identity.reason, series.regarding["name"], error)
+                say = log.debug if isinstance(error, errors.NotFound | errors.Forbidden) else log.warning
+                reason, name = series.identity.reason, series.regarding["name"]
+                say("an Event was not written", reason=reason, about=name, error=str(error))
                 return
             series.written_at = self._clock()
             self.written += 1

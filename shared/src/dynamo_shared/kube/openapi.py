@@ -7,18 +7,18 @@ one does not know.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
+import structlog
 
 from dynamo_shared.api.embedded import BadDocument, Checker, trimmed, types_of_kinds
 from dynamo_shared.kube import errors
 from dynamo_shared.kube.client import KubeClient
 
-logger = logging.getLogger(__name__)
+log = structlog.get_logger("dynamo.kube")
 
 INDEX: Final = "/openapi/v3"
 #: Documents with the types that our kinds embed; the first is that of pods, without which nothing can be checked.
@@ -113,7 +113,7 @@ class SchemaSource:
         except errors.KubeError as error:
             if self._checker is None:
                 raise
-            logger.warning("schemas of embedded types are the ones from before: %s", error)
+            log.warning("schemas of embedded types are the ones from before", error=str(error))
             return self._checker
 
     async def _current(self) -> Checker:

@@ -23,13 +23,13 @@ Backpressure: an iterator that is not asked reads nothing; the socket's buffer f
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Literal
 from urllib.parse import urlencode
 
 import msgspec
+import structlog
 
 from dynamo_shared.aio import Randomness, delay, spread
 from dynamo_shared.api.objects import KubeObject
@@ -38,7 +38,7 @@ from dynamo_shared.kube import errors, watch_wire
 from dynamo_shared.kube.client import KubeClient
 from dynamo_shared.kube.known import Known, vanished
 
-logger = logging.getLogger(__name__)
+log = structlog.get_logger("dynamo.kube")
 
 PAGE_SIZE = 500
 # client-go asks for as much; many watches that start together end apart.
@@ -159,7 +159,7 @@ class Reflector:
                     await self._compare()
                 self._interrupted = False
             except errors.Expired as error:
-                logger.info("%s: listing again: %s", self.resource.id, error.message)
+                log.info("listing again", resource=self.resource.id, cause=error.message)
                 self._version = ""
                 if self._failures:
                     await self._wait(error)
@@ -185,7 +185,7 @@ class Reflector:
                 if not token:
                     raise
                 expired += 1
-                logger.info("%s: a list expired midway, starting it over", self.resource.id)
+                log.info("a list expired midway and starts over", resource=self.resource.id)
                 token = ""
                 limit = 0 if expired > 1 else limit
                 listed_keys.clear()
@@ -370,7 +370,7 @@ class Reflector:
     def _unwell(self, error: errors.KubeError) -> None:
         # One lost connection is everyday life; it is reported when going on failed, too.
         if error.retriable and not self._failures and self._version:
-            logger.info("%s: watch interrupted, going on from %s: %s", self.resource.id, self._version, error)
+            log.info("watch interrupted", resource=self.resource.id, version=self._version, error=str(error))
             return
         if isinstance(error, errors.NotFound):
             message = f"{self.resource.id} is not served: is its CustomResourceDefinition installed?"
@@ -379,7 +379,7 @@ class Reflector:
         else:
             message = f"cannot follow {self.resource.id}: {error}"
         if self._healthy is not False:
-            logger.warning("%s", message)
+            log.warning(message, resource=self.resource.id)
         self._healthy = False
         self._on_health(False, message)
 

@@ -17,9 +17,8 @@ from typing import TypeAlias, TypeVar
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey, Resource, key_of
-from dynamo_shared.bus import EventPublisher, ObjectCache, StateReader
+from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.tracing import TRACEPARENT, extract, traceparent
-from dynamo_shared.bus.versions import resource_version
 from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.runtime import own_writes
 from dynamo_shared.runtime.facts import Announcer
@@ -30,6 +29,8 @@ from dynamo_shared.runtime.service import ServiceContext
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.runtime.tracing import span
 from dynamo_shared.runtime.workqueue import Result, WorkQueue
+from dynamo_shared.state import ObjectCache, StateReader
+from dynamo_shared.state.versions import resource_version
 
 T = TypeVar("T")
 

@@ -25,7 +25,7 @@ class Fact:
     action: str = ""
     message: str = ""
     event: str | None = None
-    """event of the object's kind in `bus.specifications`"""
+    """event of the object's kind in `wire.specifications`"""
     data: msgspec.Struct | None = None
     identity: str = ""
     """what makes the CloudEvent another one than the last of its type, in addition to its specification"""

@@ -181,6 +181,19 @@ class Metrics:
         self._request(method, resource, str(code)).inc()
 
 
+class ServiceMetrics:
+    """Base of the metrics of one service, which are its attributes."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def close(self) -> None:
+        """Takes them out of the registry, so that a service that is started again can put its own in."""
+        for each in vars(self).values():
+            if isinstance(each, Counter | Gauge | Histogram):
+                self._registry.unregister(each)
+
+
 def error_type(error: BaseException) -> str:
     """The reference operator's name for a kind of error."""
     if isinstance(error, KubeError):

@@ -10,9 +10,9 @@ import asyncio
 
 import structlog
 
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import KubeError, NotFound
+from dynamo_shared.state.cache import ObjectCache
 
 #: How often overdue writes are looked for. Seconds.
 INTERVAL = 5.0

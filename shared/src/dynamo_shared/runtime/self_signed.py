@@ -6,7 +6,6 @@ certificate that it can verify.
 
 from __future__ import annotations
 
-import datetime
 import socket
 import ssl
 import time
@@ -17,9 +16,6 @@ from dynamo_shared.runtime.tls import ServingTls, context_of
 #: How long one is valid, and how long it is served: the next is made at a handshake. Seconds.
 VALID_FOR = 90 * 86400.0
 RENEWED_AFTER = VALID_FOR / 2
-#: Clocks of two machines differ, and a certificate from the future is refused. Seconds.
-_BACKDATED = 3600.0
-_LONGEST_COMMON_NAME = 64
 
 
 def self_signed_tls(clock: Callable[[], float] = time.time) -> ssl.SSLContext:
@@ -43,25 +39,16 @@ def _pair(now: float) -> tuple[bytes, bytes]:
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID  # noqa: PLC0415
 
+    from dynamo_shared.x509 import LONGEST_COMMON_NAME, builder, key_pem  # noqa: PLC0415
+
     key = ec.generate_private_key(ec.SECP256R1())
-    host = socket.gethostname()[:_LONGEST_COMMON_NAME] or "dynamo-platform"
+    host = socket.gethostname()[:LONGEST_COMMON_NAME] or "dynamo-platform"
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(_moment(now - _BACKDATED))
-        .not_valid_after(_moment(now + VALID_FOR))
+        builder(name, name, key.public_key(), now, now + VALID_FOR)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
         .sign(key, hashes.SHA256())
     )
-    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    return certificate.public_bytes(serialization.Encoding.PEM), key.private_bytes(*form)
-
-
-def _moment(seconds: float) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return certificate.public_bytes(serialization.Encoding.PEM), key_pem(key)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.state.cache import ObjectCache
 
 #: How long a status that only reports progress may wait for more of it. Seconds.
 SETTLE = 0.3

@@ -1,10 +1,9 @@
-"""Parsed certificates for tests, a store in memory, and a clock that is set."""
+"""Parsed certificates for tests, and a store in memory."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from dataclasses import dataclass
 
 from cryptography import x509
 from dynamo_admission.tls.rotation import SecretState
@@ -14,16 +13,6 @@ from dynamo_shared.kube import AlreadyExists, Conflict, Unavailable
 #: 2026-01-01.
 START = 1767225600.0
 NAMES = ("dynamo-webhook.dynamo-system.svc", "127.0.0.1")
-
-
-@dataclass
-class SetClock:
-    """Seconds since 1970."""
-
-    now: float = START
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class MemoryStore:

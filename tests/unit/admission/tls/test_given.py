@@ -13,8 +13,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from dynamo_admission.tls import Unusable, pki
 from dynamo_admission.tls.given import GivenCertificates
 from dynamo_admission.tls.timing import Timing
+from dynamo_shared.x509 import date, key_pem
 
-from .certificates import NAMES, SetClock, nothing, served_to
+from tests.building.clock import ManualClock
+
+from .certificates import NAMES, nothing, served_to
 
 TIMING = Timing()
 DAY = 86400.0
@@ -42,8 +45,8 @@ def authority() -> Authority:
 
 
 @pytest.fixture
-def clock() -> SetClock:
-    return SetClock(time.time())
+def clock() -> ManualClock:
+    return ManualClock(time.time())
 
 
 def write(folder: Path, chain: bytes, key: bytes, authorities: bytes = b"") -> None:
@@ -66,11 +69,11 @@ def mount(folder: Path, number: int, **files: bytes) -> None:
     (folder / "..tmp").rename(folder / "..data")
 
 
-def opened(folder: Path, clock: SetClock, inject_from: str = "") -> GivenCertificates:
+def opened(folder: Path, clock: ManualClock, inject_from: str = "") -> GivenCertificates:
     return GivenCertificates(folder, NAMES[0], clock, TIMING, inject_from=inject_from)
 
 
-def test_what_is_given_is_served(authority: Authority, tmp_path: Path, clock: SetClock) -> None:
+def test_what_is_given_is_served(authority: Authority, tmp_path: Path, clock: ManualClock) -> None:
     chain, key = authority.pair()
     write(tmp_path, chain, key, authority.pem)
     certificates = opened(tmp_path, clock)
@@ -81,22 +84,22 @@ def test_what_is_given_is_served(authority: Authority, tmp_path: Path, clock: Se
     assert certificates.expires == pki.ends(leaf)
 
 
-def test_the_root_of_the_chain_will_do(authority: Authority, tmp_path: Path, clock: SetClock) -> None:
+def test_the_root_of_the_chain_will_do(authority: Authority, tmp_path: Path, clock: ManualClock) -> None:
     chain, key = authority.pair()
     write(tmp_path, chain + authority.pem, key)
     assert opened(tmp_path, clock).bundle == authority.pem
 
 
-def test_a_certificate_that_signed_itself_vouches_for_itself(tmp_path: Path, clock: SetClock) -> None:
+def test_a_certificate_that_signed_itself_vouches_for_itself(tmp_path: Path, clock: ManualClock) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "alone")])
-    begin, end = pki._date(time.time() - DAY), pki._date(time.time() + DAY)
+    begin, end = date(time.time() - DAY), date(time.time() + DAY)
     certificate = (
         x509.CertificateBuilder(name, name, key.public_key(), 1, begin, end)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("*.dynamo-system.svc")]), critical=False)
         .sign(key, hashes.SHA256())
     )
-    write(tmp_path, pki.pem_of(certificate), pki._key_pem(key))
+    write(tmp_path, pki.pem_of(certificate), key_pem(key))
     certificates = opened(tmp_path, clock)
     assert certificates.bundle == pki.pem_of(certificate)
     served_to(certificates.context, certificates.bundle, NAMES[0])
@@ -163,7 +166,7 @@ BAD: dict[str, tuple[Change, str]] = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_what_cannot_be_used_is_said_at_the_start(
-    authority: Authority, tmp_path: Path, clock: SetClock, case: str
+    authority: Authority, tmp_path: Path, clock: ManualClock, case: str
 ) -> None:
     chain, key = authority.pair()
     write(tmp_path, chain, key, authority.pem)
@@ -176,7 +179,7 @@ def test_what_cannot_be_used_is_said_at_the_start(
 
 @pytest.mark.parametrize("case", BAD)
 async def test_what_cannot_be_used_later_is_passed_over(
-    authority: Authority, tmp_path: Path, clock: SetClock, case: str
+    authority: Authority, tmp_path: Path, clock: ManualClock, case: str
 ) -> None:
     chain, key = authority.pair()
     write(tmp_path, chain, key, authority.pem)
@@ -193,7 +196,7 @@ async def test_what_cannot_be_used_later_is_passed_over(
 
 
 async def test_a_mounted_secret_that_changes_is_served_at_once(
-    authority: Authority, tmp_path: Path, clock: SetClock
+    authority: Authority, tmp_path: Path, clock: ManualClock
 ) -> None:
     chain, key = authority.pair()
     mount(tmp_path, 1, tls_crt=chain, tls_key=key, ca_crt=authority.pem)
@@ -206,13 +209,13 @@ async def test_a_mounted_secret_that_changes_is_served_at_once(
     assert pki.pem_of(served_to(context, authority.pem, NAMES[0])) == renewed
 
 
-async def test_another_kind_of_key(authority: Authority, tmp_path: Path, clock: SetClock) -> None:
+async def test_another_kind_of_key(authority: Authority, tmp_path: Path, clock: ManualClock) -> None:
     chain, key = authority.pair()
     write(tmp_path, chain, key, authority.pem)
     certificates = opened(tmp_path, clock)
     other = rsa.generate_private_key(65537, 2048)
     signer = pki.key_of(authority.key, "authority")
-    begin, end = pki._date(time.time() - DAY), pki._date(time.time() + DAY)
+    begin, end = date(time.time() - DAY), date(time.time() + DAY)
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "rsa")])
     made = (
         x509.CertificateBuilder(authority.certificate.subject, subject, other.public_key(), 7, begin, end)
@@ -226,7 +229,7 @@ async def test_another_kind_of_key(authority: Authority, tmp_path: Path, clock: 
 
 
 async def test_another_authority_is_announced_before_its_certificate_is_served(
-    authority: Authority, tmp_path: Path, clock: SetClock
+    authority: Authority, tmp_path: Path, clock: ManualClock
 ) -> None:
     chain, key = authority.pair()
     write(tmp_path, chain, key, authority.pem)
@@ -256,7 +259,7 @@ async def test_another_authority_is_announced_before_its_certificate_is_served(
     assert registered == [authority.pem, authority.pem + other.pem, other.pem]
 
 
-async def test_what_has_ended_is_followed_at_once(authority: Authority, tmp_path: Path, clock: SetClock) -> None:
+async def test_what_has_ended_is_followed_at_once(authority: Authority, tmp_path: Path, clock: ManualClock) -> None:
     write(tmp_path, *authority.pair(validity=DAY), authority.pem)
     certificates = opened(tmp_path, clock)
     await certificates.round(nothing)
@@ -268,7 +271,7 @@ async def test_what_has_ended_is_followed_at_once(authority: Authority, tmp_path
     assert pki.pem_of(served_to(certificates.context, other.pem, NAMES[0])) == following
 
 
-async def test_with_cert_manager_others_announce(authority: Authority, tmp_path: Path, clock: SetClock) -> None:
+async def test_with_cert_manager_others_announce(authority: Authority, tmp_path: Path, clock: ManualClock) -> None:
     chain, key = authority.pair()
     write(tmp_path, chain, key)
     certificates = opened(tmp_path, clock, "dynamo-system/webhook")

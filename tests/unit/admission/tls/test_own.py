@@ -16,15 +16,17 @@ from dynamo_admission.tls.timing import Timing
 from dynamo_shared.kube import Unavailable
 from structlog.testing import CapturingLogger
 
-from .certificates import NAMES, MemoryStore, SetClock, nothing, served_to
+from tests.building.clock import ManualClock
+
+from .certificates import NAMES, START, MemoryStore, nothing, served_to
 
 TIMING = Timing()
 HOUR = 3600.0
 
 
 @pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
+def clock() -> ManualClock:
+    return ManualClock(START)
 
 
 @pytest.fixture
@@ -32,13 +34,13 @@ def store() -> MemoryStore:
     return MemoryStore()
 
 
-async def opened(store: MemoryStore, clock: SetClock) -> OwnCertificates:
+async def opened(store: MemoryStore, clock: ManualClock) -> OwnCertificates:
     certificates = OwnCertificates(store, NAMES, clock, TIMING)
     await certificates.refresh()
     return certificates
 
 
-async def test_handshakes_through_a_whole_rotation(store: MemoryStore, clock: SetClock) -> None:
+async def test_handshakes_through_a_whole_rotation(store: MemoryStore, clock: ManualClock) -> None:
     # OpenSSL has a clock of its own: validity is the state machine's tests' business, signatures are this one's.
     clock.now = time.time()
     begun = clock.now
@@ -69,7 +71,7 @@ async def test_handshakes_through_a_whole_rotation(store: MemoryStore, clock: Se
     assert [replica.context for replica in replicas] == contexts, "the listening sockets need not be opened again"
 
 
-async def test_a_client_that_does_not_trust_the_authority_refuses(store: MemoryStore, clock: SetClock) -> None:
+async def test_a_client_that_does_not_trust_the_authority_refuses(store: MemoryStore, clock: ManualClock) -> None:
     clock.now = time.time()
     managed, others = await opened(store, clock), await opened(MemoryStore(), clock)
     with pytest.raises(ssl.SSLCertVerificationError):
@@ -78,7 +80,7 @@ async def test_a_client_that_does_not_trust_the_authority_refuses(store: MemoryS
         served_to(managed.context, managed.bundle, "somewhere.else.svc")
 
 
-async def test_replicas_that_start_together_agree(store: MemoryStore, clock: SetClock) -> None:
+async def test_replicas_that_start_together_agree(store: MemoryStore, clock: ManualClock) -> None:
     class Slow(MemoryStore):
         async def read(self) -> object:  # type: ignore[override]
             observed = await store.read()
@@ -94,7 +96,7 @@ async def test_replicas_that_start_together_agree(store: MemoryStore, clock: Set
 
 
 async def test_without_the_store_nothing_is_opened_and_what_is_open_goes_on(
-    store: MemoryStore, clock: SetClock
+    store: MemoryStore, clock: ManualClock
 ) -> None:
     store.away = True
     with pytest.raises(Unavailable):
@@ -108,7 +110,7 @@ async def test_without_the_store_nothing_is_opened_and_what_is_open_goes_on(
     assert (certificates.bundle, certificates.serving) == (bundle, leaf)
 
 
-async def test_what_was_announced_is_not_announced_again(store: MemoryStore, clock: SetClock) -> None:
+async def test_what_was_announced_is_not_announced_again(store: MemoryStore, clock: ManualClock) -> None:
     certificates = await opened(store, clock)
     reported: list[bytes] = []
 
@@ -124,7 +126,7 @@ async def test_what_was_announced_is_not_announced_again(store: MemoryStore, clo
     assert reported == [certificates.bundle] * 2, "what failed was tried again, and then no more"
 
 
-async def test_it_keeps_going_whatever_fails(clock: SetClock, store: MemoryStore) -> None:
+async def test_it_keeps_going_whatever_fails(clock: ManualClock, store: MemoryStore) -> None:
     certificates = OwnCertificates(store, NAMES, clock, Timing.of(60, 30))
     await certificates.refresh()
     attempts = 0
@@ -151,7 +153,7 @@ def reported_to(logger: CapturingLogger) -> Any:
     )
 
 
-async def test_no_key_is_logged(store: MemoryStore, clock: SetClock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_key_is_logged(store: MemoryStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
     said = CapturingLogger()
     monkeypatch.setattr(own, "log", reported_to(said))
     certificates = await opened(store, clock)

@@ -11,6 +11,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.rotation import SecretState, completed, plan
 from dynamo_admission.tls.timing import Timing
+from dynamo_shared.x509 import BACKDATED
 
 from .certificates import NAMES, START
 
@@ -33,7 +34,7 @@ def test_from_nothing_to_an_authority_and_a_certificate_of_it(first: SecretState
     assert pki.names_of(leaf) == NAMES
     assert pki.ends(authority) - START == TIMING.authority
     assert pki.ends(leaf) - START == TIMING.serving
-    assert pki.begins(leaf) == pki.begins(authority) == START - pki.BACKDATED, "for clients whose clock is behind"
+    assert pki.begins(leaf) == pki.begins(authority) == START - BACKDATED, "for clients whose clock is behind"
 
 
 def test_what_the_certificates_may_be_used_for(first: SecretState) -> None:

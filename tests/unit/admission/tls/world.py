@@ -15,7 +15,9 @@ from dynamo_admission.tls.secret import Stored
 from dynamo_admission.tls.timing import Timing
 from dynamo_shared.kube import Unavailable
 
-from .certificates import NAMES, MemoryStore, SetClock
+from tests.building.clock import ManualClock
+
+from .certificates import NAMES, START, MemoryStore
 
 TICK = 5.0
 #: The API server goes on with what it knew before for this long.
@@ -72,7 +74,7 @@ class Replica:
 class World:
     """Time passes in ticks; after each of them everything that is served is verified."""
 
-    clock: SetClock = field(default_factory=SetClock)
+    clock: ManualClock = field(default_factory=lambda: ManualClock(START))
     store: MemoryStore = field(default_factory=MemoryStore)
     replicas: dict[int, Replica] = field(default_factory=dict)
     down: dict[int, float] = field(default_factory=dict)

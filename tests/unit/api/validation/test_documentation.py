@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from dynamo_shared.api.validation.check import REFUSING, WARNING
-from dynamo_shared.api.validation.documentation import text
+
+from tools.generate.validation import text
 
 PAGE = Path(__file__).parents[4] / "docs" / "validation.md"
 

@@ -14,6 +14,8 @@ from dynamo_shared.api.contracts.planner import Mode
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.building.clock import ManualClock
+
 PREFILL = "namespace.ns-a.component.prefill.endpoint.generate.forward-pass-metrics"
 BACKEND = "namespace.ns-a.component.backend.endpoint.generate.forward-pass-metrics"
 
@@ -41,16 +43,9 @@ def message(worker="w1", rank=0, wall=0.02, **changes):
     return msgspec.msgpack.encode({**envelope, "payload": msgspec.msgpack.encode(reported)})
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return ManualClock(100.0)
 
 
 @pytest.fixture

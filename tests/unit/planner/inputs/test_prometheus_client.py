@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from dynamo_ctl.localcluster.certs import CertificateAuthority
+from dynamo_devcluster.certs import CertificateAuthority
 from dynamo_planner.core.observing import Missing
 from dynamo_planner.inputs.prometheus import PrometheusClient, PrometheusError, PrometheusOptions
 

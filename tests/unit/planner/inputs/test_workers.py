@@ -10,7 +10,7 @@ from dynamo_planner.inputs.startup import StartupTimes, seconds_to_ready
 from dynamo_planner.inputs.workers import find_pools, gpus_of_worker, pool_counts
 from dynamo_shared.api.contracts.planner import Mode
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.bus.discovered import ModelCard, WorkerData
+from dynamo_shared.wire.discovered import ModelCard, WorkerData
 
 P, D = Pool.PREFILL, Pool.DECODE
 

@@ -17,8 +17,8 @@ from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime import Result
+from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.announced import Announced
 from tests.unit.render.building import CONFIG, component, component_children, graph_children, of_kind

@@ -165,7 +165,7 @@ def test_experts_are_spread_in_several_ways():
 def test_no_engine_that_holds_the_model_is_a_clear_failure():
     hardware = {"gpuSku": "l40s", "totalGpus": 1, "numGpusPerNode": 1}
     asked = request(model="deepseek-ai/DeepSeek-R1", backend="sglang", hardware=hardware)
-    with pytest.raises(ProfilingFailed, match=r"DeepSeek-R1 \(653.9 GiB of weights\) fit 1 GPUs l40s") as failed:
+    with pytest.raises(ProfilingFailed, match=r"DeepSeek-R1 \(653.9 GiB of weights\) fit 1 GPU l40s") as failed:
         thorough_candidates(asked, Rapid())
     assert failed.value.reason == "NoCandidates"
 

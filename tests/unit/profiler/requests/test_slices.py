@@ -9,7 +9,7 @@ from dynamo_profiler.requests.hardware import GpuNode
 from dynamo_profiler.requests.slices import nodes_with_slices
 from dynamo_shared.api.resources import NODES, RESOURCE_SLICES
 from dynamo_shared.api.v1beta1.request import HardwareSpec
-from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.state.cache import ObjectCache
 
 H100 = "NVIDIA H100 80GB HBM3"
 

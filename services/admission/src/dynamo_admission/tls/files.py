@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cryptography import x509
+from dynamo_shared.x509 import BACKDATED
 
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.certificates import Unusable
@@ -78,7 +79,7 @@ def _content(path: Path, shown: Path) -> bytes:
 def _in_force(certificate: x509.Certificate, file: Path, now: float) -> None:
     if now > pki.ends(certificate):
         raise Unusable(f"the certificate in {file} ended on {_day(pki.ends(certificate))}: renew it")
-    if now < pki.begins(certificate) - pki.BACKDATED:
+    if now < pki.begins(certificate) - BACKDATED:
         raise Unusable(f"the certificate in {file} is valid only from {_day(pki.begins(certificate))}: check the clock")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import ipaddress
 from collections.abc import Iterable, Sequence
 
@@ -12,13 +11,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from dynamo_shared.x509 import BACKDATED, LONGEST_COMMON_NAME, builder, general_name, key_pem, key_usage
 
 from dynamo_admission.tls.certificates import Unusable
-
-#: Clocks of two machines differ, and a certificate from the future is refused: this platform's begin earlier. Seconds.
-BACKDATED = 3600.0
-#: RFC 5280 allows 64 characters.
-_LONGEST_COMMON_NAME = 64
 
 
 def make_authority(now: float, validity: float, name: str = "dynamo-admission-ca") -> tuple[x509.Certificate, bytes]:
@@ -28,20 +23,20 @@ def make_authority(now: float, validity: float, name: str = "dynamo-admission-ca
     # A name of its own: with two authorities of one name, a verifier may try the wrong one.
     subject = _name(f"{name}-{identifier.digest.hex()[:12]}")
     certificate = (
-        _builder(subject, subject, key.public_key(), now, now + validity)
+        builder(subject, subject, key.public_key(), now, now + validity)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs=True), critical=True)
+        .add_extension(key_usage(signs=True), critical=True)
         .add_extension(identifier, critical=False)
         .sign(key, hashes.SHA256())
     )
-    return certificate, _key_pem(key)
+    return certificate, key_pem(key)
 
 
 def make_serving(
     authority: x509.Certificate, authority_key: bytes, names: Sequence[str], now: float, validity: float
 ) -> tuple[x509.Certificate, bytes]:
     """A serving certificate for DNS names and IP addresses, and its key (PEM). It ends no later than its authority."""
-    common = next((name for name in names if len(name) <= _LONGEST_COMMON_NAME), "dynamo-admission")
+    common = next((name for name in names if len(name) <= LONGEST_COMMON_NAME), "dynamo-admission")
     return make_leaf(
         authority,
         authority_key,
@@ -66,18 +61,18 @@ def make_leaf(
     """A certificate of a server, a client or both, and its key (PEM). It ends no later than its authority."""
     signer = signing_key_of(authority_key, "the authority's key")
     key = ec.generate_private_key(ec.SECP256R1())
-    alternative = x509.SubjectAlternativeName([_general(name) for name in names or [common]])
+    alternative = x509.SubjectAlternativeName([general_name(name) for name in names or [common]])
     certificate = (
-        _builder(_name(common), authority.subject, key.public_key(), now, min(now + validity, ends(authority)))
+        builder(_name(common), authority.subject, key.public_key(), now, min(now + validity, ends(authority)))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(key_usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
         .add_extension(alternative, critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(_identifier(authority), critical=False)
         .sign(signer, hashes.SHA256())
     )
-    return certificate, _key_pem(key)
+    return certificate, key_pem(key)
 
 
 def certificates_of(pem: bytes, what: str) -> tuple[x509.Certificate, ...]:
@@ -188,24 +183,6 @@ def described(certificate: x509.Certificate) -> dict[str, str]:
     }
 
 
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: float, end: float
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(_date(now - BACKDATED))
-        .not_valid_after(_date(end))
-    )
-
-
-def _date(seconds: float) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC)
-
-
 def _name(common: str) -> x509.Name:
     return x509.Name(
         [
@@ -215,13 +192,6 @@ def _name(common: str) -> x509.Name:
     )
 
 
-def _general(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
-
-
 def _identifier(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier:
     """As the authority names its key: verifiers compare, and there is more than one way to make the name."""
     try:
@@ -229,23 +199,3 @@ def _identifier(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier:
     except x509.ExtensionNotFound:
         return x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())  # type: ignore[arg-type]
     return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(named)
-
-
-def _usage(*, signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )

@@ -1,1 +1,1 @@
-"""One room a command: its options and help. What it does is elsewhere, imported when it is called."""
+"""One room a command: `__init__.py` has its options and help, the modules next to it what it does, imported when it is called."""

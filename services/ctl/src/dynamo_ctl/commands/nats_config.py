@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Config
+from dynamo_ctl.commands.parameters import Cluster, Config
 from dynamo_ctl.errors import CtlError, ExitCode
 
 
@@ -32,12 +32,7 @@ def nats_config(
     users_only: Annotated[
         bool, typer.Option("--users-only", help="Only the `authorization` block, to include in a configuration.")
     ] = False,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Name of the cluster in the subjects; by default as configured.", show_default=False
-        ),
-    ] = None,
+    cluster: Cluster = None,
     listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where clients connect.")] = "0.0.0.0:4222",
     monitoring: Annotated[str, typer.Option(metavar="HOST:PORT", help="HTTP of health and metrics; empty: none.")] = "",
     store: Annotated[str, typer.Option(metavar="FOLDER", help="Where the server keeps streams.")] = "/data",

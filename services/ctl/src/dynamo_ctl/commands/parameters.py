@@ -23,6 +23,13 @@ Context = Annotated[
         "--context", metavar="NAME", help="Context of the kubeconfig; else its current one.", show_default=False
     ),
 ]
+#: Of commands that read one cluster with the rights of the kubeconfig.
+ContextNamespace = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace", "-n", metavar="NAME", help="Namespace; by default that of the context.", show_default=False
+    ),
+]
 Config = Annotated[
     Path | None,
     typer.Option(
@@ -67,3 +74,6 @@ class LineOutput(StrEnum):
 
     TABLE = "table"
     JSON = "json"
+
+
+JsonOutput = Annotated[LineOutput, typer.Option("--output", "-o", help="For people, or as JSON.")]

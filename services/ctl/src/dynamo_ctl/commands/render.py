@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from dynamo_shared.api.objects import KubeObject
 
 from dynamo_ctl.commands.parameters import Config
-from dynamo_ctl.errors import CtlError
 
 NOTE = "# What {source} becomes. Owner references are left out: they need the uid of an owner that exists."
 
@@ -46,17 +44,7 @@ def render(
     if chosen.orchestrators.kai_scheduler.enabled is not True:
         absent.add(KAI_QUEUES.group)
     rules = render_config(chosen, lambda resource: resource.group not in absent)
-    made: list[tuple[str, list[KubeObject]]] = []
-    wrong: list[str] = []
-    for file in texts.expand(files):
-        source = texts.title(file)
-        try:
-            made.append((source, offline.objects_of(texts.read(file), namespace, rules)))
-        except offline.NotRenderable as error:
-            wrong += [f"{source}: {reason}" for reason in error.reasons]
-    if wrong:
-        raise CtlError("\n".join(wrong))
-    for source, objects in made:
+    for source, objects in texts.each(files, lambda text: offline.objects_of(text, namespace, rules)):
         typer.echo(NOTE.format(source=source))
         for obj in objects:
             typer.echo("---")

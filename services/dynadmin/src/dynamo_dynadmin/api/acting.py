@@ -17,8 +17,8 @@ from dynamo_shared.api.resources import (
     SCALED_OBJECTS,
     ObjectKey,
 )
-from dynamo_shared.bus import state
 from dynamo_shared.kube import AlreadyExists, Conflict, NotFound
+from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.ownership import manager_of, to_commit
@@ -105,7 +105,7 @@ class Actions:
         """The autoscaler that owns an adapter's number."""
         for resource in (SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS):
             for entry in self._hub.entries(resource).of_namespace(key.namespace):
-                spec = state.decode_object(entry.payload).get("spec") or {}
+                spec = messages.decode_object(entry.payload).get("spec") or {}
                 target = spec.get("scaleTargetRef") or {}
                 if target.get("kind") == _ADAPTER.kind and target.get("name") == key.name:
                     return f"{resource.kind} {entry.key.name}"

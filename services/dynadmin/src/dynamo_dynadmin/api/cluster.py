@@ -23,8 +23,8 @@ from dynamo_shared.api.resources import (
     SERVICES,
 )
 from dynamo_shared.api.validation.request import GPU_SKUS
-from dynamo_shared.bus import state
 from dynamo_shared.kube import Forbidden, KubeClient, NotFound
+from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api import fit
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, KINDS
@@ -104,14 +104,14 @@ class Cluster:
         """Nodes with GPUs, None where the caller may not list nodes; and whether all pods of the cluster were counted."""
         if not await self._reading.may(call, ResourceAttributes("list", NODES)) or not self._hub.is_synced(NODES):
             return None, False
-        nodes = [state.decode_object(each.payload) for each in self._hub.entries(NODES).all()]
+        nodes = [messages.decode_object(each.payload) for each in self._hub.entries(NODES).all()]
         exact = await self._reading.may(call, ResourceAttributes("list", PODS))
         pods: list[KubeObject]
         if exact:
             # Others than the platform's have GPUs, too.
             pods = list(await call.kube.list(PODS, field_selector="status.phase!=Succeeded,status.phase!=Failed"))
         else:
-            pods = [state.decode_object(each.payload) for each in self._hub.entries(PODS).all()]
+            pods = [messages.decode_object(each.payload) for each in self._hub.entries(PODS).all()]
         return fit.nodes_of(nodes, pods), exact
 
     async def me(self, call: Call) -> web.StreamResponse:

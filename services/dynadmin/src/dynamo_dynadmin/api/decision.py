@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from dynamo_shared.bus.specifications import GRAPH_DEPLOYMENT
+from dynamo_shared.wire.specifications import GRAPH_DEPLOYMENT
 
 PLANS = ("planned", "plan-held")
 SCALINGS = ("scale-applied", "scale-held", "scale-refused", "scale-advised")

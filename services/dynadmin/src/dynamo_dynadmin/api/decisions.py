@@ -11,9 +11,10 @@ from typing import Any
 import structlog
 from aiohttp import web
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
-from dynamo_shared.bus import Bus, streams, subjects
+from dynamo_shared.bus import Bus, streams
 from dynamo_shared.bus.errors import BusError
 from dynamo_shared.bus.protocol import CaughtUp, Item, Message, Start, Subscription, SubscriptionRestarted
+from dynamo_shared.wire import subjects
 
 from dynamo_dynadmin.api import decision
 from dynamo_dynadmin.http.call import Call

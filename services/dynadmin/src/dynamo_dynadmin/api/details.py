@@ -7,7 +7,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS, ObjectKey, Resource
 from dynamo_shared.api.yaml_output import to_yaml
-from dynamo_shared.bus import state
+from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api import family
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, Kind
@@ -73,7 +73,7 @@ class Details:
         self._reading.known(PODS)
         label = labels.GRAPH_DEPLOYMENT_NAME if kind is DEPLOYMENTS else labels.SELECTOR
         entries = self._hub.entries(PODS).of_namespace(call.namespace)
-        return [state.decode_object(each.payload) for each in entries if each.labels.get(label) == call.name]
+        return [messages.decode_object(each.payload) for each in entries if each.labels.get(label) == call.name]
 
     async def tree(self, call: Call, kind: Kind) -> web.StreamResponse:
         """The object and all that it owns, down to pods. What the caller may not list is left out, and named."""
@@ -96,7 +96,7 @@ class Details:
             if not await self._reading.may(call, ResourceAttributes("list", resource, call.namespace)):
                 hidden.append(resource.id)
                 continue
-            objects += [_with_kind(state.decode_object(each.payload), resource) for each in entries]
+            objects += [_with_kind(messages.decode_object(each.payload), resource) for each in entries]
         return objects, hidden
 
 

@@ -18,7 +18,7 @@ from aiohttp import web
 from dynamo_shared.api import gpus
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, NODES
-from dynamo_shared.bus import state
+from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.turns import SimulationSlots
@@ -90,7 +90,7 @@ class Estimating:
         await self._reading.require(call, act)
         nodes: list[KubeObject] = []
         if await self._reading.may(call, ResourceAttributes("list", NODES)):
-            nodes = [state.decode_object(each.payload) for each in self._hub.entries(NODES).all()]
+            nodes = [messages.decode_object(each.payload) for each in self._hub.entries(NODES).all()]
         work = _EstimateWork(self._estimator, made.manifest, nodes)
         if "text/event-stream" in call.request.headers.get("Accept", ""):
             async with self._streams.opened(call, [act]) as stream:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamo_shared.api import gpus
+from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 
@@ -151,7 +152,7 @@ def node_row(node: NodeRoom) -> dict[str, Any]:
 
 def _why(demand: GpuDemand, suited: Sequence[NodeRoom], reasons: Counter[str]) -> str:
     if suited and all(node.total < demand.gpus for node in suited):
-        return f"no node has {demand.gpus} GPUs; give hardware.gpusPerNode, so that a replica spans several nodes"
+        return f"no node has {gpu_words(demand.gpus)}; give hardware.gpusPerNode, so that a replica spans several nodes"
     words = [f"{len(suited)} nodes suit and have too few free GPUs"] if suited else []
     words += [f"{count} {reason}" for reason, count in sorted(reasons.items())]
     return "; ".join(words) or "the cluster has no node with GPUs"

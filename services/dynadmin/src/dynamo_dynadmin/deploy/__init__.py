@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dynamo_dynadmin.deploy.intent import DeployIntent, read_intent
+from dynamo_dynadmin.deploy.platform_defaults import PlatformDefaults
 from dynamo_dynadmin.deploy.problems import FieldProblem, InvalidIntent
-from dynamo_dynadmin.deploy.translation import PlatformDefaults, Translation, translate
+from dynamo_dynadmin.deploy.translation import Translation, translate
 
 __all__ = [
     "DeployIntent",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dynamo_shared.api.engines import BACKENDS, Command, Role, mocker
 from dynamo_shared.api.engines.command import EngineSpec
 from dynamo_shared.api.engines.engine import EngineLayout
@@ -11,7 +9,7 @@ from dynamo_shared.api.engines.images import runtime_image
 from dynamo_shared.api.engines.options import flags
 from dynamo_shared.api.engines.storage import VOLUME, model_path
 from dynamo_shared.api.gpus import NVIDIA_GPU
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry.env import DYN_ROUTER_MODE
 from dynamo_shared.api.registry.labels import GPU_PRODUCT
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
@@ -19,9 +17,7 @@ from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
 
 from dynamo_dynadmin.deploy.draft import Draft
 from dynamo_dynadmin.deploy.intent import Backend, DeployIntent, ServingMode
-
-if TYPE_CHECKING:
-    from dynamo_dynadmin.deploy.translation import PlatformDefaults
+from dynamo_dynadmin.deploy.platform_defaults import PlatformDefaults
 
 FRONTEND = "Frontend"
 #: Component (name and type) of each role, as profiling names them.
@@ -180,7 +176,7 @@ class _Writer:
             replicas = 1
             self._draft.default(f"{path}.replicas", 1, f"serving.replicas.{count} is not given")
         self._draft.came_from(f"{path}.replicas", "serving", "replicas", count)
-        container: KubeObject = {"name": "main", "image": self._image}
+        container: KubeObject = {"name": MAIN, "image": self._image}
         self._draft.came_from(f"{path}.podTemplate.spec.containers[0].image", "images", "runtime")
         pod: KubeObject = {"containers": [container]}
         self._components.append({"name": name, "type": kind, "replicas": replicas, "podTemplate": {"spec": pod}})

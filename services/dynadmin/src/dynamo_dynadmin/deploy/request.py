@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS
 
 from dynamo_dynadmin.deploy.draft import Draft
 from dynamo_dynadmin.deploy.intent import DeployIntent, IntentSection
-
-if TYPE_CHECKING:
-    from dynamo_dynadmin.deploy.translation import PlatformDefaults
+from dynamo_dynadmin.deploy.platform_defaults import PlatformDefaults
 
 _CHOSEN = "profiling chooses it; use mode graph, or deploy a point of the result and change that"
 _LATER = "profiling writes the engines' pods; use mode graph, or deploy a point and change that"

@@ -14,16 +14,8 @@ from dynamo_shared.api.validation.facts import Facts
 from dynamo_dynadmin.deploy import graph, request
 from dynamo_dynadmin.deploy.draft import Defaulted, Draft
 from dynamo_dynadmin.deploy.intent import DeployIntent, Mode
+from dynamo_dynadmin.deploy.platform_defaults import PlatformDefaults
 from dynamo_dynadmin.deploy.problems import FieldProblem, InvalidIntent
-
-
-@dataclass(frozen=True, slots=True)
-class PlatformDefaults:
-    """What the platform's settings give an intent that names none: where images are, their version, the model's Secret."""
-
-    image_repository: str = "nvcr.io/nvidia/ai-dynamo"
-    version: str = "1.2.0"
-    model_secret: str = "hf-token-secret"  # noqa: S105 - a name
 
 
 @dataclass(frozen=True, slots=True)

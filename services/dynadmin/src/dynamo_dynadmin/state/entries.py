@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.bus.versions import Version
+from dynamo_shared.state.versions import Version
 
 #: Deletions that are remembered for streams that are resumed. Older ones make a stream begin again.
 DELETIONS = 10_000

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 
 import structlog
 from dynamo_shared.api.resources import Resource
-from dynamo_shared.bus import Bus, state, streams, subjects
+from dynamo_shared.bus import Bus, streams
 from dynamo_shared.bus.errors import BusError
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start, SubscriptionRestarted
+from dynamo_shared.state import messages
+from dynamo_shared.wire import subjects
 
 from dynamo_dynadmin.state.entries import Entries, StoredObject
 from dynamo_dynadmin.state.position import Position, incarnation_of
@@ -157,15 +159,15 @@ class Hub:
             marker = subjects.parse_synced(message.subject)
             if marker is not None:
                 entries = self._entries[marker[1]]
-                entries.served = state.decode_marker(message.payload).served
+                entries.served = messages.decode_marker(message.payload).served
                 entries.marked = True
                 self._settle(marker[1])
                 return
             _, identifier, key = subjects.parse_state(message.subject)
             entries = self._entries[identifier]
             entries.unconfirmed.discard(key)
-            version, obj = state.read(self.resources[identifier], key, message)
-            payload = b"" if obj is None else state.unpack(message.payload, message.headers)
+            version, obj = messages.read(self.resources[identifier], key, message)
+            payload = b"" if obj is None else messages.unpack(message.payload, message.headers)
             changed = entries.take(key, message.sequence, version, payload)
         except (ValueError, KeyError, TypeError) as error:
             log.warning("unreadable STATE message", subject=message.subject, error=str(error))

@@ -20,13 +20,13 @@ from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, GROUP, PODS, ObjectKey, key_of
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
 from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_model_discovery import events
 from dynamo_model_discovery.lora.adapter import (

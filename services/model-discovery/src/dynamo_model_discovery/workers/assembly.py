@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.bus.discovered import ModelCard, WorkerData
+from dynamo_shared.wire.discovered import ModelCard, WorkerData
 
 from dynamo_model_discovery.workers.places import WorkerLocation, host_of
 from dynamo_model_discovery.workers.records import EndpointRecord, Record

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 import msgspec
-from dynamo_shared.bus.discovered import ModelCard
+from dynamo_shared.wire.discovered import ModelCard
 
 #: Alternatives of `needs`, and worker types in one of them: there are four worker types.
 _MOST_NEEDS = 16

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
-from dynamo_shared.bus.discovered import MODELS, WORKERS, ServedModelData, WorkerData, as_object
+from dynamo_shared.wire.discovered import MODELS, WORKERS, ServedModelData, WorkerData, as_object
 
 from dynamo_model_discovery.workers.served_models import served
 

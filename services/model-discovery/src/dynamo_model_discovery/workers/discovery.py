@@ -43,7 +43,7 @@ class WorkerDiscoveryService:
         health, metrics = self._context.health, WorkerMetrics(self._context.metrics.registry)
         try:
             while True:
-                health.set(NAME, HealthState.OK, "state by")
+                health.set(NAME, HealthState.OK, "standing by")
                 await self._leadership.wait_elected()
                 await while_held(self._leadership, _Active(self._context, metrics).run())
         finally:
@@ -100,7 +100,9 @@ class _Active:
         publication = self._publication
         # Half a reading would take a worker whose card is still to come for another one.
         read = [source for source in self._sources if source.ready]
-        observed = assemble((record for source in read for record in source.records()), self._kubernetes.places)
+        # Records in Kubernetes say which pod they are of.
+        places = self._kubernetes.places if len(self._sources) > 1 else {}
+        observed = assemble((record for source in read for record in source.records()), places)
         published = {key: entry.data for key, entry in publication.view.workers.items()}
         steps = changes(publication.view, settle(published, observed, self._unobserved()), publication.stamp)
         self._report()

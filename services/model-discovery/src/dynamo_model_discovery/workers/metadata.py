@@ -20,6 +20,8 @@ from dynamo_model_discovery.workers.records import Record, UnreadableError, endp
 
 #: Records of one kind in one object. A process has a handful of endpoints, and a card for each adapter.
 MOST_RECORDS = 1000
+#: Labels of EndpointSlices that are read here.
+SLICE_LABELS = (labels.DISCOVERY_ENABLED,)
 
 
 class MetadataRecords(NamedTuple):

@@ -11,6 +11,13 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 
 _ENDED = frozenset({"Succeeded", "Failed"})
+POD_LABELS = (
+    labels.SUB_COMPONENT_TYPE,
+    labels.COMPONENT_TYPE,
+    labels.GRAPH_DEPLOYMENT_NAME,
+    labels.COMPONENT,
+)
+"""Labels of pods that are read here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,15 @@ from typing import Any, TypeVar
 import structlog
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
-from dynamo_shared.bus import Bus, EventPublisher, state, streams, subjects
-from dynamo_shared.bus.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
+from dynamo_shared.bus import Bus, EventPublisher, streams
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start, SubscriptionRestarted
-from dynamo_shared.bus.specifications.workers import MODEL, WORKER
-from dynamo_shared.bus.state import ChangeType
-from dynamo_shared.bus.state_publisher import StatePublisher
-from dynamo_shared.bus.versions import Version
+from dynamo_shared.state import messages
+from dynamo_shared.state.messages import ChangeType
+from dynamo_shared.state.publisher import StatePublisher
+from dynamo_shared.state.versions import Version
+from dynamo_shared.wire import subjects
+from dynamo_shared.wire.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
+from dynamo_shared.wire.specifications.workers import MODEL, WORKER
 
 from dynamo_model_discovery.workers.differences import DiscoveryView, PublishedEntry, StateChange
 
@@ -129,13 +131,13 @@ class Publication:
     def _take(self, message: Message) -> None:
         if subjects.parse_synced(message.subject) is not None:
             return
-        version = state.version_in(message.headers)
+        version = messages.version_in(message.headers)
         self.stamp.observed(version.resource_version)
-        if state.is_tombstone(message.headers):
+        if messages.is_tombstone(message.headers):
             return
         try:
             _, resource_id, key = subjects.parse_state(message.subject)
-            obj = state.decode_object(message.payload, message.headers)
+            obj = messages.decode_object(message.payload, message.headers)
             generation = int(obj["metadata"].get("generation") or 1)
             if resource_id == WORKERS.id:
                 self.view.workers[key] = _entry(worker_of(obj), version, generation)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
-from dynamo_shared.bus.discovered import ModelCard
+from dynamo_shared.wire.discovered import ModelCard
 
 from dynamo_model_discovery.workers.cards import LONGEST_NAME, card_of, fits, text
 

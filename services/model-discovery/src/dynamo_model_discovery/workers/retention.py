@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.bus.discovered import WorkerData
+from dynamo_shared.wire.discovered import WorkerData
 
 from dynamo_model_discovery.workers.assembly import KUBERNETES, WorkerObservation
 

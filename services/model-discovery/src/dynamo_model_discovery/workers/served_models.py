@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.bus.discovered import ModelCard, ServedModelData, WorkerData
+from dynamo_shared.wire.discovered import ModelCard, ServedModelData, WorkerData
 
 #: Worker types that are published of one model. There are four; cards may say anything.
 MOST_TYPES = 32

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable
 
 from dynamo_shared.api.contracts.planner import Mode
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.bus.discovered import WorkerData
+from dynamo_shared.wire.discovered import WorkerData
 
 from dynamo_planner.core.observing import EngineCapabilities, Pool
 from dynamo_planner.inputs.forward_passes import pool_of

@@ -19,9 +19,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     key_of,
 )
-from dynamo_shared.bus import StateReader
 from dynamo_shared.bus.commands import CommandSender
-from dynamo_shared.bus.discovered import WORKERS
 from dynamo_shared.bus.nats import NatsListener
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.runtime import Controller, Result, ServiceContext
@@ -29,6 +27,8 @@ from dynamo_shared.runtime.controller import now
 from dynamo_shared.runtime.outbound import platform_hosts
 from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state import StateReader
+from dynamo_shared.wire.discovered import WORKERS
 
 from dynamo_planner.core.decision import Effects
 from dynamo_planner.core.policies import make_policy

@@ -12,10 +12,10 @@ from dynamo_shared.api.dynamo_namespace import dynamo_namespace, worker_namespac
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, PODS
-from dynamo_shared.bus import discovered
-from dynamo_shared.bus.cache import ObjectCache
-from dynamo_shared.bus.discovered import WorkerData, worker_of
 from dynamo_shared.bus.nats import NatsListener
+from dynamo_shared.state.cache import ObjectCache
+from dynamo_shared.wire import discovered
+from dynamo_shared.wire.discovered import WorkerData, worker_of
 
 from dynamo_planner.core.decision import Tick
 from dynamo_planner.core.observing import (

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from dynamo_shared.api.contracts.planner import PlanningPolicy
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.bus.specifications.planning import PlanAlternative, PlanData
 from dynamo_shared.runtime.facts import Announcer, Fact
+from dynamo_shared.wire.specifications.planning import PlanAlternative, PlanData
 
 from dynamo_planner import events
 from dynamo_planner.core.decision import Effects

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dynamo_shared.bus import ScaleData, ScaleTarget
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.errors import BusUnavailableError
+from dynamo_shared.wire import ScaleData, ScaleTarget
 
 from dynamo_planner.core.decision import Decision
 from dynamo_planner.planning.plans import PlannedGraph

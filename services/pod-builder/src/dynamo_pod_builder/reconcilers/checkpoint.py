@@ -28,12 +28,12 @@ from dynamo_shared.api.resources import (
     key_of,
 )
 from dynamo_shared.api.v1alpha1 import DynamoCheckpoint, DynamoCheckpointSpec, parse_checkpoint
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import events, render
 from dynamo_pod_builder.applying import Applier, is_managed

@@ -10,11 +10,11 @@ import contextlib
 from dataclasses import dataclass
 
 from dynamo_shared.api.resources import PODS, ObjectKey, key_of
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Conflict, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import events
 from dynamo_pod_builder.cohorts import cohort, has_ended

@@ -17,10 +17,10 @@ from dynamo_shared.api.resources import (
     ObjectKey,
 )
 from dynamo_shared.api.v1beta1 import parse_component
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import events, render
 from dynamo_pod_builder.applying import Applier

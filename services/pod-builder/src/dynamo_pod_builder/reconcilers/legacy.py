@@ -29,10 +29,10 @@ from dynamo_shared.api.resources import (
     Resource,
     key_of,
 )
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.state.cache import ObjectCache
 from pydantic import ValidationError
 
 from dynamo_pod_builder import events

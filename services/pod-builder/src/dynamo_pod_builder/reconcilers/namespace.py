@@ -8,8 +8,8 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime import Result
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier

@@ -21,9 +21,9 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     key_of,
 )
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Invalid, NotFound
 from dynamo_shared.runtime import Result
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.children import OWNER_INDEX, children, workload_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyService, legacy_component
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, DynamoComponentDeploymentSpec
@@ -19,7 +19,6 @@ from dynamo_pod_builder.render.pod.discovery import PodDiscovery, discovery_of
 from dynamo_pod_builder.render.pod.placement import ALONE, PodPlacement
 from dynamo_pod_builder.render.sharing.spec import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
 
-MAIN = "main"
 WORKERS = (ComponentType.WORKER, ComponentType.PREFILL, ComponentType.DECODE)
 #: What no namespace means to kubectl, and so to a manifest that is rendered without a server.
 DEFAULT_NAMESPACE = "default"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dynamo_shared.api.base_models import base_model_hash
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.registry.annotations import BASE_MODEL, ENABLE_METRICS, OPERATOR_ORIGIN_VERSION
@@ -27,7 +28,7 @@ def object_labels(context: PodContext, own: Mapping[str, str]) -> dict[str, str]
     if labels.WORKER_HASH in own:
         label_set[labels.WORKER_HASH] = own[labels.WORKER_HASH]
     if context.spec.model_ref is not None:
-        label_set[labels.BASE_MODEL_HASH] = names.model_hash(context.spec.model_ref.name)
+        label_set[labels.BASE_MODEL_HASH] = base_model_hash(context.spec.model_ref.name)
     return label_set
 
 

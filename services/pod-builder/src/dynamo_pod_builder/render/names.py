@@ -64,14 +64,9 @@ def _fnv1a(text: str) -> int:
     return value
 
 
-def model_hash(model: str) -> str:
-    """Eight hex digits that stand for a model name, which may hold what labels and names may not."""
-    return base_model_hash(model)
-
-
 def model_service(model: str) -> str:
     """Name of the headless Service that lists the workers of a model."""
-    return f"dynamo-model-{model_hash(model)}"
+    return f"dynamo-model-{base_model_hash(model)}"
 
 
 def claim_template(graph: str, component: str) -> str:

@@ -25,7 +25,7 @@ from enum import IntEnum
 from typing import Any
 
 from dynamo_shared.api.conditions import find
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.untrusted import times
 
 #: How long volumes, network and devices of a pod may take: attaching a network volume is usually a minute. Seconds.
@@ -173,7 +173,7 @@ def _of_containers(pod: KubeObject, now: datetime | None) -> Iterator[_Cause | N
     for part, field in (("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")):
         written = {each["name"]: each for each in spec.get(part, ())}
         # The component's own container first: the others are there for its sake.
-        for each in sorted(status.get(field, ()), key=lambda each: (each["name"] != "main", each["name"])):
+        for each in sorted(status.get(field, ()), key=lambda each: (each["name"] != MAIN, each["name"])):
             yield _of_container(each, written.get(each["name"], {}), part == "initContainers", now)
 
 
@@ -234,7 +234,7 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
         return
     turned = (find(conditions, "Ready") or {}).get("lastTransitionTime")
     written = {each["name"]: each for each in spec.get("containers", ())}
-    for each in sorted(status.get("containerStatuses", ()), key=lambda each: (each["name"] != "main", each["name"])):
+    for each in sorted(status.get("containerStatuses", ()), key=lambda each: (each["name"] != MAIN, each["name"])):
         running = (each.get("state") or {}).get("running")
         if not running or each.get("ready"):
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.runtime.settings.planner import Rapid
 
 from dynamo_profiler.profiling.models import known_model
@@ -44,7 +45,7 @@ def thorough_candidates(request: ProfilingRequest, settings: Rapid) -> EngineCan
         weights = "" if model.weights_bytes is None else f" ({model.weights_bytes / 1024**3:.1f} GiB of weights)"
         raise ProfilingFailed(
             "NoCandidates",
-            f"no prefill and decode engines of {model.name}{weights} fit {objective.total_gpus} GPUs {objective.gpu_sku}"
+            f"no prefill and decode engines of {model.name}{weights} fit {gpu_words(objective.total_gpus)} {objective.gpu_sku}"
             f"{'' if objective.vram_mib is None else f' of {objective.vram_mib:g} MiB'}; thorough profiling measures both: "
             "give more or larger GPUs in spec.hardware, or a quantized model",
         )

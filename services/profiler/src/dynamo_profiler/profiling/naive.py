@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from dynamo_shared.api.gpus import words as gpu_words
+
 from dynamo_profiler.profiling.models import KnownFrom, ModelArchitecture
 from dynamo_profiler.profiling.objective import AGG, DISAGG, Picking, ServingObjective
 from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, EngineLayout, Layout
@@ -73,7 +75,7 @@ def _engine(model: ModelArchitecture, objective: ServingObjective) -> EngineLayo
     if tp * pp > objective.total_gpus:
         raise ProfilingFailed(
             "ModelDoesNotFit",
-            f"{model.name} needs {ceil(needed / of_one)} GPUs of {objective.vram_mib:g} MiB at least "
+            f"{model.name} needs {gpu_words(ceil(needed / of_one))} of {objective.vram_mib:g} MiB at least "
             f"({_weights(model)}, and half as much for the KV cache), and has {objective.total_gpus}; "
             "give more or larger GPUs in spec.hardware, or a quantized model",
         )
@@ -86,7 +88,7 @@ def _roles(engine: EngineLayout, objective: ServingObjective) -> tuple[tuple[str
         return (WORKER,), ()
     if 2 * engine.gpus <= objective.total_gpus:
         return (PREFILL, DECODE), ()
-    text = f"{objective.total_gpus} GPUs hold no prefill and decode engine of {engine.gpus}; one pool serves both, mode agg"
+    text = f"{gpu_words(objective.total_gpus)} hold no prefill and decode engine of {engine.gpus}; one pool serves both, mode agg"
     return (WORKER,), (Remark(reason="PlannerModeChanged", message=text),)
 
 

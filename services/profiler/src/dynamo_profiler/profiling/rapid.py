@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 from dynamo_shared.api.contracts.planner import Sweeping
+from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
 from dynamo_shared.runtime.settings.planner import Planner
 
@@ -158,7 +159,7 @@ class RapidProfiler:
         outcomes = {answer.outcome for answer in swept.answers}
         if outcomes == {JobStatus.TOO_SMALL}:
             # A pipeline over nodes may still hold it; where it does not, that is the failure.
-            size = f"{run.objective.total_gpus} GPUs {run.objective.gpu_sku}"
+            size = f"{gpu_words(run.objective.total_gpus)} {run.objective.gpu_sku}"
             return self._naive(run, f"no engine that AI Configurator knows holds {run.model.name} on {size}")
         if JobStatus.BROKEN in outcomes:
             said = "; ".join(sorted({a.message for a in swept.answers if a.outcome is JobStatus.BROKEN}))
@@ -318,13 +319,14 @@ def _remarks(run: _ProfilingRun, swept: _Swept, selected: Choice) -> Iterable[Re
         yield Remark(reason="SiblingModel", message=text)
     if not selected.meets:
         text = (
-            f"nothing keeps {objective.words()} on {objective.total_gpus} GPUs {objective.gpu_sku}; the closest is {point.words} "
+            f"nothing keeps {objective.words()} on {gpu_words(objective.total_gpus)} {objective.gpu_sku}; "
+            f"the closest is {point.words} "
             f"on {point.backend}: ttft {point.ttft_ms:.1f} ms, itl {point.itl_ms:.2f} ms, e2eLatency {point.latency_ms:.0f} ms"
         )
         yield Remark(reason="ObjectiveNotMet", message=text)
     if selected.served < 1.0:
         text = (
-            f"{objective.total_gpus} GPUs serve {selected.served:.0%} of {objective.words()}: "
+            f"{gpu_words(objective.total_gpus)} serve {selected.served:.0%} of {objective.words()}: "
             f"{point.requests_per_second:.2f} requests/s with {point.words}"
         )
         yield Remark(reason="LoadNotServed", message=text)

@@ -9,11 +9,12 @@ from typing import Any
 from dynamo_shared.api.conversion import NotConvertible, convert
 from dynamo_shared.api.engines import MODULE
 from dynamo_shared.api.errors import InvalidManifest
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import ReadLimits
 from dynamo_shared.api.untrusted.yaml_text import documents
 
+from dynamo_profiler.profiling.generation import counting
 from dynamo_profiler.profiling.generation.linting import lint
 from dynamo_profiler.profiling.generation.names import graph_name
 from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
@@ -139,20 +140,17 @@ def _role(component: KubeObject) -> str:
 
 def _main(component: KubeObject) -> KubeObject:
     pod = (component.get("podTemplate") or {}).get("spec") or {}
-    main: KubeObject = next((each for each in pod.get("containers") or [] if each.get("name") == "main"), {})
+    main: KubeObject = next((each for each in pod.get("containers") or [] if each.get("name") == MAIN), {})
     return main
 
 
 def _sizes(component: KubeObject) -> dict[str, int]:
     """Replicas and GPUs of one replica; flags of engines are the profiler's and not read."""
-    resources = _main(component).get("resources") or {}
-    amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
-    text = str(amounts.get("nvidia.com/gpu", "0"))
     nodes = (component.get("multinode") or {}).get("nodeCount") or 1
     replicas = component.get("replicas")
     return {
         "replicas": replicas if isinstance(replicas, int) else 1,
-        "gpus": (int(text) if text.isdecimal() else 0) * nodes,
+        "gpus": counting.of_container(_main(component)) * nodes,
     }
 
 

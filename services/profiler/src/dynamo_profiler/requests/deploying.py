@@ -18,10 +18,10 @@ from dynamo_shared.api.resources import (
     key_of,
 )
 from dynamo_shared.api.v1beta1.request import RequestPhase
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, KubeError
 from dynamo_shared.runtime.facts import Announcer
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_profiler import events
 from dynamo_profiler.requests.ownership import is_managed, write

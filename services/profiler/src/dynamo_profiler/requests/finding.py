@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dynamo_shared.api.resources import NODES, RESOURCE_SLICES
 from dynamo_shared.api.v1beta1.request import HardwareSpec
-from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_profiler.requests.dcgm import DcgmExporters
 from dynamo_profiler.requests.hardware import (

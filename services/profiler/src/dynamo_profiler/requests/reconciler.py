@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.request_parts import parts_of, spec_of
 from dynamo_shared.api.resources import (
@@ -25,12 +26,12 @@ from dynamo_shared.api.v1beta1.request import (
     RequestPhase,
 )
 from dynamo_shared.api.validation import Facts
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Forbidden, Invalid, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_profiler import events
 from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
@@ -268,7 +269,7 @@ def _objective(result: ProfilingResult, message: str) -> tuple[bool | None, str,
 def _summary(result: ProfilingResult) -> str:
     best = result.selected
     known = (
-        (f"{best.gpus} GPUs, {best.backend} {best.serving}", True),
+        (f"{gpu_words(best.gpus)}, {best.backend} {best.serving}", True),
         (f"{best.tokens_per_second_per_gpu or 0:.1f} tokens/s/GPU", best.tokens_per_second_per_gpu is not None),
         (f"TTFT {best.ttft_ms or 0:.1f} ms", best.ttft_ms is not None),
         (f"ITL {best.itl_ms or 0:.2f} ms", best.itl_ms is not None),

@@ -6,7 +6,7 @@ from dynamo_shared.api.gpus import DEFAULT_NODES
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS
-from dynamo_shared.bus import ObjectCache
+from dynamo_shared.state import ObjectCache
 
 BY_COMPONENT = "component"
 _METADATA = frozenset(

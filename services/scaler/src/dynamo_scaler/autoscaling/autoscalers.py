@@ -13,11 +13,11 @@ from dynamo_shared.api.contracts import ComponentAutoscaling
 from dynamo_shared.api.objects import KubeObject, of_uid
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_HASH
 from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, Resource, key_of
-from dynamo_shared.bus import ObjectCache
 from dynamo_shared.kube import KubeClient, coverage
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields
 from dynamo_shared.runtime.facts import Announcer
+from dynamo_shared.state import ObjectCache
 
 from dynamo_scaler import events
 from dynamo_scaler.adapters.status import ConditionState

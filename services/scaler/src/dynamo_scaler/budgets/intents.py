@@ -17,7 +17,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import SCALING_INTENTS
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import SETTINGS
-from dynamo_shared.bus.specifications.base import Count
+from dynamo_shared.wire.specifications.base import Count
 
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 

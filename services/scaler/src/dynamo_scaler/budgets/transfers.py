@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from dynamo_shared.api.gpu_budget import BudgetFit, band_tolerance
-from dynamo_shared.bus.specifications.scaling_decisions import BudgetFigures
+from dynamo_shared.wire.specifications.scaling_decisions import BudgetFigures
 
 from dynamo_scaler.budgets.ledger import Account
 from dynamo_scaler.budgets.pools import PoolKey

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 
 import msgspec
-from dynamo_shared.bus import Bus, CommandResult, cloudevents, streams, subjects
+from dynamo_shared.bus import Bus, streams
 from dynamo_shared.bus.commands import Answered, CommandRefusedError
 from dynamo_shared.bus.errors import BusError
-from dynamo_shared.bus.specifications import COMMAND
+from dynamo_shared.wire import CommandResult, cloudevents, subjects
+from dynamo_shared.wire.specifications import COMMAND
 
 COMPLETED, FAILED = "completed", "failed"
 #: Answers that are remembered here; EVENTS has all of a week.

@@ -17,8 +17,8 @@ from dynamo_shared.api.resources import (
     Resource,
     key_of,
 )
-from dynamo_shared.bus import ObjectCache
 from dynamo_shared.runtime.settings.scaler import Scaler
+from dynamo_shared.state import ObjectCache
 
 from dynamo_scaler.adapters import pods
 from dynamo_scaler.budgets import intents

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dynamo_shared.api.gpu_budget import BudgetFit
-from dynamo_shared.bus.specifications.scaling_decisions import BudgetFigures
+from dynamo_shared.api.gpus import words as gpu_words
+from dynamo_shared.wire.specifications.scaling_decisions import BudgetFigures
 
 from dynamo_scaler.budgets.intents import Intent, OpenIntent
 from dynamo_scaler.budgets.ledger import Account
@@ -144,14 +145,14 @@ def _breach(settlement: Settlement) -> tuple[str, str]:
     sought = "gives enough of them back" if above else "asks for enough of them"
     return (
         CEILING if above else FLOOR,
-        f"budget {budget.name}: {after} GPUs, {'above' if above else 'below'} its {bound} "
+        f"budget {budget.name}: {gpu_words(after)}, {'above' if above else 'below'} its {bound} "
         f"(now {account.before}), and no component that it could be paired with {sought}",
     )
 
 
 def _advice(inputs: DecisionInputs, changes: Mapping[PoolKey, int]) -> list[str]:
     return [
-        f"budget {each.budget.name} (advisory): {each.after(changes)} GPUs are out of its bounds"
+        f"budget {each.budget.name} (advisory): {gpu_words(each.after(changes))} are out of its bounds"
         for each in inputs.accounts
         if each.budget.advisory and each.fit(changes) is not BudgetFit.WITHIN
     ]

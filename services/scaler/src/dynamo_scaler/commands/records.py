@@ -13,7 +13,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import LAST_SCALED
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import SETTINGS
-from dynamo_shared.bus.specifications.base import Count
+from dynamo_shared.wire.specifications.base import Count
 
 #: Earlier commands that are remembered: a command is delivered five times at most, and others may come between.
 _EARLIER = 7

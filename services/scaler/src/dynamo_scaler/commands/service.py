@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable
 
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.bus import EventPublisher, ObjectCache, ScaleData
-from dynamo_shared.bus.cloudevents import Event
+from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.leases import Ownership
 from dynamo_shared.runtime import ServiceContext
 from dynamo_shared.runtime.facts import Announcer
+from dynamo_shared.state import ObjectCache
+from dynamo_shared.wire import ScaleData
+from dynamo_shared.wire.cloudevents import Event
 
 from dynamo_scaler.commands.admission import CommandAdmission
 from dynamo_scaler.commands.answers import Answers

@@ -14,9 +14,9 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.bus import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Conflict, Invalid, NotFound
+from dynamo_shared.state import ObjectCache
 
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.budgets.intents import Intent

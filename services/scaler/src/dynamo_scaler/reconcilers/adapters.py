@@ -17,12 +17,12 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     key_of,
 )
-from dynamo_shared.bus import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.state import ObjectCache
 
 from dynamo_scaler import events
 from dynamo_scaler.adapters import mirror, pods

@@ -14,6 +14,7 @@ from pydantic import AliasChoices, Field
 from dynamo_shared.api.contracts.base import CamelContractModel, Problem, Whole
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.model import Bool, Number
+from dynamo_shared.api.v1alpha1.request import ProfilingConfigSpec
 
 Count = Annotated[Whole, Field(ge=1)]
 Maybe = Annotated[Whole, Field(ge=0)]
@@ -179,3 +180,10 @@ class ProfilerConfig(CamelContractModel):
         default=None, validation_alias=AliasChoices("deploymentReadyTimeoutS", "deployment_ready_timeout_s")
     )
     """Seconds until a deployment must be ready; deployment.deploymentTimeout wins."""
+
+
+class ProfilingConfig(ProfilingConfigSpec):
+    """How to profile. The API server takes any object as config; here it is the profiler's configuration."""
+
+    config: ProfilerConfig | None = None  # type: ignore[assignment]
+    """Configuration of the profiler."""

@@ -6,8 +6,7 @@ from dynamo_shared.api.contracts.autoscaling import Autoscaling
 from dynamo_shared.api.contracts.contract import Contract
 from dynamo_shared.api.contracts.deployment_config import DeploymentConfig
 from dynamo_shared.api.contracts.planner import PlannerConfig
-from dynamo_shared.api.contracts.profiler import ProfilerConfig
-from dynamo_shared.api.contracts.request import ProfilingConfig
+from dynamo_shared.api.contracts.profiler import ProfilerConfig, ProfilingConfig
 from dynamo_shared.api.contracts.scaling_policy import ScalingPolicy
 from dynamo_shared.api.v1alpha1.request import DeploymentOverrides
 

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from dynamo_shared.api import quantity
+from dynamo_shared.api.gpus import NVIDIA_GPU
 
-GPU = "nvidia.com/gpu"
 SIDES = ("limits", "requests")
 _QUANTITY = re.compile(quantity.PATTERN)
 
@@ -35,7 +35,7 @@ def from_resources(given: Any) -> dict[str, Any]:
     for side in SIDES:
         amounts = as_text(given.get(side))
         fields: dict[str, Any] = {}
-        for name, field in (("cpu", "cpu"), ("memory", "memory"), (GPU, "gpu")):
+        for name, field in (("cpu", "cpu"), ("memory", "memory"), (NVIDIA_GPU, "gpu")):
             if name in amounts:
                 fields[field] = amounts.pop(name)
         if amounts:
@@ -68,7 +68,7 @@ def _from_fields(fields: Any) -> dict[str, str]:
         return {}
     amounts = as_text(fields.get("custom"))
     kind = fields.get("gpuType")
-    named = {(kind if isinstance(kind, str) and kind else GPU): fields.get("gpu")}
+    named = {(kind if isinstance(kind, str) and kind else NVIDIA_GPU): fields.get("gpu")}
     amounts.update(as_text({**named, "cpu": fields.get("cpu"), "memory": fields.get("memory")}))
     return amounts
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api.conversion import amounts
+from dynamo_shared.api.objects import MAIN
 
-MAIN = "main"
 SIDECAR = "sidecar-frontend"
 #: On the container that a v1beta1 component calls its front end, while converting: what is said of it goes with it.
 MARK = "x-frontend-sidecar"

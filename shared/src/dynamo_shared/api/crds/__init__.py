@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions of the platform, as packaged files that `python -m dynamo_shared.api.generate` writes."""
+"""CustomResourceDefinitions of the platform, as packaged files that `make generate` writes."""
 
 from __future__ import annotations
 

@@ -5,10 +5,20 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
+from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.validation.reading import integer, mapping, nodes, text
 from dynamo_shared.api.validation.rule_set import ALPHA
-from dynamo_shared.api.validation.view import CHECKED_COMPONENTS, ComponentView, Feature, FieldValue, GraphView, Words
+from dynamo_shared.api.validation.view import (
+    CHECKED_COMPONENTS,
+    ComponentView,
+    Feature,
+    FieldValue,
+    GraphView,
+    Words,
+    feature,
+    gpus,
+)
 
 WORDS = Words(
     component="service",
@@ -22,7 +32,6 @@ WORDS = Words(
     failover=("failover",),
     adapter="scalingAdapter.enabled",
 )
-_GPU = "nvidia.com/gpu"
 
 
 def graph(obj: dict[str, Any]) -> GraphView:
@@ -76,12 +85,12 @@ def _component(spec: dict[str, Any], at: Location, name: str, name_at: Location,
         backend=backend,
         replicas=integer(spec.get("replicas")),
         nodes=nodes(spec.get("multinode")),
-        gms=_feature(spec.get("gpuMemoryService"), (*at, *WORDS.gms)),
-        failover=_feature(spec.get("failover"), (*at, *WORDS.failover)),
+        gms=_enabled(spec.get("gpuMemoryService"), (*at, *WORDS.gms)),
+        failover=_enabled(spec.get("failover"), (*at, *WORDS.failover)),
         checkpoint=(*at, "checkpoint") if mapping(spec.get("checkpoint")).get("enabled") is True else None,
         adapted=mapping(spec.get("scalingAdapter")).get("enabled") is True,
         gpus=_gpus(mapping(spec.get("resources")), (*at, "resources"))
-        or _gpus_of_main(mapping(main.get("resources")), (*at, "extraPodSpec", "mainContainer", "resources")),
+        or gpus(mapping(main.get("resources")), (*at, "extraPodSpec", "mainContainer", "resources")),
         annotations=(
             FieldValue(mapping(spec.get("annotations")), (*at, "annotations")),
             FieldValue(mapping(extra_metadata.get("annotations")), (*at, "extraPodMetadata", "annotations")),
@@ -91,12 +100,8 @@ def _component(spec: dict[str, Any], at: Location, name: str, name_at: Location,
     )
 
 
-def _feature(value: Any, at: Location) -> Feature | None:
-    if not isinstance(value, dict) or value.get("enabled") is not True:
-        return None
-    mode = value.get("mode")
-    shadows = integer(value.get("numShadows"))
-    return Feature(at, mode == WORDS.inter_pod, text(mode) or WORDS.intra_pod, 1 if shadows is None else shadows)
+def _enabled(value: Any, at: Location) -> Feature | None:
+    return feature(value, at, WORDS) if mapping(value).get("enabled") is True else None
 
 
 def _gpus(resources: dict[str, Any], at: Location) -> FieldValue | None:
@@ -105,14 +110,6 @@ def _gpus(resources: dict[str, Any], at: Location) -> FieldValue | None:
         if amounts.get("gpu") not in (None, ""):
             return FieldValue(amounts["gpu"], (*at, kind, "gpu"))
         custom = mapping(amounts.get("custom"))
-        if custom.get(_GPU) not in (None, ""):
-            return FieldValue(custom[_GPU], (*at, kind, "custom", _GPU))
-    return None
-
-
-def _gpus_of_main(resources: dict[str, Any], at: Location) -> FieldValue | None:
-    for kind in ("limits", "requests"):
-        amounts = mapping(resources.get(kind))
-        if amounts.get(_GPU) not in (None, ""):
-            return FieldValue(amounts[_GPU], (*at, kind, _GPU))
+        if custom.get(NVIDIA_GPU) not in (None, ""):
+            return FieldValue(custom[NVIDIA_GPU], (*at, kind, "custom", NVIDIA_GPU))
     return None

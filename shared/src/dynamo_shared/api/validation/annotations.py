@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from dynamo_shared.api import semver
@@ -101,16 +102,9 @@ _NO_AUTOSCALING = "{problem}"  # in the words of the contract
 @ANNOTATIONS.rule(_NO_RULES, _NOT_ADAPTED, _NO_COMPONENT, _NO_AUTOSCALING, added=True)
 def autoscalers_can_be_made(graph: GraphView, _facts: Facts) -> Violations:
     """Autoscalers in the annotation follow its contract, and their components have an adapter."""
-    value = annotation(graph.annotations, AUTOSCALING)
-    if value is None:
-        return
     at = ("metadata", "annotations", AUTOSCALING)
-    try:
-        asked: Any = next(iter(documents(value, SETTINGS)), {})
-    except InvalidManifest:
-        asked = None
-    if not isinstance(asked, dict):
-        yield at, _NO_RULES.format(value=shown(value))
+    asked = yield from _by_component(graph, AUTOSCALING, _NO_RULES)
+    if not asked:
         return
     for error in contract_errors("dynamo-autoscaling", asked):
         yield (*at, *filter(None, error.path.split("."))), error.message
@@ -130,16 +124,9 @@ _NO_LIMIT = "{problem}"  # in the words of the contract
 @ANNOTATIONS.rule(_NO_POLICY, _NO_LIMITED, _NO_LIMIT, added=True)
 def scaling_policy_is_understood(graph: GraphView, _facts: Facts) -> Violations:
     """Limits of scale commands in the annotation follow its contract: with a mistake, nothing would scale."""
-    value = annotation(graph.annotations, SCALING_POLICY)
-    if value is None:
-        return
     at = ("metadata", "annotations", SCALING_POLICY)
-    try:
-        asked: Any = next(iter(documents(value, SETTINGS)), {})
-    except InvalidManifest:
-        asked = None
-    if not isinstance(asked, dict):
-        yield at, _NO_POLICY.format(value=shown(value))
+    asked = yield from _by_component(graph, SCALING_POLICY, _NO_POLICY)
+    if not asked:
         return
     for error in contract_errors("scaling-policy", asked):
         # `*` stands in quotes there, and no name does.
@@ -149,6 +136,21 @@ def scaling_policy_is_understood(graph: GraphView, _facts: Facts) -> Violations:
     for name in asked:
         if name not in {*names, ANY}:
             yield (*at, name), _NO_LIMITED
+
+
+def _by_component(graph: GraphView, name: str, not_a_map: str) -> Generator[tuple[Location, str], None, dict[str, Any]]:
+    """What an annotation sets, by component: nothing where it is absent, or where it is not a map, which is a violation."""
+    value = annotation(graph.annotations, name)
+    if value is None:
+        return {}
+    try:
+        asked: Any = next(iter(documents(value, SETTINGS)), {})
+    except InvalidManifest:
+        asked = None
+    if isinstance(asked, dict):
+        return asked
+    yield ("metadata", "annotations", name), not_a_map.format(value=shown(value))
+    return {}
 
 
 ANNOTATIONS_WITHOUT_EFFECT = RuleSet("Annotations", (GRAPH,), "always")

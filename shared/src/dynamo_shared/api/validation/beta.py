@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.validation.reading import integer, items, mapping, nodes, text
 from dynamo_shared.api.validation.rule_set import BETA
-from dynamo_shared.api.validation.view import CHECKED_COMPONENTS, ComponentView, Feature, FieldValue, GraphView, Words
+from dynamo_shared.api.validation.view import (
+    CHECKED_COMPONENTS,
+    ComponentView,
+    FieldValue,
+    GraphView,
+    Words,
+    feature,
+    gpus,
+)
 
 WORDS = Words(
     component="component",
@@ -21,8 +30,6 @@ WORDS = Words(
     failover=("experimental", "failover"),
     adapter="scalingAdapter",
 )
-_GPU = "nvidia.com/gpu"
-_MAIN = "main"
 
 
 def graph(obj: dict[str, Any]) -> GraphView:
@@ -73,11 +80,11 @@ def _component(spec: dict[str, Any], at: Location, name: str, backend: str) -> C
         backend=backend,
         replicas=integer(spec.get("replicas")),
         nodes=nodes(spec.get("multinode")),
-        gms=_feature(experimental.get("gpuMemoryService"), (*at, *WORDS.gms)),
-        failover=_feature(experimental.get("failover"), (*at, *WORDS.failover)),
+        gms=feature(experimental.get("gpuMemoryService"), (*at, *WORDS.gms), WORDS),
+        failover=feature(experimental.get("failover"), (*at, *WORDS.failover), WORDS),
         checkpoint=((*at, "experimental", "checkpoint") if isinstance(experimental.get("checkpoint"), dict) else None),
         adapted=isinstance(spec.get("scalingAdapter"), dict),
-        gpus=_gpus(mapping(main.get("resources")), (*main_at, "resources")),
+        gpus=gpus(mapping(main.get("resources")), (*main_at, "resources")),
         annotations=(
             FieldValue(
                 mapping(mapping(template.get("metadata")).get("annotations")),
@@ -92,22 +99,6 @@ def _component(spec: dict[str, Any], at: Location, name: str, backend: str) -> C
 def _main(containers: Any, at: Location) -> tuple[dict[str, Any], Location]:
     """The engine's container and its place; that of the list where the pod has no such container."""
     for index, container in enumerate(items(containers)):
-        if isinstance(container, dict) and container.get("name") == _MAIN:
+        if isinstance(container, dict) and container.get("name") == MAIN:
             return container, (*at, index)
     return {}, at
-
-
-def _feature(value: Any, at: Location) -> Feature | None:
-    if not isinstance(value, dict):
-        return None
-    mode = value.get("mode")
-    shadows = integer(value.get("numShadows"))
-    return Feature(at, mode == WORDS.inter_pod, text(mode) or WORDS.intra_pod, 1 if shadows is None else shadows)
-
-
-def _gpus(resources: dict[str, Any], at: Location) -> FieldValue | None:
-    for kind in ("limits", "requests"):
-        amounts = mapping(resources.get(kind))
-        if amounts.get(_GPU) not in (None, ""):
-            return FieldValue(amounts[_GPU], (*at, kind, _GPU))
-    return None

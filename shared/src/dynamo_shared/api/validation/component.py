@@ -5,6 +5,7 @@ from __future__ import annotations
 from dynamo_shared.api import quantity
 from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import items, mapping, text
@@ -15,7 +16,6 @@ COMPONENTS = RuleSet("Components", (GRAPH, COMPONENT), "always")
 
 #: Container that a v1alpha1 frontendSidecar becomes.
 _SIDECAR = "sidecar-frontend"
-_MAIN = "main"
 
 _NO_HOST = "required, since the ingress is enabled: it is the first label of the host name"
 
@@ -97,7 +97,7 @@ def frontend_sidecar_is_a_container(component: ComponentView, _facts: Facts) -> 
         return
     pod = mapping(mapping(component.spec.get("podTemplate")).get("spec"))
     names = [text(mapping(container).get("name")) for container in items(pod.get("containers"))]
-    others = [name for name in names if name and name != _MAIN]
+    others = [name for name in names if name and name != MAIN]
     if sidecar not in others:
         hint = f" ({listed(others)})" if others else ""
         yield component.field("frontendSidecar"), _NO_SIDECAR.format(name=shown(sidecar), hint=hint)

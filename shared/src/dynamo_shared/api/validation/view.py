@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE
 from dynamo_shared.api.rules import Location
+from dynamo_shared.api.validation.reading import integer, mapping, text
 
 WORKERS = frozenset({"worker", "prefill", "decode"})
 
@@ -119,3 +121,21 @@ class GraphView:
         if grove and str(self.annotations.get(ENABLE_GROVE, "")).lower() == "false":
             return False
         return grove
+
+
+def feature(value: Any, at: Location, words: Words) -> Feature | None:
+    """GPU memory service or failover as an object says it; None where it is not an object."""
+    if not isinstance(value, dict):
+        return None
+    mode = value.get("mode")
+    shadows = integer(value.get("numShadows"))
+    return Feature(at, mode == words.inter_pod, text(mode) or words.intra_pod, 1 if shadows is None else shadows)
+
+
+def gpus(resources: dict[str, Any], at: Location) -> FieldValue | None:
+    """Number of GPUs in the resources of a container, limits before requests."""
+    for kind in ("limits", "requests"):
+        amounts = mapping(resources.get(kind))
+        if amounts.get(NVIDIA_GPU) not in (None, ""):
+            return FieldValue(amounts[NVIDIA_GPU], (*at, kind, NVIDIA_GPU))
+    return None

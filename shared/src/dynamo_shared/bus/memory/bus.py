@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from typing import Generic, Self, TypeVar
 
 from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
 from dynamo_shared.bus.memory.consumer import MemoryConsumer, MemoryDelivery
@@ -28,6 +31,7 @@ from dynamo_shared.bus.protocol import (
 from dynamo_shared.bus.sizes import check_size
 from dynamo_shared.bus.streams import StreamSpec
 
+T = TypeVar("T")
 ADVISORY = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES"
 
 
@@ -220,13 +224,43 @@ class MemoryBus(Bus):
             listener(health)
 
 
-class MemorySubscription:
+class _MemoryReader(ABC, Generic[T]):
+    """Waits while the bus is away, until it is closed: what subscriptions and consumers share."""
+
+    def __init__(self, bus: MemoryBus) -> None:
+        self._bus = bus
+        self._closed = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        # Like a real connection, it gives others a turn.
+        await asyncio.sleep(0)
+        while not (self._closed or self._bus.closed):
+            if self._bus.health is BusHealth.DEGRADED:
+                await self._bus.wait_connected()
+            elif (item := await self._next()) is not None:
+                return item
+        raise StopAsyncIteration
+
+    @abstractmethod
+    async def _next(self) -> T | None:
+        """What comes next; None after a wait: then it is called again."""
+
+    async def close(self) -> None:
+        """Stops it."""
+        self._closed = True
+        self._bus.notify()
+
+
+class MemorySubscription(_MemoryReader[Item]):
     """See `Subscription` of the protocol."""
 
     def __init__(
         self, bus: MemoryBus, stream: StreamSpec, filters: tuple[str, ...], *, start: Start, headers_only: bool
     ) -> None:
-        self._bus = bus
+        super().__init__(bus)
         self._stream = stream
         self._filters = filters
         self._start = start
@@ -238,36 +272,20 @@ class MemorySubscription:
         self._only_last = False
         self._signs: deque[CaughtUp | SubscriptionRestarted] = deque()
         self._caught_up = False
-        self._closed = False
 
-    def __aiter__(self) -> MemorySubscription:
-        return self
-
-    async def __anext__(self) -> Item:
-        # Like a real connection, it gives others a turn.
-        await asyncio.sleep(0)
-        while not (self._closed or self._bus.closed):
-            if self._bus.health is BusHealth.DEGRADED:
-                await self._bus.wait_connected()
-                continue
-            if self._epoch != self._bus.epoch:
-                await self.establish()
-            if self._signs:
-                return self._signs.popleft()
-            store = self._bus.stream(self._stream)
-            message = self._next(store)
-            if message is not None:
-                return message
-            if not self._caught_up:
-                self._caught_up = True
-                return CaughtUp()
-            await self._bus.changed()
-        raise StopAsyncIteration
-
-    async def close(self) -> None:
-        """Stops it."""
-        self._closed = True
-        self._bus.notify()
+    async def _next(self) -> Item | None:
+        if self._epoch != self._bus.epoch:
+            await self.establish()
+        if self._signs:
+            return self._signs.popleft()
+        message = self._stored(self._bus.stream(self._stream))
+        if message is not None:
+            return message
+        if not self._caught_up:
+            self._caught_up = True
+            return CaughtUp()
+        await self._bus.changed()
+        return None
 
     async def establish(self) -> None:
         """Begins or goes on with the reading."""
@@ -289,7 +307,7 @@ class MemorySubscription:
         if again:
             self._signs.append(SubscriptionRestarted(complete))
 
-    def _next(self, store: MemoryStream) -> Message | None:
+    def _stored(self, store: MemoryStream) -> Message | None:
         for message in store.after(self._position):
             if not self._caught_up and message.sequence > self._catch_up_at:
                 return None
@@ -305,36 +323,20 @@ class MemorySubscription:
         return None
 
 
-class MemoryConsumption:
+class MemoryConsumption(_MemoryReader[MemoryDelivery]):
     """See `Consumer` of the protocol."""
 
     def __init__(self, bus: MemoryBus, spec: ConsumerSpec) -> None:
-        self._bus = bus
+        super().__init__(bus)
         self._spec = spec
-        self._closed = False
 
-    def __aiter__(self) -> MemoryConsumption:
-        return self
-
-    async def __anext__(self) -> MemoryDelivery:
-        await asyncio.sleep(0)
-        while not (self._closed or self._bus.closed):
-            if self._bus.health is BusHealth.DEGRADED:
-                await self._bus.wait_connected()
-                continue
-            consumer = await self._bus.consumer(self._spec)
-            consumer.changed.clear()
-            taken = consumer.take()
-            if taken is not None:
-                return MemoryDelivery(consumer, *taken, self._bus.check)
-            try:
-                async with asyncio.timeout(consumer.next_due()):
-                    await consumer.changed.wait()
-            except TimeoutError:
-                continue
-        raise StopAsyncIteration
-
-    async def close(self) -> None:
-        """Stops receiving."""
-        self._closed = True
-        self._bus.notify()
+    async def _next(self) -> MemoryDelivery | None:
+        consumer = await self._bus.consumer(self._spec)
+        consumer.changed.clear()
+        taken = consumer.take()
+        if taken is not None:
+            return MemoryDelivery(consumer, *taken, self._bus.check)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(consumer.next_due()):
+                await consumer.changed.wait()
+        return None

@@ -110,26 +110,12 @@ async def state(session: NatsSession, spec: StreamSpec) -> StreamState:
 
 async def last_message(session: NatsSession, spec: StreamSpec, subject: str) -> Message | None:
     """Last message of a subject, from the stream's leader."""
-    try:
-        raw = await session.call(session.js.get_msg, spec.name, subject=subject, direct=False)
-    except NotFoundError as error:
-        _check_stream(error)
-        return None
-    except TRANSLATED as error:
-        raise translate(error) from error
-    return _message(raw)
+    return await _stored(session, spec, subject=subject)
 
 
 async def read(session: NatsSession, spec: StreamSpec, sequence: int) -> Message | None:
     """Message of a sequence number."""
-    try:
-        raw = await session.call(session.js.get_msg, spec.name, seq=sequence, direct=False)
-    except NotFoundError as error:
-        _check_stream(error)
-        return None
-    except TRANSLATED as error:
-        raise translate(error) from error
-    return _message(raw)
+    return await _stored(session, spec, seq=sequence)
 
 
 async def remove(session: NatsSession, spec: StreamSpec, sequence: int) -> None:
@@ -196,13 +182,15 @@ async def _make(session: NatsSession, spec: StreamSpec, config: api.ConsumerConf
     return info.name, info.num_pending or 0
 
 
-def _check_stream(error: NotFoundError) -> None:
-    translated = translate(error)
-    if isinstance(translated, StreamNotFoundError):
-        raise translated from error
-
-
-def _message(raw: Any) -> Message:
+async def _stored(session: NatsSession, spec: StreamSpec, **which: Any) -> Message | None:
+    try:
+        raw = await session.call(session.js.get_msg, spec.name, direct=False, **which)
+    except NotFoundError as error:
+        if isinstance(missing := translate(error), StreamNotFoundError):
+            raise missing from error
+        return None
+    except TRANSLATED as error:
+        raise translate(error) from error
     if raw.subject is None or raw.seq is None:
         raise BusError("the server sent a stored message without subject or sequence")
     return Message(raw.subject, raw.data or b"", raw.headers or {}, raw.seq)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dynamo_shared.bus.errors import BusError
-from dynamo_shared.bus.subjects import inbox_prefix
+from dynamo_shared.wire.subjects import inbox_prefix
 
 DEFAULT_INBOX = "_INBOX"
 DEFAULT_SERVER = "nats://127.0.0.1:4222"

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES, PODS, ObjectKey, Resource
-from dynamo_shared.bus import Bus, ObjectCache, StateReader
+from dynamo_shared.bus import Bus
+from dynamo_shared.state import ObjectCache, StateReader
 
 from dynamo_model_discovery.workers import metadata
 from dynamo_model_discovery.workers.assembly import KUBERNETES, SourcedRecord
-from dynamo_model_discovery.workers.places import WorkerLocation, by_address
+from dynamo_model_discovery.workers.metadata import SLICE_LABELS
+from dynamo_model_discovery.workers.places import POD_LABELS, WorkerLocation, by_address
 
 READS: tuple[Resource, ...] = (DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES, PODS)
-#: Of a pod's status; the rest of it and its spec would be most of what is held.
+_METADATA = ("name", "namespace", "uid", "resourceVersion")
 _POD_STATUS = ("phase", "podIP", "podIPs", "containerStatuses", "initContainerStatuses")
 
 
@@ -25,7 +28,9 @@ class KubernetesSource:
     def __init__(self, bus: Bus, cluster: str, changed: Callable[[], None]) -> None:
         self._changed = changed
         self._cache = ObjectCache()
+        # Of all pods of the cluster, few are workers with records, and little of each is read.
         self._cache.keep_only(PODS, _pod)
+        self._cache.keep_only(ENDPOINT_SLICES, _slice)
         self._reader = StateReader(bus, cluster, READS, self._cache)
         self._by_object: dict[ObjectKey, metadata.MetadataRecords] = {}
         self._places: Mapping[str, WorkerLocation] | None = None
@@ -79,7 +84,9 @@ class KubernetesSource:
     def _pod_of(self, key: ObjectKey) -> KubeObject | None:
         return self._cache.get(PODS, key)
 
-    def _take(self, resource: Resource, key: ObjectKey, _old: KubeObject | None, new: KubeObject | None) -> None:
+    def _take(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        if resource != DYNAMO_WORKER_METADATAS and _says_the_same(old, new):
+            return
         if resource == PODS:
             self._places = None
         elif resource == DYNAMO_WORKER_METADATAS:
@@ -90,8 +97,31 @@ class KubernetesSource:
         self._changed()
 
 
+def _says_the_same(old: KubeObject | None, new: KubeObject | None) -> bool:
+    """Whether an object changed only in what is not kept of it."""
+    if old is None or new is None:
+        return False
+    version = {"resourceVersion": ""}
+    return old | {"metadata": old["metadata"] | version} == new | {"metadata": new["metadata"] | version}
+
+
 def _pod(pod: KubeObject) -> KubeObject:
     status = pod.get("status") or {}
-    kept = {name: status[name] for name in _POD_STATUS if name in status}
     spec = {"hostNetwork": True} if pod.get("spec", {}).get("hostNetwork") else {}
-    return {"metadata": pod["metadata"], "spec": spec, "status": kept}
+    return {"metadata": _metadata(pod, POD_LABELS), "spec": spec, "status": _only(_POD_STATUS, status)}
+
+
+def _slice(each: KubeObject) -> KubeObject:
+    kept: KubeObject = {"metadata": _metadata(each, SLICE_LABELS)}
+    if kept["metadata"]["labels"]:
+        kept["endpoints"] = [_only(("conditions", "targetRef"), entry) for entry in each.get("endpoints") or ()]
+    return kept
+
+
+def _metadata(obj: KubeObject, names: tuple[str, ...]) -> dict[str, Any]:
+    metadata = obj["metadata"]
+    return _only(_METADATA, metadata) | {"labels": _only(names, metadata.get("labels") or {})}
+
+
+def _only(names: tuple[str, ...], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in names if name in values}

@@ -14,7 +14,7 @@ from dynamo_shared.api.resources import (
     POD_CLIQUE_SETS,
     ObjectKey,
 )
-from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import render
 from dynamo_pod_builder.checkpoints import catalogue

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dynamo_shared.api.objects import MAIN
+
 from dynamo_pod_builder.render.backends.base import EngineBackend
 from dynamo_pod_builder.render.backends.detect import engine_of_graph, one_engine
 from dynamo_pod_builder.render.backends.noop import Noop
 from dynamo_pod_builder.render.backends.sglang import Sglang
 from dynamo_pod_builder.render.backends.trtllm import TrtLlm
 from dynamo_pod_builder.render.backends.vllm import Vllm
-from dynamo_pod_builder.render.context import MAIN, PodContext
+from dynamo_pod_builder.render.context import PodContext
 
 __all__ = ["EngineBackend", "backend_named", "backend_of", "engine_of_graph", "one_engine"]
 

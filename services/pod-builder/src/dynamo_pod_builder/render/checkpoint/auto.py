@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dynamo_shared.api import quantity
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import SNAPSHOT_ARTIFACT_VERSION
 from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS
@@ -22,7 +22,7 @@ from dynamo_shared.api.v1beta1 import (
 from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
 from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
-from dynamo_pod_builder.render.context import MAIN, PodContext, context_of
+from dynamo_pod_builder.render.context import PodContext, context_of
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.names import discovery_account
 from dynamo_pod_builder.render.pod.pod import pod_spec

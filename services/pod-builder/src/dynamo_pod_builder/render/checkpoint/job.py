@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import SNAPSHOT_ARTIFACT_VERSION, SNAPSHOT_TARGET_CONTAINERS
 from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, JOBS
@@ -24,7 +24,7 @@ from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.mounts import confine, connect
 from dynamo_pod_builder.render.checkpoint.target import Storage
 from dynamo_pod_builder.render.config import NEW_COMPONENT, RenderConfig
-from dynamo_pod_builder.render.context import MAIN, PodContext, context_of
+from dynamo_pod_builder.render.context import PodContext, context_of
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.names import discovery_account

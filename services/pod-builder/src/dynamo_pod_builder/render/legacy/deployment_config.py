@@ -15,19 +15,18 @@ from typing import Any, NamedTuple
 
 from dynamo_shared.api.contracts.deployment_config import RoutingMode
 from dynamo_shared.api.errors import InvalidManifest
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.gpus import NVIDIA_GPU
+from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.v1beta1 import ComponentType
 
-from dynamo_pod_builder.render.context import MAIN
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.env import var
 from dynamo_pod_builder.render.pod.template import main_container
 
-_GPU = "nvidia.com/gpu"
 _PATH = f"podTemplate.spec.containers[{MAIN}].env[{env.DYN_DEPLOYMENT_CONFIG}]"
 _NAMESPACE, _COMPONENT, _ENDPOINTS, _ROUTING = "namespace", "component", "endpoints", "routing"
 #: Keys that make a value one of the second shape; all others are names of components.
@@ -165,7 +164,7 @@ def _with_port(component: str, config: KubeObject) -> KubeObject:
 
 def _amounts(component: str, resources: Any) -> dict[str, str]:
     resources = _object(component, resources)
-    named = {"cpu": resources.get("cpu"), "memory": resources.get("memory"), _GPU: resources.get("gpu")}
+    named = {"cpu": resources.get("cpu"), "memory": resources.get("memory"), NVIDIA_GPU: resources.get("gpu")}
     amounts = {**named, **_object(component, resources.get("custom") or {})}
     return {
         name: str(amount) for name, amount in amounts.items() if amount != "" and isinstance(amount, str | int | float)

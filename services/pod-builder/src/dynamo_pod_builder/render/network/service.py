@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dynamo_shared.api.base_models import base_model_hash
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
 from dynamo_shared.api.registry.annotations import BASE_MODEL
@@ -61,7 +62,7 @@ def _service(
 
 def model_service(model: str, namespace: str, owner: KubeObject) -> KubeObject:
     """Headless Service over all workers of a model in the namespace, whatever graph they belong to."""
-    digest = names.model_hash(model)
+    digest = base_model_hash(model)
     return {
         "apiVersion": SERVICES.api_version,
         "kind": SERVICES.kind,

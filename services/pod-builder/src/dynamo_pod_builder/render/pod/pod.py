@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import MAIN, KubeObject
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.access import pull_secrets
 from dynamo_pod_builder.render.backends import backend_of
 from dynamo_pod_builder.render.checkpoint.restore import start_from
-from dynamo_pod_builder.render.context import MAIN, PodContext
+from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod import volumes
 from dynamo_pod_builder.render.pod.containers import defaults_of, frontend

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry.annotations import (
     DISCOVERY_BACKEND,
     ENABLE_METRICS,
@@ -16,7 +16,6 @@ from dynamo_shared.api.registry.annotations import (
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 
 from dynamo_pod_builder.render.config import RenderConfig
-from dynamo_pod_builder.render.context import MAIN
 from dynamo_pod_builder.render.pod.env import merge_env
 
 #: Annotations of a graph that its components' pods are made by.

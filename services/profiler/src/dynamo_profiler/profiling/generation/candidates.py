@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_profiler.profiling.generation.counting import gpus_of
@@ -66,14 +67,14 @@ def _made(layout: Layout, parts: GenerationInputs) -> tuple[KubeObject, tuple[Ku
     taken = layout.gpus if parts.mocked else gpus_of(graph)
     if taken != layout.gpus:
         text = (
-            f"spec.overrides.dgd makes a graph that takes {taken} GPUs, and {parts.objective.total_gpus} are planned for; "
-            f"what is expected of it is that of {layout.gpus} GPUs without the override"
+            f"spec.overrides.dgd makes a graph that takes {gpu_words(taken)}, and {parts.objective.total_gpus} are planned for; "
+            f"what is expected of it is that of {gpu_words(layout.gpus)} without the override"
         )
         remarks = (*remarks, Remark(reason="OverrideChangesGpus", message=text))
     planner = parts.objective.planner
     if planner is not None and planner.min_endpoint > (kept := endpoints_kept(layout)):
         text = (
-            f"{parts.objective.total_gpus} GPUs hold {layout.words}, and spec.features.planner.min_endpoint wants "
+            f"{gpu_words(parts.objective.total_gpus)} hold {layout.words}, and spec.features.planner.min_endpoint wants "
             f"{planner.min_endpoint} of each; the planner keeps {kept}"
         )
         remarks = (*remarks, Remark(reason="EndpointsLowered", message=text))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import KubeObject
-
-from dynamo_profiler.profiling.generation.graph import GPU
 
 
 def gpus_of(graph: KubeObject) -> int:
@@ -15,13 +14,14 @@ def gpus_of(graph: KubeObject) -> int:
 def _of_replica(component: KubeObject) -> int:
     nodes = _whole((component.get("multinode") or {}).get("nodeCount"), 1)
     spec = (component.get("podTemplate") or {}).get("spec") or {}
-    return nodes * sum(_of_container(each) for each in spec.get("containers") or ())
+    return nodes * sum(of_container(each) for each in spec.get("containers") or ())
 
 
-def _of_container(container: KubeObject) -> int:
+def of_container(container: KubeObject) -> int:
+    """What it asks for; limits count before requests."""
     resources = container.get("resources") or {}
     amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
-    return _whole(amounts.get(GPU), 0)
+    return _whole(amounts.get(NVIDIA_GPU), 0)
 
 
 def _whole(value: object, otherwise: int) -> int:

@@ -6,7 +6,8 @@ from dynamo_shared.api.engines import BACKENDS, Command, Role, mocker
 from dynamo_shared.api.engines.command import EngineSpec
 from dynamo_shared.api.engines.images import runtime_image
 from dynamo_shared.api.engines.storage import model_path, mount_model
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.gpus import NVIDIA_GPU
+from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.planner_names import planner_config_name, profile_data_name
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 
@@ -15,7 +16,6 @@ from dynamo_profiler.profiling.generation.names import graph_name
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
 from dynamo_profiler.profiling.points import EngineLayout, Layout
 
-GPU = "nvidia.com/gpu"
 GPU_PRODUCT = "nvidia.com/gpu.product"
 FRONTEND = "Frontend"
 #: Name and type of a component, by role.
@@ -89,7 +89,7 @@ def _worker(layout: Layout, role: str, graph: str, image: str, parts: Generation
         # From here on the planner owns the replicas: applying the graph again must not set them back.
         component["scalingAdapter"] = {}
     if not parts.mocked:
-        container["resources"] = {"limits": {GPU: str(engine.gpus // nodes)}}
+        container["resources"] = {"limits": {NVIDIA_GPU: str(engine.gpus // nodes)}}
         if parts.product:
             # Figures are of one kind of GPU, and clusters may have several.
             pod["nodeSelector"] = {GPU_PRODUCT: parts.product}
@@ -113,7 +113,7 @@ def _mocked(
 
 def _pod(image: str, parts: GenerationInputs) -> tuple[KubeObject, KubeObject]:
     """A pod with its main container, and in both what all components of a graph have."""
-    container: KubeObject = {"name": "main", "image": image}
+    container: KubeObject = {"name": MAIN, "image": image}
     if parts.settings.model_secret:
         container["envFrom"] = [{"secretRef": {"name": parts.settings.model_secret, "optional": True}}]
     pod: KubeObject = {"containers": [container]}

@@ -10,7 +10,7 @@ from typing import Any
 
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.manifest import schema_errors
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import MAIN, KubeObject
 
 from dynamo_profiler.profiling.generation.linting import refuse
 from dynamo_profiler.profiling.results import ProfilingFailed, Remark
@@ -191,7 +191,7 @@ def _main(component: KubeObject) -> KubeObject:
     spec = template.get("spec") if isinstance(template, dict) else None
     containers = spec.get("containers") if isinstance(spec, dict) else None
     for each in containers if isinstance(containers, list) else ():
-        if isinstance(each, dict) and each.get("name") == "main":
+        if isinstance(each, dict) and each.get("name") == MAIN:
             main: KubeObject = each
             return main
     return {}

@@ -15,9 +15,9 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import CONFIG_MAPS, JOBS, PODS, ObjectKey
 from dynamo_shared.api.untrusted.words import quoted
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
-from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, NotFound
+from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
 from dynamo_profiler.requests.ownership import NameInUse, is_managed, write

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import env
 
-from dynamo_pod_builder.render.context import MAIN, PodContext
+from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.pod.discovery import ETCD, KUBERNETES, PER_CONTAINER
 from dynamo_pod_builder.render.pod.env import EnvVar, from_field, var
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.v1beta1 import ComponentType
 
-from dynamo_pod_builder.render.context import MAIN, PodContext
+from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.pod import probes
 from dynamo_pod_builder.render.pod.containers import common
 from dynamo_pod_builder.render.pod.env import var

@@ -1,1 +1,0 @@
-"""Credentials that a platform needs before its services start: created once, kept, and renewed on request."""

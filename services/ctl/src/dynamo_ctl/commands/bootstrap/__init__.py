@@ -1,0 +1,80 @@
+"""`dynamoctl bootstrap`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynamo_ctl.commands.parameters import Context, Kubeconfig
+
+bootstrap = typer.Typer(no_args_is_help=True)
+
+
+@bootstrap.callback()
+def _group() -> None:
+    """What an installation needs before its services start; the chart runs it."""
+
+
+@bootstrap.command()
+def credentials(
+    specification: Annotated[Path, typer.Argument(metavar="FILE", help="Specification of the Secrets (YAML).")],
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Namespace of the Secrets; by default that of the context.")
+    ] = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Create the certificates and passwords of NATS, etcd and services that are missing.
+
+    What is there is kept, unless it ends within 30 days or `rotation` in FILE has changed.
+    """
+    from dynamo_ctl import interrupts  # noqa: PLC0415 - quick help
+    from dynamo_ctl.commands.bootstrap.carry_out import carry_out  # noqa: PLC0415
+    from dynamo_ctl.commands.bootstrap.specification import load  # noqa: PLC0415
+
+    for name, outcome in interrupts.run(carry_out(load(specification), namespace, kubeconfig, context)):
+        typer.echo(f"Secret {name} {outcome}")
+
+
+@bootstrap.command(name="try")
+def try_(
+    *,
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Where the graph is created.")],
+    image: Annotated[str, typer.Option(help="Image of the Dynamo runtime.")],
+    model: Annotated[str, typer.Option(help="Model that a mocker pretends to serve: a name or a folder of the image.")],
+    name: Annotated[str, typer.Option(help="Name of the graph.")] = "dynamo-trial",
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for an answer.")] = 600,
+    webhooks: Annotated[
+        bool, typer.Option("--webhooks", help="Also check that the webhooks refuse an invalid graph.")
+    ] = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Create a small graph, ask it for a chat completion, and delete it: `helm test` runs this in the cluster."""
+    from dynamo_shared.api.resources import ObjectKey  # noqa: PLC0415 - quick help
+
+    from dynamo_ctl import interrupts  # noqa: PLC0415
+    from dynamo_ctl.commands.bootstrap import trial  # noqa: PLC0415
+
+    asked = trial.Trial(ObjectKey(namespace, name), image, model, timeout, webhooks)
+    typer.echo(f"answered: {interrupts.run(trial.carry_out(asked, kubeconfig, context))}")
+
+
+@bootstrap.command()
+def webhooks(
+    *,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Namespace of the invalid graph that must be refused.")
+    ],
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for the webhooks.")] = 600,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Check that the webhooks refuse an invalid graph. It is not created. The chart runs this after an installation."""
+    from dynamo_ctl import interrupts  # noqa: PLC0415 - quick help
+    from dynamo_ctl.commands.bootstrap.webhook_check import check  # noqa: PLC0415
+
+    interrupts.run(check(namespace, timeout, kubeconfig, context))
+    typer.echo("the webhooks answer")

@@ -1,0 +1,69 @@
+"""Writing the Secrets that are missing or due."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from pathlib import Path
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import SECRETS, ObjectKey
+from dynamo_shared.kube import KubeClient, NotFound
+
+from dynamo_ctl.commands.bootstrap.plan import SecretStep, is_created_here, manifest, plan
+from dynamo_ctl.commands.bootstrap.specification import NamespaceCredentials
+from dynamo_ctl.errors import CtlError
+
+FIELD_MANAGER = "dynamo-bootstrap"
+#: 256 bits, in characters that no configuration file needs quotes for.
+_PASSWORD_BYTES = 32
+_KEY_BYTES = 32
+
+
+async def carry_out(
+    desired: NamespaceCredentials, namespace: str, kubeconfig: Path | None, context: str | None
+) -> list[tuple[str, str]]:
+    """Each Secret's name and what became of it: created, renewed or kept. KubeError where the API server refuses."""
+    async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager=FIELD_MANAGER) as client:
+        where = namespace or client.namespace
+        observed = {name: secret for name in _names(desired) if (secret := await _get(client, where, name)) is not None}
+        password, key = lambda: secrets.token_urlsafe(_PASSWORD_BYTES), lambda: secrets.token_bytes(_KEY_BYTES)
+        steps = list(plan(desired, observed, time.time(), password, key))
+        return [(step.name, await _write(client, where, desired, step)) for step in steps]
+
+
+def _names(desired: NamespaceCredentials) -> list[str]:
+    names = [
+        *desired.authorities,
+        *(each.secret for each in desired.certificates),
+        *(each.secret for each in desired.users),
+        *desired.keys,
+    ]
+    return [*names, *([desired.nats_authorization] if desired.nats_authorization else [])]
+
+
+async def _get(client: KubeClient, namespace: str, name: str) -> KubeObject | None:
+    try:
+        return await client.get(SECRETS, ObjectKey(namespace, name))
+    except NotFound:
+        return None
+
+
+async def _write(client: KubeClient, namespace: str, desired: NamespaceCredentials, step: SecretStep) -> str:
+    if step.content is None:
+        return "kept"
+    secret = manifest(step, namespace, desired)
+    if step.observed is None:
+        await client.create(SECRETS, secret)
+        return "created"
+    if not is_created_here(step.observed):
+        raise CtlError(
+            f"Secret {step.name} exists, was not created by this command and does not have what is needed: complete it, "
+            "delete it, or name another Secret"
+        )
+    # A patch of what was read: two runs at once do not overwrite each other.
+    secret["metadata"]["resourceVersion"] = step.observed["metadata"]["resourceVersion"]
+    await client.merge_patch(
+        SECRETS, ObjectKey(namespace, step.name), {"metadata": secret["metadata"], "data": secret["data"]}
+    )
+    return "renewed"

@@ -1,0 +1,152 @@
+"""Which Secrets to write. Pure: what is there and what is to be there in, Secrets out; the clock and chance are passed in."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from dynamo_admission.tls import pki
+from dynamo_admission.tls.certificates import Unusable
+from dynamo_shared.api.objects import KubeObject
+
+from dynamo_ctl.commands.bootstrap import nats
+from dynamo_ctl.commands.bootstrap.specification import Certificate, NamespaceCredentials
+
+ROTATION = "nvidia.com/credentials-rotation"
+CREATED_BY = "app.kubernetes.io/managed-by"
+MANAGER = "dynamoctl-bootstrap"
+#: What has less than this left is created again. Seconds.
+RENEW_BEFORE = 30 * 86400.0
+_USES = {"server": ExtendedKeyUsageOID.SERVER_AUTH, "client": ExtendedKeyUsageOID.CLIENT_AUTH}
+_TLS, _OPAQUE = "kubernetes.io/tls", "Opaque"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretStep:
+    """One Secret: what to write, and what is there now (None: nothing). `content` None: it is right as it is."""
+
+    name: str
+    kind: str
+    content: dict[str, bytes] | None
+    observed: KubeObject | None
+
+
+def plan(
+    desired: NamespaceCredentials,
+    existing: Mapping[str, KubeObject],
+    now: float,
+    password: Callable[[], str],
+    key: Callable[[], bytes],
+) -> Iterator[SecretStep]:
+    """A step for each Secret. `existing`: the Secrets of the namespace by name.
+
+    `password` and `key` (32 bytes) return a new one each time.
+    """
+    authorities: dict[str, tuple[x509.Certificate, bytes]] = {}
+    for name in desired.authorities:
+        held = _authority(_data(existing.get(name)), now)
+        authorities[name] = held or pki.make_authority(now, desired.authority_validity, name)
+        yield SecretStep(
+            name, _TLS, None if held else _pair(*authorities[name], authorities[name][0]), existing.get(name)
+        )
+    for certificate in desired.certificates:
+        observed = existing.get(certificate.secret)
+        authority, authority_key = authorities[certificate.authority]
+        kept = _is_current(observed, desired.rotation) and _serves(_data(observed), certificate, authority, now)
+        content = None if kept else _issue(certificate, authority, authority_key, now, desired.certificate_validity)
+        yield SecretStep(certificate.secret, _TLS, content, observed)
+    for name in desired.keys:
+        observed = existing.get(name)
+        held_key = _data(observed).get("key") if _is_current(observed, desired.rotation) else None
+        yield SecretStep(name, _OPAQUE, None if held_key else {"key": base64.b64encode(key())}, observed)
+    passwords: dict[str, str] = {}
+    for user in desired.users:
+        observed = existing.get(user.secret)
+        held_password = _data(observed).get("password", b"").decode() if _is_current(observed, desired.rotation) else ""
+        passwords[user.service] = held_password or password()
+        content = {"user": user.service.encode(), "password": passwords[user.service].encode()}
+        yield SecretStep(user.secret, _OPAQUE, None if held_password else content, observed)
+    if desired.nats_authorization:
+        observed = existing.get(desired.nats_authorization)
+        content = {nats.FILE: nats.authorization(passwords, desired.cluster_name).encode()}
+        yield SecretStep(desired.nats_authorization, _OPAQUE, None if _data(observed) == content else content, observed)
+
+
+def manifest(step: SecretStep, namespace: str, desired: NamespaceCredentials) -> KubeObject:
+    """The Secret of a step that writes one."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": step.kind,
+        "metadata": {
+            "name": step.name,
+            "namespace": namespace,
+            "labels": {**desired.labels, CREATED_BY: MANAGER},
+            "annotations": {ROTATION: desired.rotation},
+        },
+        "data": {key: base64.b64encode(value).decode() for key, value in (step.content or {}).items()},
+    }
+
+
+def is_created_here(observed: KubeObject) -> bool:
+    """Whether a Secret is one of this command's."""
+    return (observed["metadata"].get("labels") or {}).get(CREATED_BY) == MANAGER
+
+
+def _is_current(observed: KubeObject | None, rotation: str) -> bool:
+    """Whether a Secret was written for this rotation. One of the user's own is never rotated."""
+    if observed is None:
+        return False
+    return not is_created_here(observed) or (observed["metadata"].get("annotations") or {}).get(ROTATION) == rotation
+
+
+def _authority(data: Mapping[str, bytes], now: float) -> tuple[x509.Certificate, bytes] | None:
+    try:
+        certificate = pki.certificates_of(data["tls.crt"], "tls.crt")[0]
+        key = data["tls.key"]
+        if not pki.belong_together(certificate, pki.signing_key_of(key, "tls.key")):
+            return None
+    except (KeyError, Unusable):
+        return None
+    return (certificate, key) if pki.ends(certificate) > now + RENEW_BEFORE else None
+
+
+def _serves(data: Mapping[str, bytes], desired: Certificate, authority: x509.Certificate, now: float) -> bool:
+    """Whether a Secret's certificate will do: of this authority, for these names, for long enough, with its key."""
+    try:
+        certificate = pki.certificates_of(data["tls.crt"], "tls.crt")[0]
+        key = pki.key_of(data["tls.key"], "tls.key")
+    except (KeyError, Unusable):
+        return False
+    return (
+        pki.belong_together(certificate, key)
+        and pki.signed_by(certificate, authority)
+        and {pki.normal(name) for name in desired.names} <= {pki.normal(name) for name in pki.names_of(certificate)}
+        and pki.ends(certificate) > now + RENEW_BEFORE
+    )
+
+
+def _issue(
+    desired: Certificate, authority: x509.Certificate, key: bytes, now: float, validity: float
+) -> dict[str, bytes]:
+    uses = [_USES[use] for use in desired.uses]
+    leaf, leaf_key = pki.make_leaf(
+        authority, key, desired.common_name, names=desired.names, now=now, validity=validity, uses=uses
+    )
+    return _pair(leaf, leaf_key, authority)
+
+
+def _pair(certificate: x509.Certificate, key: bytes, authority: x509.Certificate) -> dict[str, bytes]:
+    return {"ca.crt": pki.pem_of(authority), "tls.crt": pki.pem_of(certificate), "tls.key": key}
+
+
+def _data(observed: KubeObject | None) -> dict[str, bytes]:
+    data = (observed or {}).get("data") or {}
+    try:
+        return {key: base64.b64decode(value, validate=True) for key, value in data.items()}
+    except (binascii.Error, ValueError):
+        return {}

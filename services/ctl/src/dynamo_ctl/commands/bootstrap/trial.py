@@ -1,0 +1,115 @@
+"""The trial of an installation: webhooks refuse an invalid graph, and a small graph answers a chat completion."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.kube import KubeClient, NotFound
+
+from dynamo_ctl.commands.bootstrap import webhook_check
+from dynamo_ctl.errors import CtlError, ExitCode
+
+FIELD_MANAGER = "dynamo-trial"
+MODEL_NAME = "trial"
+FRONTEND_PORT = 8000
+#: Between two reads of the graph. Seconds.
+PAUSE = 2.0
+#: For one answer of the frontend. Seconds.
+ANSWER_WITHIN = 20.0
+#: Between pods over TCP and ZeroMQ: the trial needs no NATS and no etcd of workloads.
+_PLANES = ("--discovery-backend", "kubernetes", "--request-plane", "tcp", "--event-plane", "zmq")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is tried: the image of the Dynamo runtime, a model (a name or a folder of the image), within so many seconds."""
+
+    key: ObjectKey
+    image: str
+    model: str
+    timeout: float
+    webhooks: bool
+
+
+async def carry_out(trial: Trial, kubeconfig: Path | None, context: str | None) -> str:
+    """The answer's text. CtlError with what did not work; the graph is deleted in the end, whatever happened."""
+    async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager=FIELD_MANAGER) as kube:
+        if trial.webhooks:
+            await webhook_check.refuse(kube, trial.key.namespace)
+        await kube.apply(DYNAMO_GRAPH_DEPLOYMENTS, graph(trial))
+        try:
+            async with asyncio.timeout(trial.timeout):
+                await _successful(kube, trial.key)
+                return await _answered(trial.key)
+        except TimeoutError:
+            raise CtlError(await _trouble(kube, trial), ExitCode.NOT_READY) from None
+        finally:
+            await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, trial.key)
+
+
+def graph(trial: Trial) -> KubeObject:
+    """A frontend and a mocker, as restricted namespaces let them in."""
+    mocker = ("--model-path", trial.model, "--model-name", MODEL_NAME, "--speedup-ratio", "10", *_PLANES)
+    components = [
+        _component("Frontend", "frontend", trial.image, ["-m", "dynamo.frontend", *_PLANES]),
+        _component("Mocker", "worker", trial.image, ["-m", "dynamo.mocker", *mocker]),
+    ]
+    return {
+        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
+        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        "metadata": {"name": trial.key.name, "namespace": trial.key.namespace},
+        "spec": {"backendFramework": "vllm", "components": components},
+    }
+
+
+def _component(name: str, type_: str, image: str, arguments: list[str]) -> KubeObject:
+    container = {
+        "name": "main",
+        "image": image,
+        "command": ["python3"],
+        "args": arguments,
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    security = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
+    pod = {"securityContext": security, "containers": [container]}
+    return {"name": name, "type": type_, "replicas": 1, "podTemplate": {"spec": pod}}
+
+
+async def _successful(kube: KubeClient, key: ObjectKey) -> None:
+    while True:
+        graph = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        if graph.get("status", {}).get("state") == "successful":
+            return
+        await asyncio.sleep(PAUSE)
+
+
+async def _answered(key: ObjectKey) -> str:
+    """Ask until there is an answer: a model is known a moment after its worker is ready."""
+    url = f"http://{key.name}-frontend.{key.namespace}:{FRONTEND_PORT}/v1/chat/completions"
+    body = {"model": MODEL_NAME, "max_tokens": 8, "messages": [{"role": "user", "content": "Are you there?"}]}
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ANSWER_WITHIN)) as session:
+        while True:
+            try:
+                async with session.post(url, json=body) as answer:
+                    if answer.status == 200:
+                        return str((await answer.json())["choices"][0]["message"]["content"])
+            except (aiohttp.ClientError, TimeoutError):
+                pass
+            await asyncio.sleep(PAUSE)
+
+
+async def _trouble(kube: KubeClient, trial: Trial) -> str:
+    try:
+        status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, trial.key)).get("status", {})
+    except NotFound:
+        return f"graph {trial.key} was deleted meanwhile"
+    ready = next((each for each in status.get("conditions", ()) if each["type"] == "Ready"), None)
+    if status.get("state") == "successful":
+        return f"graph {trial.key} is successful, but its frontend did not answer within {trial.timeout:g} s"
+    why = f": {ready['message']}" if ready else "; no service reconciles it: see /readyz of watcher and pod-builder"
+    return f"graph {trial.key} is {status.get('state', 'not reconciled')} after {trial.timeout:g} s{why}"

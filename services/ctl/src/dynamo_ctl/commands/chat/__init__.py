@@ -1,0 +1,43 @@
+"""`dynamoctl chat`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dynamo_ctl.commands.parameters import JsonOutput, Kubeconfig, LineOutput
+from dynamo_ctl.commands.remote import Namespace, Server, TokenFile, over_api
+
+
+def chat(
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.", show_default=False)],
+    message: Annotated[
+        str,
+        typer.Argument(
+            metavar="MESSAGE", help="One message; without it, each line of standard input is one.", show_default=False
+        ),
+    ] = "",
+    *,
+    model: Annotated[str, typer.Option(metavar="NAME", help="Model, where the graph serves several.")] = "",
+    system: Annotated[str, typer.Option(metavar="TEXT", help="System message, sent before yours.")] = "",
+    max_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of an answer at most.")] = 1024,
+    output: JsonOutput = LineOutput.TABLE,
+    namespace: Namespace = "default",
+    server: Server = "",
+    token_file: TokenFile = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Chat with the model of a graph; after each answer its times are shown."""
+    from dynamo_ctl.commands.chat import conversation  # noqa: PLC0415 - quick help
+
+    over_api(
+        server,
+        token_file,
+        kubeconfig,
+        lambda api: conversation.chat(
+            conversation.Talk(api, namespace, graph, model=model, system=system, max_tokens=max_tokens),
+            message,
+            as_json=output is LineOutput.JSON,
+        ),
+    )

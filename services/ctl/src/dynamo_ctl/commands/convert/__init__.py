@@ -1,0 +1,46 @@
+"""`dynamoctl convert`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class ApiVersion(StrEnum):
+    """Versions that kinds have more than one of."""
+
+    V1ALPHA1 = "v1alpha1"
+    V1BETA1 = "v1beta1"
+
+
+def convert(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Manifests, or folders of them; - is standard input.")
+    ],
+    to: Annotated[ApiVersion, typer.Option("--to", help="Version to write.")] = ApiVersion.V1BETA1,
+    forget: Annotated[
+        bool,
+        typer.Option("--forget", help="Drop fields that the version lacks, instead of keeping them in an annotation."),
+    ] = False,
+) -> None:
+    """Print manifests in another API version, as the conversion webhook would, without any server.
+
+    What the version cannot say is kept in an annotation, and named on standard error. Other kinds are passed through.
+    """
+    from dynamo_shared.api.yaml_output import to_yaml  # noqa: PLC0415
+
+    from dynamo_ctl import files as texts  # noqa: PLC0415
+    from dynamo_ctl.commands.convert import conversion  # noqa: PLC0415 - quick help
+
+    converted = texts.each(files, lambda text: conversion.objects_in(text, to.value, forget=forget))
+    made = [obj for _, objects in converted for obj in objects]
+    typer.echo(to_yaml(*(each.obj for each in made)), nl=False)
+    for each in made:
+        if each.left_out:
+            verb = "leaves out" if forget else "keeps in an annotation"
+            typer.echo(f"{each.title} {verb}, since {to.value} has no field: {', '.join(each.left_out)}", err=True)
+        for remark in each.remarks:
+            typer.echo(f"{each.title}: {remark}", err=True)

@@ -1,0 +1,63 @@
+"""Installing the resource definitions in a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from dynamo_shared.aio import Backoff
+from dynamo_shared.api.crds import crd_manifests
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey
+from dynamo_shared.kube import KubeClient, NotFound
+from dynamo_shared.kube.discovery import install_crds
+from dynamo_shared.kube.errors import Unavailable
+
+#: Under this name the reference installs them, too (operator behaviour, section 12).
+DEFINITIONS_MANAGER = "dynamo-crd-apply"
+#: Under this name the admission service says who converts (dynamo_admission.app).
+CONVERSION_MANAGER = "dynamo-admission"
+#: Between two attempts at an API server that does not answer yet. Seconds.
+FIRST_RETRY, LAST_RETRY = 0.5, 5.0
+
+
+async def install_definitions(
+    kubeconfig: Path | None = None, context: str | None = None, *, wait: float = 0.0
+) -> list[str]:
+    """Install or update the resource definitions and wait until they are served; returns their names.
+
+    An API server that does not answer yet is waited for as many seconds as `wait` says; then, Unavailable is raised.
+    """
+    backoff, deadline = Backoff(FIRST_RETRY, LAST_RETRY), time.monotonic() + wait
+    while True:
+        try:
+            return await _install(kubeconfig, context)
+        except Unavailable:
+            if time.monotonic() >= deadline:
+                raise
+            await asyncio.sleep(backoff.next())
+
+
+async def _install(kubeconfig: Path | None, context: str | None) -> list[str]:
+    manifests = crd_manifests()
+    async with await KubeClient.open(
+        kubeconfig=kubeconfig, context=context, field_manager=DEFINITIONS_MANAGER
+    ) as client:
+        await install_crds(client, [await _with_its_converter(client, manifest) for manifest in manifests])
+    return [manifest["metadata"]["name"] for manifest in manifests]
+
+
+async def _with_its_converter(client: KubeClient, manifest: KubeObject) -> KubeObject:
+    """The definition without its stand-in for a converter, where the admission service has written its own address."""
+    if "conversion" not in manifest["spec"]:
+        return manifest
+    try:
+        definition = await client.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", manifest["metadata"]["name"]))
+    except NotFound:
+        return manifest
+    for entry in definition["metadata"].get("managedFields") or ():
+        if entry["manager"] == CONVERSION_MANAGER and "f:conversion" in entry.get("fieldsV1", {}).get("f:spec", {}):
+            spec = {name: value for name, value in manifest["spec"].items() if name != "conversion"}
+            return {**manifest, "spec": spec}
+    return manifest

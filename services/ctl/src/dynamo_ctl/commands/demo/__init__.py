@@ -1,0 +1,38 @@
+"""`dynamoctl demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynamo_ctl.commands.parameters import Folder
+from dynamo_ctl.running import FOLDER
+
+
+def demo(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILE|FOLDER]...", help="Manifests to deploy; by default those of examples/."),
+    ] = None,
+    leave: Annotated[bool, typer.Option("--exit", help="End after success instead of waiting for Ctrl-C.")] = False,
+    timeout: Annotated[
+        float, typer.Option(min=1, metavar="SECONDS", help="Seconds for the graphs to become successful.")
+    ] = 120.0,
+    folder: Folder = FOLDER,
+) -> None:
+    """Show the platform at work: a local Kubernetes, the platform on it, and example graphs while they start.
+
+    The first run fetches or builds the Kubernetes programs, which are kept for the next one. GPU nodes and pods are
+    simulated by KWOK: no engine runs, everything else is real.
+    """
+    from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl.commands.demo import run  # noqa: PLC0415
+    from dynamo_ctl.commands.up.servers import within_reach  # noqa: PLC0415
+    from dynamo_ctl.printing import console  # noqa: PLC0415
+
+    settings.quiet()
+    plan = run.DemoOptions(run.find_manifests(files or []), folder.absolute(), timeout, leave=leave)
+    with within_reach():
+        interrupts.run(run.demo(plan, console()))

@@ -1,0 +1,81 @@
+"""The user of the demo's page: a service account that may do what a team's engineer may, and its token in a file."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+from dynamo_shared.api.resources import GROUP, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
+from dynamo_shared.kube import AlreadyExists, KubeClient
+
+from dynamo_ctl import credentials
+
+NAME = "engineer"
+TOKEN = "page-token"  # noqa: S105 - the name of a file
+_RBAC = "rbac.authorization.k8s.io"
+_CLUSTER_ROLES = Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
+_CLUSTER_ROLE_BINDINGS = Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+_READ = ["get", "list", "watch"]
+_IN_THE_NAMESPACE = (
+    {"apiGroups": [GROUP], "resources": ["*"], "verbs": ["*"]},
+    {
+        "apiGroups": [""],
+        "resources": ["pods", "pods/log", "services", "configmaps", "persistentvolumeclaims"],
+        "verbs": _READ,
+    },
+    # A chat goes to the frontend's Service.
+    {"apiGroups": [""], "resources": ["services/proxy", "pods/proxy"], "verbs": ["get", "create"]},
+    {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": _READ},
+    {
+        "apiGroups": ["apps", "batch", "autoscaling", "networking.k8s.io"],
+        "resources": ["deployments", "jobs", "horizontalpodautoscalers", "ingresses"],
+        "verbs": _READ,
+    },
+)
+#: Whether GPUs are free is a question about nodes, and about pods of all namespaces.
+_IN_THE_CLUSTER = ({"apiGroups": [""], "resources": ["nodes", "pods", "namespaces"], "verbs": _READ},)
+#: As long as a demo is used. Seconds.
+_LASTS = 24 * 3600
+
+
+async def page_token(client: KubeClient, namespace: str, folder: Path) -> Path:
+    """A file with a token of the account, which only this user may read."""
+    cluster_wide = f"{namespace}-{NAME}"
+    for resource, obj in (
+        (SERVICE_ACCOUNTS, _head(SERVICE_ACCOUNTS, NAME, namespace)),
+        (ROLES, {**_head(ROLES, NAME, namespace), "rules": list(_IN_THE_NAMESPACE)}),
+        (ROLE_BINDINGS, _binding(ROLE_BINDINGS, "Role", NAME, namespace, namespace)),
+        (_CLUSTER_ROLES, {**_head(_CLUSTER_ROLES, cluster_wide), "rules": list(_IN_THE_CLUSTER)}),
+        (_CLUSTER_ROLE_BINDINGS, _binding(_CLUSTER_ROLE_BINDINGS, "ClusterRole", cluster_wide, "", namespace)),
+    ):
+        with contextlib.suppress(AlreadyExists):
+            await client.create(resource, obj)
+    file = folder / TOKEN
+    credentials.write(file, await _token(client, namespace) + "\n")
+    return file
+
+
+async def _token(client: KubeClient, namespace: str) -> str:
+    # A token is created below its account, as a subresource.
+    tokens = Resource("", "v1", f"serviceaccounts/{NAME}/token", "TokenRequest")
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "metadata": {"namespace": namespace},
+        "spec": {"expirationSeconds": _LASTS},
+    }
+    return str((await client.create(tokens, request))["status"]["token"])
+
+
+def _head(resource: Resource, name: str, namespace: str = "") -> dict[str, Any]:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+
+
+def _binding(resource: Resource, kind: str, role: str, namespace: str, home: str) -> dict[str, Any]:
+    return {
+        **_head(resource, role, namespace),
+        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": home}],
+    }

@@ -1,0 +1,146 @@
+"""The demonstration, from nothing to running graphs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynamo_shared.api import resources
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.manifest import load_manifests
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES
+from dynamo_shared.api.v1beta1 import to_dict
+from dynamo_shared.bus.permissions import INTEGRATOR
+from dynamo_shared.kube import AlreadyExists, KubeClient
+from dynamo_shared.runtime.settings import Settings
+from rich.console import Console
+
+from dynamo_ctl import files
+from dynamo_ctl.commands.demo import tree, view
+from dynamo_ctl.commands.demo.account import page_token
+from dynamo_ctl.commands.demo.local import local_platform
+from dynamo_ctl.commands.demo.waiting import until_successful
+from dynamo_ctl.commands.up import progress
+from dynamo_ctl.commands.up.servers import NATS_CREDENTIALS, nats_credentials_of
+from dynamo_ctl.errors import CtlError
+from dynamo_ctl.running import RunningPlatform, announced, claim
+
+NAMESPACE = "dynamo-demo"
+CLUSTER = "demo"
+EXAMPLES = "examples"
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """What to show: `manifests`, state and logs below `folder`, `timeout` seconds, and whether to leave afterwards."""
+
+    manifests: list[Path]
+    folder: Path
+    timeout: float
+    leave: bool = False
+
+
+def find_manifests(given: Sequence[Path]) -> list[Path]:
+    """The files to deploy; without any, those of `examples/` here or in the source tree that we are part of."""
+    if given:
+        return files.expand(given)
+    here = [Path(EXAMPLES), *(parent / EXAMPLES for parent in Path(__file__).parents)]
+    folder = next((each for each in here if any(each.glob("*.yaml"))), None)
+    if folder is None:
+        raise CtlError(f"no {EXAMPLES} folder here; name manifests: dynamoctl demo FILE...")
+    return files.expand([folder])
+
+
+async def demo(plan: DemoOptions, console: Console) -> None:
+    """Show it. CtlError where a graph does not become successful; logs then stay in the folder."""
+    graphs = [graph for file in plan.manifests for graph in _read(file)]
+    claim(plan.folder)
+    state = plan.folder / CLUSTER
+    shutil.rmtree(state, ignore_errors=True)
+    async with AsyncExitStack() as stack:
+        with progress.showing(console) as steps:
+            settings = await stack.enter_async_context(local_platform(state, CLUSTER, steps))
+        kubeconfig, nats = settings.platform.kubernetes.kubeconfig, settings.platform.nats.servers[0]
+        stack.enter_context(announced(plan.folder, _note(settings, state)))
+        client = await stack.enter_async_context(
+            await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamoctl")
+        )
+        names = [graph["metadata"]["name"] for graph in graphs if graph["kind"] == DYNAMO_GRAPH_DEPLOYMENTS.kind]
+        try:
+            with view.showing(console) as shown:
+                applying = asyncio.create_task(_apply(client, graphs))
+                stack.callback(applying.cancel)
+                took = await until_successful(client, NAMESPACE, names, shown, timeout=plan.timeout, applying=applying)
+        except CtlError as error:
+            raise CtlError(f"{error}\nlogs are in {state}", error.code) from error
+        slowest = max(took.values(), default=0.0)
+        console.print(
+            f"\n[bold green]{len(took)} graphs are successful[/], the slowest after {slowest:.1f} s. Created objects:\n"
+        )
+        console.print(await tree.read(client, NAMESPACE))
+        token = await page_token(client, NAMESPACE, state)
+        _further(console, str(kubeconfig), nats, state / NATS_CREDENTIALS)
+        _page(console, settings.platform.dynadmin.port, token)
+        if not plan.leave:
+            console.print("\nEverything stays until [bold]Ctrl-C[/].")
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+    shutil.rmtree(state, ignore_errors=True)
+
+
+def _note(settings: Settings, state: Path) -> RunningPlatform:
+    platform = settings.platform
+    return RunningPlatform(
+        os.getpid(),
+        CLUSTER,
+        platform.nats.servers[0],
+        str(platform.kubernetes.kubeconfig),
+        nats_credentials=nats_credentials_of(settings, state),
+    )
+
+
+def _read(file: Path) -> list[KubeObject]:
+    try:
+        manifests = load_manifests(files.read(file))
+    except InvalidManifest as error:
+        raise CtlError("\n".join(f"{file}: {each}" for each in error.errors)) from error
+    objects = [manifest if isinstance(manifest, dict) else to_dict(manifest) for manifest in manifests]
+    return [{**obj, "metadata": {**obj["metadata"], "namespace": NAMESPACE}} for obj in objects]
+
+
+async def _apply(client: KubeClient, objects: Sequence[KubeObject]) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    with contextlib.suppress(AlreadyExists):
+        await client.create(NAMESPACES, namespace)
+    await asyncio.gather(*(client.apply(resources.of(obj), obj) for obj in objects))
+
+
+def _further(console: Console, kubeconfig: str, nats: str, credentials: Path) -> None:
+    command = "dynamoctl" if shutil.which("dynamoctl") else str(Path(sys.executable).with_name("dynamoctl"))
+    for line in (
+        "\nTo see more, in another terminal in this folder:",
+        f"  export KUBECONFIG={kubeconfig}",
+        f"  kubectl get dgd,dcd -n {NAMESPACE}",
+        f"  kubectl describe dgd -n {NAMESPACE}",
+        f"  {command} get -A --watch",
+        f"  {command} events --follow",
+        f"  nats --server {nats} --user integrator --password $(cat {credentials / INTEGRATOR}) "
+        f"subscribe 'dynamo.evt.v1.{CLUSTER}.>'",
+    ):
+        console.print(line, soft_wrap=True, markup=False)
+
+
+def _page(console: Console, port: int, token: Path) -> None:
+    console.print(
+        f"\nDeploy a model in the browser: [bold green]http://localhost:{port}/[/]\n"
+        f"  sign in with the token that this prints: cat {token}",
+        soft_wrap=True,
+    )

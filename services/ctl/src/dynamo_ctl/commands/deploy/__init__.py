@@ -1,0 +1,106 @@
+"""`dynamoctl deploy`, `estimate` and `logs`: over the REST API, or without any server."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from dynamo_ctl.commands.deploy.intent import IntentOptions, taking_intent
+from dynamo_ctl.commands.parameters import Config, JsonOutput, Kubeconfig, LineOutput
+from dynamo_ctl.commands.remote import Namespace, Server, TokenFile, over_api
+
+
+class DryRun(StrEnum):
+    """How far a deployment goes without being stored."""
+
+    CLIENT = "client"
+    SERVER = "server"
+
+
+@taking_intent
+def deploy(
+    options: IntentOptions,
+    *,
+    replicas: Annotated[int | None, typer.Option(min=0, metavar="N", help="Workers.", show_default=False)] = None,
+    namespace: Namespace = "default",
+    dry_run: Annotated[
+        DryRun | None,
+        typer.Option("--dry-run", help="client: print the manifest, with no server. server: let the cluster check it."),
+    ] = None,
+    key: Annotated[
+        str, typer.Option("--request", metavar="ID", help="Key of this request: the same key again creates nothing.")
+    ] = "",
+    output: JsonOutput = LineOutput.TABLE,
+    server: Server = "",
+    token_file: TokenFile = None,
+    config: Config = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Deploy a model: a graph as described, or with --ttft and --itl a graph that keeps these times.
+
+    Fields are those of the intent (docs/dynadmin.md); options stand in place of what the file says.
+    """
+    from dynamo_ctl import settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
+
+    sent = options.intent(replicas=replicas)
+    as_json = output is LineOutput.JSON
+    if dry_run is DryRun.CLIENT:
+        settings.quiet()
+        deployment.offline(sent, namespace, settings.load(config), typer.echo, as_json=as_json)
+        return
+    mode = dry_run.value if dry_run is not None else ""
+    over_api(
+        server,
+        token_file,
+        kubeconfig,
+        lambda api: deployment.deploy(api, namespace, sent, typer.echo, dry_run=mode, as_json=as_json, key=key),
+        otherwise="; --dry-run client needs none",
+    )
+
+
+@taking_intent
+def estimate(
+    options: IntentOptions,
+    *,
+    namespace: Namespace = "default",
+    output: JsonOutput = LineOutput.TABLE,
+    server: Server = "",
+    token_file: TokenFile = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """What an intent is expected to do: times, throughput, GPUs, and the Pareto points to choose from."""
+    from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
+
+    sent = options.intent(name="estimate")
+    as_json = output is LineOutput.JSON
+    over_api(
+        server,
+        token_file,
+        kubeconfig,
+        lambda api: deployment.estimate(api, namespace, sent, typer.echo, as_json=as_json),
+    )
+
+
+def logs(
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.", show_default=False)],
+    *,
+    component: Annotated[str, typer.Option(metavar="NAME", help="Pods of one component.")] = "",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they come.")] = False,
+    tail: Annotated[int, typer.Option(min=0, max=10_000, metavar="N", help="Last lines of each container.")] = 100,
+    namespace: Namespace = "default",
+    server: Server = "",
+    token_file: TokenFile = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Logs of all pods of a graph, merged."""
+    from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
+
+    over_api(
+        server,
+        token_file,
+        kubeconfig,
+        lambda api: deployment.logs(api, namespace, graph, component, typer.echo, follow=follow, tail=tail),
+    )

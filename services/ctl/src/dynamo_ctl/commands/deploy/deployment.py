@@ -1,0 +1,158 @@
+"""`dynamoctl deploy`, `estimate`, `logs`: what they do."""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+from dynamo_dynadmin.deploy import InvalidIntent, PlatformDefaults, read_intent, translate
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.gpus import words as gpu_words
+from dynamo_shared.api.untrusted.yaml_text import documents
+from dynamo_shared.api.yaml_output import to_yaml
+from dynamo_shared.runtime import Settings
+
+from dynamo_ctl import files
+from dynamo_ctl.errors import CtlError
+from dynamo_ctl.planned import planned
+from dynamo_ctl.printing import Print
+from dynamo_ctl.remote import Remote, ServerSentEvent, path_of
+
+
+def intent_of(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
+    """The intent of a file, with what the command line says in place of it. CtlError where the file holds none."""
+    intent: dict[str, Any] = {}
+    if file is not None:
+        try:
+            parsed = documents(files.read(file))
+        except InvalidManifest as error:
+            raise CtlError("\n".join(f"{files.title(file)}: {each}" for each in error.errors)) from error
+        if len(parsed) != 1 or not isinstance(parsed[0], dict):
+            raise CtlError(f"{files.title(file)}: one object is expected: an intent (docs/dynadmin.md)")
+        intent = parsed[0]
+    return _merged(intent, given)
+
+
+def offline(sent: dict[str, Any], namespace: str, settings: Settings, out: Print, *, as_json: bool) -> None:
+    """Translate without any server, and print the manifest. CtlError with every error, at its field."""
+    platform = settings.platform
+    defaults = PlatformDefaults(platform.planner.image_repository, platform.version, platform.planner.model_secret)
+    try:
+        made = translate(read_intent(sent), namespace, defaults)
+    except InvalidIntent as error:
+        raise CtlError("\n".join(f"{each.pointer or 'the whole'}: {each.detail}" for each in error.problems)) from error
+    tree, wrong = planned(made.manifest, settings)
+    if as_json:
+        answer = {
+            "manifest": made.manifest,
+            "defaulted": [{"path": each.path, "value": each.value, "why": each.why} for each in made.defaulted],
+            "unexpressed": [{"pointer": each.pointer, "detail": each.detail} for each in made.unexpressed],
+            "warnings": [*made.warnings, *wrong],
+            "tree": tree,
+        }
+        out(json.dumps(answer))
+        return
+    for each in made.unexpressed:
+        out(f"# not expressed: {each.pointer}: {each.detail}")
+    for warning in (*made.warnings, *wrong):
+        out(f"# warning: {warning}")
+    out(to_yaml(made.manifest).rstrip())
+
+
+async def deploy(
+    remote: Remote, namespace: str, sent: dict[str, Any], out: Print, *, dry_run: str, as_json: bool, key: str
+) -> None:
+    """Deploy over the API, or let the API server check it."""
+    headers = {"Idempotency_Key": key} if key else {}
+    answer = await remote.request("POST", path_of(namespace, "deploy", dryRun=dry_run), sent, **headers)
+    if as_json:
+        out(json.dumps(answer))
+        return
+    for each in answer["unexpressed"]:
+        out(f"not expressed: {each['pointer']}: {each['detail']}")
+    for warning in answer["warnings"]:
+        out(f"warning: {warning}")
+    if (gpus := answer.get("gpus")) is not None:
+        missing = "; ".join(
+            f"{each['component']}: {gpu_words(each['gpus'])} missing ({each['why']})" for each in gpus["missing"]
+        )
+        out(f"GPUs: {gpus['needed']} needed, {gpus['free']} free" + (f"; {missing}" if missing else ""))
+    if dry_run:
+        out(answer["yaml"].rstrip())
+        return
+    stored = answer["object"]
+    out(f"{stored['kind']} {stored['metadata']['name']} created in namespace {namespace}")
+
+
+async def estimate(remote: Remote, namespace: str, sent: dict[str, Any], out: Print, *, as_json: bool) -> None:
+    """What an intent is expected to do, as it gets better."""
+    last: Any = None
+    async with remote.stream("POST", path_of(namespace, "estimate"), sent) as events:
+        async for event in events:
+            if event.name == "progress" and not as_json:
+                out(f"{event.data['phase']}: {event.data['message']}")
+            elif event.name == "estimate":
+                last = event.data
+            elif event.name in ("failed", "unauthorized", "error"):
+                raise CtlError(str(event.data["detail"]))
+            elif event.name == "end":
+                break
+    if last is None:
+        raise CtlError("the stream ended without an estimate; try again")
+    if as_json:
+        out(json.dumps(last))
+        return
+    for number, each in enumerate(last["pareto"] or [last["selected"]], 1):
+        out(f"{number}. {_figures(each)}")
+    for note in last["notes"]:
+        out(f"note: {note}")
+
+
+async def logs(
+    remote: Remote, namespace: str, graph: str, component: str, out: Print, *, follow: bool, tail: int
+) -> None:
+    """Lines of all pods of a graph, each with its pod."""
+    query = {"component": component, "tail": tail, "follow": "true" if follow else ""}
+    path = path_of(namespace, "deployments", graph, "logs", **query)
+    if not follow:
+        answer = await remote.request("GET", path)
+        for line in answer["items"]:
+            out(f"{line['pod']}/{line['container']} {line['text']}")
+        for problem in answer["problems"]:
+            out(f"not read: {problem}")
+        return
+    async with aclosing(remote.follow(path)) as events:
+        async for event in events:
+            if event.name == "end":
+                return
+            _log_line(event, out)
+
+
+def _log_line(event: ServerSentEvent, out: Print) -> None:
+    line = event.data
+    if event.name == "log":
+        out(f"{line['pod']}/{line['container']} {line['text']}")
+    elif event.name == "notice":
+        out(f"{line['pod']}/{line['container']}: {line['text']}")
+
+
+def _figures(each: dict[str, Any]) -> str:
+    parts = [f"{each['backend']} {each['serving']}, {gpu_words(each['gpus'])}"]
+    for name, unit in (("ttft", "ms"), ("itl", "ms"), ("tokensPerSecondPerGPU", "tokens/s of a GPU")):
+        if (value := each.get(name)) is not None:
+            parts.append(f"{name} {value:.1f} {unit}")
+    return ", ".join(parts)
+
+
+def _merged(base: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in given.items():
+        if isinstance(value, dict):
+            value = _merged(base[key] if isinstance(base.get(key), dict) else {}, value)  # noqa: PLW2901
+            if value:
+                result[key] = value
+        elif value is not None:
+            result[key] = value
+    return result

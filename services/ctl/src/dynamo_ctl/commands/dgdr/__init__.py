@@ -1,0 +1,90 @@
+"""`dynamoctl dgdr`: the result of profiling for a request, drawn and applied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dynamo_ctl.commands.parameters import Context, ContextNamespace, Kubeconfig
+from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api
+
+if TYPE_CHECKING:
+    from dynamo_ctl.remote import Remote
+
+dgdr = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="DynamoGraphDeploymentRequest.", show_default=False)]
+
+
+@dgdr.command(short_help="The Pareto front of a request, with figures.")
+def plot(
+    name: Name,
+    *,
+    namespace: ContextNamespace = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Draw into FILE.png or FILE.html.", show_default=False),
+    ] = None,
+    width: Annotated[int, typer.Option(min=40, max=200, help="Characters of the drawing.")] = 78,
+    server: ViaServer = "",
+    token_file: TokenFile = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Draw the result of profiling: tokens a second of a GPU over those of a request, and each graph's figures.
+
+    Points have numbers, which `dynamoctl dgdr apply NAME --point N` takes; the selected one is marked with a star.
+    """
+    from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
+    from dynamo_ctl.commands.dgdr import by_api, points  # noqa: PLC0415
+
+    if server:
+
+        async def work(api: Remote) -> None:
+            request = await by_api.request_object(api, namespace or "default", name)
+            points.plot(request, typer.echo, file=file, width=width)
+
+        over_api(server, token_file, kubeconfig, work)
+        return
+    settings.quiet()
+    request = interrupts.run(points.read(targets.cluster(kubeconfig, context), name, namespace))
+    points.plot(request, typer.echo, file=file, width=width)
+
+
+@dgdr.command(short_help="Deploy one of the graphs of the result.")
+def apply(
+    name: Name,
+    *,
+    namespace: ContextNamespace = None,
+    point: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Number of the point; else the selected one.", show_default=False),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Let the cluster check it, and print the graph instead.")
+    ] = False,
+    server: ViaServer = "",
+    token_file: TokenFile = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Create the graph of a point, or change the one that was made for the request into it.
+
+    A graph of the same name that was not made for this request is left alone.
+    """
+    from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
+    from dynamo_ctl.commands.dgdr import by_api, points  # noqa: PLC0415
+
+    if server:
+        over_api(
+            server,
+            token_file,
+            kubeconfig,
+            lambda api: by_api.promote(api, namespace or "default", name, point, typer.echo, dry_run=dry_run),
+        )
+        return
+    settings.quiet()
+    where = targets.cluster(kubeconfig, context)
+    interrupts.run(points.apply(where, name, namespace, point, typer.echo, dry_run=dry_run))

@@ -1,0 +1,28 @@
+"""`dynamoctl dgdr --server`: the same over the REST API."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.yaml_output import to_yaml
+
+from dynamo_ctl.printing import Print
+from dynamo_ctl.remote import COLLECTIONS, Remote, path_of
+
+
+async def request_object(remote: Remote, namespace: str, name: str) -> KubeObject:
+    """A DynamoGraphDeploymentRequest."""
+    request: KubeObject = await remote.request("GET", path_of(namespace, COLLECTIONS["dgdr"], name))
+    return request
+
+
+async def promote(remote: Remote, namespace: str, name: str, number: int | None, out: Print, *, dry_run: bool) -> None:
+    """Deploy a point of a request, without a number the selected one."""
+    if number is None:
+        candidates = await remote.request("GET", path_of(namespace, COLLECTIONS["dgdr"], name, "candidates"))
+        number = next((each["point"] for each in candidates["items"] if each["selected"]), 1)
+    path = path_of(namespace, COLLECTIONS["dgdr"], name, "promote", dryRun="true" if dry_run else "")
+    graph = await remote.request("POST", path, {"point": number})
+    if dry_run:
+        out(to_yaml(graph).rstrip())
+    else:
+        out(f"{graph['kind']} {graph['metadata']['name']} deployed in namespace {namespace}")

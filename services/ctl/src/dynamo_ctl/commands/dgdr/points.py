@@ -1,0 +1,144 @@
+"""The result of profiling for a request: read from its status, drawn, and deployed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
+from dynamo_shared.api.request_graphs import is_made_for, marked, points_of
+from dynamo_shared.api.resources import (
+    CONFIG_MAPS,
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ObjectKey,
+    key_of,
+)
+from dynamo_shared.api.yaml_output import to_yaml
+from dynamo_shared.kube import AlreadyExists, KubeClient, NotFound
+
+from dynamo_ctl.commands.dgdr.drawing import Drawn, save, terminal
+from dynamo_ctl.errors import CtlError
+from dynamo_ctl.printing import Print
+from dynamo_ctl.targets import ClusterOptions
+
+
+async def read(where: ClusterOptions, name: str, namespace: str | None) -> KubeObject:
+    """A request. CtlError where it does not exist."""
+    async with await where.client() as client:
+        return await _request(client, name, namespace)
+
+
+def plot(request: KubeObject, out: Print, *, file: Path | None, width: int) -> None:
+    """Print the front of a request, and draw it into a file where one is named. CtlError where it has no result."""
+    drawn = Drawn(title=_title(request), points=_points(request))
+    for line in terminal(drawn, width):
+        out(line)
+    if file is not None:
+        save(drawn, file)
+        out(f"drawn into {file}")
+
+
+async def apply(
+    where: ClusterOptions, name: str, namespace: str | None, number: int | None, out: Print, *, dry_run: bool
+) -> None:
+    """Create the graph of a point, or replace the spec of the one that was made for the request."""
+    async with await where.client() as client:
+        request = await _request(client, name, namespace)
+        graph = marked(request, _graph(request, number), owner=None)
+        key = key_of(graph)
+        existing = await _existing(client, key)
+        if existing is not None and not is_made_for(existing, request):
+            raise CtlError(
+                f"DynamoGraphDeployment {key.name} exists, and was not made for this request: delete it, or name the graph "
+                "otherwise with spec.overrides.dgd.metadata.name in a new request"
+            )
+        if existing is None:
+            try:
+                await client.create(DYNAMO_GRAPH_DEPLOYMENTS, graph, dry_run=dry_run)
+            except AlreadyExists as error:
+                raise CtlError(f"DynamoGraphDeployment {key.name} was created meanwhile; try again") from error
+        else:
+            kept = existing["metadata"].get("annotations") or {}
+            metadata = {
+                **existing["metadata"],
+                "labels": {**(existing["metadata"].get("labels") or {}), **graph["metadata"]["labels"]},
+                "annotations": {**kept, **graph["metadata"]["annotations"]},
+            }
+            await client.replace(DYNAMO_GRAPH_DEPLOYMENTS, {**graph, "metadata": metadata}, dry_run=dry_run)
+        if dry_run:
+            out(to_yaml(graph).rstrip())
+            return
+        out(
+            f"DynamoGraphDeployment {key.name} {'created' if existing is None else 'changed'} in namespace {key.namespace}"
+        )
+        for line in await _planner_words(client, graph, number):
+            out(line)
+
+
+async def _planner_words(client: KubeClient, graph: KubeObject, number: int | None) -> list[str]:
+    """What the user has to know of a planner that was configured for the selected graph."""
+    config = graph["metadata"]["annotations"].get(PLANNER_CONFIG)
+    if config is None:
+        return []
+    try:
+        await client.get(CONFIG_MAPS, ObjectKey(graph["metadata"]["namespace"], config))
+    except NotFound:
+        return [f"note: it names the PlannerConfig in ConfigMap {config}, which is not there; nothing scales it"]
+    if number is not None and number > 1:
+        return [f"note: the profile in ConfigMap {config} is that of the selected graph's engines, point 1"]
+    return []
+
+
+async def _request(client: KubeClient, name: str, namespace: str | None) -> KubeObject:
+    key = ObjectKey(namespace or client.namespace, name)
+    try:
+        return await client.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)
+    except NotFound as error:
+        raise CtlError(f"no DynamoGraphDeploymentRequest {name!r} in namespace {key.namespace}") from error
+
+
+async def _existing(client: KubeClient, key: ObjectKey) -> KubeObject | None:
+    try:
+        return await client.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+    except NotFound:
+        return None
+
+
+def _results(request: KubeObject) -> KubeObject:
+    status = request.get("status") or {}
+    results: KubeObject = status.get("profilingResults") or {}
+    if not results.get("selectedConfig"):
+        phase = status.get("phase") or "Pending"
+        raise CtlError(
+            f"request {request['metadata']['name']} has no result yet; its phase is {phase}"
+            + (": kubectl describe dgdr says why" if phase == "Failed" else "")
+        )
+    return results
+
+
+def _points(request: KubeObject) -> list[KubeObject]:
+    results = _results(request)
+    return points_of(results.get("pareto") or [], results["selectedConfig"], results.get("selectedFigures") or {})
+
+
+def _graph(request: KubeObject, number: int | None) -> KubeObject:
+    results = _results(request)
+    if number is None:
+        selected: KubeObject = results["selectedConfig"]
+        return selected
+    points = _points(request)
+    if number > len(points):
+        raise CtlError(
+            f"--point {number}: there are {len(points)}; see dynamoctl dgdr plot {request['metadata']['name']}"
+        )
+    config: KubeObject = points[number - 1]["config"]
+    return config
+
+
+def _title(request: KubeObject) -> str:
+    spec, status = request.get("spec") or {}, request.get("status") or {}
+    planned = ((status.get("hardware") or {}).get("planned")) or spec.get("hardware") or {}
+    source = (status.get("profilingResults") or {}).get("source")
+    gpus = f" on {planned['totalGpus']} x {planned.get('gpuSku', 'GPU')}" if planned.get("totalGpus") else ""
+    return f"{spec.get('model', request['metadata']['name'])}{gpus}{f' ({source})' if source else ''}"

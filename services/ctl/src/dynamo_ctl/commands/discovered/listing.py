@@ -1,0 +1,107 @@
+"""Workers and models as model-discovery publishes them: what `dynamoctl workers` and `dynamoctl models` do."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Start, SubscriptionRestarted
+from dynamo_shared.bus.streams import STATE
+from dynamo_shared.state import messages
+from dynamo_shared.wire import subjects
+from dynamo_shared.wire.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
+
+from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.printing import Print, age, columns, encoded, object_list
+from dynamo_ctl.targets import Where, connected, stands
+
+RESOURCES = {"workers": WORKERS, "models": MODELS}
+HEADERS = {
+    "workers": ("NAMESPACE", "NAME", "ROLE", "GRAPH", "POD", "SOURCE", "KV TOKENS", "AGE", "MODELS"),
+    "models": ("NAMESPACE", "MODEL", "AVAILABLE", "MISSING", "WORKERS", "GRAPH", "CONTEXT", "AGE"),
+}
+#: Seconds for all of a view to be read.
+READ_WITHIN = 30.0
+_NONE = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveredQuery:
+    """What to show: `what` is workers or models; `output` table, json or yaml."""
+
+    what: str
+    namespace: str | None = None
+    graph: str | None = None
+    output: str = "table"
+
+
+async def show(query: DiscoveredQuery, where: Where, out: Print) -> None:
+    """Print what there is now. CtlError where there is no server, or no model-discovery."""
+    async with connected(where) as bus:
+        for line in await lines(query, bus, where.cluster):
+            out(line)
+
+
+async def lines(query: DiscoveredQuery, bus: Bus, cluster: str) -> list[str]:
+    """What to print. CtlError where these views are not published."""
+    if not await stands(bus, STATE):
+        raise CtlError("nothing is published there: the platform has never run with this NATS")
+    objects, published = await _read(query, bus, cluster)
+    if not published and not objects:
+        raise CtlError(f"{query.what} are not published: does model-discovery run, for cluster {cluster!r}?")
+    if query.output != "table":
+        return [encoded(object_list(objects), query.output)]
+    if not objects:
+        return [f"no {query.what}"]
+    rows = [_worker(obj, worker_of(obj)) if query.what == "workers" else _model(obj, model_of(obj)) for obj in objects]
+    return columns(HEADERS[query.what], rows)
+
+
+async def _read(query: DiscoveredQuery, bus: Bus, cluster: str) -> tuple[list[KubeObject], bool]:
+    """The objects, sorted, and whether they are all (their marker is there)."""
+    objects: dict[str, KubeObject] = {}
+    published = False
+    filters = [subjects.state_filter(cluster, RESOURCES[query.what].id)]
+    subscription = await bus.subscribe(STATE, filters, start=Start.LAST_PER_SUBJECT)
+    try:
+        async with asyncio.timeout(READ_WITHIN):
+            async for item in subscription:
+                if isinstance(item, CaughtUp):
+                    break
+                if isinstance(item, SubscriptionRestarted):
+                    objects.clear()
+                elif isinstance(item, Message) and subjects.parse_synced(item.subject) is not None:
+                    published = True
+                elif isinstance(item, Message) and messages.is_tombstone(item.headers):
+                    objects.pop(item.subject, None)
+                elif isinstance(item, Message):
+                    objects[item.subject] = messages.decode_object(item.payload, item.headers)
+    except TimeoutError:
+        raise CtlError(f"NATS stopped answering while {query.what} were read", ExitCode.UNREACHABLE) from None
+    finally:
+        await subscription.close()
+    matching = [obj for obj in objects.values() if _matches(obj, query)]
+    return sorted(matching, key=lambda obj: (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])), published
+
+
+def _matches(obj: KubeObject, query: DiscoveredQuery) -> bool:
+    in_namespace = query.namespace is None or obj["metadata"].get("namespace", "") == query.namespace
+    return in_namespace and (query.graph is None or obj["spec"].get("graphDeployment") == query.graph)
+
+
+def _worker(obj: KubeObject, worker: WorkerData) -> list[str]:
+    tokens = max((card.max_kv_tokens for card in worker.models), default=0)
+    models = ", ".join(card.name for card in worker.models)
+    return [
+        worker.namespace or _NONE, worker.name, worker.role or _NONE, worker.graph_deployment or _NONE, worker.pod or _NONE,
+        worker.source, str(tokens) if tokens else _NONE, age(obj["metadata"]["creationTimestamp"]), models or _NONE,
+    ]  # fmt: skip
+
+
+def _model(obj: KubeObject, model: ServedModelData) -> list[str]:
+    counts = ", ".join(f"{count} {role or 'unknown'}" for role, count in model.workers.items())
+    return [
+        model.namespace or _NONE, model.model, "yes" if model.available else "no", ", ".join(model.missing) or _NONE, counts,
+        model.graph_deployment or _NONE, str(model.context_length or _NONE), age(obj["metadata"]["creationTimestamp"]),
+    ]  # fmt: skip

@@ -1,0 +1,91 @@
+"""`dynamoctl events`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dynamo_ctl.commands.parameters import Cluster, Config, Kubeconfig, LineOutput, Nats
+from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api, refuse_with_server
+
+
+def events(
+    *,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", metavar="NAME", help="Only of this namespace.", show_default=False),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND", help="Only of this kind of object: dgd, dgdr, dm, platform, ...", show_default=False
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only of the object of this name.", show_default=False)
+    ] = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="Only of this type, in short (ready) or in full (com.nvidia.dynamo.deployment.ready.v1); repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION", help="Only events of the last DURATION: 90s, 10m, 2h, 1d.", show_default=False
+        ),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print new events as they come, until Ctrl-C.")
+    ] = False,
+    output: Annotated[
+        LineOutput, typer.Option("--output", "-o", help="For people, or the CloudEvents as lines of JSON.")
+    ] = LineOutput.TABLE,
+    nats: Nats = None,
+    cluster: Cluster = None,
+    config: Config = None,
+    server: ViaServer = "",
+    token_file: TokenFile = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Show the platform's events: the stored ones (a week is kept), oldest first, and with --follow new ones.
+
+    Filters become NATS subject filters, so the server sends only what is asked for. With --server these are the
+    Kubernetes Events of one object, and of all that it owns: name it with --kind dgd, dcd or dgdr, and --name.
+    """
+    from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
+    from dynamo_ctl.commands.events import by_api, stream  # noqa: PLC0415
+    from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
+
+    age = stream.duration(since) if since else None
+    if server:
+        refuse_with_server(type=types, nats=nats, cluster=cluster)
+        if not name:
+            raise CtlError("with --server name an object: --kind dgd --name NAME", ExitCode.USAGE)
+        where, as_json = (namespace or "default", kind or "dgd", name), output is LineOutput.JSON
+        over_api(
+            server,
+            token_file,
+            kubeconfig,
+            lambda api: by_api.events(api, *where, typer.echo, since=age, follow=follow, as_json=as_json),
+            follow=follow,
+        )
+        return
+    settings.quiet(follow=follow)
+    query = stream.EventQuery(
+        namespace=namespace,
+        kind=kind,
+        name=name,
+        types=tuple(types or ()),
+        since=age,
+        follow=follow,
+    )
+    bus = targets.nats_server(nats, cluster, config)
+    (interrupts.serve if follow else interrupts.run)(
+        stream.listen(query, bus, typer.echo, as_json=output is LineOutput.JSON)
+    )

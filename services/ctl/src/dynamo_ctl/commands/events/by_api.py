@@ -1,0 +1,49 @@
+"""`dynamoctl events --server`: the Kubernetes Events of an object, over the REST API."""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.printing import Print
+from dynamo_ctl.remote import COLLECTIONS, Remote, path_of
+
+
+async def events(
+    remote: Remote,
+    namespace: str,
+    kind: str,
+    name: str,
+    out: Print,
+    *,
+    since: timedelta | None,
+    follow: bool,
+    as_json: bool,
+) -> None:
+    """Events of an object and of all that it owns, oldest first."""
+    if kind not in COLLECTIONS:
+        raise CtlError(f"--kind {kind}: with --server one of {', '.join(COLLECTIONS)}", ExitCode.USAGE)
+    earliest = datetime.now(UTC) - since if since is not None else None
+
+    def show(event: dict[str, Any]) -> None:
+        moment = datetime.fromisoformat(event["time"])
+        if earliest is None or moment >= earliest:
+            out(json.dumps(event) if as_json else _readable(event, moment))
+
+    path = path_of(namespace, COLLECTIONS[kind], name, "events", watch="true" if follow else "")
+    if not follow:
+        for event in reversed((await remote.request("GET", path))["items"]):
+            show(event)
+        return
+    async with aclosing(remote.follow(path)) as stream:
+        async for event in stream:
+            if event.name == "event":
+                show(event.data)
+
+
+def _readable(event: dict[str, Any], moment: datetime) -> str:
+    about = f"{event['object']['kind']}/{event['object']['name']}"
+    return f"{moment.astimezone():%H:%M:%S}  {event['type']:<7}  {about}  {event['reason']}: {event['message']}"

@@ -1,0 +1,132 @@
+"""Listening to the platform's events on NATS: what `dynamoctl events` does."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from dynamo_shared.bus.protocol import CaughtUp, Message, Start
+from dynamo_shared.bus.streams import EVENTS, STATE
+from dynamo_shared.wire import specifications, subjects
+
+from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.printing import Print
+from dynamo_ctl.targets import Where, connected, stands, until_stands
+
+#: Short names of kinds, and their tokens in subjects.
+KINDS = {
+    "dgd": "dynamographdeployment",
+    "dgdr": "dynamographdeploymentrequest",
+    "dgdsa": "dynamographdeploymentscalingadapter",
+    "dckpt": "dynamocheckpoint",
+    "dm": "dynamomodel",
+    "dmodel": "dynamomodel",
+}
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+#: Recent events that are kept, so that a repeated event after a reconnect is not shown twice.
+REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class EventQuery:
+    """Which events, and whether to wait for more. None stands for any."""
+
+    namespace: str | None = None
+    kind: str | None = None
+    name: str | None = None
+    types: tuple[str, ...] = ()
+    since: timedelta | None = None
+    follow: bool = False
+
+
+def duration(text: str) -> timedelta:
+    """`90s`, `10m`, `2h`, `1d`, or several of them. CtlError for anything else."""
+    if not re.fullmatch(r"(\d+[smhd])+", text):
+        raise CtlError(f"--since {text}: write a duration such as 90s, 10m, 2h or 1d", ExitCode.USAGE)
+    return timedelta(seconds=sum(int(number) * UNITS[unit] for number, unit in re.findall(r"(\d+)([smhd])", text)))
+
+
+def filters(query: EventQuery, cluster: str) -> list[str]:
+    """NATS subjects of the events that are asked for. CtlError for a kind or a type that does not exist."""
+    kind = _kind(query.kind) if query.kind else None
+    asked: list[tuple[str | None, str | None]] = [_event(each, kind) for each in query.types]
+    return sorted(
+        {
+            subjects.event_filter(cluster, namespace=query.namespace, kind=of_kind, name=query.name, event=event)
+            for of_kind, event in asked or [(kind, None)]
+        }
+    )
+
+
+async def listen(query: EventQuery, where: Where, out: Print, *, as_json: bool = False) -> None:
+    """Print events; returns after the last stored one unless the query follows. CtlError where there is no server."""
+    earliest = datetime.now(UTC) - query.since if query.since is not None else None
+    async with connected(where) as bus:
+        if not query.follow and not await stands(bus, EVENTS):
+            if await stands(bus, STATE):
+                return  # The stream of events is made with the first of them.
+            raise CtlError(f"no events at {where.options.servers[0]}: the platform has never run there")
+        await until_stands(bus, EVENTS)
+        subscription = await bus.subscribe(EVENTS, filters(query, where.cluster), start=Start.ALL)
+        printed: dict[str, None] = {}
+        async for item in subscription:
+            if isinstance(item, CaughtUp) and not query.follow:
+                return
+            if isinstance(item, Message):
+                line = _line(item, earliest, printed, as_json=as_json)
+                if line is not None:
+                    out(line)
+
+
+def _line(message: Message, earliest: datetime | None, printed: dict[str, None], *, as_json: bool) -> str | None:
+    try:
+        event = json.loads(message.payload)
+        moment = datetime.fromisoformat(event["time"])
+        identity = str(event["id"])
+    except (ValueError, KeyError, TypeError):
+        return None if as_json else f"?  {message.subject}: not a CloudEvent"
+    if identity in printed or (earliest is not None and moment < earliest):
+        return None
+    printed[identity] = None
+    if len(printed) > REMEMBERED:
+        del printed[next(iter(printed))]
+    if as_json:
+        return message.payload.decode("utf-8", "replace")
+    return _readable(event, message.subject, moment)
+
+
+def _readable(event: dict[str, Any], subject: str, moment: datetime) -> str:
+    try:
+        about = subjects.parse_event(subject)
+        place = f"{about.namespace}/{about.name}" if about.namespace else about.name
+        what = f"{about.event:<12} {about.kind:<22} {place}"
+    except ValueError:
+        what = f"{event.get('type', '?')} {subject}"
+    data = event.get("data") or {}
+    detail = ": ".join(str(data[name]) for name in ("reason", "message") if data.get(name))
+    return f"{moment.astimezone():%H:%M:%S.%f}"[:-3] + f"  {what}  {detail}".rstrip()
+
+
+def _kind(name: str) -> str:
+    """Token of a kind, written in short or in full. A kind without events would be waited for without end."""
+    token = KINDS.get(name.lower(), name.lower())
+    known = {spec.kind for spec in specifications.EVENTS}
+    if token in known:
+        return token
+    short = {full: each for each, full in reversed(KINDS.items())}
+    names = ", ".join(sorted(short.get(each, each) for each in known))
+    raise CtlError(f"--kind {name}: no event is about this kind; there are {names}", ExitCode.USAGE)
+
+
+def _event(type_: str, kind: str | None) -> tuple[str | None, str | None]:
+    """Kind and event tokens of a type, written in short or in full."""
+    known = sorted({spec.event for spec in specifications.EVENTS})
+    for spec in specifications.EVENTS:
+        if spec.type == type_:
+            return kind or spec.kind, spec.event
+    if type_ in known:
+        return kind, type_
+    raise CtlError(f"--type {type_}: no such event; there are {', '.join(known)}", ExitCode.USAGE)

@@ -1,0 +1,53 @@
+"""`dynamoctl get`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from dynamo_ctl.commands.parameters import Context, ContextNamespace, Kubeconfig, Output
+from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api
+
+
+class What(StrEnum):
+    """What can be shown."""
+
+    DGD = "dgd"
+    DCD = "dcd"
+    ALL = "all"
+
+
+def get(
+    what: Annotated[What, typer.Argument(help="dgd: graphs, dcd: their components, all: both.")] = What.ALL,
+    name: Annotated[str | None, typer.Argument(help="Only the one of this name.", show_default=False)] = None,
+    *,
+    namespace: ContextNamespace = None,
+    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="In all namespaces.")] = False,
+    output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TABLE,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on with every change, until Ctrl-C.")] = False,
+    server: ViaServer = "",
+    token_file: TokenFile = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Show graphs and their components.
+
+    Reads the cluster of the platform that runs in this folder or one above it; else that of your kubeconfig.
+    """
+    from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
+    from dynamo_ctl.commands.get import objects, sources  # noqa: PLC0415
+
+    query = objects.ObjectQuery(what.value, name, namespace, all_namespaces=all_namespaces, output=output.value)
+    work = objects.watch if watch else objects.show
+    if server:
+        over_api(server, token_file, kubeconfig, lambda api: work(query, sources.OfApi(api), typer.echo), follow=watch)
+        return
+    settings.quiet(follow=watch)
+
+    async def run() -> None:
+        async with await targets.cluster(kubeconfig, context).client() as client:
+            await work(query, sources.OfCluster(client), typer.echo)
+
+    (interrupts.serve if watch else interrupts.run)(run())

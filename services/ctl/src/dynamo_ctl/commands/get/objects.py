@@ -1,0 +1,132 @@
+"""Reading graphs and components: what `dynamoctl get` does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynamo_shared.api.objects import KubeObject
+
+from dynamo_ctl.commands.get.sources import RESOURCES, ObjectSource
+from dynamo_ctl.errors import CtlError
+from dynamo_ctl.printing import Print, age, columns, encoded, object_list, padded
+from dynamo_ctl.summary import component_line, graph_line
+
+HEADERS = {
+    "dgd": ("NAME", "BACKEND", "STATE", "READY", "AGE", "MESSAGE"),
+    "dcd": ("NAME", "COMPONENT", "TYPE", "READY", "AVAILABLE", "AGE", "MESSAGE"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectQuery:
+    """What to show, and how: `what` is dgd, dcd or all; `output` table, json or yaml."""
+
+    what: str
+    name: str | None = None
+    namespace: str | None = None
+    all_namespaces: bool = False
+    output: str = "table"
+
+    @property
+    def kinds(self) -> list[str]:
+        """Short names of the resources that are asked for."""
+        return list(RESOURCES) if self.what == "all" else [self.what]
+
+
+async def show(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
+    """Print what there is now. CtlError where an object that is named is not there."""
+    namespace = _namespace(source, query)
+    objects_of = {kind: await _read(source, kind, query) for kind in query.kinds}
+    if query.name and not any(objects_of.values()):
+        raise CtlError(
+            f"no {' or '.join(query.kinds)} {query.name!r} in {namespace or 'any namespace'}; see dynamoctl get -A"
+        )
+    if query.output != "table":
+        objects = [_plain(obj) for objects in objects_of.values() for obj in objects]
+        out(encoded(objects[0] if query.name and len(objects) == 1 else object_list(objects), query.output))
+        return
+    tables = [(kind, objects) for kind, objects in objects_of.items() if objects]
+    if not tables:
+        out(f"nothing in namespace {namespace}; -A shows all" if namespace else "nothing in any namespace")
+    for number, (kind, objects) in enumerate(tables):
+        if number:
+            out("")
+        for line in _table(kind, objects, query):
+            out(line)
+
+
+async def watch(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
+    """Print what there is, then a line (or an object) for each change, until cancelled."""
+    namespace = _namespace(source, query)
+    widths = {kind: await _widths(source, kind, query) for kind in query.kinds}
+    titled: set[str] = set()
+    async for kind, obj, deleted in source.changes(query.kinds, namespace):
+        if query.name and obj["metadata"]["name"] != query.name:
+            continue
+        if query.output != "table":
+            out(encoded(_plain(obj), query.output, stream=True))
+            continue
+        header, row = _table_cells(kind, [obj], query)
+        if deleted:
+            row[0][_state_column(header)] = "deleted"
+        _grow(widths[kind], row[0])
+        if kind not in titled:
+            titled.add(kind)
+            out(padded(header, widths[kind]))
+        out(padded(row[0], widths[kind]))
+
+
+async def _widths(source: ObjectSource, kind: str, query: ObjectQuery) -> list[int]:
+    """How wide columns are for what there is now; later rows may make them wider."""
+    header, rows = _table_cells(kind, await _read(source, kind, query), query)
+    return [max(map(len, cells)) for cells in zip(header, *rows, strict=True)]
+
+
+def _namespace(source: ObjectSource, query: ObjectQuery) -> str:
+    return "" if query.all_namespaces else query.namespace or source.namespace
+
+
+async def _read(source: ObjectSource, kind: str, query: ObjectQuery) -> list[KubeObject]:
+    objects_of = await source.read(kind, _namespace(source, query), query.name)
+    if query.name:
+        objects_of = [obj for obj in objects_of if obj["metadata"]["name"] == query.name]
+    return sorted(objects_of, key=lambda obj: (obj["metadata"]["namespace"], obj["metadata"]["name"]))
+
+
+def _table(kind: str, objects: list[KubeObject], query: ObjectQuery) -> list[str]:
+    header, rows = _table_cells(kind, objects, query)
+    return columns(header, rows)
+
+
+def _table_cells(kind: str, objects: list[KubeObject], query: ObjectQuery) -> tuple[list[str], list[list[str]]]:
+    header = list(HEADERS[kind])
+    rows = [_graph_cells(obj) if kind == "dgd" else _component_cells(obj) for obj in objects]
+    if query.all_namespaces:
+        header.insert(0, "NAMESPACE")
+        for row, obj in zip(rows, objects, strict=True):
+            row.insert(0, obj["metadata"]["namespace"])
+    return header, rows
+
+
+def _graph_cells(obj: KubeObject) -> list[str]:
+    line = graph_line(obj)
+    return [line.name, line.backend, line.state, line.components, age(line.created), line.message]
+
+
+def _component_cells(obj: KubeObject) -> list[str]:
+    line = component_line(obj)
+    return [line.name, line.component, line.type, line.replicas, line.available, age(line.created), line.message]
+
+
+def _state_column(header: list[str]) -> int:
+    return header.index("STATE" if "STATE" in header else "AVAILABLE")
+
+
+def _grow(widths: list[int], row: list[str]) -> None:
+    widths[:] = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
+
+
+def _plain(obj: KubeObject) -> KubeObject:
+    """Without what is only of use to the API server; kubectl leaves it out, too."""
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return {**obj, "metadata": metadata}

@@ -1,0 +1,132 @@
+"""Where `dynamoctl get` reads objects: a cluster with the rights of the kubeconfig, or the REST API."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from functools import partial
+from http import HTTPStatus
+from typing import Protocol
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.kube import KubeClient, NotFound
+from dynamo_shared.kube.reflector import ObjectChange, Reflector
+
+from dynamo_ctl.commands.get.changes import Changes, ObjectEvent, merged
+from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.remote import COLLECTIONS, Remote, RequestRefused, path_of
+
+RESOURCES = {"dgd": DYNAMO_GRAPH_DEPLOYMENTS, "dcd": DYNAMO_COMPONENT_DEPLOYMENTS}
+
+
+class ObjectSource(Protocol):
+    """Reads objects of a kind (a key of RESOURCES); an empty namespace stands for all of them."""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace where none is named."""
+
+    async def read(self, kind: str, namespace: str, name: str | None) -> list[KubeObject]:
+        """Objects; at least the one of the name, where one is given. CtlError where the kind is not served."""
+
+    def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[ObjectEvent]:
+        """Existing objects, then each change, until cancelled."""
+
+
+class OfCluster:
+    """A cluster."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    @property
+    def namespace(self) -> str:
+        """That of the context."""
+        return self._client.namespace
+
+    async def read(self, kind: str, namespace: str, name: str | None) -> list[KubeObject]:
+        """Objects, or the one of a name. CtlError where the kind is not served."""
+        resource = RESOURCES[kind]
+        try:
+            if name and namespace:
+                return [await self._client.get(resource, ObjectKey(namespace, name))]
+            return (await self._client.list(resource, namespace)).items
+        except NotFound as error:
+            if not error.resource_missing:
+                return []
+            raise CtlError(
+                f"the cluster does not know {resource.kind}; run dynamoctl up, or dynamoctl crds --install",
+                ExitCode.FAILED,
+            ) from error
+
+    def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[ObjectEvent]:
+        """Existing objects, then each change, until cancelled."""
+        return merged(partial(self._follow, kind, namespace) for kind in kinds)
+
+    async def _follow(self, kind: str, namespace: str, changes: Changes) -> None:
+        resource = RESOURCES[kind]
+        reflector: Reflector | None = None
+
+        def health(ok: bool, message: str) -> None:
+            # Before the first contact a user waits at the terminal and can repair it; later it may come back by itself.
+            if not ok and (reflector is None or not reflector.last_contact) and not changes.full():
+                changes.put_nowait(CtlError(f"cannot watch {resource.id}: {message}", ExitCode.UNREACHABLE))
+
+        reflector = Reflector(self._client, resource, namespace=namespace, on_health=health)
+        async for item in reflector.changes():
+            if isinstance(item, ObjectChange):
+                await changes.put(ObjectEvent(kind, item.obj, item.kind == "DELETED"))
+
+
+class OfApi:
+    """The REST API. All namespaces are those in which the caller may list graphs."""
+
+    namespace = "default"
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+
+    async def read(self, kind: str, namespace: str, name: str | None) -> list[KubeObject]:
+        """Objects, or the one of a name."""
+        if name and namespace:
+            try:
+                return [await self._remote.request("GET", path_of(namespace, COLLECTIONS[kind], name))]
+            except RequestRefused as error:
+                if error.status != HTTPStatus.NOT_FOUND:
+                    raise
+                return []
+        namespaces = await self._namespaces(namespace)
+        return [obj for each in namespaces async for obj in self._pages(kind, each)]
+
+    async def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[ObjectEvent]:
+        """Existing objects, then each change, until cancelled. Of all namespaces, those that exist at the start."""
+        namespaces = await self._namespaces(namespace)
+        followers = [partial(self._follow, kind, each) for kind in kinds for each in namespaces]
+        async with aclosing(merged(followers)) as events:
+            async for event in events:
+                yield event
+
+    async def _namespaces(self, namespace: str) -> list[str]:
+        if namespace:
+            return [namespace]
+        return [each["name"] for each in (await self._remote.request("GET", "/namespaces"))["items"]]
+
+    async def _pages(self, kind: str, namespace: str) -> AsyncIterator[KubeObject]:
+        token = ""
+        while True:
+            page = await self._remote.request("GET", path_of(namespace, COLLECTIONS[kind], **{"continue": token}))
+            for obj in page["items"]:
+                yield obj
+            token = page["metadata"].get("continue") or ""
+            if not token:
+                return
+
+    async def _follow(self, kind: str, namespace: str, changes: Changes) -> None:
+        try:
+            async with aclosing(self._remote.follow(path_of(namespace, COLLECTIONS[kind], watch="true"))) as events:
+                async for event in events:
+                    if event.name in ("ADDED", "MODIFIED", "DELETED"):
+                        await changes.put(ObjectEvent(kind, event.data, event.name == "DELETED"))
+        except CtlError as error:
+            await changes.put(error)

@@ -1,0 +1,86 @@
+"""`dynamoctl scale`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dynamo_ctl.commands.parameters import Cluster, Config, Kubeconfig, LineOutput, Nats
+from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api, refuse_with_server
+
+
+def scale(
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.", show_default=False)],
+    targets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="COMPONENT=N...",
+            help="Replicas, by the component's name, or by its type (prefill, decode, ...) where it is the only one.",
+            show_default=False,
+        ),
+    ],
+    *,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of the graph.")
+    ] = "default",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; goes into the events.", show_default=False)] = "",
+    generation: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Refuse where the graph has another generation; 0: any will do."),
+    ] = 0,
+    request: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Your name for this request: given again it is not done again, and answered the same.",
+            show_default=False,
+        ),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, max=600, help="How long to wait for the answer.")
+    ] = 60.0,
+    output: Annotated[
+        LineOutput, typer.Option("--output", "-o", help="For people, or the answer as JSON.")
+    ] = LineOutput.TABLE,
+    nats: Nats = None,
+    cluster: Cluster = None,
+    config: Config = None,
+    server: ViaServer = "",
+    token_file: TokenFile = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Ask the platform for other replicas of a graph's components, and print its answer.
+
+    Unlike kubectl scale, this keeps to budgets of GPUs and to limits of components, waits for roll-outs, and changes several
+    components together. What is held is carried out later; what is refused gives exit code 1. With --server the API
+    writes the replicas, one component after the other, with your rights.
+    """
+    from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl.commands.scale import by_api, command  # noqa: PLC0415
+    from dynamo_ctl.targets import nats_server  # noqa: PLC0415
+
+    replicas, as_json = command.replicas(targets), output is LineOutput.JSON
+    if server:
+        refuse_with_server(reason=reason, generation=generation, request=request, nats=nats, cluster=cluster)
+        over_api(
+            server,
+            token_file,
+            kubeconfig,
+            lambda api: by_api.scale(api, namespace, graph, replicas, typer.echo, dry_run=dry_run, as_json=as_json),
+        )
+        return
+    settings.quiet()
+    query = command.ScaleOptions(
+        namespace=namespace,
+        graph=graph,
+        replicas=replicas,
+        dry_run=dry_run,
+        reason=reason,
+        generation=generation,
+        request=request,
+        timeout=timeout,
+    )
+    where = nats_server(nats, cluster, config)
+    interrupts.run(command.scale(query, where, typer.echo, as_json=as_json))

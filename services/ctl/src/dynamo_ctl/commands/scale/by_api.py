@@ -1,0 +1,49 @@
+"""`dynamoctl scale --server`: the same over the REST API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from dynamo_shared.api.objects import KubeObject
+
+from dynamo_ctl.errors import CtlError
+from dynamo_ctl.printing import Print
+from dynamo_ctl.remote import COLLECTIONS, Remote, path_of
+
+
+async def scale(
+    remote: Remote,
+    namespace: str,
+    graph: str,
+    replicas: Sequence[tuple[str, int]],
+    out: Print,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Change one component after the other: unlike the scaler's command, the API has no change of several at once."""
+    described = await remote.request("GET", path_of(namespace, COLLECTIONS["dgd"], graph))
+    named = [(_component(described, target), count) for target, count in replicas]
+    path = path_of(namespace, COLLECTIONS["dgd"], graph, "scale", dryRun="true" if dry_run else "")
+    for component, count in named:
+        answer = await remote.request("POST", path, {"component": component, "replicas": count})
+        if as_json:
+            out(json.dumps(answer))
+            continue
+        would = "would have" if dry_run else "has"
+        out(f"{component} {would} {answer['replicas']} replicas (written to the {answer['via']})")
+        for warning in answer["warnings"]:
+            out(f"warning: {warning}")
+
+
+def _component(graph: KubeObject, target: str) -> str:
+    """The component of a name, or the only one of a type. CtlError."""
+    components = graph["spec"].get("components") or []
+    if any(each["name"] == target for each in components):
+        return target
+    of_type = [each["name"] for each in components if each.get("type") == target]
+    if len(of_type) != 1:
+        names = ", ".join(each["name"] for each in components)
+        raise CtlError(f"{target}: {len(of_type)} components have this type; name one of {names}")
+    return str(of_type[0])

@@ -1,0 +1,91 @@
+"""Asking the scaler for other replicas over NATS: what `dynamoctl scale` does."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from dynamo_shared.bus import BusUnavailableError
+from dynamo_shared.bus.commands import CommandSender
+from dynamo_shared.bus.protocol import Bus
+from dynamo_shared.bus.streams import STATE
+from dynamo_shared.wire import CommandResult, ScaleData, ScaleTarget
+
+from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.printing import Print
+from dynamo_ctl.targets import Where, connected, stands
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleOptions:
+    """What is asked for. `replicas` by component; `request` names it, None makes a name up; `timeout` in seconds."""
+
+    namespace: str
+    graph: str
+    replicas: Sequence[tuple[str, int]]
+    dry_run: bool = False
+    reason: str = ""
+    generation: int = 0
+    request: str | None = None
+    timeout: float = 60.0
+
+
+def replicas(targets: Sequence[str]) -> list[tuple[str, int]]:
+    """`Decode=3` as component and number. CtlError for anything else."""
+    pairs = []
+    for target in targets:
+        match = re.fullmatch(r"([A-Za-z0-9](?:[-A-Za-z0-9]*[A-Za-z0-9])?)=([0-9]{1,9})", target)
+        if match is None:
+            raise CtlError(f"{target}: write COMPONENT=N, such as Decode=3", ExitCode.USAGE)
+        pairs.append((match[1], int(match[2])))
+    return pairs
+
+
+async def scale(query: ScaleOptions, where: Where, out: Print, *, as_json: bool = False) -> None:
+    """Ask, and print the answer. CtlError where it is a refusal, or where no answer comes."""
+    async with connected(where) as bus:
+        completed, result = await ask(bus, where.cluster, query)
+    if as_json:
+        out(msgspec.json.encode({"completed": completed, **msgspec.to_builtins(result)}).decode())
+    elif completed:
+        out(f"{result.reason}: {result.message}" if result.reason else result.message)
+    if not completed:
+        raise CtlError(f"refused: {result.reason}: {result.message}")
+
+
+async def ask(bus: Bus, cluster: str, query: ScaleOptions) -> tuple[bool, CommandResult]:
+    """Send the command and wait for its answer: whether it was carried out, and what was said."""
+    data = ScaleData(
+        graph_deployment=query.graph,
+        targets=[ScaleTarget(component=name, replicas=count) for name, count in query.replicas],
+        reason=query.reason,
+        requester=f"dynamoctl/{_user()}",
+        expected_generation=str(query.generation),
+        dry_run=query.dry_run,
+    )
+    request = query.request or uuid.uuid4().hex
+    try:
+        if not await stands(bus, STATE):
+            raise CtlError("the platform has never run at this NATS server; --nats or --config may name another")
+        return await CommandSender(bus, cluster).ask(
+            "scaler", "scale", query.namespace, data, request=request, timeout=query.timeout
+        )
+    except TimeoutError:
+        raise CtlError(
+            f"no answer within {query.timeout:g} s: is the scaler running, and the cluster called {cluster}? "
+            f"The command stays; ask again with --request {request}, and it is not done twice",
+            ExitCode.UNREACHABLE,
+        ) from None
+    except BusUnavailableError as error:
+        raise CtlError(f"NATS went away: {error}; ask again with --request {request}", ExitCode.UNREACHABLE) from error
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"

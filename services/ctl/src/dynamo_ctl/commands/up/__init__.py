@@ -1,0 +1,38 @@
+"""`dynamoctl up`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dynamo_ctl.commands.parameters import Config, Context, Folder, Kubeconfig
+from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.running import FOLDER
+
+
+def up(
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    config: Config = None,
+    local: Annotated[
+        bool,
+        typer.Option("--local", help="Start a Kubernetes control plane on this machine, with simulated GPU nodes."),
+    ] = False,
+    folder: Folder = FOLDER,
+) -> None:
+    """Run the whole platform on this machine against a cluster, until Ctrl-C.
+
+    Starts NATS and etcd here, unless the settings name servers, installs the resource definitions, and runs all
+    services in one process. `dynamoctl get` and `dynamoctl events` find it when called in this folder or one below.
+    """
+    if local and (kubeconfig or context):
+        raise CtlError("--local brings its own cluster: leave --kubeconfig and --context out", ExitCode.USAGE)
+    from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl.commands.up import platform, servers  # noqa: PLC0415
+    from dynamo_ctl.printing import console  # noqa: PLC0415
+
+    loaded = settings.with_cluster(settings.load(config), kubeconfig, context)
+    settings.start_logging(loaded, for_people=True)
+    with servers.within_reach():
+        interrupts.serve(platform.up(loaded, folder.absolute(), console(), local=local))

@@ -1,0 +1,111 @@
+"""Running the platform in this process, with all that it needs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dynamo_devcluster import ControlPlane, ControlPlaneOptions, Programs, free_port
+from dynamo_devcluster.ports import is_free
+from dynamo_devcluster.process import READY_WITHIN
+from dynamo_devcluster.progress import step
+from dynamo_shared.bus.streams import STATE
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime import Settings, running
+
+from dynamo_ctl import services, webhooks
+from dynamo_ctl.commands.crds.definitions import DEFINITIONS_MANAGER, install_definitions
+from dynamo_ctl.commands.up import progress
+from dynamo_ctl.commands.up.addresses import where_it_answers
+from dynamo_ctl.commands.up.servers import embedded, nats_credentials_of
+from dynamo_ctl.running import RunningPlatform, announced, claim
+from dynamo_ctl.settings import with_cluster, with_platform
+from dynamo_ctl.targets import until_stands
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+async def up(settings: Settings, folder: Path, console: Console, *, local: bool) -> None:
+    """Run the whole platform until cancelled, with the servers that the settings do not name."""
+    claim(folder)
+    async with AsyncExitStack() as stack:
+        with progress.showing(console) as steps:
+            programs = Programs(steps)
+            if local:
+                plane = ControlPlane(
+                    ControlPlaneOptions(directory=folder / "cluster", prepare=install_definitions), programs
+                )
+                with step(steps, "starting Kubernetes"):
+                    await stack.enter_async_context(plane)
+                settings = with_cluster(settings, plane.kubeconfig, None)
+            settings = await stack.enter_async_context(embedded(settings, folder, programs))
+        cluster = settings.platform.kubernetes
+        if not local:
+            await install_definitions(cluster.kubeconfig, cluster.context)
+        client = await stack.enter_async_context(
+            await KubeClient.open(
+                kubeconfig=cluster.kubeconfig, context=cluster.context, field_manager=DEFINITIONS_MANAGER
+            )
+        )
+        is_local_webhook = not webhooks.named(settings) and webhooks.is_local(client.server)
+        if is_local_webhook:
+            settings = webhooks.on_loopback(settings, _free_or_any(settings.server.webhook.port) or free_port())
+            await webhooks.make_namespace(client, settings)
+            if not local:
+                # After the services have ended, which would set them right again.
+                stack.push_async_callback(webhooks.withdraw, client)
+        without = () if webhooks.named(settings) else (services.ADMISSION,)
+        settings = _on_this_machine(settings)
+        platform = await stack.enter_async_context(running(services.make(without=without), settings))
+        kubeconfig = str(cluster.kubeconfig or "")
+        nats = settings.platform.nats.servers[0]
+        note = RunningPlatform(
+            os.getpid(),
+            settings.platform.cluster_name,
+            nats,
+            kubeconfig,
+            cluster.context or "",
+            nats_credentials_of(settings, folder),
+        )
+        stack.enter_context(announced(folder, note))
+        await platform.ready(READY_WITHIN)
+        if is_local_webhook:
+            await webhooks.try_out(client)
+        # Ready is also a watcher that stands by until it is elected.
+        await until_stands(platform.context.bus, STATE)
+        console.print("[bold green]Dynamo Platform is up[/]; Ctrl-C stops it.")
+        ports = platform.health_port, platform.metrics_port
+        for name, address in where_it_answers(settings, platform.context.kube.server, *ports):
+            console.print(f"  {name:<9} {address}", soft_wrap=True)
+        if local:
+            console.print(f"  export KUBECONFIG={kubeconfig}", soft_wrap=True)
+        console.print("  next      kubectl apply -f examples/vllm-agg.yaml; dynamoctl get -w; dynamoctl events -f")
+        await asyncio.Event().wait()
+
+
+def _on_this_machine(settings: Settings) -> Settings:
+    """Where the settings say nothing about ports: on loopback, and any free port where the usual one is taken."""
+    if "dynadmin" not in settings.platform.model_fields_set:
+        api = settings.platform.dynadmin
+        local = api.model_copy(update={"host": webhooks.LOOPBACK, "port": _free_or_any(api.port) or free_port()})
+        settings = with_platform(settings, dynadmin=local)
+    if settings.server.model_fields_set & {"metrics", "health_probe"}:
+        return settings
+    server = settings.server
+    parts = {
+        name: part.model_copy(update={"bind_address": webhooks.LOOPBACK, "port": _free_or_any(part.port), **more})
+        # What listens on loopback is read by who may start this process.
+        for name, part, more in (
+            ("metrics", server.metrics, {"secure": False}),
+            ("health_probe", server.health_probe, {}),
+        )
+    }
+    return settings.model_copy(update={"server": server.model_copy(update=parts)})
+
+
+def _free_or_any(port: int) -> int:
+    return port if is_free(port) else 0

@@ -1,0 +1,110 @@
+"""The servers that a platform on this machine brings along: NATS and etcd, unless the settings name others.
+
+Both ask for passwords, since every process of every user of the machine reaches loopback: NATS has one user a service and
+one for integrations (`dynamo_shared.bus.permissions`), etcd has `root`. The passwords are random, in `credentials/`.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+
+from dynamo_devcluster import EtcdServer, LocalClusterError, NatsServer, NatsServerOptions, Programs
+from dynamo_shared.bus import permissions, server_config
+from dynamo_shared.bus.sizes import MAX_PAYLOAD
+from dynamo_shared.leases.channel import EtcdOptions
+from dynamo_shared.leases.client import EtcdClient
+from dynamo_shared.leases.epoch import Epoch
+from dynamo_shared.leases.password import USER, require_password
+from dynamo_shared.runtime.connections import secret
+from dynamo_shared.runtime.settings import Settings
+
+from dynamo_ctl import credentials
+from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.settings import with_platform
+
+NATS_CREDENTIALS = Path("credentials") / "nats"
+ETCD_CREDENTIALS = Path("credentials") / "etcd"
+
+
+@contextmanager
+def within_reach() -> Iterator[None]:
+    """CtlError where a local server cannot be obtained or does not start."""
+    try:
+        yield
+    except LocalClusterError as error:
+        raise CtlError(str(error), ExitCode.UNREACHABLE) from error
+
+
+@asynccontextmanager
+async def embedded(settings: Settings, folder: Path, programs: Programs) -> AsyncIterator[Settings]:
+    """Settings that name running servers: those that they name already, else local ones, whose data is kept in `folder`.
+
+    Raises LocalClusterError where a program cannot be obtained or does not start.
+    """
+    platform = settings.platform
+    async with AsyncExitStack() as stack:
+        if "servers" not in platform.nats.model_fields_set:
+            passwords = credentials.kept(folder / NATS_CREDENTIALS, permissions.USERS)
+            options = NatsServerOptions(
+                authorization=server_config.authorization(platform.cluster_name, passwords),
+                max_payload=MAX_PAYLOAD,
+            )
+            nats = NatsServer(await programs.obtain("nats-server"), folder / "nats", options)
+            await stack.enter_async_context(nats)
+            settings = with_platform(
+                settings,
+                nats=platform.nats.model_copy(
+                    update={
+                        "servers": (nats.url,),
+                        "user": permissions.PLATFORM,
+                        "password_file": folder / NATS_CREDENTIALS / permissions.PLATFORM,
+                    }
+                ),
+            )
+        if not platform.etcd.endpoints:
+            settings = await _etcd(settings, folder, programs, stack)
+        yield settings
+
+
+def nats_credentials_of(settings: Settings, folder: Path) -> str:
+    """Folder of the password files, where the NATS of the settings is the local one; else empty."""
+    own = (folder / NATS_CREDENTIALS).absolute()
+    file = settings.platform.nats.password_file
+    return str(own) if file is not None and file.absolute().parent == own else ""
+
+
+async def _etcd(settings: Settings, folder: Path, programs: Programs, stack: AsyncExitStack) -> Settings:
+    etcd = EtcdServer(await programs.obtain("etcd"), folder / "etcd")
+    file = folder / ETCD_CREDENTIALS / USER
+    if not file.exists() and etcd.data.exists():
+        # Of a password that is lost, or of a release without one. It holds what may die with a lease.
+        shutil.rmtree(etcd.data)
+    new = not etcd.data.exists()
+    password = credentials.kept(file.parent, [USER])[USER]
+    await stack.enter_async_context(etcd)
+    await require_password(etcd.url, password)
+    named = settings.platform.etcd.model_copy(
+        update={"endpoints": (etcd.url,), "user": USER, "password_file": file},
+    )
+    settings = with_platform(settings, etcd=named)
+    if new:
+        await _nothing_was_ever_held(settings)
+    return settings
+
+
+async def _nothing_was_ever_held(settings: Settings) -> None:
+    """Spare a new local etcd the wait for leases that it could have forgotten (leases.epoch).
+
+    Where the prefix were not that of runtime.leasing, the platform would wait, and still be right.
+    """
+    etcd = settings.platform.etcd
+    prefix = f"{etcd.prefix.rstrip('/')}/{settings.platform.cluster_name}"
+    options = EtcdOptions(
+        endpoints=etcd.endpoints, user=etcd.user, password=lambda: secret(etcd.password, etcd.password_file)
+    )
+    async with EtcdClient(options) as client:
+        await client.create(Epoch(client, prefix, math.ceil(etcd.lease_ttl)).marker, b"")

@@ -1,1 +1,0 @@
-"""The demonstration: a local cluster, the platform on it, and graphs on their way to successful."""

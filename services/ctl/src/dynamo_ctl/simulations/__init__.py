@@ -1,0 +1,1 @@
+"""What profiler and planner compute for the REST API: estimates of a request, and replays of a graph's traffic."""

@@ -1,0 +1,109 @@
+"""Replays of a graph's traffic for the REST API: with the planner's own reading of what a graph is planned by."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from dynamo_dynadmin.api.replaying import NotReplayed, ReplayCase
+from dynamo_planner.core.profile import Profile, ProfileError
+from dynamo_planner.core.profile_arrays import from_arrays
+from dynamo_planner.inputs.startup import StartupTimes
+from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, read_plan
+from dynamo_planner.replay.whatif import InvalidChange, changed_config, job_of, written_config
+from dynamo_profiler.profiling.interpolation import curves_of
+from dynamo_profiler.profiling.models import known_model
+from dynamo_profiler.profiling.simulated import Simulations
+from dynamo_profiler.profiling.simulation.wire import JobStatus
+from dynamo_shared.api.contracts.planner import PlannerConfig
+from dynamo_shared.runtime.settings.planner import Rapid
+
+#: As the planner assumes it before a start was measured. Seconds.
+STARTUP = 60.0
+#: Keys that decide, for the answer.
+SHOWN = (
+    "policy",
+    "optimization_target",
+    "gpu_price",
+    "attainment",
+    "ttft_ms",
+    "itl_ms",
+    "max_gpu_budget",
+    "min_endpoint",
+)
+
+
+async def replay(simulations: Simulations, settings: Rapid, asked: ReplayCase) -> dict[str, Any]:
+    """A row for the configuration as it is, one for the changed one, and what was assumed. NotReplayed."""
+    try:
+        plan = await asyncio.to_thread(read_plan, asked.graph, asked.config_map, asked.profile_map)
+        written, remarks = changed_config(plan.config, asked.changes)
+    except NotPlannable as error:
+        raise NotReplayed(str(error)) from error
+    except InvalidChange as error:
+        raise NotReplayed(str(error), error.field) from error
+    profile, source = await _profile(simulations, settings, plan)
+    startup, words = _startup(asked)
+    steps = [(each.rate, each.seconds, each.isl, each.osl) for each in asked.steps]
+    configs = (written_config(plan.config), written)
+    try:
+        job = job_of(plan, profile, configs, steps, startup=startup, replicas=asked.replicas)
+    except ProfileError as error:
+        raise NotReplayed(str(error)) from error
+    answer = await simulations.computed(job, lambda _, __: None)
+    if answer.outcome is not JobStatus.FEASIBLE:
+        raise NotReplayed(f"the replay gave nothing: {answer.message[:500]}")
+    current, changed = ({**row, "config": _shown(config)} for row, config in zip(answer.points, configs, strict=True))
+    return {
+        "current": current,
+        "changed": changed,
+        "profile": source,
+        "notes": [
+            words,
+            "begins with the replicas that the first decision shows"
+            if asked.replicas
+            else "begins with the fewest replicas",
+            "the cluster has GPUs enough; engines batch up to 8,192 prompt tokens and 1,024 sequences",
+            "each run is judged by its own times",
+            *remarks,
+        ],
+    }
+
+
+async def _profile(simulations: Simulations, settings: Rapid, plan: PlannedGraph) -> tuple[Profile, str]:
+    """The profile that the planner uses, or where it has none, what `aic_interpolation` of its configuration describes."""
+    if plan.profile is not None:
+        return plan.profile, "the planner's profile"
+    engines = plan.config.aic_interpolation
+    missing = (
+        "there is no profile of this graph's engines: neither a ConfigMap with prefill_raw_data.json and "
+        "decode_raw_data.json, nor aic_interpolation in its PlannerConfig; a deployment request with a planner makes both"
+    )
+    if engines is None:
+        raise NotReplayed(missing)
+    model = await asyncio.to_thread(known_model, engines.hf_id, settings)
+    job = curves_of(plan.config, model.path or "", settings.database.value)
+    if job is None or not model.path:
+        raise NotReplayed(f"AI Configurator does not know the model {engines.hf_id}, and {missing}")
+    answer, _ = await simulations.answer(job, model.digest, lambda _, __: None)
+    if answer.curves is None:
+        raise NotReplayed(f"the engines cannot be simulated: {answer.message[:300]}; {missing}")
+    profile = Profile()
+    for name, arrays in answer.curves.items():
+        profile = profile.joined(from_arrays(arrays, name))
+    return profile, "simulated by AI Configurator, as aic_interpolation says"
+
+
+def _startup(asked: ReplayCase) -> tuple[float, str]:
+    if asked.startup is not None:
+        return asked.startup, f"a new replica takes {asked.startup:g} s to serve, as it was sent"
+    times = StartupTimes()
+    times.learn(asked.pods)
+    if times.seconds is not None:
+        return times.seconds, f"a new replica takes {times.seconds:g} s to serve, the median of the graph's pods"
+    return STARTUP, f"a new replica takes {STARTUP:g} s to serve: no start of a pod is known"
+
+
+def _shown(config: Mapping[str, Any]) -> dict[str, Any]:
+    return PlannerConfig.model_validate(config).model_dump(mode="json", include=set(SHOWN))

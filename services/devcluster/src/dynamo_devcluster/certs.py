@@ -1,0 +1,139 @@
+"""A throw-away certificate authority, and the certificates and keys a local cluster needs (ECDSA P-256)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from dynamo_shared.x509 import builder, general_name, key_pem, key_usage
+
+#: How long certificates are valid, and what one that is used again has left at least. Seconds.
+LIFETIME, LEFT = 365 * 86400.0, 86400.0
+LOCAL_NAMES = ("localhost", "127.0.0.1")
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """PEM files of a certificate and its private key."""
+
+    certificate: Path
+    key: Path
+
+
+class CertificateAuthority:
+    """A CA in `folder`; certificates that are already there are used again, so a second start keeps its clients."""
+
+    def __init__(self, folder: Path, name: str = "dynamo-local-ca") -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.pair = KeyPair(folder / "ca.crt", folder / "ca.key")
+        if not _usable(self.pair):
+            key, now = ec.generate_private_key(ec.SECP256R1()), time.time()
+            subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+            certificate = (
+                builder(subject, subject, key.public_key(), now, now + LIFETIME)
+                .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+                .add_extension(key_usage(signs=True), critical=True)
+                .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            )
+            _write(self.pair, certificate.sign(key, hashes.SHA256()), key)
+            # Leaves of an earlier CA would be refused.
+            for stale in folder.glob("*.crt"):
+                if stale != self.pair.certificate:
+                    stale.unlink()
+        self._key = serialization.load_pem_private_key(self.pair.key.read_bytes(), password=None)
+        self._certificate = x509.load_pem_x509_certificate(self.pair.certificate.read_bytes())
+
+    @property
+    def certificate(self) -> Path:
+        """What clients must trust."""
+        return self.pair.certificate
+
+    def server(self, name: str, names: Sequence[str] = LOCAL_NAMES, *, also_client: bool = False) -> KeyPair:
+        """Server certificate for DNS names and IP addresses.
+
+        With `also_client` it may be shown to servers, too: etcd's JSON gateway does so towards etcd itself, and answers
+        503 without it when etcd asks for client certificates.
+        """
+        uses = [ExtendedKeyUsageOID.SERVER_AUTH, *([ExtendedKeyUsageOID.CLIENT_AUTH] if also_client else [])]
+        return self._issue(name, name, (), names, uses)
+
+    def client(self, name: str, user: str | None = None, groups: Sequence[str] = ()) -> KeyPair:
+        """Client certificate: common name `user` (default: `name`), organizations `groups`."""
+        return self._issue(name, user if user is not None else name, groups, (), [ExtendedKeyUsageOID.CLIENT_AUTH])
+
+    def _authority_key(self) -> ec.EllipticCurvePrivateKey:
+        if not isinstance(self._key, ec.EllipticCurvePrivateKey):
+            raise TypeError(f"{self.pair.key} holds no elliptic curve key; remove {self._folder}")
+        return self._key
+
+    def _issue(
+        self,
+        name: str,
+        common_name: str,
+        groups: Sequence[str],
+        names: Sequence[str],
+        uses: list[x509.ObjectIdentifier],
+    ) -> KeyPair:
+        pair = KeyPair(self._folder / f"{name}.crt", self._folder / f"{name}.key")
+        if _usable(pair):
+            return pair
+        key, now = ec.generate_private_key(ec.SECP256R1()), time.time()
+        subject = x509.Name(
+            [
+                *(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups),
+                x509.NameAttribute(NameOID.COMMON_NAME, common_name),
+            ]
+        )
+        certificate = (
+            builder(subject, self._certificate.subject, key.public_key(), now, now + LIFETIME)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(key_usage(signs=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
+            # Python 3.13 refuses a certificate without.
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._authority_key().public_key()), critical=False
+            )
+        )
+        if names:
+            certificate = certificate.add_extension(
+                x509.SubjectAlternativeName([general_name(n) for n in names]), critical=False
+            )
+        _write(pair, certificate.sign(self._authority_key(), hashes.SHA256()), key)
+        return pair
+
+
+def signing_key(folder: Path, name: str = "service-account") -> tuple[Path, Path]:
+    """(private, public) PEM files of a key that signs ServiceAccount tokens; kept if already there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    private, public = folder / f"{name}.key", folder / f"{name}.pub"
+    if not (private.exists() and public.exists()):
+        key = ec.generate_private_key(ec.SECP256R1())
+        _write_key(private, key)
+        public.write_bytes(
+            key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        )
+    return private, public
+
+
+def _usable(pair: KeyPair) -> bool:
+    if not (pair.certificate.exists() and pair.key.exists()):
+        return False
+    certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
+    return certificate.not_valid_after_utc.timestamp() > time.time() + LEFT
+
+
+def _write(pair: KeyPair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+    _write_key(pair.key, key)
+    pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    path.touch(mode=0o600)
+    path.write_bytes(key_pem(key))

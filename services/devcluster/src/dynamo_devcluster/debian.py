@@ -1,0 +1,73 @@
+"""Programs out of Debian packages, unpacked into the cache: nothing is installed, and root is not needed.
+
+`apt-get download` takes the package from wherever this machine takes its packages, and checks its signed digest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+
+from .cache import ProgramCache
+from .catalog import Program, parse_version
+from .progress import Progress, step
+from .sources import NotHereError, version_of
+
+_WITHIN_SECONDS = 300.0
+_QUOTED = 200
+
+
+class DebianPackageSource:
+    """Downloads and unpacks the package that brings a program, where this machine has apt and knows the package."""
+
+    def __init__(self, cache: ProgramCache) -> None:
+        self._cache = cache
+
+    async def find(self, program: Program, progress: Progress) -> Path:
+        """The unpacked program."""
+        if program.debian_package is None:
+            raise NotHereError("no Debian package brings it")
+        for tool in ("apt-get", "dpkg-deb"):
+            if shutil.which(tool) is None:
+                raise NotHereError(f"there is no {tool} to take it from a Debian package with")
+        name = f"unpacking {program.name} of the Debian package {program.debian_package}"
+        with step(progress, name), self._cache.staging(program) as folder:
+            await _run(folder, "apt-get", "download", "--quiet=2", program.debian_package)
+            packages = list(folder.glob("*.deb"))
+            if not packages:
+                raise NotHereError(f"apt-get downloaded no package {program.debian_package}")
+            await _run(folder, "dpkg-deb", "--extract", str(packages[0]), "unpacked")
+            places = [folder / "unpacked" / place / program.name for place in ("usr/bin", "bin")]
+            binary = next((place for place in places if place.is_file()), None)
+            if binary is None:
+                raise NotHereError(f"the Debian package {program.debian_package} has no /usr/bin/{program.name}")
+            version = parse_version(await version_of(program, binary))
+            if not program.accepts(version):
+                shown = ".".join(map(str, version)) if version else "unknown"
+                raise NotHereError(f"the Debian package {program.debian_package} has version {shown}")
+            return self._cache.install(program, binary)
+
+
+async def _run(folder: Path, *command: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=folder,
+        env={**os.environ, "LC_ALL": "C"},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(_WITHIN_SECONDS):
+            _, errors = await process.communicate()
+    except TimeoutError:
+        raise NotHereError(f"{command[0]} did not end within {_WITHIN_SECONDS:g} s") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        said = " ".join(errors.decode(errors="replace").split())[-_QUOTED:]
+        raise NotHereError(f"{' '.join(command[:2])} failed: {said} (apt-get update may help)")

@@ -1,0 +1,86 @@
+"""How long steps (downloads, builds) report where they are."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Protocol, TextIO
+
+
+class Progress(Protocol):
+    """What a caller implements to show progress. Called from the event loop's thread; must not block."""
+
+    def started(self, step: str) -> None:
+        """Begin `step`, for example "building kube-apiserver 1.35.4"."""
+
+    def advanced(self, step: str, done: int, total: int, unit: str) -> None:
+        """Count `done` of at most `total` `unit`s; total is 0 where it is not known."""
+
+    def finished(self, step: str, seconds: float) -> None:
+        """End `step` after `seconds`."""
+
+
+@contextlib.contextmanager
+def step(progress: Progress, name: str) -> Iterator[None]:
+    """A step that lasts as long as the block; one that fails is not shown as finished."""
+    begun = time.monotonic()
+    progress.started(name)
+    yield
+    progress.finished(name, time.monotonic() - begun)
+
+
+class SilentProgress:
+    """Shows nothing."""
+
+    def started(self, step: str) -> None:
+        """Ignore."""
+
+    def advanced(self, step: str, done: int, total: int, unit: str) -> None:
+        """Ignore."""
+
+    def finished(self, step: str, seconds: float) -> None:
+        """Ignore."""
+
+
+class LineProgress:
+    """Prints one line at most every `every` seconds, for logs and terminals alike."""
+
+    def __init__(
+        self, stream: TextIO | None = None, every: float = 5.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._stream = stream if stream is not None else sys.stderr
+        self._every = every
+        self._clock = clock
+        self._begun: dict[str, float] = {}
+        self._counts: dict[tuple[str, str], tuple[float, int]] = {}
+        self._shown = 0.0
+
+    def started(self, step: str) -> None:
+        """Print the step."""
+        self._begun[step] = self._shown = self._clock()
+        self._print(f"{step} ...")
+
+    def advanced(self, step: str, done: int, total: int, unit: str) -> None:
+        """Print the count and about how long the rest of it takes, unless a line was printed a moment ago."""
+        now = self._clock()
+        since, already = self._counts.setdefault((step, unit), (now, done))
+        if now - self._shown < self._every:
+            return
+        self._shown = now
+        count = f"{done}/{total}" if total else str(done)
+        line = f"{step}: {unit} {count}, {now - self._begun.get(step, now):.0f} s"
+        if total and done > already:
+            # As fast as it has gone since the first count: what came before were other things.
+            line += f", about {(total - done) * (now - since) / (done - already):.0f} s more"
+        self._print(line)
+
+    def finished(self, step: str, seconds: float) -> None:
+        """Print how long it took."""
+        self._begun.pop(step, None)
+        self._counts = {key: count for key, count in self._counts.items() if key[0] != step}
+        self._print(f"{step}: done in {seconds:.1f} s")
+
+    def _print(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)

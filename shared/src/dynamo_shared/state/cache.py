@@ -1,0 +1,398 @@
+"""The object cache: the last known state of every object a service reads, with indexes.
+
+Two sources fill it, and two rules say what counts:
+
+1. STATE (`take`): its order is the order. What comes later replaces what came before, whatever their versions: a data
+   store that was set back, a clock that is wrong and a forged number that was put right need no rule of their own.
+2. The API server's answers to this service's own writes (`put`, `remove`): they are ahead of STATE, and a service must
+   not work on an object that is older than what it has written itself. So a word of STATE that is older than an answer
+   is held back, for `GRACE` seconds: by then STATE either has caught up, or is the truth, because the data store was set
+   back meanwhile. An answer that is older than what STATE said already comes late, and is dropped. An answer that STATE
+   does not confirm in `GRACE` seconds is `overdue`: the store may have been set back to before it, of which no watcher
+   need have heard. What the API server has then is the truth (`correct`).
+
+Objects are plain dicts and shared, not copied: the caller reads an object and never writes into it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeAlias, cast
+
+import structlog
+
+from dynamo_shared.api.objects import KubeObject, without_managed_fields
+from dynamo_shared.api.resources import ObjectKey, Resource, key_of
+from dynamo_shared.state.packing import Packer, Recent
+from dynamo_shared.state.versions import Version, version_of
+
+Objects: TypeAlias = list[KubeObject]
+IndexFunction: TypeAlias = Callable[[KubeObject], Iterable[str]]
+Listener: TypeAlias = Callable[[Resource, ObjectKey, KubeObject | None, KubeObject | None], None]
+
+REMEMBERED_DELETIONS = 10_000
+"""Uids of deleted objects that are remembered, so that a late answer to a write does not bring one back to life."""
+
+GRACE = 30.0
+"""Seconds that a word of STATE waits which is older than what this service has written, and that STATE has to confirm a
+write. The watcher publishes a change within milliseconds, and within seconds of a reconnection."""
+
+log = structlog.get_logger("dynamo.bus.cache")
+
+
+FEW = 8
+"""Objects of one value of an index that are kept as a tuple: a dict of one takes 200 bytes, and most values have one."""
+
+
+class _Index:
+    """Values of one index function, and which objects have them."""
+
+    def __init__(self, function: IndexFunction) -> None:
+        self._function = function
+        self._keys: dict[str, tuple[ObjectKey, ...] | dict[ObjectKey, None]] = {}
+
+    def values(self, obj: KubeObject | None) -> set[str]:
+        return set(self._function(obj)) if obj is not None else set()
+
+    def replace(self, key: ObjectKey, before: set[str], after: set[str]) -> None:
+        for value in before - after:
+            self._remove(value, key)
+        for value in after - before:
+            self._add(value, key)
+
+    def keys(self, value: str) -> Iterable[ObjectKey]:
+        return self._keys.get(value, ())
+
+    def all(self) -> Iterator[tuple[str, ObjectKey]]:
+        for value, keys in self._keys.items():
+            for key in keys:
+                yield value, key
+
+    def _add(self, value: str, key: ObjectKey) -> None:
+        keys = self._keys.get(value, ())
+        if isinstance(keys, dict):
+            keys[key] = None
+        elif key not in keys:
+            self._keys[value] = (*keys, key) if len(keys) < FEW else dict.fromkeys((*keys, key))
+
+    def _remove(self, value: str, key: ObjectKey) -> None:
+        keys = self._keys[value]
+        if isinstance(keys, dict):
+            keys.pop(key, None)
+        else:
+            keys = self._keys[value] = tuple(each for each in keys if each != key)
+        if not keys:
+            del self._keys[value]
+
+
+class _Table:
+    """Objects of one resource, by namespace and name; of packed ones those that were used lately are unpacked.
+
+    `recent` is that of all tables of a cache.
+    """
+
+    def __init__(self, recent: Recent[tuple[_Table, ObjectKey]]) -> None:
+        self.namespaces: dict[str, dict[str, KubeObject | bytes]] = {}
+        self.indexes: dict[str, _Index] = {}
+        self.kept: Callable[[KubeObject], KubeObject] | None = None
+        self.count = 0
+        self.packer: Packer | None = None
+        self._recent = recent
+
+    def get(self, key: ObjectKey) -> KubeObject | None:
+        observed = self.namespaces.get(key.namespace, {}).get(key.name)
+        if self.packer is None or observed is None:
+            return cast("KubeObject | None", observed)
+        if isinstance(observed, bytes):
+            obj = self.packer.unpack(observed)
+            self._use(key, obj, observed)
+            return obj
+        self._recent.touch((self, key))
+        return observed
+
+    def set(self, key: ObjectKey, obj: KubeObject | None) -> None:
+        """Puts an object in, or takes it out where `obj` is None."""
+        old = self.get(key)
+        # All functions first: one that fails on an object must not leave half of the indexes changed.
+        moves = [(index, index.values(old), index.values(obj)) for index in self.indexes.values()]
+        for index, before, after in moves:
+            index.replace(key, before, after)
+        names = self.namespaces.setdefault(key.namespace, {})
+        if obj is None:
+            self.count -= names.pop(key.name, None) is not None
+            self._recent.forget((self, key))
+        else:
+            self.count += old is None
+            names[key.name] = obj
+            if self.packer is not None:
+                self._use(key, obj)
+        if not names:
+            del self.namespaces[key.namespace]
+
+    def objects(self) -> Iterator[KubeObject]:
+        for namespace in self.namespaces:
+            yield from self.objects_in(namespace)
+
+    def objects_in(self, namespace: str) -> Iterator[KubeObject]:
+        """Those that are packed stay so: a list of everything does not count as use."""
+        for observed in self.namespaces.get(namespace, {}).values():
+            yield self.packer.unpack(observed) if self.packer is not None and isinstance(observed, bytes) else observed  # type: ignore[misc]
+
+    def _use(self, key: ObjectKey, obj: KubeObject, packed: bytes | None = None) -> None:
+        self.namespaces[key.namespace][key.name] = obj
+        if oldest := self._recent.use((self, key), packed):
+            (table, idle), known = oldest
+            table._pack(idle, known)
+
+    def _pack(self, key: ObjectKey, packed: bytes | None) -> None:
+        names = self.namespaces[key.namespace]
+        observed = names[key.name]
+        if self.packer is not None and not isinstance(observed, bytes):
+            names[key.name] = packed if packed is not None else self.packer.pack(observed)
+
+
+_Slot: TypeAlias = tuple[str, ObjectKey]
+"""Resource id and key."""
+
+
+class _Held(NamedTuple):
+    """A word of STATE that waits; `obj` is None for the end of an object. `due` on the cache's clock."""
+
+    resource: Resource
+    obj: KubeObject | None
+    version: Version
+    due: float
+
+
+class OwnWrite(NamedTuple):
+    """The API server's answer to a write of this service, by the version that it has. `due` on the cache's clock."""
+
+    resource: Resource
+    version: Version
+    due: float
+
+
+OwnWrites: TypeAlias = list[tuple[ObjectKey, OwnWrite]]
+
+
+class ObjectCache:
+    """What a service knows of the cluster. Filled by `StateReader`, and by writers with what they have just written.
+
+    `clock`: monotonic, in seconds.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._tables: dict[str, _Table] = {}
+        self._recent: Recent[tuple[_Table, ObjectKey]] = Recent()
+        self._listeners: list[Listener] = []
+        self._deleted: OrderedDict[str, bool] = OrderedDict()
+        """uids of deleted objects -> whether a writer learned of the deletion ahead of STATE"""
+        self._written: dict[_Slot, OwnWrite] = {}
+        """what this service has written and STATE has not said yet"""
+        self._held: dict[_Slot, _Held] = {}
+
+    def get(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
+        """The object, or None. Read only."""
+        table = self._tables.get(resource.id)
+        return table.get(key) if table is not None else None
+
+    def list(self, resource: Resource, namespace: str | None = None) -> Objects:
+        """All objects of a resource, or those of one namespace. Read only."""
+        table = self._tables.get(resource.id)
+        if table is None:
+            return []
+        if namespace is None:
+            return list(table.objects())
+        return list(table.objects_in(namespace))
+
+    def keys(self, resource: Resource, namespace: str | None = None) -> set[ObjectKey]:
+        """Keys of all objects of a resource, or of those of one namespace."""
+        table = self._tables.get(resource.id)
+        if table is None:
+            return set()
+        chosen = table.namespaces if namespace is None else {namespace: table.namespaces.get(namespace, {})}
+        return {ObjectKey(each, name) for each, names in chosen.items() for name in names}
+
+    def count(self, resource: Resource) -> int:
+        """How many objects of a resource there are."""
+        table = self._tables.get(resource.id)
+        return table.count if table is not None else 0
+
+    def add_index(self, resource: Resource, name: str, function: IndexFunction) -> None:
+        """Keeps objects findable by the values that `function` gives for them; objects already there are taken in."""
+        table = self._table(resource)
+        index = table.indexes[name] = _Index(function)
+        for obj in table.objects():
+            index.replace(key_of(obj), set(), index.values(obj))
+
+    def keep_only(self, resource: Resource, kept: Callable[[KubeObject], KubeObject]) -> None:
+        """Keeps of each object what `kept` gives of it, where many are large and little of them is read.
+
+        Set before objects come in. Of the metadata at least name, namespace, uid and resourceVersion must stay.
+        """
+        self._table(resource).kept = kept
+
+    def pack(self, *resources: Resource) -> None:
+        """Keeps objects of resources packed but those used lately: of many objects, few are in use at a time.
+
+        Set before objects come in. A list of all of them is slow.
+        """
+        for resource in resources:
+            self._table(resource).packer = Packer()
+
+    def has_index(self, resource: Resource, name: str) -> bool:
+        """Whether there is an index of that name."""
+        return name in self._table(resource).indexes
+
+    def indexed(self, resource: Resource, name: str) -> Iterator[tuple[str, ObjectKey]]:
+        """Values of an index, each with the key of an object that has it; KeyError where there is no such index."""
+        yield from self._table(resource).indexes[name].all()
+
+    def by_index(self, resource: Resource, name: str, value: str) -> Objects:
+        """Objects for which an index's function gave the value; KeyError where there is no such index."""
+        table = self._table(resource)
+        objects = (table.get(key) for key in table.indexes[name].keys(value))
+        return [obj for obj in objects if obj is not None]
+
+    def version(self, resource: Resource, key: ObjectKey) -> Version | None:
+        """Version of the object that is held, or None."""
+        obj = self.get(resource, key)
+        return version_of(obj) if obj is not None else None
+
+    def put(self, resource: Resource, obj: KubeObject) -> bool:
+        """Takes in the API server's answer to a write, unless it comes late: STATE was ahead of it, or said that it is gone."""
+        key, version = key_of(obj), version_of(obj)
+        held = self.version(resource, key)
+        late = held is not None and version.resource_version <= held.resource_version
+        if version.uid in self._deleted or late:
+            return False
+        self._written[resource.id, key] = OwnWrite(resource, version, self._clock() + GRACE)
+        self._held.pop((resource.id, key), None)
+        return self._set(resource, key, without_managed_fields(obj))
+
+    def remove(self, resource: Resource, key: ObjectKey, uid: str) -> bool:
+        """Takes out an object that the API server says is gone, if it is still the one of this uid."""
+        self._forget(uid, by_writer=True)
+        held = self.version(resource, key)
+        if held is None or held.uid != uid:
+            return False
+        self._written.pop((resource.id, key), None)
+        return self._set(resource, key, None)
+
+    def confirm(self, resource: Resource, key: ObjectKey, version: Version) -> bool:
+        """Takes in that STATE has this version of an object. Says whether it is what this service has written last.
+
+        Then the API server's answer is here, and the message need not be read.
+        """
+        slot = (resource.id, key)
+        written = self._written.get(slot)
+        if written is None or written.version != version:
+            return False
+        del self._written[slot]
+        self._held.pop(slot, None)
+        return True
+
+    def take(self, resource: Resource, key: ObjectKey, obj: KubeObject | None, version: Version) -> bool:
+        """Takes in the next word of STATE about a name; None for the end of the object of `version`.
+
+        Says whether anything changed. What is older than this service's own writes waits: see `settle`.
+        """
+        slot = (resource.id, key)
+        self._held.pop(slot, None)
+        if self._is_behind(slot, obj, version):
+            self._held[slot] = _Held(resource, obj, version, self._clock() + GRACE)
+            return False
+        return self._accept(resource, key, obj, version)
+
+    def settle(self) -> None:
+        """Takes in what was held back for long enough; to be called every few seconds."""
+        if not self._held:
+            return
+        now = self._clock()
+        for slot, held in [(slot, held) for slot, held in self._held.items() if held.due <= now]:
+            del self._held[slot]
+            log.info("STATE is older than what was written, and stays so", resource=slot[0], key=str(slot[1]))
+            self._accept(held.resource, slot[1], held.obj, held.version)
+
+    def overdue(self) -> OwnWrites:
+        """What this service has written and STATE has not confirmed in time. Each is due again after another `GRACE`."""
+        now = self._clock()
+        late = [(slot[1], write) for slot, write in self._written.items() if write.due <= now]
+        for key, write in late:
+            self._written[write.resource.id, key] = write._replace(due=now + GRACE)
+        return late
+
+    def correct(self, key: ObjectKey, write: OwnWrite, obj: KubeObject | None) -> bool:
+        """Takes in what the API server has in place of an overdue write; None where it has nothing of that name.
+
+        Says whether anything changed: nothing does where STATE or another write came meanwhile.
+        """
+        resource, slot = write.resource, (write.resource.id, key)
+        waiting = self._written.get(slot)
+        if waiting is None or waiting.version != write.version:
+            return False
+        if obj is None:
+            return self.remove(resource, key, write.version.uid)
+        version = version_of(obj)
+        if version == write.version:
+            return False
+        if version.uid == write.version.uid and version.resource_version > write.version.resource_version:
+            return self.put(resource, obj)
+        log.warning("what was written is gone: the data store was set back", resource=resource.id, key=str(key))
+        self._held.pop(slot, None)
+        return self._accept(resource, key, obj, version)
+
+    def _is_behind(self, slot: _Slot, obj: KubeObject | None, version: Version) -> bool:
+        written = self._written.get(slot)
+        if obj is not None and self._deleted.get(version.uid):
+            return True
+        # The end of what was written is final.
+        ends = obj is None and written is not None and written.version.uid == version.uid
+        return written is not None and not ends and version.resource_version < written.version.resource_version
+
+    def _accept(self, resource: Resource, key: ObjectKey, obj: KubeObject | None, version: Version) -> bool:
+        self._written.pop((resource.id, key), None)
+        if obj is None:
+            if version.uid:
+                self._forget(version.uid, by_writer=False)
+        else:
+            self._deleted.pop(version.uid, None)
+        return self._set(resource, key, obj)
+
+    def _forget(self, uid: str, *, by_writer: bool) -> None:
+        """Remembers that a uid is gone. Where STATE says so, too, a writer's word counts no longer."""
+        self._deleted[uid] = by_writer
+        self._deleted.move_to_end(uid)
+        if len(self._deleted) > REMEMBERED_DELETIONS:
+            self._deleted.popitem(last=False)
+
+    def _set(self, resource: Resource, key: ObjectKey, obj: KubeObject | None) -> bool:
+        table = self._table(resource)
+        old = table.get(key)
+        if obj is not None and table.kept is not None:
+            obj = table.kept(obj)
+        if old == obj:
+            return False
+        table.set(key, obj)
+        self._notify(resource, key, old, obj)
+        return True
+
+    def on_change(self, listener: Listener) -> None:
+        """Calls back with (resource, key, old, new) after each change; `new` is None for an object that is gone."""
+        self._listeners.append(listener)
+
+    def _table(self, resource: Resource) -> _Table:
+        table = self._tables.get(resource.id)
+        if table is None:
+            table = self._tables[resource.id] = _Table(self._recent)
+        return table
+
+    def _notify(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        for listener in self._listeners:
+            try:
+                listener(resource, key, old, new)
+            except Exception:  # a listener's bug must not keep the others, or the cache, from going on
+                log.exception("cache listener failed", resource=resource.id, key=str(key))

@@ -1,0 +1,239 @@
+"""STATE messages: how an object, its deletion and the end of a list are written, and read back.
+
+The payload is the object as JSON without `metadata.managedFields`; a tombstone's payload is empty. What a reader needs
+to know which object it is stands in the headers, so that it need not parse the payload first. Subject, headers and
+payload say the same of one object; where they do not, the message is damaged, and a reader takes nothing from it
+(`read`):
+
+| header | value |
+|---|---|
+| `uid` | metadata.uid |
+| `resourceVersion` | metadata.resourceVersion; of a tombstone, the version at which the object is known to be gone |
+| `generation` | metadata.generation, left out where the object has none |
+| `created` | metadata.creationTimestamp |
+| `change` | `added`, `modified`, `deleted`, `synced` |
+| `content-encoding` | `zlib` where the payload is compressed (RFC 1950): objects above 128 KiB; else left out |
+| `traceparent` | the trace that the change belongs to, where it is known |
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import msgspec
+
+from dynamo_shared.api.objects import KubeObject, without_managed_fields
+from dynamo_shared.api.resources import ObjectKey, Resource
+from dynamo_shared.bus.protocol import Message
+from dynamo_shared.state.versions import Version, resource_version
+
+UID = "uid"
+RESOURCE_VERSION = "resourceVersion"
+GENERATION = "generation"
+CREATED = "created"
+CHANGE = "change"
+ENCODING = "content-encoding"
+ZLIB = "zlib"
+
+COMPRESSED_ABOVE = 128 << 10
+"""Bytes. Smaller objects are not worth the time."""
+
+LARGEST_OBJECT = 8 << 20
+"""Bytes of an object as JSON. The API server stores 1.5 MiB; built-in kinds are stored in a shorter form than JSON."""
+
+
+class ChangeType(StrEnum):
+    """Why a STATE message was written."""
+
+    ADDED = "added"
+    MODIFIED = "modified"
+    DELETED = "deleted"
+    SYNCED = "synced"
+
+
+class SyncedMarker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Says that STATE has all objects of a resource, as of a list of it."""
+
+    resource: str
+    resource_version: str
+    count: int
+    time: str
+    served: bool = True
+    """Whether the cluster has the resource at all; it has none of what is not installed."""
+
+
+_DIGITS = 19
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
+_SHAPES: tuple[tuple[str, type], ...] = (
+    ("labels", dict),
+    ("annotations", dict),
+    ("ownerReferences", list),
+    ("finalizers", list),
+)
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def encode_object(obj: KubeObject) -> bytes:
+    """An object as JSON, as STATE carries it."""
+    return _encode(without_managed_fields(obj))
+
+
+def pack(payload: bytes) -> tuple[bytes, dict[str, str]]:
+    """An encoded object as a payload, and the headers that go with it: large ones are compressed."""
+    if len(payload) <= COMPRESSED_ABOVE:
+        return payload, {}
+    return zlib.compress(payload, 1), {ENCODING: ZLIB}
+
+
+def decode_object(payload: bytes, headers: Mapping[str, str] = MappingProxyType({})) -> KubeObject:
+    """The object of a STATE message that is not a tombstone; msgspec.DecodeError (a ValueError) where it is not one."""
+    try:
+        return _decode(unpack(payload, headers))
+    except RecursionError as error:
+        raise msgspec.DecodeError("nested too deeply") from error
+
+
+def unpack(payload: bytes, headers: Mapping[str, str]) -> bytes:
+    """The JSON of an object, as `pack` took it; msgspec.DecodeError (a ValueError) where it cannot be had."""
+    encoding = headers.get(ENCODING, "")
+    if not encoding:
+        return payload
+    if encoding != ZLIB:
+        raise msgspec.DecodeError(f"{ENCODING}: {encoding[:20]!r} is not a known encoding; there is {ZLIB}")
+    return _unpacked(payload)
+
+
+def _unpacked(payload: bytes) -> bytes:
+    """Decompressed, as far as an object may be large: a small payload may stand for a very large one."""
+    decompressor = zlib.decompressobj()
+    try:
+        content = decompressor.decompress(payload, LARGEST_OBJECT)
+    except zlib.error as error:
+        raise msgspec.DecodeError(f"cannot be decompressed: {error}") from error
+    if not decompressor.eof:
+        raise msgspec.DecodeError(f"is cut off, or larger than {LARGEST_OBJECT} bytes")
+    return content
+
+
+class StateEntry(NamedTuple):
+    """What a message says: this version of an object, or (None) the end of it."""
+
+    version: Version
+    obj: KubeObject | None
+
+
+def read(resource: Resource, key: ObjectKey, message: Message) -> StateEntry:
+    """A message about the object of its subject. ValueError, with what is wrong, where subject, headers and payload disagree."""
+    return StateEntry(read_version(message.headers), read_object(resource, key, message))
+
+
+def read_version(headers: Mapping[str, str]) -> Version:
+    """The version that a message is about. ValueError where a header is missing or not valid."""
+    uid, number, created = headers.get(UID, ""), headers.get(RESOURCE_VERSION, ""), headers.get(CREATED, "")
+    if not uid:
+        raise ValueError("has no uid")
+    # 19 digits hold 64 bits. Of more, Python would convert thousands in a time that grows with their square.
+    if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
+        raise ValueError("resourceVersion is not a number of 64 bits")
+    if created and not _TIME.fullmatch(created):
+        raise ValueError("created is not a time in UTC with seconds")
+    return Version(uid, int(number), created)
+
+
+def read_object(resource: Resource, key: ObjectKey, message: Message) -> KubeObject | None:
+    """The object of a message, None for its end. ValueError where subject, headers and payload disagree."""
+    headers = message.headers
+    change = headers.get(CHANGE)
+    if change == ChangeType.DELETED:
+        if message.payload:
+            raise ValueError("a tombstone has a payload")
+        return None
+    if change not in (ChangeType.ADDED, ChangeType.MODIFIED):
+        raise ValueError("change is not added, modified or deleted")
+    obj = decode_object(message.payload, headers)
+    _hold_against(obj, resource, key, headers)
+    return obj
+
+
+def _hold_against(obj: KubeObject, resource: Resource, key: ObjectKey, headers: Mapping[str, str]) -> None:
+    metadata = obj.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    if (obj.get("apiVersion"), obj.get("kind")) != (resource.api_version, resource.kind):
+        raise ValueError("is of another kind")
+    if (metadata.get("namespace", ""), metadata.get("name")) != key:
+        raise ValueError("the payload is an object of another name than the subject")
+    generation = metadata.get("generation")
+    for header, value in (
+        (UID, metadata.get("uid")),
+        (RESOURCE_VERSION, metadata.get("resourceVersion")),
+        (CREATED, metadata.get("creationTimestamp") or ""),
+        (GENERATION, str(generation) if generation is not None else ""),
+    ):
+        if headers.get(header, "") != value:
+            raise ValueError(f"header {header} and payload disagree")
+    for name, kind in _SHAPES:
+        if name in metadata and not isinstance(metadata[name], kind):
+            raise ValueError(f"metadata.{name} is not a {kind.__name__}")
+    for name in ("spec", "status"):
+        if name in obj and not isinstance(obj[name], dict):
+            raise ValueError(f"{name} is not a dict")
+
+
+def object_headers(obj: KubeObject, change: ChangeType) -> dict[str, str]:
+    """Headers of an object's message."""
+    metadata = obj["metadata"]
+    headers = {
+        UID: metadata.get("uid", ""),
+        RESOURCE_VERSION: metadata.get("resourceVersion", ""),
+        CREATED: metadata.get("creationTimestamp") or "",
+        CHANGE: change.value,
+    }
+    generation = metadata.get("generation")
+    if generation is not None:
+        headers[GENERATION] = str(generation)
+    return headers
+
+
+def tombstone_headers(version: Version) -> dict[str, str]:
+    """Headers of a tombstone."""
+    return {
+        UID: version.uid,
+        RESOURCE_VERSION: str(version.resource_version),
+        CREATED: version.created,
+        CHANGE: ChangeType.DELETED.value,
+    }
+
+
+def version_in(headers: Mapping[str, str]) -> Version:
+    """Version of the object that a message is about."""
+    return Version(headers.get(UID, ""), resource_version(headers.get(RESOURCE_VERSION)), headers.get(CREATED, ""))
+
+
+def is_tombstone(headers: Mapping[str, str]) -> bool:
+    """Whether a message says that its object is gone."""
+    return headers.get(CHANGE) == ChangeType.DELETED.value
+
+
+def synced_headers(marker: SyncedMarker) -> dict[str, str]:
+    """Headers of a marker."""
+    return {RESOURCE_VERSION: marker.resource_version, CHANGE: ChangeType.SYNCED.value}
+
+
+_decode_marker = msgspec.json.Decoder(SyncedMarker).decode
+
+
+def decode_marker(payload: bytes) -> SyncedMarker:
+    """The marker of a message; msgspec.DecodeError (a ValueError) where it is not one."""
+    return _decode_marker(payload)
+
+
+def encode_marker(marker: SyncedMarker) -> bytes:
+    """A marker as STATE carries it."""
+    return _encode(marker)

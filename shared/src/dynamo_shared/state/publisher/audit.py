@@ -1,0 +1,143 @@
+"""Checking whether STATE holds what it must: what others put there, or a storage that was set back, makes no publish fail.
+
+Every 15 seconds the stream's sequence is compared with where our own publishes have brought it. The sequences of all
+subjects are read after each reconnection, a minute at most after others published, and every five minutes in any case.
+What is not the message that we published is set right from `truth`; much of it means that STATE is lost, and everything
+is read and listed again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from dynamo_shared.api.resources import Resource
+from dynamo_shared.bus.errors import BusUnavailableError
+from dynamo_shared.bus.protocol import BusHealth, Message
+from dynamo_shared.state import messages
+from dynamo_shared.state.publisher.correction import Correction
+from dynamo_shared.state.publisher.desired import Desired
+from dynamo_shared.state.publisher.ledger import last_messages, resource_of
+from dynamo_shared.state.publisher.markers import Markers
+from dynamo_shared.state.publisher.stream import StateStream
+from dynamo_shared.wire import subjects
+
+INTERVAL = 15.0
+"""Seconds between checks whether STATE is still the stream that it was, and holds what it must."""
+
+FOREIGN_INTERVAL = 60.0
+"""Seconds between readings of all sequences while others publish to the stream, too (model-discovery does)."""
+
+SCAN_INTERVAL = 300.0
+"""Seconds between readings of all sequences in any case."""
+
+APPLIED_WITHIN = 1.0
+"""Seconds that a leader of the stream is given to apply what was acknowledged before it was elected."""
+
+MOST_SUSPECTS = 256
+"""Subjects that are set right one by one; of more, everything is."""
+
+
+class Audit:
+    """`resources` are those that are published, by id."""
+
+    def __init__(
+        self,
+        stream: StateStream,
+        desired: Desired,
+        markers: Markers,
+        correction: Correction,
+        *,
+        resources: Mapping[str, Resource],
+        clock: Callable[[], float],
+    ) -> None:
+        self._stream = stream
+        self._ledger = desired.ledger
+        self._markers = markers
+        self._correction = correction
+        self._resources = resources
+        self._clock = clock
+        self._scanned_at = clock()
+        self._scan_due = False
+
+    async def run(self, interval: float) -> None:
+        """Audits at intervals, and at each reconnection at once.
+
+        A publish alone may not notice that data was lost: a reader may have recreated the stream before it, and an
+        object that STATE never had is stored in the empty one without complaint.
+        """
+        reconnected = asyncio.Event()
+        forget = self._stream.bus.on_health(lambda health: reconnected.set() if health is BusHealth.CONNECTED else None)
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(interval):
+                        await reconnected.wait()
+                self._scan_due = self._scan_due or reconnected.is_set()
+                reconnected.clear()
+                with suppress(BusUnavailableError):
+                    await self.check()
+        finally:
+            forget()
+
+    async def check(self) -> None:
+        """Checks whether STATE holds what it must, and nothing else; BusUnavailableError where the bus does not answer."""
+        await self._stream.adopt()
+        await self._stream.declare()
+        stream = await self._stream.state()
+        if self._stream.lacking(stream, self._ledger.total()):
+            # A leader that has just been elected may still apply what was acknowledged.
+            await asyncio.sleep(APPLIED_WITHIN)
+            stream = await self._stream.state()
+        if lacking := self._stream.lacking(stream, self._ledger.total()):
+            self._stream.declare_lost(lacking)
+        if self._stream.lost.is_set():
+            return
+        age = self._clock() - self._scanned_at
+        foreign = self._stream.has_foreign(stream)
+        if self._scan_due or age >= SCAN_INTERVAL or (foreign and age >= FOREIGN_INTERVAL):
+            await self.scan()
+
+    async def set_baseline(self) -> None:
+        """All sequences were read just now."""
+        await self._stream.set_baseline()
+        self._scanned_at = self._clock()
+
+    async def scan(self) -> None:
+        """Reads the sequences of all subjects, and sets right what is not the message that was published here."""
+        self._scan_due = False
+        await self.set_baseline()
+        suspects = await self._suspects()
+        if len(suspects) > MOST_SUSPECTS:
+            self._stream.declare_lost(f"{len(suspects)} objects are not as they were published")
+            return
+        for subject, resource_id in suspects.items():
+            if not await self._correction.verify(self._resources.get(resource_id), subject):
+                self._scan_due = True
+        await self.set_baseline()
+
+    async def _suspects(self) -> dict[str, str]:
+        """Subjects that do not have the message that was published here, with their resource's id."""
+        suspects: dict[str, str] = {}
+        met: set[str] = set()
+        markers = {subjects.synced_subject(self._stream.cluster, resource_id) for resource_id in self._resources}
+        async for message in last_messages(
+            self._stream.bus, self._stream.cluster, self._resources.values(), headers_only=True
+        ):
+            if message is None:
+                suspects.clear()
+                met.clear()
+                continue
+            met.add(message.subject)
+            if message.subject in markers:
+                await self._markers.verify(message.subject, message.sequence)
+            elif not self._is_known(message):
+                suspects[message.subject] = resource_of(message.subject) or ""
+        return suspects | {subject: id_ for id_, subject in self._ledger.subjects() if subject not in met}
+
+    def _is_known(self, message: Message) -> bool:
+        resource = self._resources.get(resource_of(message.subject) or "")
+        known = self._ledger.get(resource, message.subject) if resource is not None else None
+        sequence, gone = (known.sequence, known.deleted) if known is not None else (0, True)
+        return sequence == message.sequence or (gone and messages.is_tombstone(message.headers))

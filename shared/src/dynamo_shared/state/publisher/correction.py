@@ -1,0 +1,145 @@
+"""Setting a subject of STATE right: what someone else published there is replaced by the object as it is now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import structlog
+
+from dynamo_shared.aio import Backoff
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import ObjectKey, Resource
+from dynamo_shared.bus import metrics, streams
+from dynamo_shared.bus.errors import BusUnavailableError
+from dynamo_shared.bus.protocol import Message
+from dynamo_shared.state import messages
+from dynamo_shared.state.messages import ChangeType
+from dynamo_shared.state.publisher.desired import Desired
+from dynamo_shared.state.publisher.ledger import LastMessage, resource_of
+from dynamo_shared.state.publisher.outbox import StateMessage, object_message, tombstone
+from dynamo_shared.state.publisher.stream import StateStream
+from dynamo_shared.state.versions import Version
+from dynamo_shared.wire import subjects
+
+Truth: TypeAlias = Callable[[Resource, ObjectKey], Awaitable[KubeObject | None]]
+"""An object as it is now, or None."""
+
+_UNKNOWN = Version("unknown", 0, "")
+_MOST = 2**63 - 1
+
+log = structlog.get_logger("dynamo.bus.state")
+
+
+class Correction:
+    """Compares subjects with `truth`, and queues what is right. Without `truth`, what is put is the truth."""
+
+    def __init__(
+        self, stream: StateStream, desired: Desired, truth: Truth | None, backoff: Backoff, clock: Callable[[], float]
+    ) -> None:
+        self._stream = stream
+        self._bus = stream.bus
+        self._desired = desired
+        self._ledger = desired.ledger
+        self._outbox = desired.outbox
+        self._truth = truth
+        self._backoff = backoff
+        self._clock = clock
+        self._truth = truth
+        self._backoff = backoff
+        self._clock = clock
+
+    async def verify(self, resource: Resource | None, subject: str) -> bool:
+        """Sets one subject right, unless it was read too early or late and is as it was published.
+
+        `resource` is None where it is not one of those that are published. Returns False where it is to be tried again.
+        """
+        last = await self._bus.last_message(streams.STATE, subject)
+        if resource is None or resource_of(subject) is None:
+            # No object has this subject.
+            if last is not None and not messages.is_tombstone(last.headers):
+                await self._clear_away(subject)
+            return True
+        known = self._ledger.get(resource, subject)
+        if self._outbox.newest(subject) is not None:
+            return True
+        if (last.sequence if last is not None else 0) == (known.sequence if known is not None else 0):
+            return True
+        if self._truth is None:
+            self._stream.declare_lost("others have published")
+            return True
+        try:
+            obj = await self._truth(resource, subjects.parse_state(subject).key)
+        except Exception as error:
+            log.warning("cannot set an object in STATE right yet", subject=subject, error=str(error))
+            return False
+        metrics.STATE_CORRECTED.labels(resource.id).inc()
+        log.warning("an object in STATE was not as it was published, and is set right", subject=subject)
+        self._adopt(resource, subject, last)
+        if self._outbox.newest(subject) is None:
+            self._restore(resource, subject, obj)
+        return True
+
+    async def compare(self, message: StateMessage) -> bool:
+        """After a wrong sequence: learns what STATE has. Says whether nothing is left to be done for this version."""
+        subject, resource = message.subject, message.resource
+        try:
+            last = await self._bus.last_message(streams.STATE, subject)
+        except BusUnavailableError:
+            return False
+        before = self._ledger.get(resource, subject)
+        self._adopt(resource, subject, last)
+        if last is None:
+            if before is not None and not before.deleted:
+                self._stream.declare_lost("an object is gone from STATE")
+            return False
+        if last.payload == message.payload and messages.version_in(last.headers)[:2] == message.version[:2]:
+            # Our own, whose acknowledgement was lost; or another watcher's, which is the same.
+            return True
+        if self._truth is None or self._outbox.is_waiting(subject):
+            return False
+        metrics.STATE_CORRECTED.labels(resource.id).inc()
+        log.info("others have published an object to STATE", subject=subject)
+        try:
+            obj = await self._truth(resource, subjects.parse_state(subject).key)
+        except Exception as error:
+            log.warning("cannot ask how an object is now", subject=subject, error=str(error))
+            await asyncio.sleep(self._backoff.next())
+            return False
+        if not self._outbox.is_waiting(subject):
+            self._replace(message, obj, last)
+        return True
+
+    def _adopt(self, resource: Resource, subject: str, last: Message | None) -> None:
+        """What is there now is what the next publish is held against."""
+        if last is None:
+            self._ledger.drop(resource, subject)
+            return
+        known = LastMessage(last.sequence, messages.version_in(last.headers), messages.is_tombstone(last.headers))
+        self._ledger.set(resource.id, subject, known)
+
+    def _restore(self, resource: Resource, subject: str, obj: KubeObject | None) -> None:
+        if obj is not None:
+            self._outbox.add(object_message(subject, resource, obj, ChangeType.MODIFIED, self._clock()))
+        elif not self._desired.is_gone(resource, subject):
+            known = self._ledger.get(resource, subject)
+            version = known.version if known is not None and known.version.uid else _UNKNOWN
+            version = version._replace(resource_version=min(version.resource_version, _MOST))
+            self._outbox.add(tombstone(subject, resource, version, self._clock()))
+
+    def _replace(self, sent: StateMessage, obj: KubeObject | None, last: Message) -> None:
+        """Lets the truth wait in the place of what was sent, unless STATE says it already."""
+        subject, resource, received = sent.subject, sent.resource, sent.received
+        if obj is None:
+            if not messages.is_tombstone(last.headers):
+                self._outbox.add(tombstone(subject, resource, sent.version, received))
+            return
+        message = object_message(subject, resource, obj, ChangeType.MODIFIED, received)
+        if last.payload != message.payload:
+            self._outbox.add(message)
+
+    async def _clear_away(self, subject: str) -> None:
+        log.warning("a message in STATE that is about no object is cleared away", subject=subject[:500])
+        headers = messages.tombstone_headers(_UNKNOWN)
+        self._stream.acknowledged(await self._bus.publish(subject, b"", headers=headers, ttl=streams.TOMBSTONE_TTL))

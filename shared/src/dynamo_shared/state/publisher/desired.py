@@ -1,0 +1,45 @@
+"""What STATE has of each subject once all that is queued has arrived."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import Resource
+from dynamo_shared.state import messages
+from dynamo_shared.state.publisher.ledger import Ledger
+from dynamo_shared.state.publisher.outbox import Outbox
+from dynamo_shared.state.versions import Version, version_of
+
+
+class Desired:
+    """The ledger and the outbox, read together: what is queued counts before what has arrived."""
+
+    def __init__(self, ledger: Ledger, outbox: Outbox) -> None:
+        self.ledger = ledger
+        self.outbox = outbox
+
+    def version(self, resource: Resource, subject: str) -> Version | None:
+        """Version of the newest message; None where STATE will have no message."""
+        if (queued := self.outbox.newest(subject)) is not None:
+            return queued.version
+        known = self.ledger.get(resource, subject)
+        return known.version if known is not None else None
+
+    def is_gone(self, resource: Resource, subject: str) -> bool:
+        """Whether the newest message is a tombstone, or STATE will have no message."""
+        if (queued := self.outbox.newest(subject)) is not None:
+            return queued.deleted
+        known = self.ledger.get(resource, subject)
+        return known is None or known.deleted
+
+    def has(self, resource: Resource, subject: str, obj: KubeObject) -> bool:
+        """Whether there is nothing to publish for an object: STATE has just this version of it."""
+        newest, version = self.version(resource, subject), version_of(obj)
+        if newest is None or newest[:2] != version[:2] or self.is_gone(resource, subject):
+            return False
+        known = self.ledger.get(resource, subject)
+        if self.outbox.newest(subject) is not None or known is None or not known.digest:
+            return True
+        # What was there before us is not certain to be this object, though it has its version.
+        same = known.digest == hash(messages.pack(messages.encode_object(obj))[0])
+        known.digest = 0
+        return same

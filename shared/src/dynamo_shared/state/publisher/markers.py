@@ -1,0 +1,66 @@
+"""The markers that end a list: STATE has all objects of a resource."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import NamedTuple
+
+from dynamo_shared.api.resources import Resource
+from dynamo_shared.bus import metrics
+from dynamo_shared.state import messages
+from dynamo_shared.state.messages import ChangeType
+from dynamo_shared.state.publisher.desired import Desired
+from dynamo_shared.state.publisher.stream import StateStream
+from dynamo_shared.wire import cloudevents, subjects
+
+
+class _Marker(NamedTuple):
+    sequence: int
+    resource: Resource
+    list_version: str
+    served: bool
+
+
+class Markers:
+    """Publishes markers, and remembers them."""
+
+    def __init__(self, stream: StateStream, desired: Desired, now: Callable[[], datetime]) -> None:
+        self._stream = stream
+        self._desired = desired
+        self._now = now
+        self._published: dict[str, _Marker] = {}
+
+    async def publish(self, resource: Resource, list_version: str, *, served: bool) -> None:
+        """Publishes a marker, after all that was queued for the resource is acknowledged."""
+        await self._desired.outbox.flushed(resource)
+        marker = messages.SyncedMarker(
+            resource=resource.id,
+            resource_version=list_version,
+            count=self._desired.ledger.count(resource),
+            time=cloudevents.timestamp(self._now()),
+            served=served,
+        )
+        headers = messages.synced_headers(marker)
+        subject = subjects.synced_subject(self._stream.cluster, resource.id)
+
+        async def publish() -> None:
+            ack = await self._stream.bus.publish(subject, messages.encode_marker(marker), headers=headers)
+            self._published[subject] = _Marker(ack.sequence, resource, list_version, served)
+            self._stream.acknowledged(ack)
+
+        await self._stream.retried(publish)
+        metrics.STATE_PUBLISHED.labels(resource.id, ChangeType.SYNCED.value).inc()
+
+    async def verify(self, subject: str, sequence: int) -> None:
+        """Publishes a marker again whose place another message took.
+
+        Without one of this watcher: a watcher before it has listed the resource, and this one has not yet.
+        """
+        marker = self._published.get(subject)
+        if marker is not None and marker.sequence != sequence:
+            await self.publish(marker.resource, marker.list_version, served=marker.served)
+
+    def clear(self) -> None:
+        """None was published."""
+        self._published.clear()

@@ -1,0 +1,144 @@
+"""Publishing what the outbox has, over all subjects a window at once, and dealing with each answer."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from functools import partial
+
+import structlog
+
+from dynamo_shared.aio import Backoff
+from dynamo_shared.bus import metrics, streams
+from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, WrongSequenceError
+from dynamo_shared.bus.protocol import Ack, OutgoingMessage
+from dynamo_shared.state.publisher.correction import Correction
+from dynamo_shared.state.publisher.desired import Desired
+from dynamo_shared.state.publisher.ledger import LastMessage
+from dynamo_shared.state.publisher.outbox import StateMessage
+from dynamo_shared.state.publisher.refusals import Refusals
+from dynamo_shared.state.publisher.stream import StateStream
+
+BREATH = 32
+"""Publishes after which other tasks get a turn; a few milliseconds."""
+
+log = structlog.get_logger("dynamo.bus.state")
+
+
+class Sender:
+    """Empties the outbox. `window`: publishes that are under way at once."""
+
+    def __init__(
+        self,
+        stream: StateStream,
+        desired: Desired,
+        correction: Correction,
+        refusals: Refusals,
+        *,
+        window: int,
+        backoff: Backoff,
+        clock: Callable[[], float],
+    ) -> None:
+        self._stream = stream
+        self._ledger = desired.ledger
+        self._outbox = desired.outbox
+        self._correction = correction
+        self._refusals = refusals
+        self._window = window
+        self._backoff = backoff
+        self._clock = clock
+        self._troubled: list[tuple[StateMessage, BusError]] = []
+        self.start_over()
+
+    def start_over(self) -> None:
+        """A message that was lost must be stored again, not recognised as one that was stored before."""
+        #: No one else can publish under our message ids beforehand, and make duplicates of our messages.
+        self._nonce = uuid.uuid4().hex
+
+    async def run(self) -> None:
+        """Publishes until cancelled."""
+        while True:
+            await self._outbox.wake.wait()
+            self._outbox.wake.clear()
+            # Once a turn: counting at each object would cost as much as a third of sending it.
+            metrics.STATE_WAITING.set(len(self._outbox))
+            while self._troubled:
+                await self._repair()
+            await self._send_ready()
+
+    async def _send_ready(self) -> None:
+        breath = BREATH
+        while self._outbox.is_ready and self._outbox.under_way < self._window and not self._troubled:
+            message = self._outbox.take()
+            try:
+                future = await self._send(message)
+            except BusError as error:
+                self._fail(message, error)
+                return
+            future.add_done_callback(partial(self._answered, message))
+            breath -= 1
+            if not breath:
+                breath = BREATH
+                await asyncio.sleep(0)
+
+    async def _send(self, message: StateMessage) -> asyncio.Future[Ack]:
+        known = self._ledger.get(message.resource, message.subject)
+        version, expected = message.version, known.sequence if known is not None else 0
+        outgoing = OutgoingMessage(
+            message.subject,
+            message.payload,
+            headers=message.headers,
+            # With the sequence: the same version is published again where something else took its place.
+            msg_id=f"{version.uid[:64]}-{version.resource_version}-{message.change.value}-{expected}-{self._nonce}",
+            expected_last_subject_sequence=expected,
+            ttl=streams.TOMBSTONE_TTL if message.deleted else 0.0,
+        )
+        return await self._stream.bus.send(outgoing)
+
+    def _answered(self, message: StateMessage, future: asyncio.Future[Ack]) -> None:
+        error = BusUnavailableError("cancelled") if future.cancelled() else future.exception()
+        if error is not None:
+            self._fail(message, error if isinstance(error, BusError) else BusError(str(error)))
+            return
+        ack = future.result()
+        self._backoff.reset()
+        self._stream.acknowledged(ack)
+        known = LastMessage(ack.sequence, message.version, deleted=message.deleted)
+        self._ledger.set(message.resource.id, message.subject, known)
+        self._refusals.remove(message.subject)
+        metrics.STATE_PUBLISHED.labels(message.resource.id, message.change.value).inc()
+        metrics.STATE_LATENCY.observe(self._clock() - message.received)
+        self._outbox.settle(message)
+
+    def _fail(self, message: StateMessage, error: BusError) -> None:
+        self._troubled.append((message, error))
+        self._outbox.wake.set()
+
+    async def _repair(self) -> None:
+        """Deals with publishes that were not acknowledged: each is settled, or queued again."""
+        troubled, self._troubled = self._troubled, []
+        unavailable = [error for _, error in troubled if isinstance(error, BusUnavailableError)]
+        if unavailable:
+            await self._recover(unavailable[0])
+        fenced = [message for message, error in troubled if isinstance(error, WrongSequenceError)]
+        again = [message for message, error in troubled if isinstance(error, BusUnavailableError)]
+        done = await asyncio.gather(*(self._correction.compare(message) for message in fenced))
+        again += [message for message, is_done in zip(fenced, done, strict=True) if not is_done]
+        for message, error in troubled:
+            if isinstance(error, BusClosedError):
+                raise error
+            if not isinstance(error, BusUnavailableError | WrongSequenceError):
+                self._refusals.add(message, error)
+        for message in again:
+            # A newer version may be waiting; then that one is sent instead.
+            self._outbox.retry(message)
+        for message, _ in troubled:
+            self._outbox.settle(message)
+
+    async def _recover(self, error: BusError) -> None:
+        """Waits until the bus can be reached again and the stream is there."""
+        metrics.PUBLISH_ERRORS.labels(streams.STATE.name, "unavailable").inc()
+        log.debug("publishing to STATE waits", error=str(error), backlog=len(self._outbox))
+        await asyncio.sleep(self._backoff.next())
+        await self._stream.retried(self._stream.adopt)

@@ -1,0 +1,194 @@
+"""Fills an object cache from STATE and keeps it so, whatever happens to the connection or to the stream.
+
+What can happen, and what the reader does:
+
+1. It starts: it reads the last message of each subject. A resource is synced once these are read and the watcher's
+   marker for the resource is among them, or has come since.
+2. The connection was lost, a message is missing, or the stream was lost and recreated: it reads the last messages
+   again. What the cache has and the second reading lacks is gone, but that is believed only when the resource's marker
+   has come again: a recreated stream is empty until the watcher has refilled it.
+3. NATS is away: the cache stays as it is.
+4. A message is damaged: its subject, headers and payload do not say the same. The cache keeps what it has of the object,
+   the subject is in quarantine until a sound message comes, and the watcher, which holds STATE against the API server,
+   sees to that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from dynamo_shared.api.resources import ObjectKey, Resource
+from dynamo_shared.bus import metrics, streams, tracing
+from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Start, SubscriptionRestarted
+from dynamo_shared.state import messages
+from dynamo_shared.state.cache import ObjectCache
+from dynamo_shared.state.versions import Version
+from dynamo_shared.wire import subjects
+
+MOST_QUARANTINED = 1000
+"""Subjects that are remembered as damaged; more are counted alone."""
+
+SETTLE_INTERVAL = 5.0
+"""Seconds between checks of what the cache holds back."""
+
+_NO_VERSION = Version("", 0, "")
+
+log = structlog.get_logger("dynamo.bus.state")
+
+
+class _Resource:
+    """How far the reading of one resource is."""
+
+    def __init__(self, resource: Resource) -> None:
+        self.resource = resource
+        self.marked = False
+        self.served = True
+        self.unconfirmed: set[ObjectKey] = set()
+        """keys that the cache had when the last reading began and that it has not met since"""
+        self.synced = asyncio.Event()
+
+
+class StateReader:
+    """Keeps `cache` equal to STATE for some resources. Run it as a task; it ends only by cancellation."""
+
+    def __init__(self, bus: Bus, cluster: str, resources: Iterable[Resource], cache: ObjectCache) -> None:
+        self._bus = bus
+        self._cluster = cluster
+        self._cache = cache
+        self._resources = {resource.id: _Resource(resource) for resource in resources}
+        self._caught_up = False
+        self._observers: list[Callable[[Resource], None]] = []
+        self._quarantine: dict[str, str] = {}
+        self._on_quarantine: Callable[[str], None] = lambda _: None
+
+    def on_quarantine(self, observer: Callable[[str], None]) -> None:
+        """Calls back whenever the quarantine changes, with what is in it in one sentence; empty where it is empty."""
+        self._on_quarantine = observer
+
+    async def synced(self, waiting: Callable[[list[str]], None] = lambda _: None) -> None:
+        """Returns when all objects of all its resources have been read once; the watcher must have listed them.
+
+        Until then `waiting` is called with the ids of the resources that are still to come, whenever there are fewer.
+        """
+        for entry in self._resources.values():
+            if not entry.synced.is_set():
+                waiting([each.resource.id for each in self._resources.values() if not each.synced.is_set()])
+                await entry.synced.wait()
+
+    def is_synced(self, resource: Resource) -> bool:
+        """Whether all objects of one resource have been read once."""
+        return self._resources[resource.id].synced.is_set()
+
+    def is_served(self, resource: Resource) -> bool:
+        """Whether the cluster has a resource at all, as the watcher reported last; its definition may not be installed."""
+        return self._resources[resource.id].served
+
+    def on_resync(self, observer: Callable[[Resource], None]) -> None:
+        """Calls back when a resource has been read completely: at the start, after each restart of the reading, and
+        when the watcher has listed it again or has noticed that it is served, or no longer.
+        """
+        self._observers.append(observer)
+
+    async def run(self) -> None:
+        """Reads until cancelled."""
+        filters = [subjects.state_filter(self._cluster, resource_id) for resource_id in self._resources]
+        subscription = await self._bus.subscribe(streams.STATE, filters, start=Start.LAST_PER_SUBJECT)
+        self._begin()
+        settling = asyncio.create_task(self._settle_now_and_then(), name="cache-settle")
+        try:
+            async for item in subscription:
+                if isinstance(item, Message):
+                    self._take(item)
+                elif isinstance(item, CaughtUp):
+                    self._caught_up = True
+                    for entry in self._resources.values():
+                        self._settle(entry)
+                elif isinstance(item, SubscriptionRestarted) and not item.complete:
+                    self._begin()
+        finally:
+            settling.cancel()
+            await asyncio.gather(settling, return_exceptions=True)
+            await subscription.close()
+
+    async def _settle_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(SETTLE_INTERVAL)
+            self._cache.settle()
+
+    def _begin(self) -> None:
+        """A reading from the last values begins."""
+        self._caught_up = False
+        for entry in self._resources.values():
+            entry.marked = False
+            entry.unconfirmed = self._cache.keys(entry.resource)
+
+    def _take(self, message: Message) -> None:
+        """Never raises: one message, whatever is in it, does not stop the reading of the others."""
+        try:
+            marker = subjects.parse_synced(message.subject)
+            if marker is not None:
+                self._mark(self._resources[marker[1]], message)
+            else:
+                self._take_object(message)
+        except Exception as error:
+            # A tombstone ends also what has no place in STATE: that is how the watcher clears it away.
+            ends = messages.is_tombstone(message.headers) and not message.payload
+            if not ends:
+                self._isolate(message.subject, str(error) if isinstance(error, ValueError) else type(error).__name__)
+                return
+            log.debug("tombstone of an unknown subject", subject=message.subject[:500])
+        if self._quarantine.pop(message.subject, None) is not None:
+            self._on_quarantine(self._words())
+
+    def _take_object(self, message: Message) -> None:
+        _, resource_id, key = subjects.parse_state(message.subject)
+        entry = self._resources[resource_id]
+        # Damaged or not: STATE has something of this name.
+        entry.unconfirmed.discard(key)
+        version = messages.read_version(message.headers)
+        if not messages.is_tombstone(message.headers) and self._cache.confirm(entry.resource, key, version):
+            return
+        obj = messages.read_object(entry.resource, key, message)
+        with tracing.continued(message.headers):
+            self._cache.take(entry.resource, key, obj, version)
+
+    def _isolate(self, subject: str, reason: str) -> None:
+        metrics.STATE_DAMAGED.inc()
+        known = subject in self._quarantine
+        if known or len(self._quarantine) < MOST_QUARANTINED:
+            self._quarantine[subject] = reason[:200]
+        if not known:
+            log.warning("damaged message in STATE", subject=subject[:500], error=reason[:200])
+            self._on_quarantine(self._words())
+
+    def _words(self) -> str:
+        if not self._quarantine:
+            return ""
+        subject, reason = next(iter(self._quarantine.items()))
+        count = len(self._quarantine)
+        return f"{count} damaged message{'s' if count > 1 else ''} in STATE; the first: {subject[:200]}: {reason}"
+
+    def _mark(self, entry: _Resource, message: Message) -> None:
+        marker = messages.decode_marker(message.payload)
+        if marker.resource != entry.resource.id:
+            raise ValueError("is the marker of another resource than its subject")
+        entry.served = marker.served
+        entry.marked = True
+        self._settle(entry)
+
+    def _settle(self, entry: _Resource) -> None:
+        """The resource is complete when both the last values and its marker have been read."""
+        if not (self._caught_up and entry.marked):
+            return
+        first = not entry.synced.is_set()
+        vanished, entry.unconfirmed = entry.unconfirmed, set()
+        for key in vanished:
+            self._cache.take(entry.resource, key, None, _NO_VERSION)
+        entry.synced.set()
+        if first or vanished:
+            log.debug("resource read", resource=entry.resource.id, count=self._cache.count(entry.resource))
+        for observer in self._observers:
+            observer(entry.resource)

@@ -1,0 +1,25 @@
+"""What is said over NATS: subjects, envelopes, and the data of every event and command. `proto/` is made of it."""
+
+from dynamo_shared.wire.specifications import (
+    CheckpointData,
+    CommandResult,
+    ComponentCounts,
+    DeploymentData,
+    ResyncData,
+    ScaleData,
+    ScaleTarget,
+    checkpoint_data,
+    deployment_data,
+)
+
+__all__ = [
+    "CheckpointData",
+    "CommandResult",
+    "ComponentCounts",
+    "DeploymentData",
+    "ResyncData",
+    "ScaleData",
+    "ScaleTarget",
+    "checkpoint_data",
+    "deployment_data",
+]

@@ -1,0 +1,96 @@
+"""Every event that the platform publishes and every command it takes: type, subject, data, identity, in one table.
+
+The AsyncAPI document, the JSON Schemas, the golden messages and the contract tests are made from this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from dynamo_shared.wire.specifications import (
+    checkpoint,
+    deployment,
+    discovery,
+    image,
+    legacy,
+    planning,
+    platform,
+    scaling,
+    workers,
+)
+from dynamo_shared.wire.specifications.base import ASKED, CommandSpec, Count, EventIdentity, EventSpec, Int64
+from dynamo_shared.wire.specifications.checkpoint import CHECKPOINT, CheckpointData, checkpoint_data
+from dynamo_shared.wire.specifications.deployment import (
+    GRAPH_DEPLOYMENT,
+    ComponentCounts,
+    DeploymentData,
+    deployment_data,
+)
+from dynamo_shared.wire.specifications.platform import COMMAND, PLATFORM, CommandResult, ResyncData
+from dynamo_shared.wire.specifications.scaling import SCALING_ADAPTER, ScaleData, ScaleTarget, ScalingAdapterData
+
+__all__ = [
+    "ASKED",
+    "BY_TYPE",
+    "CHECKPOINT",
+    "COMMAND",
+    "COMMANDS",
+    "EVENTS",
+    "GRAPH_DEPLOYMENT",
+    "PLATFORM",
+    "SCALING_ADAPTER",
+    "CheckpointData",
+    "CommandResult",
+    "CommandSpec",
+    "ComponentCounts",
+    "Count",
+    "DeploymentData",
+    "EventIdentity",
+    "EventSpec",
+    "Int64",
+    "ResyncData",
+    "ScaleData",
+    "ScaleTarget",
+    "ScalingAdapterData",
+    "checkpoint_data",
+    "deployment_data",
+    "find",
+    "fit",
+]
+
+EVENTS: tuple[EventSpec, ...] = (
+    *deployment.EVENTS,
+    *checkpoint.EVENTS,
+    *scaling.EVENTS,
+    *discovery.EVENTS,
+    *workers.EVENTS,
+    *image.EVENTS,
+    *legacy.EVENTS,
+    *planning.EVENTS,
+    *platform.EVENTS,
+)
+
+COMMANDS: tuple[CommandSpec, ...] = scaling.COMMANDS
+
+_BY_EVENT = {(spec.kind, spec.event): spec for spec in EVENTS}
+_SPECS: tuple[EventSpec | CommandSpec, ...] = (*EVENTS, *COMMANDS)
+BY_TYPE = {spec.type: spec for spec in _SPECS}
+
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def fit(data: Mapping[str, Any] | msgspec.Struct, type_: type[T]) -> T:
+    """A mapping as the Struct of an event; 64 bit integers may be int. msgspec.ValidationError where it does not fit."""
+    if isinstance(data, Mapping):
+        texts = {field.encode_name for field in msgspec.structs.fields(type_) if field.type == Int64}
+        data = {name: str(value) if name in texts else value for name, value in data.items()}
+    return msgspec.convert(data, type_, from_attributes=True)
+
+
+def find(kind: str, event: str) -> EventSpec:
+    """The event of a kind (any case) and a verb; KeyError where the table has none."""
+    return _BY_EVENT[(kind.lower(), event)]

@@ -1,0 +1,73 @@
+"""What the tables of events and commands are made of.
+
+64 bit integers are strings, as protobuf's JSON mapping writes them; counts are 32 bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+
+from dynamo_shared.wire.cloudevents import TYPE_PREFIX
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Int64 = Annotated[str, msgspec.Meta(pattern=r"^-?[0-9]+$")]
+
+
+class EventIdentity(StrEnum):
+    """What makes an event another one than that of the same type and reason before it."""
+
+    OBJECT = "uid"
+    """It happens once in the life of an object."""
+    VERSION = "resourceVersion"
+    """It may happen again, at another version of the object."""
+    CAUSE = "causationid"
+    """It answers one command or event, once."""
+
+
+ASKED = ""
+"""Publisher of an answer: the service that the command asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventSpec:
+    """One kind of event."""
+
+    family: str
+    """first part of the type: `deployment` in `com.nvidia.dynamo.deployment.ready.v1`"""
+    event: str
+    kind: str
+    """kind token of the subject, lower case"""
+    publisher: str
+    """the one service that publishes it; `ASKED` for answers to commands"""
+    data: type[msgspec.Struct]
+    identity: EventIdentity
+    description: str
+    sample: msgspec.Struct | None = None
+    """data of the golden message, where `samples.py` has none for the type"""
+
+    @property
+    def type(self) -> str:
+        """CloudEvents type."""
+        return f"{TYPE_PREFIX}.{self.family}.{self.event}.v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandSpec:
+    """One kind of command."""
+
+    service: str
+    verb: str
+    senders: tuple[str, ...]
+    """services of the platform that send it; people send it, too"""
+    data: type[msgspec.Struct]
+    description: str
+    sample: msgspec.Struct | None = None
+
+    @property
+    def type(self) -> str:
+        """CloudEvents type."""
+        return f"{TYPE_PREFIX}.command.{self.verb}.v1"

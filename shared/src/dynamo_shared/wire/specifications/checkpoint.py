@@ -1,0 +1,66 @@
+"""Events of checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from dynamo_shared.wire.specifications.base import EventIdentity, EventSpec, Int64
+
+CHECKPOINT = "dynamocheckpoint"
+
+
+class CheckpointData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """A DynamoCheckpoint as it was when the event happened."""
+
+    name: str
+    namespace: str
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    generation: Int64 = "0"
+    identity_hash: str = ""
+    model: str = ""
+    backend_framework: str = ""
+    job_name: str = ""
+    location: str = ""
+
+
+def checkpoint_data(checkpoint: dict[str, Any], status: Mapping[str, Any], reason: str) -> CheckpointData:
+    """Data of a checkpoint event from a DynamoCheckpoint, its new status and the reason for it."""
+    metadata = checkpoint["metadata"]
+    identity = checkpoint.get("spec", {}).get("identity", {})
+    return CheckpointData(
+        name=metadata["name"],
+        namespace=metadata.get("namespace", ""),
+        phase=status.get("phase", ""),
+        reason=reason,
+        message=status.get("message", ""),
+        generation=str(metadata.get("generation", 0)),
+        identity_hash=status.get("identityHash", ""),
+        model=identity.get("model", ""),
+        backend_framework=identity.get("backendFramework", ""),
+        job_name=status.get("jobName", ""),
+        location=status.get("location", ""),
+    )
+
+
+def _checkpoint(event: str, description: str) -> EventSpec:
+    return EventSpec(
+        family="checkpoint",
+        event=event,
+        kind=CHECKPOINT,
+        publisher="pod-builder",
+        data=CheckpointData,
+        identity=EventIdentity.VERSION,
+        description=description,
+    )
+
+
+EVENTS: tuple[EventSpec, ...] = (
+    _checkpoint("creating", "A Job loads its engine, for the snapshot agent to take the checkpoint."),
+    _checkpoint("ready", "Pods can start from it."),
+    _checkpoint("failed", "It could not be taken; reason and message say why."),
+)

@@ -1,0 +1,86 @@
+"""Events of graph deployments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from dynamo_shared.wire.specifications.base import Count, EventIdentity, EventSpec, Int64
+
+GRAPH_DEPLOYMENT = "dynamographdeployment"
+
+
+class ComponentCounts(msgspec.Struct, kw_only=True, frozen=True):
+    """Replicas of one component: desired, and how many are ready, up to date and available."""
+
+    replicas: Count = 0
+    ready: Count = 0
+    updated: Count = 0
+    available: Count = 0
+
+
+class DeploymentData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """A DynamoGraphDeployment as it was when the event happened."""
+
+    name: str
+    namespace: str
+    state: str = ""
+    reason: str = ""
+    message: str = ""
+    generation: Int64 = "0"
+    backend_framework: str = ""
+    components: dict[str, ComponentCounts] = {}
+
+
+def deployment_data(graph: dict[str, Any], status: Mapping[str, Any] | None = None) -> DeploymentData:
+    """Data of a deployment event from a DynamoGraphDeployment and its status (the object's own by default).
+
+    Reason and message are those of its Ready condition.
+    """
+    metadata = graph["metadata"]
+    status = graph.get("status", {}) if status is None else status
+    ready: Mapping[str, Any] = next(
+        (entry for entry in status.get("conditions", ()) if entry.get("type") == "Ready"), {}
+    )
+    return DeploymentData(
+        name=metadata["name"],
+        namespace=metadata.get("namespace", ""),
+        state=status.get("state", ""),
+        reason=ready.get("reason", ""),
+        message=ready.get("message", ""),
+        generation=str(metadata.get("generation", 0)),
+        backend_framework=graph.get("spec", {}).get("backendFramework", ""),
+        components={name: _counts(entry) for name, entry in (status.get("components") or {}).items()},
+    )
+
+
+def _counts(entry: Mapping[str, Any]) -> ComponentCounts:
+    return ComponentCounts(
+        replicas=entry.get("replicas") or 0,
+        ready=entry.get("readyReplicas") or 0,
+        updated=entry.get("updatedReplicas") or 0,
+        available=entry.get("availableReplicas") or 0,
+    )
+
+
+def _deployment(event: str, identity: EventIdentity, description: str) -> EventSpec:
+    return EventSpec(
+        family="deployment",
+        event=event,
+        kind=GRAPH_DEPLOYMENT,
+        publisher="pod-builder",
+        data=DeploymentData,
+        identity=identity,
+        description=description,
+    )
+
+
+EVENTS: tuple[EventSpec, ...] = (
+    _deployment("created", EventIdentity.OBJECT, "The platform has observed a new graph deployment."),
+    _deployment("progressing", EventIdentity.VERSION, "Its components are on their way to the desired state."),
+    _deployment("ready", EventIdentity.VERSION, "All its components are ready."),
+    _deployment("failed", EventIdentity.VERSION, "It cannot become ready as it is; reason and message say why."),
+    _deployment("deleted", EventIdentity.OBJECT, "It is gone, and all that was made for it."),
+)

@@ -1,0 +1,128 @@
+"""Events of deployment requests and of plans: what was decided, from what, and why."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dynamo_shared.wire.specifications.base import Count, EventIdentity, EventSpec, Int64
+from dynamo_shared.wire.specifications.deployment import GRAPH_DEPLOYMENT
+
+REQUEST = "dynamographdeploymentrequest"
+
+
+class RequestData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """A DynamoGraphDeploymentRequest as it was when the event happened."""
+
+    name: str
+    namespace: str
+    phase: str = ""
+    profiling_phase: str = ""
+    reason: str = ""
+    message: str = ""
+    generation: Int64 = "0"
+    model: str = ""
+    backend: str = ""
+    """that was asked for; of a result, that was selected"""
+    graph_deployment: str = ""
+    figures: dict[str, float] = {}
+    """of the selected graph: gpus, ttft and itl in milliseconds, tokensPerSecondPerGPU, ..."""
+
+
+class PlanAlternative(msgspec.Struct, kw_only=True, frozen=True):
+    """What else was considered."""
+
+    replicas: dict[str, Count] = {}
+    figures: dict[str, float] = {}
+    reason: str = ""
+    """why it was not taken"""
+
+
+class PlanData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """What the planner concluded at one moment, from what, and why. Pools are `prefill` and `decode`."""
+
+    graph_deployment: str
+    namespace: str
+    policy: str = ""
+    """`adaptive` or `reference`"""
+    reason: str = ""
+    message: str = ""
+    replicas: dict[str, Count] = {}
+    """desired, by pool; empty where nothing shall change"""
+    current: dict[str, Count] = {}
+    """ready, by pool"""
+    inputs: dict[str, float] = {}
+    missing: dict[str, str] = {}
+    """inputs that are not there, and why"""
+    predictions: dict[str, float] = {}
+    alternatives: list[PlanAlternative] = []
+    command: str = ""
+    """id of the command that the scaler was sent; empty where none was"""
+    advisory: bool = False
+
+
+_REQUEST = RequestData(
+    name="llama",
+    namespace="team-a",
+    phase="Profiling",
+    profiling_phase="SelectingConfig",
+    reason="SelectingConfig",
+    message="comparing 64 deployments",
+    generation="1",
+    model="meta-llama/Meta-Llama-3.1-70B",
+    backend="auto",
+    figures={"gpus": 16.0, "ttft": 429.5, "itl": 15.84},
+)
+
+_PLAN = PlanData(
+    graph_deployment="llama-3.1",
+    namespace="team-a",
+    policy="adaptive",
+    reason="scale_up",
+    message="36.5 requests/s are predicted in 120 s: 3 prefill workers hold the time to first token",
+    replicas={"prefill": 3, "decode": 2},
+    current={"prefill": 2, "decode": 2},
+    inputs={"requestsPerSecond": 31.5, "isl": 3000.0},
+    missing={"forward_passes": "no_forward_passes"},
+    predictions={"requestsPerSecond": 36.5},
+    alternatives=[PlanAlternative(replicas={"prefill": 2}, figures={"ttftMs": 950.5}, reason="ttft_missed")],
+    command="6f1c",
+)
+
+
+def _request(event: str, description: str) -> EventSpec:
+    return EventSpec(
+        family="request",
+        event=event,
+        kind=REQUEST,
+        publisher="profiler",
+        data=RequestData,
+        identity=EventIdentity.VERSION,
+        description=description,
+        sample=_REQUEST,
+    )
+
+
+def _plan(event: str, description: str) -> EventSpec:
+    return EventSpec(
+        family="plan",
+        event=event,
+        kind=GRAPH_DEPLOYMENT,
+        publisher="planner",
+        data=PlanData,
+        identity=EventIdentity.CAUSE,
+        description=description,
+        sample=_PLAN,
+    )
+
+
+EVENTS: tuple[EventSpec, ...] = (
+    _request("pending", "A deployment request was observed, and its hardware is known."),
+    _request("profiling", "Profiling has begun, or is at another step."),
+    _request("ready", "A graph is ready and waits to be applied."),
+    _request("deploying", "The graph was applied and is not ready yet."),
+    _request("deployed", "The graph serves."),
+    _request("failed", "Nothing will come of it as it is; reason and message say why."),
+    _request("deleted", "It is gone, and the work for it has stopped."),
+    _plan("planned", "The planner asks for other replicas, and says why."),
+    _plan("plan-held", "The planner leaves the replicas as they are: it is held back, or has too little data."),
+)

@@ -1,0 +1,109 @@
+"""What the scaler is asked, and what it reports."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dynamo_shared.wire.specifications import scaling_decisions
+from dynamo_shared.wire.specifications.base import CommandSpec, Count, EventIdentity, EventSpec, Int64
+
+
+class ScaleTarget(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """How many replicas one component shall have. It is named, or it is the only one of its sub-component type."""
+
+    component: str = ""
+    sub_component_type: str = ""
+    """`prefill` or `decode`, where no component is named"""
+    replicas: Count = 0
+
+
+class ScaleData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """Asks for so many replicas of components of a graph deployment; components left out stay as they are."""
+
+    graph_deployment: str
+    targets: list[ScaleTarget]
+    reason: str = ""
+    requester: str = ""
+    """who asks, for events and conditions: `planner`, or a name of the sender's choice"""
+    expected_generation: Int64 = "0"
+    """refuse where the graph deployment has another generation by now; 0: do not check"""
+    dry_run: bool = False
+    """say what would be done, and do nothing"""
+
+
+SCALING_ADAPTER = "dynamographdeploymentscalingadapter"
+
+
+class ScalingAdapterData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """A DynamoGraphDeploymentScalingAdapter as it was when the event happened."""
+
+    name: str
+    namespace: str
+    graph_deployment: str = ""
+    component: str = ""
+    previous_replicas: Count = 0
+    """of the component, before"""
+    replicas: Count = 0
+    writers: list[str] = []
+    """field managers, as Kubernetes knows them: who set the adapter's number, then the others that set one"""
+    reason: str = ""
+    message: str = ""
+    generation: Int64 = "0"
+
+
+def _adapter(event: str, description: str, reason: str, message: str, *others: str) -> EventSpec:
+    return EventSpec(
+        family="scaling",
+        event=event,
+        kind=SCALING_ADAPTER,
+        publisher="scaler",
+        data=ScalingAdapterData,
+        identity=EventIdentity.VERSION,
+        description=description,
+        sample=ScalingAdapterData(
+            name="llama-3.1-decode",
+            namespace="team-a",
+            graph_deployment="llama-3.1",
+            component="Decode",
+            previous_replicas=2,
+            replicas=5,
+            writers=["kube-controller-manager", *others],
+            reason=reason,
+            message=message,
+            generation="7",
+        ),
+    )
+
+
+EVENTS: tuple[EventSpec, ...] = (
+    _adapter(
+        "scaled",
+        "A component has the replicas that its adapter was set to.",
+        "Scaled",
+        "Scaled component Decode from 2 to 5 replicas, as kube-controller-manager asked",
+    ),
+    _adapter(
+        "conflict",
+        "Another client sets the replicas of a component, too; the adapter's number counts.",
+        "GraphChanged",
+        "kubectl-edit set 2 replicas in the graph, kube-controller-manager 5 in the adapter: the adapter's number counts",
+        "kubectl-edit",
+    ),
+    _adapter(
+        "failed",
+        "An adapter cannot do its work as things are; reason and message say why.",
+        "UpdateFailed",
+        "the graph could not be given 5 replicas of Decode: admission refused",
+    ),
+    *scaling_decisions.EVENTS,
+)
+
+COMMANDS: tuple[CommandSpec, ...] = (
+    CommandSpec(
+        service="scaler",
+        verb="scale",
+        senders=("planner", "dynadmin"),
+        data=ScaleData,
+        description="Asks for other replica counts of a graph deployment's components.",
+    ),
+)

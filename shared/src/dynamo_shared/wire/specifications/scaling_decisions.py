@@ -1,0 +1,123 @@
+"""Events of the scaler's decisions about scale commands: what was decided, from what, and why."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from dynamo_shared.wire.specifications.base import Count, EventIdentity, EventSpec, Int64
+from dynamo_shared.wire.specifications.deployment import GRAPH_DEPLOYMENT
+
+
+class ScaledComponent(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """What became of one component in a decision."""
+
+    graph_deployment: str
+    namespace: str
+    component: str
+    sub_component_type: str = ""
+    current: Count = 0
+    """replicas that were desired before"""
+    requested: Count = 0
+    allowed: Count = 0
+    """replicas that are desired now, or would be"""
+    gpus_per_replica: Count = 0
+    """0: none, or not known"""
+    adapter: str = ""
+    """scaling adapter that was written; empty: the graph deployment itself"""
+    reason: str = ""
+    """why `allowed` is not what was requested: Cooldown, RolloutInProgress, CapacityPending, ..."""
+    message: str = ""
+
+
+class BudgetFigures(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """A budget of GPUs as a decision observed it. -1: unbounded."""
+
+    name: str
+    min_gpus: Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)] = -1
+    max_gpus: Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)] = -1
+    before: Count = 0
+    """GPUs of all desired replicas"""
+    after: Count = 0
+    """GPUs of all desired replicas if everything requested that nothing else holds is done"""
+    tolerance: Count = 0
+    """how far a transfer may leave the total below the floor"""
+
+
+class ScalingDecision(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """What the scaler decided about a request for other replicas, from what, and why."""
+
+    name: str
+    namespace: str
+    generation: Int64 = "0"
+    reason: str = ""
+    message: str = ""
+    components: list[ScaledComponent] = []
+    """those of the request, then those of others that it was paired with"""
+    budgets: list[BudgetFigures] = []
+    requester: str = ""
+    request_reason: str = ""
+    command: str = ""
+    """id of the command"""
+    dry_run: bool = False
+
+
+_DECISION = ScalingDecision(
+    name="llama-3.1",
+    namespace="team-a",
+    generation="7",
+    reason="Paired",
+    message="Prefill 3 -> 2; team-a/llama-3.1 Decode 3 -> 4",
+    components=[
+        ScaledComponent(
+            graph_deployment="llama-3.1",
+            namespace="team-a",
+            component="Prefill",
+            sub_component_type="prefill",
+            current=3,
+            requested=2,
+            allowed=2,
+            gpus_per_replica=1,
+            adapter="llama-3.1-prefill",
+        ),
+        ScaledComponent(
+            graph_deployment="llama-3.1",
+            namespace="team-a",
+            component="Decode",
+            sub_component_type="decode",
+            current=3,
+            requested=4,
+            allowed=4,
+            gpus_per_replica=1,
+            adapter="llama-3.1-decode",
+        ),
+    ],
+    budgets=[BudgetFigures(name="team-a", min_gpus=6, max_gpus=6, before=6, after=6, tolerance=1)],
+    requester="planner",
+    request_reason="prefill is idle",
+    command="6f1c",
+)
+
+
+def _decision(event: str, description: str) -> EventSpec:
+    return EventSpec(
+        family="scaling",
+        event=event,
+        kind=GRAPH_DEPLOYMENT,
+        publisher="scaler",
+        data=ScalingDecision,
+        identity=EventIdentity.CAUSE,
+        description=description,
+        sample=_DECISION,
+    )
+
+
+EVENTS: tuple[EventSpec, ...] = (
+    _decision("scale-applied", "Replicas were changed as a command asked, or as far as was allowed."),
+    _decision(
+        "scale-held", "What a command asked for waits, for its life time at most, and is carried out after that."
+    ),
+    _decision("scale-refused", "What a command asked for is not done; reason and message say why."),
+    _decision("scale-advised", "What would have been decided: of a dry run, or where budgets are advisory."),
+)

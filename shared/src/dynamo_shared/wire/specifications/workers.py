@@ -1,0 +1,194 @@
+"""Workers and the models that they serve, as Dynamo's own discovery knows them: the data of their events, and of STATE.
+
+Two views of STATE carry it, too: `dynamo_shared.wire.discovered` says which, and reads them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from dynamo_shared.wire.specifications.base import Count, EventIdentity, EventSpec
+
+WORKER = "worker"
+MODEL = "model"
+
+
+class ModelCard(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """A model as one worker serves it: what its model card says. A number of 0 is one that the card lacks."""
+
+    name: str
+    """name that clients ask for; of a LoRA adapter, the adapter's"""
+    base_model: str = ""
+    """of a LoRA adapter, the model that it changes, where the worker says so; empty for a model of its own"""
+    lora: bool = False
+    worker_type: str = ""
+    """aggregated, prefill, decode or encode; empty on cards of releases that do not say"""
+    model_type: str = ""
+    """`Chat | Completions`; empty for a prefill worker"""
+    model_input: str = ""
+    """Tokens or Text"""
+    needs: list[str] = []
+    """worker types that must be there as well, one of these sets: `prefill`, `prefill+decode`"""
+    context_length: Count = 0
+    """tokens of a request, prompt and answer together"""
+    kv_cache_block_size: Count = 0
+    """tokens of a block"""
+    total_kv_blocks: Count = 0
+    """blocks of one data parallel rank"""
+    max_num_seqs: Count = 0
+    """requests in one forward pass"""
+    max_num_batched_tokens: Count = 0
+    """tokens in one forward pass"""
+    data_parallel_size: Count = 0
+
+    @property
+    def max_kv_tokens(self) -> int:
+        """Tokens that the KV cache of one data parallel rank holds; 0 where the card lacks it."""
+        return self.total_kv_blocks * self.kv_cache_block_size
+
+
+class WorkerData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """A process that serves a component of Dynamo, as its records say."""
+
+    name: str
+    """`<dynamoNamespace>/<component>/<instance id in hex>`"""
+    namespace: str = ""
+    """Kubernetes namespace of its pod; empty where it is not a pod, or unknown"""
+    instance_id: str = ""
+    """unsigned, 64 bits, decimal; a string, since JSON numbers lose it"""
+    dynamo_namespace: str = ""
+    component: str = ""
+    endpoints: list[str] = []
+    """names of what can be called, sorted"""
+    transport: str = ""
+    """how its requests travel: tcp, http, nats, quic"""
+    address: str = ""
+    """where to, in that transport's own words"""
+    role: str = ""
+    """aggregated, prefill, decode or encode; empty for what serves no model (a router, a planner)"""
+    source: str = ""
+    """where its records are: etcd, kubernetes or file"""
+    graph_deployment: str = ""
+    graph_component: str = ""
+    """its component's name in that graph deployment"""
+    pod: str = ""
+    pod_uid: str = ""
+    container: str = ""
+    """only where each container of a pod is a worker of its own"""
+    device_type: str = ""
+    models: list[ModelCard] = []
+    """sorted by name"""
+
+
+class ServedModelData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """A model, as the workers of one Dynamo namespace serve it together."""
+
+    name: str
+    """`<dynamoNamespace>/<model>`"""
+    namespace: str = ""
+    """Kubernetes namespace of its workers"""
+    model: str = ""
+    """name that clients ask for"""
+    base_model: str = ""
+    lora: bool = False
+    dynamo_namespace: str = ""
+    graph_deployment: str = ""
+    available: bool = False
+    """whether all kinds of workers are there that it takes to answer a request"""
+    missing: list[str] = []
+    """worker types that are not"""
+    workers: dict[str, Count] = {}
+    """how many serve it, by worker type"""
+    model_type: str = ""
+    context_length: Count = 0
+    """the least of its workers'"""
+
+
+_CARD = ModelCard(
+    name="Qwen/Qwen3-0.6B",
+    worker_type="decode",
+    model_type="Chat | Completions",
+    model_input="Tokens",
+    needs=["prefill"],
+    context_length=40960,
+    kv_cache_block_size=16,
+    total_kv_blocks=24576,
+    max_num_seqs=256,
+    max_num_batched_tokens=8192,
+    data_parallel_size=1,
+)
+
+_WORKER = WorkerData(
+    name="team-a-llama-3-1/backend/53da1fddc446718",
+    namespace="team-a",
+    # Above 2^53: it survives JSON only as a string.
+    instance_id="377636055463257880",
+    dynamo_namespace="team-a-llama-3-1",
+    component="backend",
+    endpoints=["generate"],
+    transport="tcp",
+    address="10.0.0.7:9999/53da1fddc446718/team-a-llama-3-1/backend/generate",
+    role="decode",
+    source="etcd",
+    graph_deployment="llama-3-1",
+    graph_component="Decode",
+    pod="llama-3-1-decode-7d9c5b6f4-x2x7k",
+    pod_uid="7b0c9a52-3f0e-4f6e-9a38-0d2f5f0c8a11",
+    device_type="cuda",
+    models=[_CARD],
+)
+
+_MODEL = ServedModelData(
+    name="team-a-llama-3-1/Qwen/Qwen3-0.6B",
+    namespace="team-a",
+    model="Qwen/Qwen3-0.6B",
+    dynamo_namespace="team-a-llama-3-1",
+    graph_deployment="llama-3-1",
+    available=True,
+    workers={"prefill": 1, "decode": 2},
+    model_type="Chat | Completions",
+    context_length=40960,
+)
+
+
+def _worker(event: str, identity: EventIdentity, description: str) -> EventSpec:
+    return EventSpec(
+        family="worker",
+        event=event,
+        kind=WORKER,
+        publisher="model-discovery",
+        data=WorkerData,
+        identity=identity,
+        description=description,
+        sample=_WORKER,
+    )
+
+
+def _model(event: str, sample: ServedModelData, description: str) -> EventSpec:
+    return EventSpec(
+        family="model",
+        event=event,
+        kind=MODEL,
+        publisher="model-discovery",
+        data=ServedModelData,
+        identity=EventIdentity.VERSION,
+        description=description,
+        sample=sample,
+    )
+
+
+EVENTS: tuple[EventSpec, ...] = (
+    _worker("joined", EventIdentity.OBJECT, "Dynamo's discovery has a worker that it did not have."),
+    _worker(
+        "changed", EventIdentity.VERSION, "A worker reports something else about itself: another model, another role."
+    ),
+    _worker(
+        "left", EventIdentity.OBJECT, "Dynamo's discovery does not have the worker any more; data is as it was last."
+    ),
+    _model("available", _MODEL, "All workers are there that it takes to answer requests for a model."),
+    _model(
+        "gone",
+        msgspec.structs.replace(_MODEL, available=False, missing=["prefill"], workers={"decode": 2}),
+        "Requests for a model cannot be answered any more: workers are missing, or all are gone.",
+    ),
+)

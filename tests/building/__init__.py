@@ -1,0 +1,1 @@
+"""What many tests are built of, each once."""

@@ -1,0 +1,150 @@
+"""Downloads: only what its publisher vouches for gets into the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import io
+import tarfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dynamo_devcluster import ChecksumMismatchError
+from dynamo_devcluster.cache import ProgramCache
+from dynamo_devcluster.catalog import ETCD, KUBE_APISERVER, KUBECTL, NEEDED, PROGRAMS, Program
+from dynamo_devcluster.download import DownloadSource, Release, checksum_in, release_of
+from dynamo_devcluster.ports import free_port
+from dynamo_devcluster.progress import SilentProgress
+from dynamo_devcluster.sources import NotHereError
+
+BINARY = b"#!/bin/sh\necho hello\n"
+
+
+@pytest.fixture
+def site() -> Iterator[tuple[str, dict[str, bytes]]]:
+    """A web server and its pages."""
+    pages: dict[str, bytes] = {}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            page = pages.get(self.path)
+            self.send_response(200 if page is not None else 404)
+            self.send_header("Content-Length", str(len(page or b"")))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(page or b"")
+
+        do_HEAD = do_GET  # noqa: N815 - the base class's name
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}", pages
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def source(cache: ProgramCache, base: str, file: str, sums: str, member: str | None = None) -> DownloadSource:
+    def locate(program: Program, system: str, machine: str) -> Release:
+        return Release(f"{base}/{file}", f"{base}/{sums}", member)
+
+    return DownloadSource(cache, locate)
+
+
+async def test_verified_file_is_installed(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
+    base, pages = site
+    pages["/etcd"] = BINARY
+    pages["/etcd.sha256"] = hashlib.sha256(BINARY).hexdigest().encode()
+    cache = ProgramCache(tmp_path)
+    path = await source(cache, base, "etcd", "etcd.sha256").find(ETCD, SilentProgress())
+    assert path == cache.get(ETCD)
+    assert path.read_bytes() == BINARY
+
+
+async def test_mismatch_keeps_nothing(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
+    base, pages = site
+    pages["/etcd"] = BINARY + b"evil"
+    pages["/etcd.sha256"] = hashlib.sha256(BINARY).hexdigest().encode()
+    cache = ProgramCache(tmp_path)
+    with pytest.raises(ChecksumMismatchError, match="nothing was kept"):
+        await source(cache, base, "etcd", "etcd.sha256").find(ETCD, SilentProgress())
+    assert list((tmp_path / "bin").iterdir()) == []
+
+
+async def test_no_checksum_no_program(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
+    base, pages = site
+    pages["/etcd"], pages["/SHA256SUMS"] = BINARY, b"00  another\n11  file\n"
+    with pytest.raises(NotHereError, match="no checksum of etcd is published"):
+        await source(ProgramCache(tmp_path), base, "etcd", "SHA256SUMS").find(ETCD, SilentProgress())
+
+
+async def test_missing_file_gives_way(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
+    with pytest.raises(NotHereError, match="failed: HTTP Error 404"):
+        await source(ProgramCache(tmp_path), site[0], "etcd", "sums").find(ETCD, SilentProgress())
+
+
+async def test_member_of_an_archive(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
+    base, pages = site
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        entry = tarfile.TarInfo("etcd-v3/etcd")
+        entry.size = len(BINARY)
+        archive.addfile(entry, io.BytesIO(BINARY))
+    pages["/etcd.tar.gz"] = packed.getvalue()
+    pages["/SHA256SUMS"] = f"{hashlib.sha256(packed.getvalue()).hexdigest()}  etcd.tar.gz\n00  x\n".encode()
+    cache = ProgramCache(tmp_path)
+    path = await source(cache, base, "etcd.tar.gz", "SHA256SUMS", "etcd-v3/etcd").find(ETCD, SilentProgress())
+    assert path.read_bytes() == BINARY
+    with pytest.raises(NotHereError, match="holds no other"):
+        await source(cache, base, "etcd.tar.gz", "SHA256SUMS", "other").find(ETCD, SilentProgress())
+
+
+async def test_a_host_that_does_not_answer_is_probed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    probed: list[str] = []
+
+    def answers(url: str) -> bool:
+        probed.append(url)
+        return False
+
+    monkeypatch.setattr("dynamo_devcluster.download._answers", answers)
+    silent = source(ProgramCache(tmp_path), f"http://127.0.0.1:{free_port()}", "etcd", "sums")
+    for _ in range(3):
+        with pytest.raises(NotHereError, match="is not reachable"):
+            await silent.find(ETCD, SilentProgress())
+    assert len(probed) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "digest"),
+    [
+        ("ABCD\n", "abcd"),
+        ("0123  other\nabcd  etcd\n", "abcd"),
+        ("0123  other\nabcd *etcd\n", "abcd"),
+        ('{"assets": [{"name": "etcd", "digest": "sha256:abcd"}]}', "abcd"),
+        ('{"assets": [{"name": "etcd", "digest": null}]}', None),
+        ("0123  other\n4567  more\n", None),
+    ],
+)
+def test_checksum_forms(answer: str, digest: str | None) -> None:
+    assert checksum_in(answer, "etcd") == digest
+
+
+def test_every_needed_program_has_a_release_for_linux() -> None:
+    for name in (*NEEDED, "helm"):
+        program = PROGRAMS[name]
+        release = release_of(program, "linux", "arm64")
+        assert release is not None
+        assert release.url.startswith("https://")
+        assert "arm64" in release.url
+        assert program.version in release.url
+
+
+def test_servers_are_published_for_linux_only() -> None:
+    assert release_of(KUBE_APISERVER, "darwin", "arm64") is None
+    assert release_of(KUBECTL, "darwin", "arm64") is not None

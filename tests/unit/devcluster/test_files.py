@@ -1,0 +1,143 @@
+"""Certificates, ports, locks, nodes: what is written and what stays the same on a second start."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+from dynamo_devcluster import CertificateAuthority, LocalClusterError, NodeShape
+from dynamo_devcluster.cache import ProgramCache
+from dynamo_devcluster.catalog import GO_MINIMUM, PROGRAMS
+from dynamo_devcluster.components import Files, api_server
+from dynamo_devcluster.gobuild import GO_FOLDER, GoBuildSource, go_environment
+from dynamo_devcluster.locks import exclusive
+from dynamo_devcluster.nodes import node_manifest
+from dynamo_devcluster.options import ControlPlaneOptions
+from dynamo_devcluster.ports import PortFile, free_port
+from dynamo_devcluster.progress import SilentProgress
+from dynamo_devcluster.sources import NotHereError
+
+
+def test_client_certificate_names_user_and_groups(tmp_path: Path) -> None:
+    pair = CertificateAuthority(tmp_path).client("a", "alice", ("ops", "dev"))
+    certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
+    values = {
+        oid: [a.value for a in certificate.subject.get_attributes_for_oid(oid)]
+        for oid in (NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME)
+    }
+    assert values == {NameOID.COMMON_NAME: ["alice"], NameOID.ORGANIZATION_NAME: ["ops", "dev"]}
+    assert pair.key.stat().st_mode & 0o777 == 0o600
+
+
+def test_certificates_are_kept(tmp_path: Path) -> None:
+    first = CertificateAuthority(tmp_path).server("s").certificate.read_bytes()
+    assert CertificateAuthority(tmp_path).server("s").certificate.read_bytes() == first
+
+
+def test_a_lost_ca_takes_its_certificates_with_it(tmp_path: Path) -> None:
+    first = CertificateAuthority(tmp_path).server("s").certificate.read_bytes()
+    (tmp_path / "ca.key").unlink()
+    assert CertificateAuthority(tmp_path).server("s").certificate.read_bytes() != first
+
+
+def test_ports_are_remembered_until_taken(tmp_path: Path) -> None:
+    ports = PortFile(tmp_path / "ports.json")
+    port = ports.port("api")
+    ports.release()
+    again = PortFile(tmp_path / "ports.json")
+    assert again.port("api") == port
+    again.release()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        assert PortFile(tmp_path / "ports.json").port("api") != port
+
+
+def test_ports_are_not_given_twice() -> None:
+    assert len({free_port() for _ in range(200)}) == 200
+
+
+def test_a_directory_has_one_user(tmp_path: Path) -> None:
+    with (
+        exclusive(tmp_path),
+        pytest.raises(LocalClusterError, match="in use by another local cluster"),
+        exclusive(tmp_path),
+    ):
+        pass
+    with exclusive(tmp_path):
+        pass
+
+
+def test_nodes_are_labelled_as_the_gpu_operator_does() -> None:
+    node = node_manifest(4, NodeShape(labels={"pool": "a"}), "v1.35.4")
+    labels = node["metadata"]["labels"]
+    assert labels["nvidia.com/gpu.product"] == "NVIDIA-H100-80GB-HBM3"
+    assert labels["nvidia.com/gpu.count"] == "8"
+    assert labels["topology.kubernetes.io/zone"] == "local-b"
+    assert labels["pool"] == "a"
+    assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+    assert "spec" not in node, "no taints"
+
+
+def test_nodes_without_gpus_say_nothing_of_them() -> None:
+    node = node_manifest(0, NodeShape(gpus=0), "v1.35.4")
+    assert "nvidia" not in json.dumps(node)
+
+
+def test_without_controller_manager_pods_need_no_service_account(tmp_path: Path) -> None:
+    pair = CertificateAuthority(tmp_path).pair
+    files = Files(pair, pair, pair, tmp_path, tmp_path, tmp_path)
+    bare = ControlPlaneOptions(controller_manager=False, kwok_nodes=0, api_server_arguments=("--v=4",))
+    arguments = api_server(bare, files, 1, "http://127.0.0.1:2")
+    assert "--disable-admission-plugins=ServiceAccount" in arguments
+    assert arguments[-1] == "--v=4"
+    assert not any("admission" in a for a in api_server(ControlPlaneOptions(kwok_nodes=0), files, 1, ""))
+
+
+def test_pods_reach_the_api_server_only_where_it_is_asked_for(tmp_path: Path) -> None:
+    pair = CertificateAuthority(tmp_path).pair
+    files = Files(pair, pair, pair, tmp_path, tmp_path, tmp_path)
+    alone = api_server(ControlPlaneOptions(), files, 1, "http://e")
+    assert "--bind-address=127.0.0.1" in alone
+    assert not [argument for argument in alone if "kubelet" in argument]
+    reached = api_server(ControlPlaneOptions(node_address="192.0.2.1"), files, 1, "http://e")
+    assert {"--advertise-address=192.0.2.1", "--kubelet-preferred-address-types=InternalIP"} <= set(reached)
+    assert "--endpoint-reconciler-type=none" not in reached
+
+
+def test_go_folders_lock_the_pinned_versions() -> None:
+    for program in PROGRAMS.values():
+        if program.go is None:
+            continue
+        folder = GO_FOLDER / program.go.folder
+        module = (folder / "go.mod").read_text()
+        if "require" in module:
+            assert f"v{program.version}" in module
+            assert (folder / "go.sum").stat().st_size > 0
+        assert program.go.package in module
+        assert f"\ngo {'.'.join(map(str, GO_MINIMUM))}\n" in module
+        assert "\ntoolchain " not in module
+
+
+def test_the_users_go_settings_cannot_change_a_build() -> None:
+    environment = go_environment((1, 26, 1), {"GOFLAGS": "-mod=mod", "GOWORK": "x", "GOPROXY": "p"})
+    assert (environment["GOFLAGS"], environment["GOWORK"], environment["GOPROXY"]) == ("", "off", "p")
+    assert environment["GOTOOLCHAIN"] == "local"
+    assert go_environment((1, 22, 0), {})["GOTOOLCHAIN"] == "auto"
+
+
+async def test_no_go_says_so(tmp_path: Path) -> None:
+    with pytest.raises(NotHereError, match=r"no Go toolchain on PATH .* \(Go 1\.25 or newer is needed\)"):
+        await GoBuildSource(ProgramCache(tmp_path), {"PATH": str(tmp_path)}).find(PROGRAMS["etcd"], SilentProgress())
+
+
+async def test_a_go_that_is_too_old_says_so(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    go.write_text("#!/bin/sh\necho go1.19.8\n")
+    go.chmod(0o755)
+    with pytest.raises(NotHereError, match=r"is go1\.19\.8; Go 1\.25 or newer is needed"):
+        await GoBuildSource(ProgramCache(tmp_path), {"PATH": str(tmp_path)}).find(PROGRAMS["etcd"], SilentProgress())

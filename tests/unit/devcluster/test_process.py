@@ -1,0 +1,190 @@
+"""A managed process starts, dies, stops and never stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from dynamo_devcluster import LocalClusterError, ManagedProcess, NotReadyError, ProcessDiedError
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
+BUSY = """
+import threading
+
+def write():
+    while True:
+        print("on")
+
+for _ in range(4):
+    threading.Thread(target=write).start()
+"""
+DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+
+
+async def test_early_death_quotes_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("of an earlier run\n")
+    command = [sys.executable, "-c", "print('bind: address already in use'); raise SystemExit(3)"]
+    process = ManagedProcess("server", command, log, never)
+    with pytest.raises(ProcessDiedError) as caught:
+        await process.start()
+    message = str(caught.value)
+    assert "server ended with exit code 3 before it was ready" in message
+    assert "bind: address already in use" in message
+    assert "of an earlier run" not in message
+    assert process.exit_code == 3
+
+
+async def test_never_ready_is_stopped(tmp_path: Path) -> None:
+    process = ManagedProcess("server", SLEEP, tmp_path / "x.log", never, ready_within=0.2)
+    with pytest.raises(NotReadyError, match=r"server was not ready after 0 s"):
+        await process.start()
+    assert not process.running
+
+
+async def test_cancelled_start_leaves_nothing(tmp_path: Path) -> None:
+    process = ManagedProcess("server", SLEEP, tmp_path / "x.log", never)
+    starting = asyncio.create_task(process.start())
+    assert await eventually(lambda: process.pid is not None)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert not process.running
+
+
+async def test_stop_restart_and_kill(tmp_path: Path) -> None:
+    process = ManagedProcess("server", SLEEP, tmp_path / "x.log")
+    await process.start()
+    first = process.pid
+    await process.start()
+    assert process.pid == first, "starting twice is starting once"
+    await process.restart()
+    assert process.pid not in (None, first)
+    await process.stop()
+    await process.stop()
+    assert process.exit_code == -signal.SIGTERM
+    await process.start()
+    await process.kill()
+    assert process.exit_code == -signal.SIGKILL
+    assert process.pid is None
+
+
+async def test_deaf_process_is_killed_after_the_deadline(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+
+    async def up() -> bool:
+        return "up" in log.read_text()
+
+    process = ManagedProcess("server", [sys.executable, "-c", DEAF], log, up, stop_within=0.2)
+    await process.start()
+    await process.stop()
+    assert process.exit_code == -signal.SIGKILL
+
+
+async def test_suspended_process_stands_still(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    process = ManagedProcess("server", [sys.executable, "-uc", BUSY], log)
+    await process.start()
+    try:
+        assert await eventually(lambda: log.stat().st_size > 0)
+        for _ in range(5):
+            await process.suspend()
+            written = log.stat().st_size
+            await asyncio.sleep(0.01)
+            assert log.stat().st_size == written, "a thread still runs"
+            process.resume()
+            assert await eventually(lambda before=written: log.stat().st_size > before)  # type: ignore[misc]
+    finally:
+        await process.stop()
+
+
+async def test_process_that_has_ended_can_be_suspended(tmp_path: Path) -> None:
+    process = ManagedProcess("server", SLEEP, tmp_path / "x.log")
+    await process.start()
+    await process.kill()
+    async with asyncio.timeout(5):
+        await process.suspend()
+
+
+async def test_suspended_process_can_be_stopped(tmp_path: Path) -> None:
+    process = ManagedProcess("server", SLEEP, tmp_path / "x.log", stop_within=2.0)
+    await process.start()
+    await process.suspend()
+    await process.stop()
+    assert process.exit_code == -signal.SIGTERM
+
+
+async def test_a_process_that_ends_by_itself_is_not_a_zombie(tmp_path: Path) -> None:
+    process = ManagedProcess("server", SLEEP, tmp_path / "x.log")
+    await process.start()
+    pid = process.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    assert await eventually(lambda: not exists(pid)), "reaped although no one asked"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
+async def test_children_die_with_a_killed_parent(tmp_path: Path) -> None:
+    parent = subprocess.Popen(  # noqa: ASYNC220 - returns at once
+        [sys.executable, "-c", PARENT, str(tmp_path / "x.log")], stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    assert exists(child)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    assert await eventually(lambda: not alive(child))
+
+
+async def test_missing_program(tmp_path: Path) -> None:
+    process = ManagedProcess("server", [tmp_path / "nothing"], tmp_path / "x.log")
+    with pytest.raises(LocalClusterError, match=r"server cannot be started: .*is not there or not executable"):
+        await process.start()
+
+
+PARENT = """
+import asyncio, sys, time
+from pathlib import Path
+from dynamo_devcluster import ManagedProcess
+process = ManagedProcess("child", [sys.executable, "-c", "import time; time.sleep(600)"], Path(sys.argv[1]))
+asyncio.run(process.start())
+print(process.pid, flush=True)
+time.sleep(600)
+"""
+
+
+async def never() -> bool:
+    return False
+
+
+def exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def alive(pid: int) -> bool:
+    # An orphan is reaped by the process that adopts it, which the test does not control: a zombie counts as dead.
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+async def eventually(condition: Callable[[], bool], within: float = 5.0) -> bool:
+    deadline = time.monotonic() + within
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(0.02)
+    return True

@@ -1,0 +1,189 @@
+"""From which source a program is taken, and what the error says if no source has it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import pytest
+from dynamo_devcluster import ChecksumMismatchError, Programs, ProgramUnavailableError
+from dynamo_devcluster.__main__ import fetch
+from dynamo_devcluster.cache import ProgramCache, default_cache_root
+from dynamo_devcluster.catalog import ETCD, KUBE_APISERVER, KUBECTL, NEEDED, PROGRAMS, Program, parse_version
+from dynamo_devcluster.options import ControlPlaneOptions
+from dynamo_devcluster.progress import Progress, SilentProgress
+from dynamo_devcluster.sources import CacheSource, InstalledSource, NotHereError
+
+
+class Fake:
+    def __init__(self, answer: Path | str | Exception, calls: list[str] | None = None, name: str = "") -> None:
+        self.answer, self.calls, self.name = answer, calls if calls is not None else [], name
+
+    async def find(self, program: Program, progress: Progress) -> Path:
+        self.calls.append(self.name)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        if isinstance(self.answer, str):
+            raise NotHereError(self.answer)
+        return self.answer
+
+
+class Maker:
+    """Takes a while, and counts."""
+
+    def __init__(self, cache: ProgramCache) -> None:
+        self.cache, self.made = cache, 0
+
+    async def find(self, program: Program, progress: Progress) -> Path:
+        self.made += 1
+        await asyncio.sleep(0.3)
+        with self.cache.staging(program) as folder:
+            (folder / "out").write_text("#!/bin/sh\n")
+            return self.cache.install(program, folder / "out")
+
+
+def script(folder: Path, name: str, says: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\necho '{says}'\n")
+    path.chmod(0o755)
+    return path
+
+
+async def test_first_source_that_has_it_wins(tmp_path: Path) -> None:
+    calls: list[str] = []
+    ready = [Fake("no", calls, "installed"), Fake(tmp_path / "etcd", calls, "cache"), Fake("no", calls, "package")]
+    programs = Programs(cache=ProgramCache(tmp_path), ready=ready, makers=[Fake("no", calls, "build")])
+    assert await programs.obtain("etcd") == tmp_path / "etcd"
+    assert await programs.obtain("etcd") == tmp_path / "etcd"
+    assert calls == ["installed", "cache"], "asked once, and no further than needed"
+
+
+async def test_nowhere_names_every_reason_and_what_to_do(tmp_path: Path) -> None:
+    programs = Programs(
+        cache=ProgramCache(tmp_path), ready=[Fake("not on PATH")], makers=[Fake("no network"), Fake("no Go")]
+    )
+    with pytest.raises(ProgramUnavailableError) as caught:
+        await programs.obtain("etcd")
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in ("etcd (>= 3.6, < 4.0)", "not on PATH; no network; no Go", "KUBEBUILDER_ASSETS", "compose.yaml"):
+        assert part in message
+
+
+async def test_a_wrong_checksum_is_not_a_reason_to_try_the_next_source(tmp_path: Path) -> None:
+    calls: list[str] = []
+    programs = Programs(
+        cache=ProgramCache(tmp_path), ready=[], makers=[Fake(ChecksumMismatchError("bad")), Fake("", calls, "build")]
+    )
+    with pytest.raises(ChecksumMismatchError):
+        await programs.obtain("etcd")
+    assert calls == []
+
+
+async def test_unknown_program(tmp_path: Path) -> None:
+    with pytest.raises(ProgramUnavailableError, match="'minikube' is not a program of a local cluster; there are etcd"):
+        await Programs(cache=ProgramCache(tmp_path)).obtain("minikube")
+
+
+async def test_two_at_once_make_it_once(tmp_path: Path) -> None:
+    maker = Maker(ProgramCache(tmp_path))
+    first, second = (Programs(cache=ProgramCache(tmp_path), ready=[], makers=[maker]) for _ in range(2))
+    paths = await asyncio.gather(first.obtain("kwok"), second.obtain("kwok"))
+    assert maker.made == 1
+    assert paths[0] == paths[1]
+
+
+async def test_assets_come_before_path(tmp_path: Path) -> None:
+    good = script(tmp_path / "assets", "etcd", "etcd Version: 3.6.7")
+    script(tmp_path / "path", "etcd", "etcd Version: 3.6.1")
+    environ = {"KUBEBUILDER_ASSETS": str(good.parent), "PATH": str(tmp_path / "path")}
+    assert await InstalledSource(environ).find(ETCD, SilentProgress()) == good
+
+
+async def test_unsuitable_version_is_passed_over(tmp_path: Path) -> None:
+    script(tmp_path / "assets", "etcd", "etcd Version: 3.5.1")
+    good = script(tmp_path / "path", "etcd", "etcd Version: 3.6.1")
+    environ = {"KUBEBUILDER_ASSETS": str(tmp_path / "assets"), "PATH": str(good.parent)}
+    assert await InstalledSource(environ).find(ETCD, SilentProgress()) == good
+    with pytest.raises(NotHereError, match=r"assets/etcd \(KUBEBUILDER_ASSETS\) has version 3\.5\.1"):
+        await InstalledSource({"KUBEBUILDER_ASSETS": str(tmp_path / "assets")}).find(ETCD, SilentProgress())
+
+
+@pytest.mark.parametrize(
+    ("output", "version"),
+    [
+        ("etcd Version: 3.6.6\nGit SHA: a1b2c3\nGo Version: go1.24.10", (3, 6, 6)),
+        ("Kubernetes v1.35.4", (1, 35, 4)),
+        ("Client Version: v1.32.4-dispatcher\nKustomize Version: v5.5.0", (1, 32, 4)),
+        ("nats-server: v2.15.1", (2, 15, 1)),
+        ("kwok version v0.7.0 go1.26.0 (linux/amd64)", (0, 7, 0)),
+        ("Kubernetes v0.0.0-master+$Format:%H$", (0, 0, 0)),
+        ("", None),
+        ("usage: etcd", None),
+    ],
+)
+def test_parse_version(output: str, version: tuple[int, int, int] | None) -> None:
+    assert parse_version(output) == version
+
+
+@pytest.mark.parametrize(
+    ("program", "version", "accepted"),
+    [
+        (KUBE_APISERVER, (1, 35, 0), True),
+        (KUBE_APISERVER, (1, 34, 9), False),
+        (KUBE_APISERVER, (1, 36, 0), False),
+        (KUBECTL, (1, 30, 0), True),
+        (KUBECTL, (1, 29, 9), False),
+        (KUBECTL, (1, 36, 0), True),
+        (ETCD, (3, 5, 26), False),
+        (ETCD, (3, 6, 0), True),
+        (ETCD, None, False),
+    ],
+)
+def test_suitable_versions(program: Program, version: tuple[int, int, int] | None, accepted: bool) -> None:
+    assert program.accepts(version) is accepted
+
+
+def test_every_pinned_version_is_one_we_accept() -> None:
+    for program in PROGRAMS.values():
+        assert program.accepts(parse_version(program.version)), program.name
+
+
+async def test_an_interrupted_maker_leaves_nothing(tmp_path: Path) -> None:
+    cache = ProgramCache(tmp_path)
+    with contextlib.suppress(KeyboardInterrupt), cache.staging(ETCD) as folder:
+        (folder / "half").write_text("half")
+        raise KeyboardInterrupt
+    assert list((tmp_path / "bin").iterdir()) == []
+    with pytest.raises(NotHereError):
+        await CacheSource(cache).find(ETCD, SilentProgress())
+
+
+def test_cache_root() -> None:
+    assert default_cache_root({"XDG_CACHE_HOME": "/c"}) == Path("/c/dynamo-platform")
+    assert default_cache_root({}) == Path.home() / ".cache" / "dynamo-platform"
+
+
+def test_only_the_desired_programs_are_obtained() -> None:
+    bare = ControlPlaneOptions(controller_manager=False, scheduler=False, kwok_nodes=0)
+    assert bare.programs == ("etcd", "kube-apiserver")
+    assert set(ControlPlaneOptions().programs) == set(NEEDED) - {"kubectl", "nats-server"}
+
+
+async def test_what_is_optional_may_be_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class ButOne:
+        async def find(self, program: Program, progress: Progress) -> Path:
+            if program.name == without:
+                raise NotHereError("no Go")
+            return tmp_path / program.name
+
+    programs = Programs(cache=ProgramCache(tmp_path), ready=[ButOne()], makers=[])
+    without = "cert-manager"
+    assert set(await programs.obtain_all()) == set(NEEDED)
+    assert await fetch(programs) == 0
+    assert "cert-manager: left out, as are the tests that take it: cert-manager (" in capsys.readouterr().out
+    without = "etcd"
+    with pytest.raises(ProgramUnavailableError):
+        await fetch(Programs(cache=ProgramCache(tmp_path), ready=[ButOne()], makers=[]))

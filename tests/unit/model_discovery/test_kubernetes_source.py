@@ -1,0 +1,74 @@
+"""What worker discovery keeps of pods and EndpointSlices, and which of their changes concern it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_model_discovery.workers.sources.kubernetes import READS, KubernetesSource
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import ENDPOINT_SLICES, PODS, ObjectKey, Resource, key_of
+from dynamo_shared.bus import MemoryBus
+from dynamo_shared.state.versions import version_of
+
+
+def obj(resource: Resource, version: int, **fields: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {
+            "name": "decode-0",
+            "namespace": "default",
+            "uid": "u",
+            "resourceVersion": str(version),
+            "labels": {labels.COMPONENT: "Decode", labels.DISCOVERY_ENABLED: "true", "pod-template-hash": str(version)},
+            "ownerReferences": [{"kind": "ReplicaSet", "name": "decode"}],
+        },
+        **fields,
+    }
+
+
+POD: dict[str, Any] = {"status": {"phase": "Running", "podIP": "10.0.0.7", "conditions": [{"type": "Ready"}]}}
+SLICE: dict[str, Any] = {
+    "endpoints": [{"addresses": ["10.0.0.7"], "conditions": {"ready": True}, "targetRef": {"name": "decode-0"}}],
+    "ports": [{"port": 9090}],
+}
+
+
+@pytest.mark.parametrize(
+    ("resource", "fields", "change", "concerns"),
+    [
+        pytest.param(PODS, POD, {"status": {**POD["status"], "conditions": []}}, False, id="a-condition"),
+        pytest.param(PODS, POD, {"status": {**POD["status"], "podIP": "10.0.0.8"}}, True, id="an-address"),
+        pytest.param(PODS, POD, {"status": {"phase": "Failed"}}, True, id="the-end-of-a-pod"),
+        pytest.param(ENDPOINT_SLICES, SLICE, {**SLICE, "ports": []}, False, id="ports"),
+        pytest.param(ENDPOINT_SLICES, SLICE, {"endpoints": []}, True, id="a-pod-that-is-not-ready"),
+    ],
+)
+def test_only_changes_that_are_read_are_reported(
+    resource: Resource, fields: dict[str, Any], change: dict[str, Any], concerns: bool
+) -> None:
+    reported: list[None] = []
+    source = KubernetesSource(MemoryBus(), "local", lambda: reported.append(None))
+    for version, content in enumerate((fields, change), 1):
+        each = obj(resource, version, **content)
+        source._cache.take(resource, key_of(each), each, version_of(each))
+    assert len(reported) == 1 + concerns
+
+
+@pytest.mark.parametrize("resource", [each for each in READS if each in (PODS, ENDPOINT_SLICES)], ids=str)
+def test_little_is_kept_of_an_object(resource: Resource) -> None:
+    source = KubernetesSource(MemoryBus(), "local", lambda: None)
+    each = obj(resource, 1, **(POD if resource == PODS else SLICE))
+    source._cache.take(resource, key_of(each), each, version_of(each))
+    kept = source._cache.get(resource, ObjectKey("default", "decode-0"))
+    assert kept is not None
+    assert set(kept["metadata"]) == {"name", "namespace", "uid", "resourceVersion", "labels"}
+    assert len(kept["metadata"]["labels"]) == 1
+
+
+def test_places_are_pods_by_address() -> None:
+    source = KubernetesSource(MemoryBus(), "local", lambda: None)
+    each = obj(PODS, 1, **POD)
+    source._cache.take(PODS, key_of(each), each, version_of(each))
+    assert source.places["10.0.0.7"].component == "Decode"

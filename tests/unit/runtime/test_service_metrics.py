@@ -1,0 +1,25 @@
+"""Metrics of a service leave the registry with it."""
+
+from __future__ import annotations
+
+from dynamo_shared.runtime.metrics import ServiceMetrics
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+
+class _Metrics(ServiceMetrics):
+    def __init__(self, registry: CollectorRegistry) -> None:
+        super().__init__(registry)
+        self._counter = Counter("a", "A.", ["label"], registry=registry)
+        self._gauge = Gauge("b", "B.", registry=registry)
+        self._histogram = Histogram("c", "C.", registry=registry)
+        self._reported: dict[str, int] = {}
+
+
+def test_a_service_that_is_started_again_registers_its_metrics_again() -> None:
+    registry = CollectorRegistry()
+    other = Counter("other", "Of the process.", registry=registry)
+    first = _Metrics(registry)
+    first.close()
+    assert list(registry.collect()) == list(other.collect())
+    _Metrics(registry)
+    assert {metric.name for metric in registry.collect()} == {"a", "b", "c", "other"}

@@ -1,0 +1,286 @@
+"""The object cache: what it takes in, what it refuses, what it can be asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey, key_of
+from dynamo_shared.state import ObjectCache
+from dynamo_shared.state.cache import FEW, GRACE, OwnWrite
+from dynamo_shared.state.versions import Version, version_of
+
+from tests.building.clock import ManualClock
+
+KEY = ObjectKey("ns", "a")
+
+
+def obj(version: int, *, uid: str = "u1", name: str = "a", namespace: str = "ns", app: str = "x") -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": uid,
+            "resourceVersion": str(version),
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"app": app},
+        }
+    }
+
+
+def by_app(obj: dict[str, Any]) -> list[str]:
+    return [obj["metadata"]["labels"]["app"]]
+
+
+def said(cache: ObjectCache, obj: dict[str, Any]) -> bool:
+    """STATE says this object."""
+    return cache.take(DEPLOYMENTS, KEY, obj, version_of(obj))
+
+
+def ended(cache: ObjectCache, version: int, uid: str = "u1") -> bool:
+    """STATE says that it is gone."""
+    return cache.take(DEPLOYMENTS, KEY, None, Version(uid, version, ""))
+
+
+def held(cache: ObjectCache) -> str | None:
+    observed = cache.get(DEPLOYMENTS, KEY)
+    return f"{observed['metadata']['uid']}-{observed['metadata']['resourceVersion']}" if observed else None
+
+
+def test_of_answers_to_writes_only_newer_ones_get_in() -> None:
+    cache = ObjectCache()
+    assert cache.put(DEPLOYMENTS, obj(9))
+    assert cache.put(DEPLOYMENTS, obj(10))
+    assert not cache.put(DEPLOYMENTS, obj(10))
+    assert not cache.put(DEPLOYMENTS, obj(9))
+    assert cache.get(DEPLOYMENTS, KEY) == obj(10)
+    assert cache.get(SERVICES, KEY) is None
+
+
+def test_the_order_of_state_is_the_order() -> None:
+    """A forged number and a data store that was set back need no rule of their own."""
+    cache = ObjectCache()
+    for each, expected in (
+        (obj(10), "u1-10"),
+        (obj(2**60), f"u1-{2**60}"),
+        (obj(11), "u1-11"),
+        (obj(3), "u1-3"),
+        (obj(1, uid="u2"), "u2-1"),
+        (obj(12), "u1-12"),
+    ):
+        assert said(cache, each)
+        assert held(cache) == expected
+    assert not said(cache, obj(12))
+    assert ended(cache, 5)
+    assert held(cache) is None
+    # Of a backup: the same uid is there again.
+    assert said(cache, obj(4))
+    assert held(cache) == "u1-4"
+
+
+def test_what_was_written_is_not_replaced_by_older_words_of_state() -> None:
+    cache = ObjectCache()
+    said(cache, obj(10))
+    cache.put(DEPLOYMENTS, obj(20))
+    assert not said(cache, obj(15))
+    assert held(cache) == "u1-20"
+    assert not said(cache, obj(20))
+    assert said(cache, obj(19)), "STATE has caught up, and what it says then counts"
+
+
+def test_only_what_was_written_last_and_not_yet_said_is_confirmed() -> None:
+    cache = ObjectCache()
+    said(cache, obj(10))
+    assert not cache.confirm(DEPLOYMENTS, KEY, version_of(obj(10))), "STATE itself said it: a correction may follow"
+    cache.put(DEPLOYMENTS, obj(20))
+    for other in (obj(15), obj(21), obj(20, uid="u2")):
+        assert not cache.confirm(DEPLOYMENTS, KEY, version_of(other))
+    assert not cache.confirm(SERVICES, KEY, version_of(obj(20)))
+    assert not said(cache, obj(15))
+    assert cache.confirm(DEPLOYMENTS, KEY, version_of(obj(20)))
+    assert held(cache) == "u1-20"
+    cache.settle()
+    assert held(cache) == "u1-20", "the older word does not come after it"
+    assert not cache.confirm(DEPLOYMENTS, KEY, version_of(obj(20))), "once"
+    assert said(cache, obj(19)), "STATE has caught up, and what it says then counts"
+
+
+def test_where_state_stays_behind_it_is_the_truth() -> None:
+    """The data store was set back after the write."""
+    clock = ManualClock()
+    cache = ObjectCache(clock=clock)
+    cache.put(DEPLOYMENTS, obj(20))
+    said(cache, obj(8))
+    said(cache, obj(9))
+    clock.now = GRACE - 1
+    cache.settle()
+    assert held(cache) == "u1-20"
+    clock.now = GRACE
+    cache.settle()
+    assert held(cache) == "u1-9"
+    assert said(cache, obj(7))
+
+
+def overdue(clock: ManualClock) -> tuple[ObjectCache, OwnWrite]:
+    """A cache with a write that STATE does not confirm in time."""
+    cache = ObjectCache(clock=clock)
+    said(cache, obj(10))
+    cache.put(DEPLOYMENTS, obj(20))
+    clock.now = GRACE - 1
+    assert cache.overdue() == []
+    clock.now = GRACE
+    ((key, write),) = cache.overdue()
+    assert (key, write.resource, write.version) == (KEY, DEPLOYMENTS, version_of(obj(20)))
+    assert cache.overdue() == [], "until another time of grace is over"
+    return cache, write
+
+
+def test_a_write_that_the_data_store_has_lost_is_given_up() -> None:
+    cache, write = overdue(ManualClock())
+    changes: list[tuple[KubeObject | None, KubeObject | None]] = []
+    cache.on_change(lambda _resource, _key, old, new: changes.append((old, new)))
+    assert cache.correct(KEY, write, obj(10))
+    assert held(cache) == "u1-10"
+    assert changes == [(obj(20), obj(10))]
+    assert cache.put(DEPLOYMENTS, obj(12)), "the next write counts from there"
+
+
+def test_an_object_that_the_data_store_has_lost_is_gone() -> None:
+    cache, write = overdue(ManualClock())
+    assert cache.correct(KEY, write, None)
+    assert cache.get(DEPLOYMENTS, KEY) is None
+
+
+def test_a_write_that_is_there_waits_for_state() -> None:
+    clock = ManualClock()
+    cache, write = overdue(clock)
+    assert not cache.correct(KEY, write, obj(20))
+    clock.now = 2 * GRACE
+    assert len(cache.overdue()) == 1
+    assert cache.confirm(DEPLOYMENTS, KEY, version_of(obj(20)))
+    clock.now = 3 * GRACE
+    assert cache.overdue() == []
+
+
+def test_what_another_wrote_after_it_counts_and_older_words_of_state_do_not() -> None:
+    cache, write = overdue(ManualClock())
+    assert cache.correct(KEY, write, obj(25))
+    assert held(cache) == "u1-25"
+    assert not said(cache, obj(20))
+    assert held(cache) == "u1-25"
+
+
+@pytest.mark.parametrize("faster", ["STATE", "another write"])
+def test_an_answer_about_a_write_is_late_where_something_came_meanwhile(faster: str) -> None:
+    cache, write = overdue(ManualClock())
+    newer = obj(30)
+    assert said(cache, newer) if faster == "STATE" else cache.put(DEPLOYMENTS, newer)
+    assert not cache.correct(KEY, write, obj(10))
+    assert held(cache) == "u1-30"
+
+
+def test_a_late_answer_does_not_bring_back_what_is_deleted() -> None:
+    cache = ObjectCache()
+    cache.put(DEPLOYMENTS, obj(10))
+    assert ended(cache, 11)
+    assert not cache.put(DEPLOYMENTS, obj(10))
+    # Also where the answer belongs to a later version than the last observed one.
+    assert not cache.put(DEPLOYMENTS, obj(12))
+    assert cache.put(DEPLOYMENTS, obj(13, uid="u2"))
+
+
+def test_an_object_that_a_writer_reported_gone_returns_only_with_a_newer_state() -> None:
+    clock = ManualClock()
+    cache = ObjectCache(clock=clock)
+    said(cache, obj(10))
+    assert cache.remove(DEPLOYMENTS, KEY, "u1")
+    assert not cache.remove(DEPLOYMENTS, KEY, "u1")
+    assert not said(cache, obj(9)), "it was on its way already"
+    assert held(cache) is None
+    clock.now = GRACE
+    cache.settle()
+    assert held(cache) == "u1-9"
+
+
+def test_a_tombstone_of_an_earlier_object_leaves_the_one_that_was_written() -> None:
+    cache = ObjectCache()
+    cache.put(DEPLOYMENTS, obj(20, uid="u2"))
+    assert not ended(cache, 15, uid="u1")
+    assert held(cache) == "u2-20"
+    assert not cache.remove(DEPLOYMENTS, KEY, "u1")
+    assert ended(cache, 15, uid="u2"), "the end of what was written is final"
+
+
+def test_an_index_that_fails_changes_nothing() -> None:
+    cache = ObjectCache()
+    cache.add_index(DEPLOYMENTS, "app", by_app)
+    cache.add_index(DEPLOYMENTS, "bad", lambda each: each["metadata"]["labels"]["app"].split() or [1 / 0])
+    cache.put(DEPLOYMENTS, obj(1))
+    with pytest.raises(ZeroDivisionError):
+        cache.put(DEPLOYMENTS, obj(2, app=""))
+    assert cache.by_index(DEPLOYMENTS, "app", "x") == [obj(1)]
+
+
+def test_lists() -> None:
+    cache = ObjectCache()
+    for name, namespace in [("a", "n1"), ("b", "n1"), ("a", "n2")]:
+        cache.put(DEPLOYMENTS, obj(1, uid=name + namespace, name=name, namespace=namespace))
+    assert len(cache.list(DEPLOYMENTS)) == cache.count(DEPLOYMENTS) == 3
+    assert [each["metadata"]["name"] for each in cache.list(DEPLOYMENTS, "n1")] == ["a", "b"]
+    assert cache.list(DEPLOYMENTS, "n3") == cache.list(SERVICES) == []
+    assert cache.keys(DEPLOYMENTS) == {ObjectKey("n1", "a"), ObjectKey("n1", "b"), ObjectKey("n2", "a")}
+
+
+def test_indexes_follow_changes_and_take_in_what_is_there() -> None:
+    cache = ObjectCache()
+    cache.put(DEPLOYMENTS, obj(1))
+    cache.add_index(DEPLOYMENTS, "app", by_app)
+    assert cache.by_index(DEPLOYMENTS, "app", "x") == [obj(1)]
+    cache.put(DEPLOYMENTS, obj(2, app="y"))
+    assert cache.by_index(DEPLOYMENTS, "app", "x") == []
+    assert cache.by_index(DEPLOYMENTS, "app", "y") == [obj(2, app="y")]
+    cache.remove(DEPLOYMENTS, KEY, "u1")
+    assert cache.by_index(DEPLOYMENTS, "app", "y") == []
+
+
+def test_listeners_hear_of_what_changed_and_one_that_fails_harms_no_one() -> None:
+    cache, heard = ObjectCache(), []
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    cache.on_change(broken)
+    cache.on_change(lambda resource, key, old, new: heard.append((resource.id, key, old, new)))
+    cache.put(DEPLOYMENTS, obj(1))
+    cache.put(DEPLOYMENTS, obj(1))
+    cache.remove(DEPLOYMENTS, KEY, "u1")
+    assert heard == [("deployments.apps", KEY, None, obj(1)), ("deployments.apps", KEY, obj(1), None)]
+
+
+def test_of_large_objects_only_what_is_read_is_kept() -> None:
+    cache = ObjectCache()
+    heard: list[Any] = []
+    cache.on_change(lambda _resource, _key, old, new: heard.append((old, new)))
+    cache.keep_only(DEPLOYMENTS, lambda each: {"metadata": each["metadata"]})
+    cache.add_index(DEPLOYMENTS, "app", by_app)
+    cache.put(DEPLOYMENTS, obj(1) | {"spec": {"replicas": 1}})
+    cache.put(DEPLOYMENTS, obj(2) | {"spec": {"replicas": 2}})
+    cache.put(SERVICES, obj(1) | {"spec": {}})
+    assert cache.by_index(DEPLOYMENTS, "app", "x") == [obj(2)]
+    assert heard[:2] == [(None, obj(1)), (obj(1), obj(2))]
+    assert cache.get(SERVICES, KEY) == obj(1) | {"spec": {}}
+
+
+def test_an_index_finds_few_and_many_objects_of_one_value() -> None:
+    cache = ObjectCache()
+    cache.add_index(DEPLOYMENTS, "all", lambda _: ("all",))
+    names = [f"web-{number}" for number in range(3 * FEW)]
+    for name in names:
+        each = obj(1, name=name)
+        cache.take(DEPLOYMENTS, key_of(each), each, version_of(each))
+    assert [each["metadata"]["name"] for each in cache.by_index(DEPLOYMENTS, "all", "all")] == names
+    for name in names[1:]:
+        cache.take(DEPLOYMENTS, key_of(obj(1, name=name)), None, version_of(obj(1, name=name)))
+    assert cache.by_index(DEPLOYMENTS, "all", "all") == [obj(1, name=names[0])]
+    assert [key.name for _, key in cache.indexed(DEPLOYMENTS, "all")] == names[:1]

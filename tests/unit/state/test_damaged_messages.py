@@ -1,0 +1,120 @@
+"""Messages of STATE whose subject, headers and payload do not say the same: what is wrong is said, and nothing is taken in."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import pytest
+from dynamo_shared.api.resources import PODS, ObjectKey
+from dynamo_shared.bus import MemoryBus
+from dynamo_shared.bus.protocol import Message
+from dynamo_shared.state import ObjectCache, StateReader, messages
+
+KEY = ObjectKey("ns", "a")
+METADATA = {
+    "name": "a",
+    "namespace": "ns",
+    "uid": "u",
+    "resourceVersion": "5",
+    "creationTimestamp": "2026-01-01T00:00:00Z",
+}
+POD: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": METADATA, "spec": {}}
+HEADERS = messages.object_headers(POD, messages.ChangeType.ADDED)
+
+
+def pod(**metadata: Any) -> bytes:
+    return messages.encode_object({**POD, "metadata": {**METADATA, **metadata}})
+
+
+GOOD = pod()
+CASES: list[tuple[str, dict[str, str], bytes]] = [
+    ("truncated", {}, b"{"),
+    (".", {}, b"[]"),
+    (".", {}, b"null"),
+    (".", {}, b"\xff\xfe"),
+    (".", {}, b""),
+    ("too deeply", {}, b'{"metadata":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+    ("another kind", {}, b"{}"),
+    ("another kind", {}, messages.encode_object({**POD, "kind": "Secret"})),
+    ("another kind", {}, messages.encode_object({**POD, "apiVersion": "v2"})),
+    ("another name", {}, b'{"apiVersion": "v1", "kind": "Pod", "metadata": "x"}'),
+    ("another name", {}, pod(name="b")),
+    ("another name", {}, pod(namespace="other")),
+    ("another name", {}, pod(name=["a"])),
+    ("has no uid", {"uid": ""}, pod(uid="")),
+    ("uid and payload", {}, pod(uid="v")),
+    ("uid and payload", {}, pod(uid=None)),
+    ("resourceVersion and payload", {"resourceVersion": str(2**60)}, GOOD),
+    ("resourceVersion and payload", {"resourceVersion": "05"}, GOOD),
+    ("not a number", {"resourceVersion": "-5"}, pod(resourceVersion="-5")),
+    ("not a number", {"resourceVersion": "9" * 5000}, pod(resourceVersion="9" * 5000)),
+    ("not a number", {"resourceVersion": "٥"}, pod(resourceVersion="٥")),
+    ("not a number", {"resourceVersion": ""}, pod(resourceVersion="")),
+    ("not a time", {"created": "2026-01-01T00:00:00"}, pod(creationTimestamp="2026-01-01T00:00:00")),
+    ("not a time", {"created": "yesterday"}, pod(creationTimestamp="yesterday")),
+    ("created and payload", {"created": "2027-01-01T00:00:00Z"}, GOOD),
+    ("generation and payload", {"generation": "7"}, GOOD),
+    ("generation and payload", {}, pod(generation=7)),
+    ("labels is not a dict", {}, pod(labels=["x"])),
+    ("annotations is not a dict", {}, pod(annotations="x")),
+    ("ownerReferences is not a list", {}, pod(ownerReferences={"x": 1})),
+    ("finalizers is not a list", {}, pod(finalizers="x")),
+    ("spec is not a dict", {}, messages.encode_object({**POD, "spec": []})),
+    ("status is not a dict", {}, messages.encode_object({**POD, "status": "x"})),
+    ("change is not", {"change": "synced"}, GOOD),
+    ("change is not", {"change": ""}, GOOD),
+    ("tombstone has a payload", {"change": "deleted"}, GOOD),
+    ("not a known encoding", {"content-encoding": "gzip"}, GOOD),
+    ("cannot be decompressed", {"content-encoding": "zlib"}, GOOD),
+    ("cut off", {"content-encoding": "zlib"}, zlib.compress(GOOD)[:-5]),
+]
+
+
+def message(payload: bytes, **headers: str) -> Message:
+    return Message("dynamo.state.v1.c.pods.ns.a", payload, {**HEADERS, **headers}, 1)
+
+
+def test_a_sound_message() -> None:
+    version, obj = messages.read(PODS, KEY, message(GOOD))
+    assert (version.uid, version.resource_version, obj) == ("u", 5, POD)
+    assert messages.read(PODS, KEY, message(zlib.compress(GOOD), **{"content-encoding": "zlib"})).obj == POD
+
+
+@pytest.mark.parametrize(("what", "headers", "payload"), CASES)
+def test_what_is_wrong_is_said(what: str, headers: dict[str, str], payload: bytes) -> None:
+    with pytest.raises(ValueError, match=what):
+        messages.read(PODS, KEY, message(payload, **headers))
+
+
+def test_a_reader_takes_nothing_from_any_of_them_and_goes_on() -> None:
+    cache = ObjectCache()
+    reader = StateReader(MemoryBus(), "c", [PODS], cache)
+    cache.on_change(lambda *_: None)
+    said: list[str] = []
+    reader.on_quarantine(said.append)
+    reader._take(message(GOOD))
+    for _, headers, payload in CASES:
+        reader._take(message(payload, **headers))
+        assert cache.get(PODS, KEY) == POD
+        assert said[-1].startswith("1 damaged message in STATE; the first: dynamo.state.v1.c.pods.ns.a: ")
+    for subject in ("dynamo.state.v1.c.pods.ns", "dynamo.state.v1.c.other.ns.a", "", "dynamo.state.v1.c.pods._synced"):
+        reader._take(Message(subject, b"{", HEADERS, 1))
+    reader._take(message(pod(resourceVersion="6"), resourceVersion="6"))
+    assert said[-1].startswith("4 damaged messages")
+    assert cache.version(PODS, KEY) == ("u", 6, "2026-01-01T00:00:00Z")
+
+
+def test_an_object_that_an_index_cannot_read_is_isolated_too() -> None:
+    cache = ObjectCache()
+    cache.add_index(PODS, "x", lambda each: [each["spec"]["missing"]["deep"].strip()])
+    reader = StateReader(MemoryBus(), "c", [PODS], cache)
+    reader._take(message(GOOD))
+    assert cache.count(PODS) == 0
+
+
+def test_the_quarantine_is_bounded() -> None:
+    reader = StateReader(MemoryBus(), "c", [PODS], ObjectCache())
+    for number in range(3000):
+        reader._take(Message(f"dynamo.state.v1.c.pods.ns.n{number}", b"{", HEADERS, 1))
+    assert len(reader._quarantine) == 1000

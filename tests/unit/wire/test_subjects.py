@@ -1,0 +1,70 @@
+"""Subjects: whatever a name holds, it comes back, and it is one token."""
+
+from __future__ import annotations
+
+import pytest
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.bus import streams
+from dynamo_shared.wire import subjects
+from hypothesis import given
+from hypothesis import strategies as st
+
+TEXT = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=40)
+
+
+@given(TEXT)
+def test_a_token_is_one_token_and_comes_back(text: str) -> None:
+    token = subjects.encode(text)
+    assert subjects.decode(token) == text
+    assert not set(token) & set(". *>\t\r\n")
+    assert token.isascii()
+
+
+@given(TEXT, TEXT, TEXT)
+def test_state_subjects_come_back(cluster: str, namespace: str, name: str) -> None:
+    key = ObjectKey(namespace if namespace != "_" else "n", name)
+    subject = subjects.state_subject(cluster, "deployments.apps", key)
+    assert subjects.parse_state(subject) == (cluster, "deployments.apps", key)
+    assert subjects.parse_synced(subject) is None
+
+
+def test_examples() -> None:
+    key = ObjectKey("team-a", "llama-3.1")
+    assert subjects.state_subject("prod", "deployments.apps", key) == (
+        "dynamo.state.v1.prod.deployments%2Eapps.team-a.llama-3%2E1"
+    )
+    assert subjects.state_subject("prod", "nodes", ObjectKey("", "n1")) == "dynamo.state.v1.prod.nodes._.n1"
+    assert subjects.event_subject("prod", "ns", "DynamoGraphDeployment", "x.y", "ready") == (
+        "dynamo.evt.v1.prod.ns.dynamographdeployment.x%2Ey.ready"
+    )
+    assert subjects.command_subject("prod", "ns", "scaler", "scale") == "dynamo.cmd.v1.prod.ns.scaler.scale"
+    assert subjects.dead_letter_subject("dynamo.cmd.v1.prod.ns.scaler.scale") == "dynamo.dlq.v1.prod.ns.scaler.scale"
+
+
+def test_the_marker_is_not_an_object_and_no_object_is_a_marker() -> None:
+    marker = subjects.synced_subject("c", "deployments.apps")
+    assert subjects.parse_synced(marker) == ("c", "deployments.apps")
+    with pytest.raises(ValueError, match="not a dynamo"):
+        subjects.parse_state(marker)
+    hostile = subjects.state_subject("c", "pods", ObjectKey("ns", "_synced"))
+    assert subjects.parse_synced(hostile) is None
+
+
+@pytest.mark.parametrize(
+    "subject", ["", "dynamo.evt.v1.c.ns.k.n", "x.dynamo.evt.v1.c.ns.k.n.e", "dynamo.evt.v1.c..k.n.e"]
+)
+def test_foreign_subjects_are_refused(subject: str) -> None:
+    with pytest.raises(ValueError, match="not a dynamo"):
+        subjects.parse_event(subject)
+
+
+def test_an_empty_token_cannot_be() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        subjects.encode("")
+
+
+def test_each_plane_has_its_stream() -> None:
+    assert streams.for_subject("dynamo.state.v1.c.pods.ns.n") is streams.STATE
+    assert streams.for_subject("dynamo.dlq.v1.c.ns.s.v") is streams.DEAD_LETTERS
+    with pytest.raises(KeyError):
+        streams.for_subject("foreign")

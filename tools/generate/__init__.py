@@ -1,0 +1,1 @@
+"""Writes what is made of the code: CRDs, schemas, the AsyncAPI and OpenAPI documents, parts of the charts, docs/reference."""

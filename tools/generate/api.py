@@ -1,0 +1,34 @@
+"""CRDs, schemas of contracts, and the pages of docs/reference that are made from the API's types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dynamo_shared.api.crds.build import DEFINITIONS, build, file_name
+
+from tools.generate import reference, validation
+from tools.generate.files import yaml_text
+
+_HEADER = "# Generated from dynamo_shared.api by `make generate`. Do not edit.\n"
+
+FOLDERS = (
+    ("docs/reference/kinds", "*.md"),
+    ("proto/schemas/contracts", "*.json"),
+    ("helm/dynamo-crds/definitions", "*.yaml"),
+)
+
+
+def outputs(root: Path) -> dict[Path, str]:
+    """Every generated file below the root of a checkout, with what should be in it."""
+    # The package brings them along for `dynamoctl crds`; a chart can only read files of its own folder.
+    folders = (
+        root / "shared" / "src" / "dynamo_shared" / "api" / "crds",
+        root / "helm" / "dynamo-crds" / "definitions",
+    )
+    texts = {
+        folder / file_name(definition): _HEADER + yaml_text(build(definition))
+        for definition in DEFINITIONS
+        for folder in folders
+    }
+    rules = {root / "docs" / "validation.md": validation.text()}
+    return texts | reference.outputs(root) | rules

@@ -1,0 +1,37 @@
+"""`files/rights.yaml` of the chart: the RBAC rules of each service, by where they hold and what switches them off."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import yaml
+from dynamo_ctl.services import SERVICES
+from dynamo_shared.api.rights import Right, RightScope, rules
+
+_HEAD = "# Made by `make generate` from the rights.py of each service; change it there.\n"
+#: Of what no service can do without.
+ALWAYS = "always"
+
+
+def of_service(service: str) -> tuple[Right, ...]:
+    """What a service may do."""
+    package = SERVICES[service].partition(".")[0]
+    rights: tuple[Right, ...] = import_module(f"{package}.rights").RIGHTS
+    return rights
+
+
+def tree() -> dict[str, dict[str, dict[str, list[dict[str, Any]]]]]:
+    """Rules by service, place and part."""
+    return {service: {place.value: _parts(service, place) for place in RightScope} for service in SERVICES}
+
+
+def page() -> str:
+    """The file."""
+    return _HEAD + yaml.safe_dump(tree(), sort_keys=False, width=120)
+
+
+def _parts(service: str, place: RightScope) -> dict[str, list[dict[str, Any]]]:
+    held = [right for right in of_service(service) if right.place is place]
+    parts = sorted({right.part for right in held})
+    return {part or ALWAYS: rules(right for right in held if right.part == part) for part in parts}

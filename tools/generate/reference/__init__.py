@@ -1,0 +1,24 @@
+"""Pages of docs/reference that are made from the API: kinds, registries, contracts, and the index.
+
+Those of what stands above the API (events, settings, metrics) are made by the generators of their layers.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dynamo_shared.api.contracts import CONTRACTS
+from dynamo_shared.api.contracts.schema import text
+
+from tools.generate.reference import contracts, ending, index, kinds, registries
+
+FOLDER = Path("docs") / "reference"
+SCHEMAS = Path("proto") / "schemas" / "contracts"
+
+
+def outputs(root: Path) -> dict[Path, str]:
+    """Every page and every schema of a contract below the root of a checkout, with what should be in it."""
+    pages = {**index.pages(), **kinds.pages(), **ending.pages(), **registries.pages(), **contracts.pages()}
+    return {root / FOLDER / name: content for name, content in pages.items()} | {
+        root / SCHEMAS / each.file: text(each.schema()) for each in CONTRACTS
+    }

@@ -1,0 +1,66 @@
+"""Page of the contracts: documents within our objects, with their fields and schemas."""
+
+from __future__ import annotations
+
+import json
+
+from dynamo_shared.api.contracts import CONTRACTS, Contract
+
+from tools.generate.reference.fields import SchemaField, fields, limits_of, type_of
+from tools.generate.reference.markdown import code, page, table
+
+SOURCE = "shared/src/dynamo_shared/api/contracts"
+
+
+def pages() -> dict[str, str]:
+    """The page, by its path below docs/reference."""
+    return {"contracts.md": contracts_page()}
+
+
+def contracts_page() -> str:
+    """Every contract with its fields. One that stands within another one is described once."""
+    return page(
+        "Contracts",
+        SOURCE,
+        "Documents within our objects and variables that Kubernetes has no schema for. Each has a JSON Schema (draft 2020-12) in "
+        "[proto/schemas/contracts](../../proto/schemas/contracts). Keys that are not listed are kept, and warned of.",
+        *(part for each in CONTRACTS for part in _contract(each)),
+    )
+
+
+def _contract(contract: Contract) -> list[str]:
+    schema = contract.schema()
+    # What is a contract itself has its own table.
+    nested = {"config": "profilingConfig.config", "planner": "features.planner"}
+    inner = [name for name in nested if name in schema["properties"] and nested[name] != contract.name]
+    rows = [
+        (
+            code(each.path),
+            type_of(each.schema),
+            "yes" if each.required else "",
+            _default(each),
+            "; ".join(limits_of(each.schema)),
+            str(each.schema.get("description", "")),
+        )
+        for each in fields(schema)
+        if not each.is_element
+        and not each.schema.get("deprecated")
+        and not any(each.path.startswith(f"{name}.") for name in inner)
+    ]
+    example = json.dumps(max(contract.examples, key=lambda each: len(json.dumps(each))), indent=2)
+    return [
+        f"## {contract.name}",
+        f"{contract.description} {contract.place} Schema: [{contract.file}](../../proto/schemas/contracts/{contract.file}).",
+        table(("Field", "Type", "Required", "Default", "Allowed", "Description"), rows),
+        *(f"Fields of `{name}`: [{nested[name]}](#{_anchor(nested[name])})." for name in inner),
+        f"```json\n{example}\n```",
+    ]
+
+
+def _default(field: SchemaField) -> str:
+    value = field.schema.get("default")
+    return "" if value is None or value in ({}, []) or isinstance(value, dict) else code(json.dumps(value))
+
+
+def _anchor(title: str) -> str:
+    return title.lower().replace(".", "")

@@ -1,0 +1,215 @@
+"""What is different between two surfaces, and whether users of the older one notice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tools.releases.fields import BOUNDS, Fact
+from tools.releases.snapshot import Snapshot
+
+_NAMES = ("labels", "annotations", "environment")
+_DOCUMENTS = ("contracts", "events", "commands", "state", "envelope")
+SORTS = (*_NAMES, "ports", *_DOCUMENTS, "settings")
+"""What there is in addition to kinds."""
+
+_RAISED = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems"})
+#: Facts of which any change is felt, also that they are there now and were not.
+_FIXED = {
+    "type": "type",
+    "default": "default",
+    "const": "value",
+    "pattern": "pattern",
+    "listType": "list type",
+    "listKeys": "list keys",
+    "mapType": "map type",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference.
+
+    `subject` is a kind, `version` its version, `path` a field. Of what else there is, `subject` is the sort: for labels,
+    annotations, environment, ports and settings `path` is the name; for contracts, events and commands `version` is.
+    """
+
+    subject: str
+    version: str
+    path: str
+    what: str
+    breaking: bool
+
+    def __str__(self) -> str:
+        return f"{' '.join(part for part in (self.subject, self.version, self.path) if part)}: {self.what}"
+
+
+def compare(last: Snapshot, today: Snapshot) -> list[Change]:
+    """Every difference, in the order of the older surface; what is new comes last in each part."""
+    return [
+        *_kinds(last["kinds"], today["kinds"]),
+        *(change for section in _NAMES for change in _names(section, last, today)),
+        *_ports(last["ports"], today["ports"]),
+        *(change for section in _DOCUMENTS for change in _documents(section, last[section], today[section])),
+        *fields("settings", "", last["settings"], today["settings"]),
+    ]
+
+
+def breaking(changes: list[Change]) -> list[Change]:
+    """Those that users notice."""
+    return [change for change in changes if change.breaking]
+
+
+def _kinds(last: Mapping[str, Any], today: Mapping[str, Any]) -> Iterator[Change]:
+    for kind, old in last.items():
+        new = today.get(kind)
+        if new is None:
+            yield from (Change(kind, version, "", "the kind is gone", True) for version in old["versions"])
+            continue
+        for key in ("plural", "scope", "storage"):
+            if old[key] != new[key]:
+                yield Change(kind, "", key, f"{old[key]} became {new[key]}", True)
+        for name in old["shortNames"]:
+            if name not in new["shortNames"]:
+                yield Change(kind, "", "shortNames", f"{name} is gone", True)
+        for name in new["shortNames"]:
+            if name not in old["shortNames"]:
+                yield Change(kind, "", "shortNames", f"{name} is new", False)
+        yield from _versions(kind, old["versions"], new["versions"])
+    for kind in today:
+        if kind not in last:
+            yield Change(kind, "", "", "the kind is new", False)
+
+
+def _versions(kind: str, last: Mapping[str, Any], today: Mapping[str, Any]) -> Iterator[Change]:
+    for version, old in last.items():
+        new = today.get(version)
+        if new is None:
+            yield Change(kind, version, "", "the version is not served any more", True)
+            continue
+        for name, value in old["subresources"].items():
+            if name not in new["subresources"]:
+                yield Change(kind, version, "", f"the subresource /{name} is gone", True)
+            elif new["subresources"][name] != value:
+                yield Change(kind, version, "", f"the paths of the subresource /{name} changed", True)
+        for name in new["subresources"]:
+            if name not in old["subresources"]:
+                yield Change(kind, version, "", f"the subresource /{name} is new", False)
+        yield from fields(kind, version, old["fields"], new["fields"])
+    for version in today:
+        if version not in last:
+            yield Change(kind, version, "", "the version is new", False)
+
+
+def _names(section: str, last: Snapshot, today: Snapshot) -> Iterator[Change]:
+    old, new = last[section], today[section]
+    for name, stability in old.items():
+        if name not in new:
+            yield Change(section, "", name, f"the name is gone ({stability})", stability == "stable")
+        elif new[name] != stability:
+            yield Change(section, "", name, f"{stability} became {new[name]}", stability == "stable")
+    for name in new:
+        if name not in old:
+            yield Change(section, "", name, "the name is new", False)
+
+
+def _ports(last: Mapping[str, str], today: Mapping[str, str]) -> Iterator[Change]:
+    for name, port in last.items():
+        if name not in today:
+            yield Change("ports", "", name, f"the port {port} is gone", True)
+        elif today[name] != port:
+            yield Change("ports", "", name, f"{port} became {today[name]}", True)
+    for name, port in today.items():
+        if name not in last:
+            yield Change("ports", "", name, f"the port {port} is new", False)
+
+
+def _documents(section: str, last: Mapping[str, Any], today: Mapping[str, Any]) -> Iterator[Change]:
+    for name, old in last.items():
+        new = today.get(name)
+        if new is None:
+            yield Change(section, name, "", "it is gone", True)
+            continue
+        if old.get("subject") != new.get("subject"):
+            yield Change(section, name, "", f"the subject {old.get('subject')} became {new.get('subject')}", True)
+        yield from fields(section, name, old["fields"], new["fields"])
+    for name in today:
+        if name not in last:
+            yield Change(section, name, "", "it is new", False)
+
+
+def fields(subject: str, version: str, last: Mapping[str, Fact], today: Mapping[str, Fact]) -> Iterator[Change]:
+    """Differences between fields. A field that is new, or gone, speaks for those below it."""
+    for path, old in last.items():
+        if path in today:
+            yield from _field(subject, version, path, old, today[path])
+        elif not path:
+            yield Change(subject, version, path, "rules between its fields are gone", False)
+        elif _parent(path) in today or not _parent(path):
+            yield Change(subject, version, path, "the field is gone", True)
+    for path, new in today.items():
+        if path in last:
+            continue
+        if not path:
+            yield Change(subject, version, path, "there are rules between its fields that were not there", True)
+        elif _parent(path) in last or not _parent(path):
+            required = new.get("required", False) and "default" not in new
+            yield Change(subject, version, path, f"the field is new{', and required' if required else ''}", required)
+
+
+def _parent(path: str) -> str:
+    """The field that holds another one: `a.b[]` for `a.b[].c`, `a.b` for `a.b[]`, "" for `a`."""
+    return path[:-2] if path.endswith(("[]", "{}")) else path.rpartition(".")[0]
+
+
+def _field(subject: str, version: str, path: str, old: Fact, new: Fact) -> Iterator[Change]:
+    def change(what: str, felt: bool) -> Change:
+        return Change(subject, version, path, what, felt)
+
+    for key, name in _FIXED.items():
+        if old.get(key) != new.get(key):
+            loosened = key in ("pattern", "const") and key not in new
+            yield change(_became(name, old.get(key), new.get(key)), not loosened)
+    if old.get("required", False) != new.get("required", False):
+        yield change("is required now" if new.get("required") else "is optional now", bool(new.get("required")))
+    if old.get("nullable", False) != new.get("nullable", False):
+        yield change("may be null now" if new.get("nullable") else "may not be null any more", not new.get("nullable"))
+    if old.get("open", False) != new.get("open", False):
+        opened = bool(new.get("open"))
+        yield change("takes unknown fields now" if opened else "takes no unknown fields any more", not opened)
+    yield from (change(*each) for each in _choices(old.get("enum"), new.get("enum")))
+    yield from (change(*each) for key in BOUNDS for each in _bound(key, old.get(key), new.get(key)))
+    for rule in old.get("rules", ()):
+        if rule not in new.get("rules", ()):
+            yield change(f"the rule {rule} is gone", False)
+    for rule in new.get("rules", ()):
+        if rule not in old.get("rules", ()):
+            yield change(f"the rule {rule} is new", True)
+
+
+def _became(name: str, old: Any, new: Any) -> str:
+    if old is None:
+        return f"has the {name} {new} now, and had none"
+    return f"{name} {old} became {new}" if new is not None else f"has no {name} any more; it was {old}"
+
+
+def _choices(old: list[Any] | None, new: list[Any] | None) -> Iterator[tuple[str, bool]]:
+    if old is None and new is not None:
+        yield f"takes one of {', '.join(map(str, new))} now, and took anything", True
+    elif old is not None and new is None:
+        yield "takes anything now", False
+    elif old is not None and new is not None:
+        yield from ((f"does not take {value} any more", True) for value in old if value not in new)
+        yield from ((f"takes {value}, too", False) for value in new if value not in old)
+
+
+def _bound(key: str, old: float | None, new: float | None) -> Iterator[tuple[str, bool]]:
+    if old == new:
+        return
+    if new is None:
+        yield f"{key} {old} is gone", False
+    elif old is None:
+        yield f"{key} {new} is new", True
+    else:
+        yield f"{key} {old} became {new}", (new > old) is (key in _RAISED)
