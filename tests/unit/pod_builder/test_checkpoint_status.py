@@ -28,7 +28,16 @@ from dynamo_pod_builder.status.checkpoint import (
 )
 from dynamo_pod_builder.status.pods import Rank, Trouble
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DAEMON_SETS, DYNAMO_CHECKPOINTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, PODS, ObjectKey
+from dynamo_shared.api.resources import (
+    DAEMON_SETS,
+    DYNAMO_CHECKPOINTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    JOBS,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    ObjectKey,
+    Resource,
+)
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
@@ -249,6 +258,18 @@ def test_all_reconcile_again_when_it_changes_where_checkpoints_are_kept() -> Non
         str(Task.of(DYNAMO_CHECKPOINTS, ObjectKey("ns", "c"))),
         STARTING,
     }
+
+
+@pytest.mark.parametrize("resource", [JOBS, RESOURCE_CLAIM_TEMPLATES], ids=lambda each: each.plural)
+def test_the_next_checkpoint_reconciles_again_when_a_name_of_its_predecessor_is_free(resource: Resource) -> None:
+    rows, key = checkpoints.routes(cache_of(checkpoint("next"))), ObjectKey("ns", JOB)
+    owner = {"kind": "DynamoCheckpoint", "name": "c", "uid": "u", "controller": True}
+    child = {"metadata": {"name": JOB, "namespace": "ns", "ownerReferences": [owner]}}
+    ending = {"metadata": {**child["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    foreign = {"metadata": {"name": JOB, "namespace": "ns"}}
+    assert [str(task) for task in tasks_of(rows, resource, key, ending, None)] == [NEXT]
+    assert tasks_of(rows, resource, key, child, ending) == []
+    assert tasks_of(rows, resource, key, foreign, None) == []
 
 
 def test_its_checkpoint_reconciles_again_when_a_pod_gets_into_trouble() -> None:

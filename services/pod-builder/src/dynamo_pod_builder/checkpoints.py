@@ -14,6 +14,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     JOBS,
     PODS,
+    RESOURCE_CLAIM_TEMPLATES,
     ObjectKey,
     key_of,
 )
@@ -93,9 +94,16 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
         ),
         TaskRoute(DYNAMO_CHECKPOINTS, to=same_identity, when=lambda change: change.gone is not None),
         TaskRoute(DYNAMO_CHECKPOINTS, to=users, when=lambda change: _outlook(change.old) != _outlook(change.new)),
+        # The garbage collector deletes what a checkpoint owned some time after it; until then the next has no free name.
+        *(TaskRoute(each, to=stored, when=_frees_a_name) for each in (JOBS, RESOURCE_CLAIM_TEMPLATES)),
         TaskRoute(DAEMON_SETS, to=stored),
         TaskRoute(DAEMON_SETS, to=users),
     )
+
+
+def _frees_a_name(change: CacheChange) -> bool:
+    owner = objects.controller_of(change.gone) if change.gone is not None else None
+    return owner is not None and bool(owner["kind"] == DYNAMO_CHECKPOINTS.kind)
 
 
 def _outlook(checkpoint: KubeObject | None) -> tuple[object, ...] | None:
