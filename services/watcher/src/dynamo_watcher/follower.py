@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence, Set
 from contextlib import aclosing
 from functools import partial
 from typing import TypeAlias
@@ -88,7 +88,8 @@ class Follower:
         self._metrics = metrics
         self._namespaces = tuple(namespaces) or (ALL_NAMESPACES,)
         self._trouble = trouble
-        self._listed: dict[str, set[ObjectKey]] = {}
+        self._listed: dict[str, Set[ObjectKey]] = {}
+        """what each namespace's list has, until all are complete"""
         self._swept = False
         self._served = True
         self.synced = asyncio.Event()
@@ -128,7 +129,7 @@ class Follower:
             kind = messages.ChangeType(change.kind.lower())
             self._publisher.put(resource, self.watched.trimmed(change.obj), kind, received=change.received_at)
 
-    async def _complete(self, namespace: str, keys: set[ObjectKey], version: str, *, served: bool = True) -> None:
+    async def _complete(self, namespace: str, keys: Set[ObjectKey], version: str, *, served: bool = True) -> None:
         """A list is complete: what STATE has and no list has is gone, and readers may rely on what STATE has."""
         resource = self.watched.resource
         if not (served or self._served) and namespace in self._listed:
@@ -141,6 +142,7 @@ class Follower:
             # Only now: the reflectors report what vanishes later.
             await self._publisher.sweep(resource, set().union(*self._listed.values()))
             self._swept = True
+        self._listed = dict.fromkeys(self._listed, frozenset())
         await self._publisher.mark_synced(resource, version, served=served)
         self._metrics.synced(resource.id, self._publisher.count(resource))
         self.synced.set()

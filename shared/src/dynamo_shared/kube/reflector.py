@@ -213,7 +213,7 @@ class Reflector:
             yield ObjectChange("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
         self._version = version
         self._well()
-        yield Synced(version, self._known.versions)
+        yield Synced(version, self._known)
 
     async def _check_number(self) -> None:
         """Expired where the server counts from a lower number than the one that is known."""

@@ -41,5 +41,5 @@ class Desired:
             return True
         # What was there before us is not certain to be this object, though it has its version.
         same = known.digest == hash(messages.pack(messages.encode_object(obj))[0])
-        known.digest = 0
+        self.ledger.set(resource.id, subject, known._replace(digest=0))
         return same

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus import streams
@@ -17,8 +17,7 @@ REMEMBERED_TOMBSTONES = 10_000
 """Subjects of deleted objects that are remembered. Forgetting one costs a second question should its name come back."""
 
 
-@dataclass(slots=True)
-class LastMessage:
+class LastMessage(NamedTuple):
     """Last message of a subject."""
 
     sequence: int
@@ -28,32 +27,46 @@ class LastMessage:
     """Python's hash of the payload as it was read at the start, keyed by this process; 0 where we published it."""
 
 
+def _encode(known: LastMessage) -> str:
+    """As a text that any number and any text in the headers of others leaves readable."""
+    uid, resource_version, created = known.version
+    numbers = f"{known.sequence} {resource_version} {known.deleted:d} {known.digest} {len(created)}"
+    return f"{numbers} {created}{uid}"
+
+
+def _decode(text: str) -> LastMessage:
+    *numbers, texts = text.split(" ", 5)
+    sequence, resource_version, deleted, digest, length = map(int, numbers)
+    return LastMessage(sequence, Version(texts[length:], resource_version, texts[:length]), bool(deleted), digest)
+
+
 class Ledger:
-    """Last messages by resource and subject."""
+    """Last messages by resource and subject; each is one text, since the watcher has one of every object."""
 
     def __init__(self) -> None:
-        self._tables: dict[str, dict[str, LastMessage]] = {}
+        self._tables: dict[str, dict[str, str]] = {}
         self._tombstones: OrderedDict[str, str] = OrderedDict()
+        """subject -> resource id, the oldest first"""
 
     def get(self, resource: Resource, subject: str) -> LastMessage | None:
         """The last message of a subject, None where STATE is not known to have one."""
-        return self._tables.get(resource.id, {}).get(subject)
+        text = self._tables.get(resource.id, {}).get(subject)
+        return None if text is None else _decode(text)
 
     def set(self, resource_id: str, subject: str, known: LastMessage) -> None:
         """STATE has this message."""
-        self._tables.setdefault(resource_id, {})[subject] = known
-        if not known.deleted:
-            self._tombstones.pop(subject, None)
-            return
-        self._tombstones[subject] = resource_id
+        self._tables.setdefault(resource_id, {})[subject] = _encode(known)
+        self._tombstones.pop(subject, None)
+        if known.deleted:
+            self._tombstones[subject] = resource_id
         if len(self._tombstones) > REMEMBERED_TOMBSTONES:
             oldest, owner = self._tombstones.popitem(last=False)
             self._tables[owner].pop(oldest, None)
 
-    def drop(self, resource: Resource, subject: str) -> LastMessage | None:
+    def drop(self, resource: Resource, subject: str) -> None:
         """STATE has no message of this subject."""
         self._tombstones.pop(subject, None)
-        return self._tables.get(resource.id, {}).pop(subject, None)
+        self._tables.get(resource.id, {}).pop(subject, None)
 
     def clear(self) -> None:
         """Nothing is known."""
@@ -62,7 +75,7 @@ class Ledger:
 
     def count(self, resource: Resource) -> int:
         """Objects of a resource."""
-        return sum(not known.deleted for known in self._tables.get(resource.id, {}).values())
+        return sum(subject not in self._tombstones for subject in self._tables.get(resource.id, {}))
 
     def total(self) -> int:
         """Objects of all resources."""
@@ -73,15 +86,15 @@ class Ledger:
     ) -> Iterator[tuple[ObjectKey, Version]]:
         """Objects that STATE has and a list lacks."""
         kept = {subjects.state_subject(cluster, resource.id, key) for key in listed}
-        for subject, known in list(self._tables.get(resource.id, {}).items()):
-            if subject not in kept and not known.deleted:
-                yield subjects.parse_state(subject).key, known.version
+        for subject, text in list(self._tables.get(resource.id, {}).items()):
+            if subject not in kept and subject not in self._tombstones:
+                yield subjects.parse_state(subject).key, _decode(text).version
 
     def subjects(self) -> Iterator[tuple[str, str]]:
         """Resource id and subject of every object."""
         for resource_id, table in self._tables.items():
-            for subject, known in table.items():
-                if not known.deleted:
+            for subject in table:
+                if subject not in self._tombstones:
                     yield resource_id, subject
 
     async def load(self, bus: Bus, cluster: str, resources: Iterable[Resource]) -> None:

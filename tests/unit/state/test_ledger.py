@@ -1,0 +1,62 @@
+"""What STATE is known to have: what is remembered of a subject, counts, and what a list lacks."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.resources import DEPLOYMENTS, PODS, ObjectKey
+from dynamo_shared.state.publisher import ledger
+from dynamo_shared.state.publisher.ledger import LastMessage, Ledger
+from dynamo_shared.state.versions import Version
+from dynamo_shared.wire.subjects import state_subject
+from hypothesis import given
+from hypothesis import strategies as st
+
+VERSIONS = st.builds(Version, st.text(), st.integers(), st.text())
+MESSAGES = st.builds(LastMessage, st.integers(min_value=0), VERSIONS, st.booleans(), st.integers())
+
+
+def subject(name: str) -> str:
+    return state_subject("default", PODS.id, ObjectKey("ns", name))
+
+
+def message(sequence: int = 1, *, deleted: bool = False) -> LastMessage:
+    return LastMessage(sequence, Version(f"uid-{sequence}", sequence, "2026-01-01T00:00:00Z"), deleted)
+
+
+@given(MESSAGES)
+def test_the_last_message_is_remembered_whatever_its_headers_say(known: LastMessage) -> None:
+    observed = Ledger()
+    observed.set(PODS.id, subject("a"), known)
+    assert observed.get(PODS, subject("a")) == known
+    assert observed.get(DEPLOYMENTS, subject("a")) is None
+
+
+def test_objects_are_counted_without_tombstones() -> None:
+    observed = Ledger()
+    observed.set(PODS.id, subject("a"), message(1))
+    observed.set(PODS.id, subject("b"), message(2))
+    observed.set(PODS.id, subject("b"), message(3, deleted=True))
+    assert (observed.count(PODS), observed.count(DEPLOYMENTS), observed.total()) == (1, 0, 1)
+    assert list(observed.subjects()) == [(PODS.id, subject("a"))]
+    observed.set(PODS.id, subject("b"), message(4))
+    assert (observed.count(PODS), observed.total()) == (2, 2)
+    observed.drop(PODS, subject("b"))
+    assert (observed.count(PODS), observed.get(PODS, subject("b"))) == (1, None)
+    observed.clear()
+    assert observed.total() == 0
+
+
+def test_what_a_list_lacks_is_missing_unless_it_is_known_to_be_gone() -> None:
+    observed = Ledger()
+    for number, name in enumerate(("listed", "lacking", "gone"), 1):
+        observed.set(PODS.id, subject(name), message(number, deleted=name == "gone"))
+    lacking = list(observed.missing("default", PODS, {ObjectKey("ns", "listed")}))
+    assert lacking == [(ObjectKey("ns", "lacking"), message(2).version)]
+
+
+def test_the_oldest_tombstones_are_forgotten(monkeypatch) -> None:
+    monkeypatch.setattr(ledger, "REMEMBERED_TOMBSTONES", 2)
+    observed = Ledger()
+    for number, name in enumerate("abc", 1):
+        observed.set(PODS.id, subject(name), message(number, deleted=True))
+    assert observed.get(PODS, subject("a")) is None
+    assert observed.get(PODS, subject("b")) == message(2, deleted=True)
