@@ -16,6 +16,7 @@ Objects are plain dicts and shared, not copied: the caller reads an object and n
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
@@ -371,6 +372,8 @@ class ObjectCache:
 
     def _set(self, resource: Resource, key: ObjectKey, obj: KubeObject | None) -> bool:
         table = self._table(resource)
+        # A key comes with texts of its own, and objects of one namespace are many.
+        key = ObjectKey(sys.intern(key.namespace), key.name)
         old = table.get(key)
         if obj is not None and table.kept is not None:
             obj = table.kept(obj)
