@@ -16,8 +16,8 @@ from dynamo_shared.api.objects import KubeObject
 
 Slot = TypeVar("Slot")
 
-UNPACKED = 2048
-"""Objects that a cache has unpacked at most: all of a hundred and seventy graphs of three components that are created at once."""
+UNPACKED = 512
+"""Objects that a cache has unpacked at most. Of 2,048 a hundred graphs at once take 3 % less CPU, and 18 MiB more a service."""
 
 _SAMPLES = 3
 _WINDOW, _LEVEL, _MEMORY = -14, 3, 6
