@@ -57,7 +57,7 @@ def reasons_page() -> str:
         "Events (`kubectl describe`, `kubectl events`) of the objects that the platform manages. `reportingController` is "
         "`dynamo-` and the service; the profiler's is `dynamo-planner`, the planner's `dynamo-planner-plans`. "
         'Where it is "that of" a condition, the Event repeats the reason of that condition. '
-        "Identical Events are one series, and an object gets no more than a few a minute. Programs use the "
+        "Identical Events are one series, and an object gets no more than a few of one reason a minute. Programs use the "
         "[CloudEvents](events.md).",
         *(
             part

@@ -122,6 +122,16 @@ async def test_an_object_gets_a_few_a_minute_and_warnings_have_their_own_share(
     assert kinds.count(("Normal", "u2")) == 1
 
 
+async def test_a_reason_that_repeats_leaves_room_for_another(server: Any, steps: Any, clock: ManualClock) -> None:
+    server.then(*[steps.answer({})] * 30)
+    async with recorder(server, clock) as events:
+        for number in range(10):
+            record(events, f"{number} of 10 workers are ready", reason="EndpointsReady")
+        record(events, "unloaded", reason="LoRAUnloaded")
+    reasons = [observed.json["reason"] for observed in server.requests]
+    assert reasons == ["EndpointsReady"] * event_series.BURST + ["LoRAUnloaded"]
+
+
 @given(st.lists(st.tuples(st.floats(0, 30), st.integers(0, 5)), max_size=200))
 def test_never_more_than_a_few_in_any_minute(steps: list[tuple[float, int]]) -> None:
     clock = ManualClock(1_800_000_000.0)

@@ -1,4 +1,4 @@
-"""Which Events are worth a write: identical ones are one series, and no object gets more than a few a minute. Pure."""
+"""Which Events are worth a write: identical ones are one series, and a reason of an object has a few a minute. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dynamo_shared.api.objects import KubeObject
 
 EventType = Literal["Normal", "Warning"]
 
-# Per object and type, so that ordinary news cannot use up what a warning needs: four at once, then three a minute.
+# Per object, type and reason, so that news which repeats cannot use up what other news needs (a readiness that comes
+# and goes, and then a deletion): four at once, then three a minute.
 BURST = 4
 REFILL_SECONDS = 20.0
 # The same again within this time is the same series (client-go: 6 minutes; the server keeps Events for an hour).
@@ -70,7 +71,7 @@ class EventCorrelator:
         self._clock = clock
         self._new_suffix = new_suffix
         self._series: _Recent[SeriesKey, Series] = _Recent()
-        self._buckets: _Recent[tuple[str, str], tuple[float, float]] = _Recent()
+        self._buckets: _Recent[tuple[str, EventType, str], tuple[float, float]] = _Recent()
 
     def admit(self, involved: KubeObject, identity: SeriesKey) -> Series | None:
         """The series to be written now; None where the occurrence is only counted, or suppressed."""
@@ -94,8 +95,8 @@ class EventCorrelator:
         self._series.remove(series.identity)
 
     def _take(self, identity: SeriesKey, now: float) -> bool:
-        """One token of the object's bucket."""
-        bucket = (identity.uid, identity.type_)
+        """One token of the bucket of an object's reason."""
+        bucket = (identity.uid, identity.type_, identity.reason)
         tokens, at = self._buckets.get(bucket) or (float(BURST), now)
         tokens = min(float(BURST), tokens + max(0.0, now - at) / REFILL_SECONDS)
         enough = tokens >= 1.0
