@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from dynamo_devcluster import NatsServer, Programs
+from dynamo_shared.bus import NatsBus
 from dynamo_shared.bus.nats.options import NatsOptions
 from dynamo_shared.bus.nats.session import NatsSession
+from nats.aio.client import Client
 
 
 async def test_a_connection_lost_with_bytes_to_write_ends_the_session(
@@ -34,3 +36,28 @@ async def test_a_connection_lost_with_bytes_to_write_ends_the_session(
             # What hung on the connection is ended with it.
             await asyncio.wait({waits})
         await session.close()
+
+
+@pytest.mark.parametrize("step", ["connect", "close"])
+async def test_a_bus_that_connects_can_be_closed_where_the_library_drops_the_cancellation(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nats-py drops a cancellation while it flushes or closes: the trying went on, and `close` waited for its end."""
+    began = asyncio.Event()
+
+    async def drops(*_: object, **__: object) -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ConnectionRefusedError("no one listens") from None
+
+    async def fails(*_: object, **__: object) -> None:
+        raise ConnectionRefusedError("no one listens")
+
+    monkeypatch.setattr(Client, "connect", drops if step == "connect" else fails)
+    monkeypatch.setattr(Client, "close", drops if step == "close" else fails)
+    bus = await NatsBus.connect(servers=("nats://127.0.0.1:1",), wait=0.01)
+    await began.wait()
+    async with asyncio.timeout(10):
+        await bus.close()

@@ -62,8 +62,9 @@ async def while_held(held: Held, work: Coroutine[Any, Any, None]) -> None:
 async def cancellable(work: Awaitable[T]) -> T:
     """Await, and end as cancelled where that was asked for meanwhile.
 
-    asyncio.wait_for of Python 3.11, which nats-py uses, loses a cancellation that comes together with the result or error:
-    a task that works in a loop would go on, and what waits for its end would wait without end.
+    asyncio.wait_for of Python 3.11, which nats-py uses, loses a cancellation that comes together with the result or error,
+    and nats-py drops some itself: a task that works in a loop would go on, and what waits for its end would wait without
+    end.
     """
     task = asyncio.current_task()
     assert task is not None, "called outside of a task"

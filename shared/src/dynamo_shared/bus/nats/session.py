@@ -89,6 +89,10 @@ class _Client(Client):
             info["tls_required"] = True
         await super()._process_info(info, initial_connection)
 
+    async def _flush_pending(self, force_flush: bool = False) -> Any:
+        """Publishing and subscribing come through here, and the library drops a cancellation in it."""
+        return await cancellable(super()._flush_pending(force_flush))
+
     async def _close(self, status: int, do_cbs: bool = True) -> None:
         """Closes, even where what was left to write is lost with the connection: the library would stop half way then.
 
@@ -142,7 +146,7 @@ class NatsSession:
             arguments["tls"] = tls
         try:
             async with asyncio.timeout(options.connect_timeout):
-                await client.connect(
+                connecting = client.connect(
                     server,
                     name=options.name,
                     error_cb=on_error,
@@ -159,6 +163,7 @@ class NatsSession:
                     inbox_prefix=options.inbox,
                     **arguments,
                 )
+                await cancellable(connecting)
         except (TimeoutError, OSError, nats.errors.Error, ValueError) as error:
             await _close(client)
             cause = trouble[-1] if trouble and isinstance(error, nats.errors.NoServersError | TimeoutError) else error
@@ -349,7 +354,7 @@ def _plain(error: Exception) -> str:
 async def _close(client: Client) -> None:
     try:
         async with asyncio.timeout(1.0):
-            await client.close()
+            await cancellable(client.close())
     except (TimeoutError, nats.errors.Error, OSError, AttributeError, AssertionError) as error:
         # A connection that is gone cannot be closed politely.
         log.debug("closing the connection to NATS", error=_plain(error))
