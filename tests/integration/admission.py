@@ -30,7 +30,7 @@ from dynamo_shared.runtime import Running, Service, Settings, running
 
 from .platform import settings
 
-READY_WITHIN = 120.0
+READY_WITHIN = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), 120)
+            await asyncio.wait_for(process.wait(), 30)
         except TimeoutError:
             process.kill()
             await process.wait()

@@ -97,16 +97,15 @@ async def restart_container(kube: KubeClient, key: ObjectKey) -> None:
 
 
 async def until_status(
-    kube: KubeClient, key: ObjectKey, desired: Callable[[KubeObject], bool], what: str, within: float = 120.0
+    kube: KubeClient, key: ObjectKey, desired: Callable[[KubeObject], bool], what: str, within: float = 30.0
 ) -> KubeObject:
     """The model's status once it is so."""
     observed: KubeObject = {}
 
     async def check() -> KubeObject | None:
-        now = (await kube.get(DYNAMO_MODELS, key)).get("status", {})
-        observed.clear()
-        observed.update(now)
-        return dict(observed) if observed and desired(observed) else None
+        nonlocal observed
+        observed = (await kube.get(DYNAMO_MODELS, key)).get("status", {})
+        return observed if observed and desired(observed) else None
 
     try:
         return dict(await eventually(check, f"{key}: {what}", within))
@@ -114,7 +113,7 @@ async def until_status(
         raise AssertionError(f"{error}; status: {observed}") from None
 
 
-async def until_ready(kube: KubeClient, key: ObjectKey, ready: int, total: int, within: float = 120.0) -> KubeObject:
+async def until_ready(kube: KubeClient, key: ObjectKey, ready: int, total: int, within: float = 30.0) -> KubeObject:
     """The model's status once so many of so many workers serve it."""
     return await until_status(
         kube,

@@ -36,7 +36,7 @@ CHILDREN: tuple[Resource, ...] = (
 )
 IMAGE = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.0.0"
 #: Generous: the machine may be busy. What is waited for usually comes within a second.
-WITHIN = 120.0
+WITHIN = 60.0
 
 
 def settings(kubeconfig: Path, nats_url: str, etcd_url: str = "", **extra: str) -> Settings:
@@ -143,12 +143,11 @@ async def until_state(kube: KubeClient, key: ObjectKey, state: str, within: floa
     observed: KubeObject = {}
 
     async def check() -> KubeObject | None:
-        now = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-        observed.clear()
-        observed.update(now)
+        nonlocal observed
+        observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         status = observed.get("status", {})
         current = status.get("observedGeneration") == observed["metadata"]["generation"]
-        return dict(observed) if current and status.get("state") == state else None
+        return observed if current and status.get("state") == state else None
 
     try:
         return await eventually(check, f"{key} {state}", within)

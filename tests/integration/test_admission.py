@@ -76,7 +76,7 @@ class Kubectl:
             *self._command, *arguments,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
-        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), 120)
+        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), 60)
         assert process.returncode is not None
         return process.returncode, out.decode(), err.decode()
 

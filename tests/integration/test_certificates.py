@@ -167,7 +167,7 @@ async def test_a_rotation_refuses_no_call(kube: KubeClient, namespace: str, how:
                 await annotate(kube, namespace)
             else:
                 await kube.delete(SECRETS, ObjectKey(namespace, SECRET))
-            await eventually(rotated, "a new authority, alone")
+            await eventually(rotated, "a new authority, alone", 30)
         for each in keeping:
             each.cancel()
     assert hook.calls > 20
@@ -198,7 +198,7 @@ async def test_files_are_followed(kube: KubeClient, namespace: str, tmp_path: Pa
             await eventually(lambda: _is(certificates, ends), "the renewed certificate")
             replaced = pair(second)
             mount(tmp_path, replaced)
-            await eventually(lambda: _has(certificates, pki.pem_of(second[0])), "the new authority, alone")
+            await eventually(lambda: _has(certificates, pki.pem_of(second[0])), "the new authority, alone", 30)
         keeping.cancel()
     both = pki.pem_of(first[0]) + pki.pem_of(second[0])
     assert hook.bundles == [pki.pem_of(first[0]), both, pki.pem_of(second[0])]

@@ -128,7 +128,7 @@ async def graph_with_service(kube: KubeClient, namespace: str, port: int) -> Non
     }
     await kube.create(ENDPOINT_SLICES, slice_)
     # The API server hears of endpoints by a watch of its own.
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(30):
         while not await answers(kube, ObjectKey(namespace, name)):
             await asyncio.sleep(0.05)
 
@@ -313,10 +313,10 @@ async def test_a_chat_ends_with_the_rights_behind_it_and_with_its_reader(
     frontend.answer = endless
     async with api.stream(path(namespace), ASKED) as events:
         assert (await events.next())[0] == "delta"
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(30):
         await frontend.gone.wait()
     guest = await account(kube, namespace, "guest", GRAPHS, chatting("get", "create"))
-    async with asyncio.timeout(120), api.stream(path(namespace), ASKED, token=guest) as events:
+    async with asyncio.timeout(30), api.stream(path(namespace), ASKED, token=guest) as events:
         assert (await events.next())[0] == "delta"
         await kube.delete(ROLE_BINDINGS, ObjectKey(namespace, "guest"))
         result = await events.until("unauthorized")

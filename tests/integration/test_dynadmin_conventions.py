@@ -92,7 +92,7 @@ async def test_the_audit_log_has_the_caller_and_the_id_of_the_request(
             given: ("create", "system:serviceaccount:team:owner", 201),
             chosen: ("get", "system:serviceaccount:team:owner", 403),
         }
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(30):
             while (result := logged(tmp_path, expected)) != expected:
                 await asyncio.sleep(0.1)
         assert result == expected

@@ -101,7 +101,7 @@ async def test_users_are_acted_for_in_the_requests_of_dynadmin_only(
         async with await KubeClient.open(kubeconfig=file, field_manager="dynamo-tests") as own:
             with pytest.raises(Forbidden, match="impersonate"):
                 await as_ann(own).get(SECRETS, key)
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(30):
             while not (result := constraints(audit, "oidc:ann")):
                 await asyncio.sleep(0.1)
         assert result == {"impersonate:user-info"}

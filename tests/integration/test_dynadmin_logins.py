@@ -120,7 +120,7 @@ async def test_keys_rotate_and_are_not_asked_for_at_a_strangers_will(api: Api, i
 async def test_a_stream_ends_with_its_token(api: Api, issuer: OidcIssuer, namespace: str) -> None:
     issuer.lasts = 1.5
     path = f"/api/v1/namespaces/{namespace}/deployments?watch=true"
-    async with asyncio.timeout(120), api.stream(path, token=issuer.token()) as events:
+    async with asyncio.timeout(30), api.stream(path, token=issuer.token()) as events:
         await events.until("synced")
         event, data, _ = await events.next()
         assert (event, "expired" in data["detail"]) == ("unauthorized", True)

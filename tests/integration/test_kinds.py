@@ -362,7 +362,7 @@ class Kubectl:
             *self._command, *arguments,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
-        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), 120)
+        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), 60)
         return " ".join(out.decode().split()), " ".join(err.decode().split())
 
 

@@ -156,7 +156,7 @@ class Wire:
         target.close()
 
 
-async def until(condition: Callable[[], bool], within: float = 120.0) -> None:
+async def until(condition: Callable[[], bool], within: float = 30.0) -> None:
     """Waits for a condition."""
     async with asyncio.timeout(within):
         while not condition():
@@ -212,7 +212,7 @@ async def test_a_crashed_replica_is_replaced_when_its_lease_has_run_out(settled_
     async with Replica(settled_etcd.url) as first, Replica(settled_etcd.url) as second, Referee(first, second):
         await until(complete(first, second))
         await first.crash()
-        await until(complete(second))
+        await until(complete(second), within=60)
 
 
 async def test_partitions_are_given_away_after_the_work_on_them(settled_etcd: EtcdServer) -> None:
@@ -242,16 +242,16 @@ async def test_listeners_hear_of_gain_and_loss(settled_etcd: EtcdServer) -> None
         heard: list[str] = []
         replica.partitions.on_gain(lambda: heard.append("gain"))
         replica.partitions.on_loss(lambda: heard.append("loss"))
-        await asyncio.wait_for(replica.election.wait_elected(), 120)
+        await asyncio.wait_for(replica.election.wait_elected(), 60)
         await until(complete(replica))
         assert set(heard) == {"gain"}
         heard.clear()
         wire.freeze()
-        await asyncio.wait_for(replica.election.wait_lost(), 120)
+        await asyncio.wait_for(replica.election.wait_lost(), 60)
         await until(lambda: bool(heard))
         assert heard == ["loss"]
         wire.thaw()
-        await asyncio.wait_for(replica.election.wait_elected(), 120)
+        await asyncio.wait_for(replica.election.wait_elected(), 60)
         await until(complete(replica))
         assert heard[0] == "loss"
         assert heard[-1] == "gain"
@@ -271,7 +271,7 @@ async def test_a_replica_that_is_cut_off_stops_before_another_begins(settled_etc
         await until(lambda: not first.lease.alive())
         assert not first.partitions.held
         assert not first.election.is_leader()
-        await until(complete(second))
+        await until(complete(second), within=60)
         assert while_alive, "it has taken over"
         assert not any(while_alive), "not before the first one's deadline"
         wire.thaw()
@@ -322,11 +322,11 @@ async def test_server_that_comes_back_without_its_data(settled_etcd: EtcdServer)
         async with Replica(settled_etcd.url) as second, Referee(first, second):
             while_alive: list[bool] = []
             second.partitions.on_gain(lambda: while_alive.append(first.lease.alive()))
-            await until(complete(second))
+            await until(complete(second), within=60)
             assert while_alive, "it has begun"
             assert not any(while_alive), "not before the first one's deadline"
             wire.thaw()
-            await until(complete(first, second))
+            await until(complete(first, second), within=60)
 
 
 async def test_a_deleted_claim_is_not_worked_on(settled_etcd: EtcdServer) -> None:
@@ -480,7 +480,7 @@ async def test_the_settings_lead_to_leases_and_health(etcd_server: EtcdServer) -
         ownership, leadership = leases.ownership("builder"), leases.leadership("watcher")
         assert not ownership.owns(key)
         assert not health.ready
-        await asyncio.wait_for(leadership.wait_elected(), 120)
+        await asyncio.wait_for(leadership.wait_elected(), 30)
         await until(lambda: ownership.owns(key))
         assert health.ready
         assert leases.ownership("builder") is ownership

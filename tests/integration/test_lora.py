@@ -40,7 +40,7 @@ async def until(what: str, check: Any) -> None:
     async def answer() -> Any:
         return check()
 
-    await eventually(answer, what)
+    await eventually(answer, what, 30)
 
 
 @pytest.fixture
@@ -345,4 +345,4 @@ class TestTrouble:
         assert "modelRef.name 'Qwen/Qwen3-0.6B'" in condition(status)["message"]
         assert condition(status, "ServicesFound")["reason"] == "NoServicesFound"
         await kube.delete(DYNAMO_MODELS, key)
-        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
+        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes", 5)

@@ -176,7 +176,7 @@ async def test_etcd_away_while_an_adapter_is_loaded(shared, kube, namespace, lor
         await asyncio.sleep(4)
         await kube.create(PODS, worker_pod(namespace, "late"))
         await etcd_server.start()
-        await until_ready(kube, key, 3, 3)
+        await until_ready(kube, key, 3, 3, within=60)
         assert posts(lora) == 3
         await kube.delete(DYNAMO_MODELS, key)
         await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")

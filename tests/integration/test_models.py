@@ -83,7 +83,7 @@ async def test_a_graphs_workers_serve_its_models(kube: KubeClient, namespace: st
     await until_ready(kube, base, 3, 3)
     await until_ready(kube, adapter, 3, 3)
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
-    status = await until_ready(kube, adapter, 0, 0)
+    status = await until_ready(kube, adapter, 0, 0, within=60)
     assert condition(status)["reason"] == "NoEndpoints"
     await kube.delete(DYNAMO_MODELS, adapter)
     await eventually(lambda: gone(kube, DYNAMO_MODELS, adapter), "it goes")

@@ -26,7 +26,7 @@ from .test_watcher import Bench, graph, reading, watching
 
 CLUSTER = "past"
 NAMESPACE = "team"
-WITHIN = 120.0
+WITHIN = 60.0
 GRAPHS = DYNAMO_GRAPH_DEPLOYMENTS
 
 

@@ -140,7 +140,7 @@ def prometheus(program: Path, folder: Path, exporter: Exporter, **labels: str) -
     return PrometheusServer(program, folder / "prometheus", [job], interval=0.5)
 
 
-async def until(read: Read, right: Callable[[Any], bool], what: str, within: float = 120.0) -> list[Any]:
+async def until(read: Read, right: Callable[[Any], bool], what: str, within: float = 40.0) -> list[Any]:
     """The first reading that is right, and all before it; none of them may take an outage for falling demand."""
     observed: list[Any] = []
 

@@ -53,7 +53,7 @@ async def test_a_graph_follows_a_wave_and_holds_while_no_one_reports_traffic(  #
             entry = await wave.planning()
             return (entry["status"], entry["reason"]) == ("False", "InputMissing") and "traffic" in entry["message"]
 
-        await eventually(reported, "the condition says what is missing")
+        await eventually(reported, "the condition says what is missing", 30)
         before = await wave.replicas()
         observed = await wave.watched(12)
         assert all(each["Prefill"] == before["Prefill"] and each["Decode"] == before["Decode"] for each in observed)

@@ -72,7 +72,7 @@ class Follower:
         self.objects[item.key] = item.obj
 
     async def until(self, reached: Callable[[], bool]) -> None:
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(30):
             while not reached():
                 self._news.clear()
                 await self._news.wait()

@@ -124,7 +124,7 @@ async def status_of(kube: KubeClient, namespace: str, name: str = "qwen") -> Kub
 
 
 async def until_phase(
-    kube: KubeClient, namespace: str, phase: str, name: str = "qwen", within: float = 120
+    kube: KubeClient, namespace: str, phase: str, name: str = "qwen", within: float = 30
 ) -> KubeObject:
     observed: KubeObject = {}
 

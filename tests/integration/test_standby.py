@@ -56,14 +56,14 @@ async def test_one_holds_it_and_the_next_has_it_as_soon_as_it_is_given_back(kube
     heard: list[str] = []
     async with claiming(kube, key, "a") as first:
         first.on_gain(lambda: heard.append("gained"))
-        await asyncio.wait_for(first.wait_elected(), 120)
+        await asyncio.wait_for(first.wait_elected(), 60)
         assert first.owns(ObjectKey("any", "key"))
         async with claiming(kube, key, "b") as second:
             await until(lambda: second.holder == "a")
             assert not second.may_write()
             assert first.may_write()
     async with claiming(kube, key, "b") as second:
-        await asyncio.wait_for(second.wait_elected(), 120)
+        await asyncio.wait_for(second.wait_elected(), 60)
         observed = await kube.get(LEASES, key)
         assert (observed["spec"]["holderIdentity"], observed["spec"]["leaseTransitions"]) == ("b", 1)
     assert (await kube.get(LEASES, key))["spec"]["holderIdentity"] == ""
@@ -73,7 +73,7 @@ async def test_who_was_stopped_sends_no_late_write(kube: KubeClient, namespace: 
     key, clock = ObjectKey(namespace, "dynamo-test"), Clock()
     lost = asyncio.Event()
     async with claiming(kube, key, "a", clock) as claim:
-        await asyncio.wait_for(claim.wait_elected(), 120)
+        await asyncio.wait_for(claim.wait_elected(), 60)
         claim.on_loss(lost.set)
         writer = kube.acting_as("dynamo-test").guarded(claim.may_write)
         await writer.create(CONFIG_MAPS, config_map(namespace, "in-time"))
@@ -84,9 +84,9 @@ async def test_who_was_stopped_sends_no_late_write(kube: KubeClient, namespace: 
             await writer.acting_as("other").apply(CONFIG_MAPS, config_map(namespace, "late"))
         with pytest.raises(NotFound):
             await writer.get(CONFIG_MAPS, ObjectKey(namespace, "late"))
-        await asyncio.wait_for(lost.wait(), 120)
+        await asyncio.wait_for(lost.wait(), 60)
         # No one took it meanwhile, so it is this replica's again.
-        await asyncio.wait_for(claim.wait_elected(), 120)
+        await asyncio.wait_for(claim.wait_elected(), 60)
         await writer.create(CONFIG_MAPS, config_map(namespace, "later"))
 
 
@@ -103,7 +103,7 @@ async def test_absurd_content_is_waited_out_and_set_right(kube: KubeClient, name
         LEASES, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
     )
     async with claiming(kube, key, "a") as claim:
-        await asyncio.wait_for(claim.wait_elected(), 120)
+        await asyncio.wait_for(claim.wait_elected(), 60)
         observed = await kube.get(LEASES, key)
         assert observed["spec"]["holderIdentity"] == "a"
         assert observed["spec"]["renewTime"] < "9999"
@@ -116,7 +116,7 @@ async def test_absurd_content_is_waited_out_and_set_right(kube: KubeClient, name
             except NotFound:
                 return False
 
-        await eventually(back, "the Lease is there again")
+        await eventually(back, "the Lease is there again", 30)
         assert claim.may_write()
 
 

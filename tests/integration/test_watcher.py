@@ -75,7 +75,7 @@ class Bench:
 
 
 #: What the documents promise for STATE after NATS lost its data is a minute; a busy machine takes some of its own. Seconds.
-CAUGHT_UP_WITHIN = 120.0
+CAUGHT_UP_WITHIN = 80.0
 
 
 async def until(condition: Callable[[], object], within: float = CAUGHT_UP_WITHIN) -> None:
@@ -116,7 +116,7 @@ async def reading(
 async def test_objects_their_changes_and_their_end(kube: KubeClient, namespace: str, nats_server: NatsServer) -> None:
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "before"))
     async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
-        await asyncio.wait_for(bench.reader.synced(), 120)
+        await asyncio.wait_for(bench.reader.synced(), 30)
         assert bench.names() == ["before"]
         await bench.create("after")
         await until(lambda: bench.names() == ["after", "before"])
@@ -145,7 +145,7 @@ async def test_only_what_the_platform_made_is_watched(
     await kube.create(SERVICES, service(namespace, "foreign", {"app": "other"}))
     await kube.create(SERVICES, service(namespace, "labelled", {"nvidia.com/dynamo-component": "g"}))
     async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
-        await asyncio.wait_for(bench.reader.synced(), 120)
+        await asyncio.wait_for(bench.reader.synced(), 30)
         assert bench.names(SERVICES) == ["labelled"]
         # The namespace's default account is Kubernetes' own.
         assert bench.names(SERVICE_ACCOUNTS) == []
@@ -202,7 +202,7 @@ async def test_two_watchers_at_once_harm_nothing(kube: KubeClient, namespace: st
     """For a moment after an election both may publish: the result is that of one."""
     url = nats_server.url
     async with watching(kube, url, namespace), watching(kube, url, namespace), reading(kube, namespace, url) as bench:
-        await asyncio.wait_for(bench.reader.synced(), 120)
+        await asyncio.wait_for(bench.reader.synced(), 30)
         await bench.create(*(f"g{number}" for number in range(10)))
         for number in range(0, 10, 2):
             await bench.delete(f"g{number}")
@@ -219,7 +219,7 @@ async def test_the_api_server_restarts(
         await control_plane.restart_api_server()
         await bench.create("b")
         await bench.delete("a")
-        await until(lambda: bench.names() == ["b"])
+        await until(lambda: bench.names() == ["b"], within=60)
 
 
 async def test_the_owner_of_an_object_that_no_message_holds_reads_so(

@@ -129,7 +129,7 @@ async def test_what_someone_removes_or_changes_is_set_right(plane, kube):
                 return await repaired()
             return False
 
-        await eventually(read, "registration set right")
+        await eventually(read, "registration set right", 15)
         assert await figure(admission, "dynamo_admission_registration_repairs_total") == 3
 
 
@@ -246,7 +246,7 @@ async def test_a_trusted_namespace_that_another_platform_holds_is_not_judged(pla
                 return "imag: no such field" in error.message
             return False
 
-        await eventually(refused, "judged again")
+        await eventually(refused, "judged again", 15)
 
 
 async def test_objects_of_a_time_when_v1alpha1_was_stored_are_read_in_both_versions(programs):

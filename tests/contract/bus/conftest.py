@@ -79,7 +79,7 @@ class NatsRig:
         degraded = asyncio.Event()
         self.bus.on_health(lambda health: degraded.set() if health is BusHealth.DEGRADED else None)
         if self.bus.health is BusHealth.CONNECTED:
-            await asyncio.wait_for(degraded.wait(), 120)
+            await asyncio.wait_for(degraded.wait(), 10)
 
     async def close(self) -> None:
         for bus in (*self.others, self.bus):

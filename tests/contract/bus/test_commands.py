@@ -38,7 +38,7 @@ async def ask(sender: CommandSender, request: str = "r1") -> tuple[bool, Command
 
 async def until_done(bus: Bus) -> None:
     """Until the work queue is empty."""
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(20):
         while (await bus.stream_state(streams.COMMANDS)).messages:
             await asyncio.sleep(0.02)
 
@@ -46,7 +46,7 @@ async def until_done(bus: Bus) -> None:
 async def letters(bus: Bus) -> list[Message]:
     subscription = await bus.subscribe(streams.DEAD_LETTERS, ["dynamo.dlq.v1.>"], start=Start.ALL)
     results: list[Message] = []
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(20):
         async for item in subscription:
             if not isinstance(item, Message):
                 break
@@ -200,7 +200,7 @@ async def test_a_command_whose_receivers_die_is_buried_by_the_next_one(bus: Bus)
         # It dies with the command in its hands: no answer, no nak.
         consumer = CommandConsumer(bus, "c", "scaler", {"scale": handler}, publisher, ack_wait=0.3, max_deliveries=2)
         delivered = await bus.consume(consumer._spec, prefetch=1)
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(20):
             await delivered.__anext__()
         if attempt == 0:
             await delivered.close()

@@ -30,7 +30,7 @@ async def consumer(bus: Bus) -> AsyncIterator[Consumer]:
 
 
 async def one(consumer: Consumer) -> Delivery:
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(20):
         return await consumer.__anext__()
 
 
@@ -151,14 +151,14 @@ async def test_a_lost_stream_and_its_consumer_are_recreated(rig: Any) -> None:
     await rig.stop()
     await rig.lose_data()
     await rig.start()
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(20):
         while True:
             try:
                 await rig.bus.publish(SUBJECT, b"2")
                 break
             except Exception:
                 await asyncio.sleep(0.05)
-    delivery = await asyncio.wait_for(waiting, 120)
+    delivery = await asyncio.wait_for(waiting, 20)
     assert delivery.message.payload == b"2"
     await delivery.ack()
     await consumer.close()

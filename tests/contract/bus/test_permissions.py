@@ -189,7 +189,7 @@ async def test_the_watcher_publishes_and_every_service_reads(server: NatsServer)
             cache = ObjectCache()
             reader = StateReader(bus, CLUSTER, [PODS], cache)
             reading = asyncio.create_task(reader.run())
-            await asyncio.wait_for(reader.synced(), 120)
+            await asyncio.wait_for(reader.synced(), 20)
             assert cache.count(PODS) == 1
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)

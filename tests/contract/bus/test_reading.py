@@ -35,7 +35,7 @@ async def take(subscription: Subscription, count: int) -> list[str]:
 
 
 async def one(subscription: Subscription) -> Item:
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(20):
         return await subscription.__anext__()
 
 
@@ -136,7 +136,7 @@ async def test_last_values_are_read_again_after_a_restart(rig: Any) -> None:
     await rig.start()
     other = await rig.another()
     await other.publish(pod("b"), b"b1")
-    items = await asyncio.wait_for(waiting, 120)
+    items = await asyncio.wait_for(waiting, 20)
     assert items[:2] == ["restarted from the beginning", "a1"]
     assert sorted(items[2:]) == ["b1", "caught up"]
     await subscription.close()
