@@ -35,6 +35,9 @@ _ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 _OWNERS = (DYNAMO_CHECKPOINTS, DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS)
 #: Children for which there is no other rule than that their owner is reconciled.
 _CHILDREN = frozenset(OWNED) - {DYNAMO_COMPONENT_DEPLOYMENTS, _ADAPTERS, *WORKLOADS}
+#: What of the metadata is a reconciler's business. A spec that was changed and changed back is another generation, which the
+#: status has to name; versions between the two may never be seen.
+_NEWS = ("generation", "uid", "labels", "annotations", "deletionTimestamp")
 
 
 def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
@@ -147,7 +150,4 @@ def _is_news(change: CacheChange) -> bool:
     if old is None or new is None:
         return True
     before, after = old["metadata"], new["metadata"]
-    return bool(
-        old.get("spec") != new.get("spec")
-        or any(before.get(name) != after.get(name) for name in ("uid", "labels", "annotations", "deletionTimestamp"))
-    )
+    return bool(old.get("spec") != new.get("spec") or any(before.get(name) != after.get(name) for name in _NEWS))

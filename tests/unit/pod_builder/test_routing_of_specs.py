@@ -1,0 +1,53 @@
+"""Which changes of an object's own ask for its reconcile: all but the status that the platform writes itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.routing import routes
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import (
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.runtime.debounce import Debounce
+from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.cache import ObjectCache
+
+from tests.unit.routed import tasks_of
+
+KEY = ObjectKey("ns", "o")
+KINDS = (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_DEPLOYMENTS)
+
+
+def observed(version: int, generation: int, spec: Any, **more: Any) -> KubeObject:
+    metadata = {"name": "o", "namespace": "ns", "uid": "o", "generation": generation, "resourceVersion": str(version)}
+    return {"metadata": metadata, "spec": spec, **more}
+
+
+def asked(resource: Resource, old: KubeObject | None, new: KubeObject | None) -> bool:
+    return Task.of(resource, KEY) in tasks_of(routes(ObjectCache(), Debounce(lambda: 0.0)), resource, KEY, old, new)
+
+
+@pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.plural)
+def test_a_spec_that_was_changed_and_changed_back_is_another_generation(resource: Resource) -> None:
+    """STATE may show the first and the last version alone, and the status has to name the last one's generation."""
+    first, last = observed(1, 1, {"replicas": 1}), observed(3, 3, {"replicas": 1})
+    assert asked(resource, first, last)
+
+
+@pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.plural)
+def test_another_spec_is_news_whatever_its_generation(resource: Resource) -> None:
+    """A cluster that was restored from a backup counts generations again."""
+    assert asked(resource, observed(1, 2, {"replicas": 1}), observed(3, 2, {"replicas": 2}))
+    assert asked(resource, None, observed(1, 1, {}))
+    assert asked(resource, observed(1, 1, {}), None)
+
+
+@pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.plural)
+def test_a_status_is_not(resource: Resource) -> None:
+    assert not asked(resource, observed(1, 1, {}), observed(2, 1, {}, status={"observedGeneration": 1}))
