@@ -237,6 +237,27 @@ async def test_partitions_are_given_away_after_the_work_on_them(settled_etcd: Et
             assert second.partitions.held == set(asked)
 
 
+async def test_a_drain_that_is_called_off_forgets_no_key(settled_etcd: EtcdServer) -> None:
+    """Work that was under way when the other replica came may end after that one went again: all keys wait anew by then."""
+    async with Replica(settled_etcd.url) as first:
+        await until(complete(first))
+        finished = asyncio.Event()
+        keys = [ObjectKey("default", f"graph-{number}") for number in range(200)]
+        drains: list[Callable[[ObjectKey], bool]] = []
+
+        async def drain(concerns: Callable[[ObjectKey], bool]) -> None:
+            drains.append(concerns)
+            await finished.wait()
+
+        first.partitions.before_release(drain)
+        async with Replica(settled_etcd.url):
+            await until(lambda: bool(drains))
+            assert any(map(drains[0], keys))
+        await until(complete(first))
+        assert not any(map(drains[0], keys))
+        finished.set()
+
+
 async def test_listeners_hear_of_gain_and_loss(settled_etcd: EtcdServer) -> None:
     async with Wire(settled_etcd.port) as wire, Replica(wire.url) as replica:
         heard: list[str] = []

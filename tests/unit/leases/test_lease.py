@@ -112,6 +112,23 @@ async def test_a_lease_that_was_given_up_is_taken_back_before_it_keeps_others_wa
     await until(lambda: etcd.revoked == [1])
 
 
+async def test_a_keepalive_that_is_answered_after_the_deadline_does_not_revive_it(etcd: FakeEtcd, lease: Lease) -> None:
+    """Whoever asked meanwhile was told that it is over, and left work alone: listeners have to hear of it."""
+    heard: list[int] = []
+    await until(lease.alive)
+    lease.on_change(lambda: heard.append(lease.id))
+    etcd.frozen.clear()
+    etcd.now += 4
+    lease.check()
+    await until(lambda: etcd.renewals)
+    etcd.now += 4
+    assert not lease.alive()
+    etcd.frozen.set()
+    await until(lease.alive)
+    assert lease.id == 2
+    assert heard[:2] == [0, 2]
+
+
 async def test_failures_are_reported_and_do_not_end_it_early(etcd: FakeEtcd, lease: Lease) -> None:
     heard: list[tuple[bool, str]] = []
     await until(lease.alive)

@@ -138,7 +138,9 @@ class Lease:
                 wait = backoff.next()
                 continue
             self._note("")
-            if ttl <= 0:
+            if ttl <= 0 or not term.alive(self._clock()):
+                # An answer after the deadline revives nothing: meanwhile all who asked were told that the lease is over,
+                # and left their work to the listeners of what comes next.
                 return
             self._term = term = term.renewed(ttl, sent)
             backoff.reset()

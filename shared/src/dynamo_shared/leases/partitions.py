@@ -141,7 +141,8 @@ class Partitions:
         leaving = {drain.partition for drain in drains}
 
         def concerns(key: ObjectKey) -> bool:
-            return partition_of(key) in leaving
+            # Of one that is this replica's again, all keys wait once more: none of them may be forgotten.
+            return partition_of(key) in leaving and not self.owns(key)
 
         try:
             async with asyncio.timeout(DRAIN_WITHIN):
