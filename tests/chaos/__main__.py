@@ -72,7 +72,7 @@ async def one(number: int, chaos: Chaos) -> Round:
     work.lived.clear()
     work.deleted.clear()
     written = _size(chaos.log)
-    working = asyncio.create_task(work.run(began + 3600))
+    working = asyncio.create_task(work.run())
     try:
         await asyncio.sleep(BEFORE)
         async with asyncio.TaskGroup() as breaking:
@@ -80,6 +80,8 @@ async def one(number: int, chaos: Chaos) -> Round:
             breaking.create_task(faults.stop_for_a_while(up, stopped, (number + 1) % 2))
             breaking.create_task(_later(4.0, faults.SERVERS[broken](up, copies)))
         await asyncio.sleep(AFTER)
+        work.stop()
+        await working
     finally:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
-import time
 from dataclasses import dataclass, field
 
 from dynamo_shared.api.objects import KubeObject
@@ -41,12 +41,20 @@ class Work:
     lived: dict[str, str] = field(default_factory=dict)
     deleted: dict[str, str] = field(default_factory=dict)
     _number: int = 0
+    _ending: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def run(self, until: float) -> None:
-        """Work until a moment of the monotonic clock."""
-        while time.monotonic() < until:
+    async def run(self) -> None:
+        """Work until `stop`."""
+        self._ending.clear()
+        while not self._ending.is_set():
             await self._one()
-            await asyncio.sleep(PACE)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PACE):
+                    await self._ending.wait()
+
+    def stop(self) -> None:
+        """End after what is under way: of a request that is cut off no one knows whether it was done."""
+        self._ending.set()
 
     async def _one(self) -> None:
         there = await self.api.list(DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACE)
