@@ -238,7 +238,7 @@ async def test_partitions_are_given_away_after_the_work_on_them(settled_etcd: Et
 
 
 async def test_a_drain_that_is_called_off_forgets_no_key(settled_etcd: EtcdServer) -> None:
-    """Work that was under way when the other replica came may end after that one went again: all keys wait anew by then."""
+    """Work that was under way when the other replica came may end after that one went again: all keys wait again by then."""
     async with Replica(settled_etcd.url) as first:
         await until(complete(first))
         finished = asyncio.Event()

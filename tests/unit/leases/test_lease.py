@@ -113,7 +113,7 @@ async def test_a_lease_that_was_given_up_is_taken_back_before_it_keeps_others_wa
 
 
 async def test_a_keepalive_that_is_answered_after_the_deadline_does_not_revive_it(etcd: FakeEtcd, lease: Lease) -> None:
-    """Whoever asked meanwhile was told that it is over, and left work alone: listeners have to hear of it."""
+    """It was over for all that asked meanwhile, and work was turned away: listeners have to hear of it."""
     heard: list[int] = []
     await until(lease.alive)
     lease.on_change(lambda: heard.append(lease.id))

@@ -36,7 +36,7 @@ _OWNERS = (DYNAMO_CHECKPOINTS, DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOY
 #: Children for which there is no other rule than that their owner is reconciled.
 _CHILDREN = frozenset(OWNED) - {DYNAMO_COMPONENT_DEPLOYMENTS, _ADAPTERS, *WORKLOADS}
 #: What of the metadata is a reconciler's business. A spec that was changed and changed back is another generation, which the
-#: status has to name; versions between the two may never be seen.
+#: status has to name; versions between the two may never be observed.
 _NEWS = ("generation", "uid", "labels", "annotations", "deletionTimestamp")
 
 

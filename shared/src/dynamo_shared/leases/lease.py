@@ -139,8 +139,8 @@ class Lease:
                 continue
             self._note("")
             if ttl <= 0 or not term.alive(self._clock()):
-                # An answer after the deadline revives nothing: meanwhile all who asked were told that the lease is over,
-                # and left their work to the listeners of what comes next.
+                # An answer after the deadline revives nothing: meanwhile the lease was over for all that asked,
+                # and their work waits for what listeners do next.
                 return
             self._term = term = term.renewed(ttl, sent)
             backoff.reset()
