@@ -53,8 +53,12 @@ class StatusWriter:
             if due > now:
                 return due - now
         self._waiting.pop(waiting, None)
-        report()
         metadata = obj["metadata"]
+        known = self.cache.get(resource, key_of(obj))
+        if known is None or known["metadata"]["uid"] != metadata["uid"]:
+            # Its end was reported while this reconcile was under way, and nothing of it is reported after that.
+            return None
+        report()
         try:
             written = await self.kube.apply_status(
                 resource,

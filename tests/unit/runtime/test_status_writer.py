@@ -1,0 +1,108 @@
+"""A status is written where it differs: at once where it matters, a little later where more may follow, never after the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource, key_of
+from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.runtime.status_writer import SETTLE, StatusWriter
+from dynamo_shared.state.cache import ObjectCache
+
+GRAPHS = DYNAMO_GRAPH_DEPLOYMENTS
+
+
+def graph(uid: str = "u", version: int = 1, **status: Any) -> KubeObject:
+    metadata = {"name": "g", "namespace": "ns", "uid": uid, "resourceVersion": str(version)}
+    return {"kind": GRAPHS.kind, "metadata": metadata, "status": status}
+
+
+KEY = key_of(graph())
+
+
+class Kube:
+    """Writes what it is given, unless it is gone."""
+
+    def __init__(self) -> None:
+        self.written: list[KubeObject] = []
+        self.gone = False
+
+    async def apply_status(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        if self.gone:
+            raise NotFound(404, "NotFound", "gone", request=resource.path("ns", "g"))
+        self.written.append(obj)
+        return graph(version=int(obj["metadata"]["resourceVersion"]) + 1, **obj["status"])
+
+
+class World:
+    """A writer, with what is in its cache and what it reported."""
+
+    def __init__(self, obj: KubeObject) -> None:
+        self.kube, self.cache, self.time = Kube(), ObjectCache(), 0.0
+        self.cache.put(GRAPHS, obj)
+        self.writer = StatusWriter(self.kube, self.cache, lambda: self.time)  # type: ignore[arg-type]
+        self.reported = 0
+
+    def cached(self) -> KubeObject | None:
+        return self.cache.get(GRAPHS, KEY)
+
+    async def write(self, obj: KubeObject, *, urgent: bool = False, **status: Any) -> float | None:
+        return await self.writer.write(GRAPHS, obj, status, urgent=urgent, report=self._report)
+
+    def _report(self) -> None:
+        self.reported += 1
+
+
+async def test_what_is_so_already_is_not_written() -> None:
+    obj = graph(state="pending")
+    world = World(obj)
+    assert await world.write(obj, urgent=True, state="pending") is None
+    assert not world.kube.written
+    assert not world.reported
+
+
+@pytest.mark.parametrize("state", ["successful", "failed"])
+async def test_what_people_wait_for_is_written_at_once_with_the_version_it_was_concluded_from(state: str) -> None:
+    obj = graph(state="pending")
+    world = World(obj)
+    assert await world.write(obj, state=state) is None
+    assert [each["metadata"]["resourceVersion"] for each in world.kube.written] == ["1"]
+    assert world.cached() == graph(version=2, state=state)
+    assert world.reported == 1
+
+
+async def test_progress_waits_for_more_of_it() -> None:
+    obj = graph(state="pending", replicas=0)
+    world = World(obj)
+    assert await world.write(obj, state="pending", replicas=1) == pytest.approx(SETTLE)
+    world.time += SETTLE / 2
+    assert await world.write(obj, state="pending", replicas=2) == pytest.approx(SETTLE / 2)
+    world.time += SETTLE / 2
+    assert await world.write(obj, state="pending", replicas=3) is None
+    assert [each["status"]["replicas"] for each in world.kube.written] == [3]
+    assert world.reported == 1
+
+
+@pytest.mark.parametrize("successor", [None, graph("v", version=2)], ids=["gone", "followed by another"])
+async def test_nothing_is_reported_of_what_went_meanwhile(successor: KubeObject | None) -> None:
+    """News of its end has left already, and is the last of it."""
+    obj = graph(state="pending")
+    world = World(obj)
+    world.cache.remove(GRAPHS, KEY, "u")
+    if successor is not None:
+        world.cache.put(GRAPHS, successor)
+    assert await world.write(obj, state="successful") is None
+    assert not world.reported
+    assert not world.kube.written
+    assert world.cached() == successor
+
+
+async def test_what_the_api_server_says_is_gone_is_gone() -> None:
+    obj = graph(state="pending")
+    world = World(obj)
+    world.kube.gone = True
+    assert await world.write(obj, state="successful") is None
+    assert world.cached() is None
+    assert world.cache.keys(GRAPHS) == set[ObjectKey]()
