@@ -65,8 +65,10 @@ async def one(number: int, chaos: Chaos) -> Round:
     """One round."""
     up, work, copies = chaos.up, chaos.work, chaos.copies
     kinds = list(faults.SERVERS)
-    killed, stopped = SERVICES[number % len(SERVICES)], SERVICES[(number + 2) % len(SERVICES)]
-    broken = kinds[number % len(kinds)]
+    # With as many servers as services, each time round pairs them in another way.
+    turn = number // len(SERVICES)
+    killed, stopped = SERVICES[number % len(SERVICES)], SERVICES[(number + 2 + turn) % len(SERVICES)]
+    broken = kinds[(number + turn) % len(kinds)]
     round_ = Round(f"{killed} killed, {stopped} stopped, {broken}")
     began, done = time.monotonic(), work.done
     work.lived.clear()
