@@ -62,6 +62,16 @@ def test_models_of_the_base_in_the_namespace(cache: ObjectCache, resource: Resou
     assert woken(cache, resource, None, labelled("no one's")) == set()
 
 
+def test_another_spec_of_a_model_is_reconciled_whatever_its_generation(cache: ObjectCache):
+    """A cluster that was restored from a backup counts generations again."""
+    old, new = model("a"), model("a", resourceVersion="9")
+    new["spec"] = {"modelName": "a", "baseModelName": "base", "modelType": "lora"}
+    assert "prod/a" in woken(cache, DYNAMO_MODELS, old, new)
+    assert (
+        woken(cache, DYNAMO_MODELS, old, {**model("a", resourceVersion="9"), "status": {"readyEndpoints": 1}}) == set()
+    )
+
+
 def test_a_pod_that_moves_to_another_base_wakes_both(cache: ObjectCache):
     assert woken(cache, PODS, labelled(), labelled("other")) == {"prod/a", "prod/b", "prod/c"}
 

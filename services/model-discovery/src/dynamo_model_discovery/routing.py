@@ -97,6 +97,7 @@ def _input(model: KubeObject) -> tuple[Any, ...]:
     metadata = model["metadata"]
     return (
         metadata["uid"],
+        model.get("spec"),
         metadata.get("generation"),
         metadata.get("deletionTimestamp"),
         metadata.get("finalizers"),
