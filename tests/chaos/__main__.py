@@ -152,7 +152,7 @@ async def _lost(up: Stage, work: Work) -> list[str]:
 
 
 async def _events(up: Stage) -> set[tuple[str, str]]:
-    client = await nats.connect(up.nats.url, **up.credentials["platform"])
+    client = await nats.connect(up.nats.url, **up.credentials["integrator"])
     results: set[tuple[str, str]] = set()
     try:
         subscription = await client.jetstream().subscribe(

@@ -117,6 +117,7 @@ def api() -> Iterator[tuple[str, set[str]]]:
     yield "$JS.ACK.DYNAMO_EVENTS.x.1.1.1.1.0", {INTEGRATOR}
     yield f"$JS.ACK.DYNAMO_COMMANDS.{TOKEN}-scaler.1.1.1.1.0", {"scaler"}
     yield "$JS.ACK.DYNAMO_COMMANDS.other.1.1.1.1.0", set()
+    yield "$JS.FC.DYNAMO_EVENTS.x.y", {INTEGRATOR}
     yield "$JS.FC.DYNAMO_STATE.x.y", set()
     yield "$SYS.REQ.SERVER.PING", set()
     yield "_INBOX.anyone.x", set()
@@ -219,6 +220,31 @@ async def test_an_integrator_reads_events(server: NatsServer) -> None:
         subscription = await bus.subscribe(EVENT_STREAM, [f"dynamo.evt.v1.{TOKEN}.>"], start=Start.ALL)
         assert isinstance(await asyncio.wait_for(anext(subscription), 20), Message | CaughtUp)
         await subscription.close()
+
+
+async def test_an_integrator_reads_far_back_in_order(server: NatsServer) -> None:
+    """An ordered consumer answers the server's flow control: without that right it stands still after two megabytes."""
+    refused: list[Exception] = []
+
+    async def on_error(error: Exception) -> None:
+        refused.append(error)
+
+    event, count = b"x" * 16_000, 256
+    async with connected(server, "watcher") as bus:
+        for number in range(count):
+            await bus.publish(subjects.event_subject(CLUSTER, "far", "platform", f"x{number}", "resync"), event)
+    prefix = subjects.inbox_prefix(INTEGRATOR).encode()
+    login = {"user": INTEGRATOR, "password": f"pw-{INTEGRATOR}", "inbox_prefix": prefix}
+    client = await nats.connect(server.url, error_cb=on_error, **login)
+    try:
+        subscription = await client.jetstream().subscribe(
+            f"dynamo.evt.v1.{TOKEN}.far.>", stream=EVENT_STREAM.name, ordered_consumer=True
+        )
+        names = [(await subscription.next_msg(timeout=10)).subject.split(".")[-2] for _ in range(count)]
+    finally:
+        await client.close()
+    assert names == [f"x{number}" for number in range(count)]
+    assert not refused
 
 
 async def test_a_refused_publish_says_so_at_once(server: NatsServer) -> None:

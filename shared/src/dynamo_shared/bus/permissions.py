@@ -131,11 +131,12 @@ def _reading(stream: StreamSpec) -> Iterator[str]:
 
 
 def _named_reading(stream: StreamSpec) -> Iterator[str]:
-    """Clients of others name their consumers, inspect them, and acknowledge."""
+    """Clients of others name their consumers, inspect them, acknowledge, and answer the flow control of ordered ones."""
     yield f"{API}.CONSUMER.CREATE.{stream.name}.>"
     yield f"{API}.CONSUMER.DURABLE.CREATE.{stream.name}.*"
     yield f"{API}.CONSUMER.INFO.{stream.name}.*"
     yield f"$JS.ACK.{stream.name}.>"
+    yield f"$JS.FC.{stream.name}.>"
 
 
 def _taking(name: str, cluster: str) -> Iterator[str]:
