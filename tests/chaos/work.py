@@ -25,7 +25,10 @@ NAMESPACE = "chaos"
 MOST_GRAPHS = 12
 #: Between two pieces of work. Seconds.
 PACE = 0.25
+#: How many of the changes are of an adapter's number, where there is one.
+ADAPTERS = 0.3
 _MARK = "WORK"
+_MORE = "Spare"
 
 
 @dataclass(slots=True)
@@ -86,18 +89,47 @@ class Work:
         return answer
 
     async def _change(self, obj: KubeObject) -> Answer:
-        components = json.loads(json.dumps(obj["spec"]["components"]))
-        chosen = self.dice.choice(components)
-        if self.dice.random() < 0.5 and "scalingAdapter" not in chosen:
-            chosen["replicas"] = self.dice.randint(0, 3)
-        else:
-            env = [{"name": _MARK, "value": str(self.dice.randint(1, 10**9))}]
-            chosen["podTemplate"] = {"spec": {"containers": [{"name": "main", "image": IMAGE, "env": env}]}}
-        patch = {
-            "metadata": {"resourceVersion": obj["metadata"]["resourceVersion"]},
-            "spec": {"components": components},
-        }
+        act = self.dice.choices((_scale, _version, _part, _adapter, _restart), (6, 5, 2, 2, 2))[0]
+        if self.dice.random() < ADAPTERS and (part := self._adapted(obj)) is not None:
+            name, number = f"{obj['metadata']['name']}-{part['name'].lower()}", self.dice.randint(0, 3)
+            patch: KubeObject = {"spec": {"replicas": number}}
+            return await self.api.patch(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, NAMESPACE, name, patch)
+        spec = json.loads(json.dumps(obj["spec"]))
+        act(spec, self.dice)
+        changed = {name: spec[name] for name in ("components", "restart") if name in spec}
+        patch = {"metadata": {"resourceVersion": obj["metadata"]["resourceVersion"]}, "spec": changed}
         return await self.api.patch(DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACE, obj["metadata"]["name"], patch)
+
+    def _adapted(self, obj: KubeObject) -> KubeObject | None:
+        return next((part for part in obj["spec"]["components"] if "scalingAdapter" in part), None)
+
+
+def _scale(spec: KubeObject, dice: random.Random) -> None:
+    own = [part for part in spec["components"] if "scalingAdapter" not in part]
+    dice.choice(own)["replicas"] = dice.randint(0, 3)
+
+
+def _version(spec: KubeObject, dice: random.Random) -> None:
+    env = [{"name": _MARK, "value": str(dice.randint(1, 10**9))}]
+    template = {"spec": {"containers": [{"name": "main", "image": IMAGE, "env": env}]}}
+    dice.choice(spec["components"])["podTemplate"] = template
+
+
+def _part(spec: KubeObject, _: random.Random) -> None:
+    """One component more, or that one less."""
+    rest = [part for part in spec["components"] if part["name"] != _MORE]
+    spec["components"] = rest if len(rest) < len(spec["components"]) else [*rest, component(_MORE, "worker")]
+
+
+def _adapter(spec: KubeObject, _: random.Random) -> None:
+    """The worker gets an adapter, or has it no more."""
+    worker = next(part for part in spec["components"] if part["name"] == "Worker")
+    if worker.pop("scalingAdapter", None) is None:
+        worker["scalingAdapter"] = {}
+
+
+def _restart(spec: KubeObject, dice: random.Random) -> None:
+    spec["restart"] = {"id": str(dice.randint(1, 10**9))}
 
 
 async def differences(api: Api) -> list[str]:
@@ -108,12 +140,13 @@ async def differences(api: Api) -> list[str]:
         for resource in (DYNAMO_COMPONENT_DEPLOYMENTS, DEPLOYMENTS, SERVICES, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS)
     }
     results: list[str] = []
-    names = {each["metadata"]["name"] for each in graphs}
+    parts = {each["metadata"]["name"]: {part["name"] for part in each["spec"]["components"]} for each in graphs}
     for kind, items in children.items():
         for item in items:
-            owner = (item["metadata"].get("labels") or {}).get(labels.GRAPH_DEPLOYMENT_NAME)
-            if owner and owner not in names:
-                results.append(f"{kind} {item['metadata']['name']} is left of graph {owner}")
+            own = item["metadata"].get("labels") or {}
+            owner, part = own.get(labels.GRAPH_DEPLOYMENT_NAME), own.get(labels.COMPONENT)
+            if owner and (owner not in parts or (part and part not in parts[owner])):
+                results.append(f"{kind} {item['metadata']['name']} is left of {part or 'all'} of graph {owner}")
     for each in graphs:
         results += _of_graph(each, children)
     return results
@@ -134,7 +167,12 @@ def _of_graph(obj: KubeObject, children: dict[str, list[KubeObject]]) -> list[st
         (item["spec"]["dgdRef"]["name"], item["spec"]["dgdRef"]["componentName"]): item["spec"].get("replicas")
         for item in children[DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind]
     }
+    restart, asked = status.get("restart") or {}, (obj["spec"].get("restart") or {}).get("id", "")
+    if asked and (restart.get("observedID") != asked or restart.get("phase") not in ("Completed", "Superseded")):
+        problems.append(f"{name} has {restart} of restart {asked}")
     for part in obj["spec"]["components"]:
+        if ((name, part["name"]) in adapters) != ("scalingAdapter" in part):
+            problems.append(f"{name}/{part['name']} has an adapter: {(name, part['name']) in adapters}")
         own = [item for item in children[DEPLOYMENTS.kind] if _is_of(item, name, part["name"])]
         desired = adapters.get((name, part["name"]), part.get("replicas", 1))
         if len(own) != 1:
