@@ -23,6 +23,7 @@ Backpressure: an iterator that is not asked reads nothing; the socket's buffer f
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Literal
@@ -49,7 +50,8 @@ COMPARED_SECONDS = (200.0, 280.0)
 RESUMED_SECONDS = (10.0, 20.0)
 # Metadata alone, of whatever kind the objects are.
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-# The API server sends a bookmark a minute. Half a minute more of nothing, and the connection is taken for dead.
+# The API server sends a bookmark a minute, but for kinds that nothing has happened to since it started. Half a minute more of
+# nothing, and the connection is taken for dead.
 SILENCE_SECONDS = 90.0
 # Back-off after failures: 0.2 s doubling to 15 s, times 0.5 to 1.5. The API server needs 3 s to restart.
 _FIRST_WAIT_SECONDS = 0.2
@@ -368,9 +370,10 @@ class Reflector:
         await self._sleep(max(seconds, error.retry_after or 0.0))
 
     def _unwell(self, error: errors.KubeError) -> None:
-        # One lost connection is everyday life; it is reported when going on failed, too.
+        # One lost connection is everyday life; it is reported when going on failed, too. A silent one is most often quiet.
         if error.retriable and not self._failures and self._version:
-            log.info("watch interrupted", resource=self.resource.id, version=self._version, error=str(error))
+            level = logging.DEBUG if error.reason == "Timeout" else logging.INFO
+            log.log(level, "watch interrupted", resource=self.resource.id, version=self._version, error=str(error))
             return
         if isinstance(error, errors.NotFound):
             message = f"{self.resource.id} is not served: is its CustomResourceDefinition installed?"
