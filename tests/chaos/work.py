@@ -28,7 +28,6 @@ PACE = 0.25
 #: How many of the changes are of an adapter's number, where there is one.
 ADAPTERS = 0.3
 _MARK = "WORK"
-_MORE = "Spare"
 
 
 @dataclass(slots=True)
@@ -89,7 +88,7 @@ class Work:
         return answer
 
     async def _change(self, obj: KubeObject) -> Answer:
-        act = self.dice.choices((_scale, _version, _part, _adapter, _restart), (6, 5, 2, 2, 2))[0]
+        act = self.dice.choices((_scale, _version, _adapter, _restart), (6, 5, 2, 2))[0]
         if self.dice.random() < ADAPTERS and (part := self._adapted(obj)) is not None:
             name, number = f"{obj['metadata']['name']}-{part['name'].lower()}", self.dice.randint(0, 3)
             patch: KubeObject = {"spec": {"replicas": number}}
@@ -113,12 +112,6 @@ def _version(spec: KubeObject, dice: random.Random) -> None:
     env = [{"name": _MARK, "value": str(dice.randint(1, 10**9))}]
     template = {"spec": {"containers": [{"name": "main", "image": IMAGE, "env": env}]}}
     dice.choice(spec["components"])["podTemplate"] = template
-
-
-def _part(spec: KubeObject, _: random.Random) -> None:
-    """One component more, or that one less."""
-    rest = [part for part in spec["components"] if part["name"] != _MORE]
-    spec["components"] = rest if len(rest) < len(spec["components"]) else [*rest, component(_MORE, "worker")]
 
 
 def _adapter(spec: KubeObject, _: random.Random) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,14 @@ def test_a_line_says_when_what_and_why() -> None:
     assert "ready" in line
     assert "team/chat" in line
     assert line.endswith("all_resources_are_ready: All resources are ready")
+
+
+def test_the_end_of_an_object_is_not_said_to_be_its_last_state() -> None:
+    gone = replace(message(), subject=SUBJECT.replace(".ready", ".deleted"))
+    line = stream._line(gone, None, {}, as_json=False)
+    assert line is not None
+    assert line.endswith("team/chat")
+    assert "all_resources_are_ready" in (stream._line(gone, None, {}, as_json=True) or "")
 
 
 def test_an_event_is_shown_once_and_not_when_too_old() -> None:

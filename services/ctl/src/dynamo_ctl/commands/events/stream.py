@@ -105,7 +105,8 @@ def _readable(event: dict[str, Any], subject: str, moment: datetime) -> str:
         what = f"{about.event:<12} {about.kind:<22} {place}"
     except ValueError:
         what = f"{event.get('type', '?')} {subject}"
-    data = event.get("data") or {}
+    # What the end of an object carries is the state that it had: not why it ended.
+    data = {} if subject.endswith(".deleted") else event.get("data") or {}
     detail = ": ".join(str(data[name]) for name in ("reason", "message") if data.get(name))
     return f"{moment.astimezone():%H:%M:%S.%f}"[:-3] + f"  {what}  {detail}".rstrip()
 
