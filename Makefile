@@ -202,8 +202,8 @@ charts: programs ## The Helm charts: lint, refused values, committed renderings,
 rights: programs ## What services ask the API server for in all integration tests, held against their rights (takes half an hour).
 	@$(BIN)/python -m tests.rights $(ARGS)
 
-properties: programs ## Properties and laws with TIMES=20 times as many examples as in `make test`, random ones.
-	@DYNAMO_EXAMPLES=$(or $(TIMES),20) $(BIN)/pytest -q -n 2 -m "hypothesis or exhaustive" --timeout 3600 $(or $(ARGS),tests/unit tests/integration/test_embedded.py)
+properties: programs ## Properties and laws with TIMES=60 times as many examples as in `make test`, random ones.
+	@DYNAMO_EXAMPLES=$(or $(TIMES),60) $(BIN)/pytest -q -n 2 -m "hypothesis or exhaustive" --timeout 3600 $(or $(ARGS),tests/unit tests/integration/test_embedded.py)
 
 deflake: programs ## The restart tests ten times in a row.
 	@set -e; for round in 1 2 3 4 5 6 7 8 9 10; do echo "round $$round"; $(BIN)/pytest -q -m restart $(ARGS); done

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 
+from tests import examples
 from tests.summary import Times
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 #: Where the charts' tests are.
 CHARTS = "tests/charts"
+
+examples.load()
 
 # The default prints every local variable of every frame of an error, which takes seconds.
 structlog.configure(

@@ -223,7 +223,7 @@ def with_one_name_a_field(contract: Contract, value: dict[str, Any]) -> dict[str
 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
-@examples(60)
+@examples(20)
 @given(data=st.data())
 def test_no_junk_raises_anything(contract: Contract, data: st.DataObject) -> None:
     keys = st.sampled_from([*schema_of(contract.name)["properties"], "other"])

@@ -140,7 +140,7 @@ def test_junk_is_left_as_it_is(junk: dict[str, Any]) -> None:
     assert default(junk, platform_version="1.2.0") is junk
 
 
-@examples(120)
+@examples(40)
 @given(obj=broken())
 def test_defaults_come_once_whatever_the_object_is(obj: dict[str, Any]) -> None:
     before = copy.deepcopy(obj)

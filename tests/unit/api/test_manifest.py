@@ -14,7 +14,7 @@ from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.manifest import load_manifest, load_manifests
 from dynamo_shared.api.untrusted.limits import MANIFEST
 from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, DynamoGraphDeployment
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 HEAD = "apiVersion: nvidia.com/v1beta1\nkind: DynamoGraphDeployment\nmetadata: {name: graph}\n"
@@ -284,7 +284,6 @@ def test_the_callers_object_is_not_touched() -> None:
 KEYS = ["name", "type", "components", "eppConfig", "config", "podTemplate", "spec", "containers", "env", "x"]
 
 
-@settings(derandomize=True, deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers(-1, 3) | st.floats() | st.text(max_size=3) | st.binary(max_size=2),

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 from dynamo_shared.api import quantity
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
@@ -77,7 +77,6 @@ def test_no_number_and_no_text(value: object) -> None:
         quantity.parse(value)  # type: ignore[arg-type]
 
 
-@settings(derandomize=True)
 @given(numbers, st.sampled_from(SUFFIXES))
 def test_every_quantity_matches_the_pattern_of_the_api_server(number: str, suffix: str) -> None:
     text = f"{number}{suffix}"
@@ -87,7 +86,6 @@ def test_every_quantity_matches_the_pattern_of_the_api_server(number: str, suffi
     assert Fraction(quantity.parse(text)) == Fraction(Decimal(number)) * Fraction(factor) ** power
 
 
-@settings(derandomize=True)
 @given(st.text(max_size=70))
 def test_any_text_is_a_quantity_or_refused(text: str) -> None:
     try:
@@ -97,7 +95,6 @@ def test_any_text_is_a_quantity_or_refused(text: str) -> None:
     assert re.fullmatch(quantity.PATTERN, text)
 
 
-@settings(derandomize=True)
 @given(st.integers(0, 2**70))
 def test_large_amounts_lose_no_digit(number: int) -> None:
     assert quantity.parse(f"{number}Ei") == number * 2**60

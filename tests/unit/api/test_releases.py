@@ -144,7 +144,7 @@ EVERY_FIELD = [
 ]
 
 
-@examples(80)
+@examples(30)
 @given(field=st.sampled_from(EVERY_FIELD))
 def test_no_field_of_any_version_goes_unnoticed(field: tuple[str, str, str]) -> None:
     kind, version, path = field

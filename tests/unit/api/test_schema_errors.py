@@ -13,7 +13,7 @@ from dynamo_shared.api import legacy, v1alpha1, v1beta1
 from dynamo_shared.api.crds.build import DEFINITIONS
 from dynamo_shared.api.crds.kinds import CHECKPOINT, MODEL, WORKER_METADATA
 from dynamo_shared.api.manifest import load_manifest, schema_errors
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 CASES = Path(__file__).resolve().parents[4] / "shared" / "conformance" / "cases"
@@ -277,7 +277,6 @@ SPECS = st.recursive(
 KINDS = sorted((version.resource.kind, version.resource.version) for each in DEFINITIONS for version in each.versions)
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.sampled_from(KINDS), SPECS, SPECS)
 def test_nothing_raises(kind: tuple[str, str], spec: Any, status: Any) -> None:
     schema_errors({**manifest(*kind, spec), "status": status})

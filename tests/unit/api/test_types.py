@@ -137,7 +137,7 @@ def test_what_is_stored_survives_reading_and_writing(version: VersionDefinition)
     resource, model = version.resource, version.model
     head = {"apiVersion": resource.api_version, "kind": resource.kind, **HEAD}
 
-    @examples(60)
+    @examples(20)
     @given(part_of(resource))
     def survives(parts: dict[str, Any]) -> None:
         parsed = model.model_validate({**head, **parts}, extra="ignore")

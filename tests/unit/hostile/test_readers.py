@@ -232,14 +232,14 @@ _DOCUMENTS = st.dictionaries(_KEYS, _JSON | st.dictionaries(_KEYS, _JSON, max_si
 
 
 @pytest.mark.parametrize("name", READERS)
-@examples(30, suppress_health_check=list(HealthCheck))
+@examples(10, suppress_health_check=list(HealthCheck))
 @given(value=_DOCUMENTS | _JSON)
 def test_documents_of_known_keys_and_any_values(name: str, value: Any) -> None:
     _read(READERS[name], json.dumps(value))
 
 
 @pytest.mark.parametrize("name", READERS)
-@examples(30, suppress_health_check=list(HealthCheck))
+@examples(10, suppress_health_check=list(HealthCheck))
 @given(text=st.text(max_size=200))
 def test_any_text(name: str, text: str) -> None:
     _read(READERS[name], text)

@@ -292,7 +292,7 @@ def _play(history: History) -> None:
         world.every_partition_has_at_most_one_owner()
 
 
-@examples(100)
+@examples(30)
 @given(st.lists(events, min_size=20, max_size=80))
 def test_every_partition_has_at_most_one_owner(history: History) -> None:
     _play(history)

@@ -85,7 +85,7 @@ class Discovery:
         self.reread()
 
 
-@examples(100)
+@examples(30)
 @given(NEWS, st.sets(st.integers(0, 39)))
 def test_any_order_of_news_converges_and_events_fold_to_the_set(news, unheard):
     discovery = Discovery()

@@ -473,7 +473,7 @@ STEPS = st.lists(
 )
 
 
-@examples(60)
+@examples(20)
 @given(steps=STEPS, adapters=st.booleans(), gpus=st.tuples(st.integers(1, 3), st.integers(1, 3)))
 async def test_no_sequence_of_commands_and_breakdowns_leaves_the_budget(
     steps: list[tuple[str, dict[str, int], int, int]], adapters: bool, gpus: tuple[int, int]

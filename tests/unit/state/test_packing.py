@@ -11,7 +11,7 @@ from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, O
 from dynamo_shared.state import ObjectCache
 from dynamo_shared.state.packing import UNPACKED, Packer
 from dynamo_shared.state.versions import Version, version_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 MANY = 2 * UNPACKED
@@ -59,7 +59,6 @@ def take(cache: ObjectCache, obj: dict[str, Any]) -> bool:
     return cache.take(DEPLOYMENTS, key_of(obj), obj, version_of(obj))
 
 
-@settings(deadline=None)
 @given(st.lists(st.dictionaries(st.text(), JSON, max_size=6), min_size=1, max_size=8))
 def test_any_object_is_unpacked_as_it_was_packed(objects: list[dict[str, Any]]) -> None:
     packer = Packer()

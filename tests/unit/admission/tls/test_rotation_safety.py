@@ -23,7 +23,7 @@ steps = st.lists(
 )
 
 
-@examples(40, suppress_health_check=[HealthCheck.too_slow])
+@examples(10, suppress_health_check=[HealthCheck.too_slow])
 @given(steps)
 def test_no_handshake_is_refused(story: list[tuple[str, int, int]]) -> None:
     with asyncio.Runner() as runner:

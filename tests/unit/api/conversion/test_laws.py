@@ -76,7 +76,7 @@ def frame(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 @both_ways(KINDS)
-@cases(150)
+@cases(50)
 @given(data=st.data())
 def test_there_and_back(here: Resource, there: Resource, data: st.DataObject) -> None:
     obj = data.draw(manifests(here))
@@ -93,7 +93,7 @@ def test_there_and_back(here: Resource, there: Resource, data: st.DataObject) ->
 
 
 @both_ways(UNCHANGED)
-@cases(60)
+@cases(20)
 @given(data=st.data())
 def test_a_kind_that_v1beta1_leaves_as_it_is_differs_in_its_version_alone(
     here: Resource, there: Resource, data: st.DataObject
@@ -145,7 +145,7 @@ def _places(node: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 
 
 @both_ways(KINDS)
-@cases(120)
+@cases(40)
 @given(data=st.data())
 def test_an_edit_in_the_other_version_survives(here: Resource, there: Resource, data: st.DataObject) -> None:
     """Whatever was kept before it: live fields win, and both versions settle at once."""
@@ -166,7 +166,7 @@ def test_an_edit_in_the_other_version_survives(here: Resource, there: Resource, 
 
 
 @both_ways(KINDS)
-@cases(80)
+@cases(30)
 @given(data=st.data())
 def test_what_either_version_alone_can_say_is_kept_together(
     here: Resource, there: Resource, data: st.DataObject
@@ -201,7 +201,7 @@ def _with_more(spec: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
 
 
 @both_ways({**KINDS, **UNCHANGED})
-@cases(60)
+@cases(20)
 @given(data=st.data())
 def test_anything_is_converted(here: Resource, there: Resource, data: st.DataObject) -> None:
     """No object that JSON can hold makes it fail, nor is anything of one lost."""
@@ -249,7 +249,7 @@ LENSES = {
 
 
 @pytest.mark.parametrize("name", LENSES)
-@cases(120)
+@cases(40)
 @given(data=st.data())
 def test_there_back_and_there_is_there(name: str, data: st.DataObject) -> None:
     """What a lens needs to lose nothing: the second time nothing more is left out."""

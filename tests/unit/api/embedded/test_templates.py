@@ -330,7 +330,7 @@ json_values = st.recursive(
 )
 
 
-@examples(100)
+@examples(30)
 @given(st.data())
 def test_no_value_in_any_place_makes_it_fail(data: st.DataObject) -> None:
     template = full()

@@ -14,7 +14,7 @@ from tests.examples import examples
 from tests.unit.api.validation.junk import FACTS, JUNK, KINDS, broken
 
 
-@examples(200)
+@examples(70)
 @given(obj=broken(), old=st.none() | broken(), facts=FACTS)
 def test_junk_is_never_raised_upon(obj: dict[str, Any], old: dict[str, Any] | None, facts: Facts) -> None:
     before = json.dumps([obj, old])
@@ -24,7 +24,7 @@ def test_junk_is_never_raised_upon(obj: dict[str, Any], old: dict[str, Any] | No
     assert validate(copy.deepcopy(obj), copy.deepcopy(old), facts) == result
 
 
-@examples(100)
+@examples(30)
 @given(
     kind=st.sampled_from(KINDS) | JUNK,
     version=st.sampled_from(["nvidia.com/v1alpha1", "nvidia.com/v1beta1", "nvidia.com/v2"]) | JUNK,

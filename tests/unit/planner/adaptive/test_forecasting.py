@@ -11,8 +11,10 @@ from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.forecasting import Forecast, Forecaster
 from dynamo_planner.core.adaptive.harmonic import find_wave
 from dynamo_planner.core.observing import Traffic
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.examples import examples
 
 STEP = 10.0
 
@@ -144,7 +146,7 @@ def test_noise_is_not_a_wave() -> None:
     assert find_wave(times[:5], np.arange(5.0)) is None
 
 
-@settings(max_examples=30, deadline=None)
+@examples(10)
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=80), st.sampled_from([0.1, 10.0, 70.0, 310.0]))
 def test_whatever_comes_forecasts_are_rates(counts: list[int], horizon: float) -> None:
     demand, forecaster = Demand(), Forecaster()

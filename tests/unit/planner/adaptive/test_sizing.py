@@ -15,8 +15,10 @@ from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
 from dynamo_planner.replay import traces
 from dynamo_planner.replay.graph import Graph
 from dynamo_planner.replay.simulator import simulate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.examples import examples
 
 PROFILE = Profile(
     prefill=tuple(PrefillPoint(isl=isl, ttft=10 + isl / 50) for isl in (100, 1000, 2000, 4000, 8000, 16000)),
@@ -40,7 +42,7 @@ def decode(rate: float, osl: float = 200, target: float = 9.0) -> DecodeSizer:
     return DecodeSizer(ENGINE, Load(rate, 2000, osl), target, ABLE)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(30)
 @given(st.floats(0, 500), st.floats(0, 100), st.integers(1, 40))
 def test_more_load_needs_no_fewer_and_more_replicas_serve_no_less(rate: float, more: float, replicas: int) -> None:
     for sizer in (prefill, decode):

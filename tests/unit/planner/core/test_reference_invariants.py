@@ -16,9 +16,10 @@ from dynamo_planner.core.observing import (
     Traffic,
 )
 from dynamo_planner.core.reference import LoadReason, ReferencePolicy, ThroughputReason
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.planner.core.reference_cases import BOTH, config, observed, requests, throughput_tick
 
 numbers = st.floats(0, 1e6) | st.sampled_from([float("nan"), float("inf"), 0.0])
@@ -79,7 +80,7 @@ configs = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100)
 @given(configs, st.booleans(), st.lists(observations, min_size=1, max_size=4))
 def test_decisions_keep_minimum_and_budget_and_every_tick_has_a_reason(settings_, profiled, ticks):
     policy = ReferencePolicy(settings_, profile=BOTH if profiled else None)
@@ -106,7 +107,7 @@ def test_decisions_keep_minimum_and_budget_and_every_tick_has_a_reason(settings_
             assert all(count >= limits.least(pool) for pool, count in replicas.items())
 
 
-@settings(max_examples=200, deadline=None)
+@examples(70)
 @given(
     mode=st.sampled_from(["disagg", "prefill", "decode", "agg"]),
     isl=st.integers(1, 20_000),

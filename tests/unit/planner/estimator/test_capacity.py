@@ -8,8 +8,10 @@ import pytest
 from dynamo_planner.core.estimator.capacity import decode_capacity, mixed_capacity, prefill_capacity
 from dynamo_planner.core.estimator.engine import EngineEstimator, hit_rate
 from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.examples import examples
 
 PROFILE = Profile(
     prefill=tuple(PrefillPoint(isl=isl, ttft=15 + 0.02 * isl) for isl in (100, 500, 1000, 2000, 4000, 8000, 16000)),
@@ -37,7 +39,7 @@ def test_long_prompts_are_chunked() -> None:
     assert ENGINE.prefill_ms(10_000, 4000).value == pytest.approx(15 * 3 + 0.02 * 10_000, rel=0.02)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(30)
 @given(st.floats(0, 16000), st.floats(5, 2000), st.sampled_from([None, 2048, 8192]))
 def test_short_prompts_are_not_a_million_a_second(tokens: float, target: float, chunk: int | None) -> None:
     capacity = prefill_capacity(ENGINE, tokens, target, chunk)
@@ -56,7 +58,7 @@ def test_high_hit_rates_are_worth_what_they_save() -> None:
     assert [hit_rate(h) for h in (None, float("nan"), -1.0, 0.5)] == [0, 0, 0, 0.5]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(20)
 @given(st.floats(50, 30_000), st.floats(5, 100), st.floats(0, 100))
 def test_a_looser_target_never_serves_less(context: float, target: float, more: float) -> None:
     tight, loose = (decode_capacity(ENGINE, context, 300, t) for t in (target, target + more))

@@ -9,8 +9,10 @@ from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.estimator.online import CELLS
 from dynamo_planner.core.observing import ForwardPass, Pool, Scheduled
 from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.examples import examples
 
 PROFILE = Profile(
     prefill=tuple(PrefillPoint(isl=isl, ttft=15 + 0.02 * isl) for isl in (100, 500, 1000, 2000, 4000, 8000)),
@@ -80,7 +82,7 @@ def test_mixed_iterations_teach_prefill() -> None:
 SAMPLES = st.lists(st.tuples(st.integers(1, 60_000), st.floats(1e-4, 10)), min_size=1, max_size=60)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(10)
 @given(SAMPLES, st.booleans())
 def test_more_work_never_takes_less_time(samples: list[tuple[int, float]], known: bool) -> None:
     engine = EngineEstimator(PROFILE if known else None)

@@ -8,8 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from dynamo_planner.core.estimator.monotone import fit
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.examples import examples
 
 LENGTHS = st.floats(1, 1e5, allow_nan=False)
 LATENCIES = st.floats(0.01, 1e5, allow_nan=False)
@@ -17,7 +19,7 @@ POINTS = st.lists(st.tuples(LENGTHS, LATENCIES), min_size=1, max_size=12)
 POINTS2 = st.lists(st.tuples(LENGTHS, LENGTHS, LATENCIES), min_size=1, max_size=10)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(20)
 @given(POINTS, st.lists(st.floats(0, 1e6), min_size=2, max_size=10))
 def test_longer_never_takes_less(points: list[tuple[float, float]], asked: list[float]) -> None:
     xs, ys = (np.array(column) for column in zip(*points, strict=True))
@@ -27,7 +29,7 @@ def test_longer_never_takes_less(points: list[tuple[float, float]], asked: list[
     assert all(a <= b * (1 + 1e-12) for a, b in pairwise(values))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(10)
 @given(POINTS2, st.tuples(LENGTHS, LENGTHS), st.tuples(st.floats(0, 1e5), st.floats(0, 1e5)))
 def test_more_of_either_never_takes_less(
     points: list[tuple[float, float, float]], at: tuple[float, float], more: tuple[float, float]

@@ -14,8 +14,10 @@ from dynamo_planner.replay.graph import Graph
 from dynamo_planner.replay.outcome import ReplayOutcome
 from dynamo_planner.replay.simulator import simulate
 from dynamo_planner.replay.traces import TraceRequest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.examples import examples
 
 GRAPH = Graph(ttft=0.2, itl=0.02, transfer=1e-6)
 ONE_POOL = replace(GRAPH, disaggregated=False, replicas={Pool.DECODE: 1}, gpus={Pool.DECODE: 1})
@@ -178,7 +180,7 @@ def test_a_run_can_be_had_again(profile: Profile) -> None:
     assert [(job.ttft, job.itl) for job in one.jobs] == [(job.ttft, job.itl) for job in two.jobs]
 
 
-@settings(max_examples=25, deadline=None)
+@examples(10)
 @given(
     st.lists(st.tuples(st.floats(0, 20), st.integers(1, 9000), st.integers(1, 60)), min_size=1, max_size=40),
     st.booleans(),
