@@ -27,8 +27,8 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 # Tests start hundreds of processes of Python. Where the user wants no __pycache__, each would compile all that it imports.
-test test-fast properties conformance charts deflake seeds: export PYTHONDONTWRITEBYTECODE :=
-test test-fast properties conformance charts deflake seeds: export PYTHONPYCACHEPREFIX ?= $(CURDIR)/$(VENV)/bytecode
+test test-fast test-long properties conformance charts deflake seeds: export PYTHONDONTWRITEBYTECODE :=
+test test-fast test-long properties conformance charts deflake seeds: export PYTHONPYCACHEPREFIX ?= $(CURDIR)/$(VENV)/bytecode
 
 .DEFAULT_GOAL := help
 # No target is a file's name.
@@ -87,8 +87,11 @@ page: $(STAMP) ## Build the page of dynadmin from services/dynadmin/page, with a
 page-tools: $(STAMP) ## Have the Node and the packages that the page of dynadmin is built and tested with.
 	@$(BIN)/python -m tools.page obtain --optional
 
-test: programs test-runtime page-tools ## All tests, four files at a time (WORKERS): unit, contract, and integration against real etcd, NATS and kube-apiserver.
-	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n $(WORKERS) --dist loadfile)
+test: programs test-runtime page-tools ## The tests, four files at a time (WORKERS): unit, contract, and integration against real etcd, NATS and kube-apiserver.
+	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n $(WORKERS) --dist loadfile -m "not long")
+
+test-long: programs test-runtime page-tools ## The tests that `make test` leaves to the days before a release: restarts, profiling with all tables, installing, several NATS.
+	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n $(WORKERS) --dist loadfile) -m long
 
 test-fast: $(STAMP) ## The tests that need no Kubernetes: unit and contract, in less than three minutes.
 	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n 2 tests/unit tests/contract)

@@ -28,6 +28,8 @@ from .cluster import ApiServer, withdraw
 from .conftest import NAMESPACE
 from .mutations import mutated, seeds, text_of
 
+pytestmark = pytest.mark.long
+
 SEED = 4
 MUTATIONS = 1000
 #: One in so many goes through the API server, too.

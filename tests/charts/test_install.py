@@ -15,6 +15,8 @@ from dynamo_shared.kube import KubeClient
 
 from tests.charts import helm
 
+pytestmark = pytest.mark.long
+
 #: Pods would have to run for it.
 LEFT_OUT = ("helm test",)
 

@@ -33,9 +33,12 @@ from .run import CONFORMANCE, control_plane, create, platform
 CASES = sorted((CONFORMANCE / "must-run").glob("*.json"))
 WITHIN = 90.0
 
-pytestmark = pytest.mark.skipif(
-    not CASES, reason="the examples are not part of this repository; with them in ../shared/conformance this runs"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not CASES, reason="the examples are not part of this repository; with them in ../shared/conformance this runs"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -148,6 +148,7 @@ async def test_the_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:
     assert not list((tmp_path / ".dynamo").iterdir())
 
 
+@pytest.mark.long
 async def test_a_demo_that_does_not_get_there_says_why(tmp_path: Path) -> None:
     manifest = tmp_path / "broken.yaml"
     manifest.write_text(BROKEN)

@@ -410,6 +410,7 @@ async def test_limits_of_bodies_and_types(api: Api, namespace: str) -> None:
     assert (await api("POST", path, yaml, Content_Type="application/yaml")).status == 201
 
 
+@pytest.mark.long
 async def test_ten_thousand_streams_are_refused_in_order(
     control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
 ) -> None:

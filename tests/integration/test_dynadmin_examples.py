@@ -24,6 +24,8 @@ from tools.page.source import OPENAPI
 
 from .dynadmin import EVERYTHING, account, dynadmin
 
+pytestmark = pytest.mark.long
+
 PAGE = Path(__file__).parents[2] / "docs/dynadmin.md"
 #: The simulation takes most of it, once; then the estimate is cached.
 WITHIN = 240

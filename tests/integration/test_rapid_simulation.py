@@ -17,7 +17,7 @@ from dynamo_shared.api.manifest import load_manifest
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
 from dynamo_shared.runtime.settings.planner import Planner
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.long]
 
 FRONTEND = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend:latest"
 QWEN = {"model": "Qwen/Qwen3-32B", "backend": "trtllm", "image": FRONTEND}

@@ -31,7 +31,7 @@ from dynamo_watcher.app import WatcherService
 
 from .platform import IMAGE, children_of, eventually, frontend, graph, platform, settings, until_state, worker
 
-pytestmark = pytest.mark.restart
+pytestmark = [pytest.mark.restart, pytest.mark.long]
 
 _numbers = itertools.count(1)
 

@@ -379,6 +379,7 @@ async def test_a_command_is_carried_out_once_whatever_restarts(
             await until_pods(kube, namespace, "llama", Decode=2)
 
 
+@pytest.mark.long
 async def test_of_two_scalers_one_decides_and_the_other_takes_over(
     control_plane: ControlPlane, nats_server: NatsServer, etcd_server: EtcdServer, kube: KubeClient, namespace: str
 ) -> None:

@@ -30,6 +30,8 @@ from nats.js.api import ExternalStream, StreamConfig, StreamSource
 
 from .platform import graph, platform, settings
 
+pytestmark = pytest.mark.long
+
 CLUSTERS = ("east", "west")
 EVENTS = "DYNAMO_EVENTS"
 #: What the hub's users may not send to a cluster. The hub reads events, and changes nothing.
