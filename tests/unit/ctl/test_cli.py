@@ -160,3 +160,13 @@ def test_without_the_local_cluster_a_command_that_starts_one_says_how_to_have_it
         "dynamoctl: this needs the local servers, which are not installed here: pip install dynamo-ctl[devcluster]\n"
     )
     assert f"Usage: dynamoctl {command}" in called("--help").stdout
+
+
+def test_a_reader_that_has_enough_of_the_output_is_no_failure() -> None:
+    program = [sys.executable, "-m", "dynamo_ctl", "render", str(EXAMPLE)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as rendering:
+        assert rendering.stdout is not None
+        assert rendering.stderr is not None
+        rendering.stdout.close()
+        assert rendering.stderr.read() == b""
+        assert rendering.wait(timeout=60) == ExitCode.OK

@@ -104,7 +104,10 @@ def invoke(arguments: Sequence[str]) -> int:
         result = app(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
+    except SystemExit as ended:
+        # This is what typer makes of a BrokenPipeError.
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
         # The reader of the output (head, less) has closed it; without this Python complains when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
