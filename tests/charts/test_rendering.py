@@ -111,6 +111,13 @@ def test_pods_mount_secrets_that_the_job_creates(values: Path, tmp_path: Path) -
         assert own <= created
 
 
+def test_each_service_has_a_cluster_role_of_its_own_however_long_the_namespace_is() -> None:
+    text = helm.template("--set", "metrics.secure=true", namespace="n" * 63)
+    objects = tuple(each for each in yaml.load_all(text, helm.LOADER) if each)
+    names = [(each["kind"], each["metadata"]["name"]) for each in helm.of_kind(objects, "ClusterRole")]
+    assert len(names) == len(set(names))
+
+
 def test_a_rendering_is_the_same_twice() -> None:
     values = helm.PLATFORM / "ci" / "tuned.yaml"
     assert helm.template("--values", values) == helm.rendering(values)

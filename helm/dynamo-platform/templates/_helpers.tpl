@@ -88,7 +88,7 @@ imagePullSecrets:
 
 {{/* Name of a service's ClusterRole. Arguments: root, service. */}}
 {{- define "dynamo.clusterRole" -}}
-{{- printf "%s-%s-%s" .root.Release.Namespace (include "dynamo.fullname" .root) .service | trunc 63 | trimSuffix "-" -}}
+{{- printf "%s-%s-%s" .root.Release.Namespace (include "dynamo.fullname" .root) .service -}}
 {{- end -}}
 
 {{/* The values of one service, its own over those of all. Arguments: root, key. */}}
