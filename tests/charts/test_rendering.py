@@ -118,6 +118,25 @@ def test_each_service_has_a_cluster_role_of_its_own_however_long_the_namespace_i
     assert len(names) == len(set(names))
 
 
+@pytest.mark.parametrize(
+    ("settings", "service", "ports"),
+    [
+        ("nats.mode=existing,nats.existing.servers={tls://nats-1,tls://nats-2:4223}", "watcher", {4222, 4223}),
+        ("etcd.mode=existing,etcd.existing.endpoints={https://10.0.0.5}", "watcher", {2379}),
+        ("dynadmin.oidc.issuer=https://login1/realms/2", "dynadmin", {443}),
+        ("dynadmin.oidc.issuer=http://10.0.0.5:8080", "dynadmin", {8080}),
+    ],
+)
+def test_services_reach_the_ports_of_addresses(settings: str, service: str, ports: set[int]) -> None:
+    """Digits at the end of a host's name are no port."""
+    given = f"{settings},dynadmin.enabled=true,dynadmin.oidc.audience=dynamo"
+    objects = tuple(each for each in yaml.load_all(helm.template("--set", given), helm.LOADER) if each)
+    (policy,) = [o for o in helm.of_kind(objects, "NetworkPolicy") if o["metadata"]["name"].endswith(f"-{service}")]
+    reached = {port["port"] for rule in policy["spec"]["egress"] for port in rule.get("ports", ())}
+    # DNS, the API server, and the NATS and etcd of the release where the address is of another.
+    assert ports <= reached <= ports | {53, 443, 6443, 4222, 2379}
+
+
 def test_a_rendering_is_the_same_twice() -> None:
     values = helm.PLATFORM / "ci" / "tuned.yaml"
     assert helm.template("--values", values) == helm.rendering(values)

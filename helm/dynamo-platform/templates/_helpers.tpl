@@ -162,6 +162,11 @@ podAntiAffinity:
 {{- $names | toJson -}}
 {{- end -}}
 
+{{/* Port of a URL. Arguments: url, default. */}}
+{{- define "dynamo.port" -}}
+{{- default .default (regexFind "^[a-z]+://[^/]+" .url | regexFind ":[0-9]+$" | trimPrefix ":") -}}
+{{- end -}}
+
 {{/* Secret of a service's NATS user; empty: it uses none. Arguments: root, service. */}}
 {{- define "dynamo.natsSecret" -}}
 {{- if eq .service "admission" -}}
