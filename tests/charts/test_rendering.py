@@ -125,6 +125,7 @@ def test_each_service_has_a_cluster_role_of_its_own_however_long_the_namespace_i
         ("etcd.mode=existing,etcd.existing.endpoints={https://10.0.0.5}", "watcher", {2379}),
         ("dynadmin.oidc.issuer=https://login1/realms/2", "dynadmin", {443}),
         ("dynadmin.oidc.issuer=http://10.0.0.5:8080", "dynadmin", {8080}),
+        ("dynadmin.oidc.issuer=https://a,dynadmin.oidc.jwksUri=https://b:8443/keys", "dynadmin", {443, 8443}),
     ],
 )
 def test_services_reach_the_ports_of_addresses(settings: str, service: str, ports: set[int]) -> None:
