@@ -138,6 +138,18 @@ def test_services_reach_the_ports_of_addresses(settings: str, service: str, port
     assert ports <= reached <= ports | {53, 443, 6443, 4222, 2379}
 
 
+@pytest.mark.parametrize(("settings", "duration"), [((), "87600h"), (("credentials.issuerRef.name=own",), "2160h")])
+def test_the_certificate_of_nats_lasts_because_no_renewal_restarts_nats(
+    settings: tuple[str, ...], duration: str
+) -> None:
+    values = ("--values", helm.PLATFORM / "ci" / "cert-manager.yaml")
+    text = helm.template(*values, *(part for each in settings for part in ("--set", each)))
+    certificates = helm.of_kind(tuple(each for each in yaml.load_all(text, helm.LOADER) if each), "Certificate")
+    durations = {each["metadata"]["name"]: each["spec"]["duration"] for each in certificates}
+    assert durations["dynamo-platform-nats-server"] == duration
+    assert durations["dynamo-platform-watcher-etcd"] == durations["dynamo-platform-webhook"] == "2160h"
+
+
 def test_a_rendering_is_the_same_twice() -> None:
     values = helm.PLATFORM / "ci" / "tuned.yaml"
     assert helm.template("--values", values) == helm.rendering(values)
