@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from dataclasses import replace
@@ -148,6 +149,27 @@ def test_the_certificate_of_nats_lasts_because_no_renewal_restarts_nats(
     durations = {each["metadata"]["name"]: each["spec"]["duration"] for each in certificates}
     assert durations["dynamo-platform-nats-server"] == duration
     assert durations["dynamo-platform-watcher-etcd"] == durations["dynamo-platform-webhook"] == "2160h"
+
+
+def test_labels_of_values_take_no_labels_away_by_which_pods_are_selected() -> None:
+    given = {"app.kubernetes.io/part-of": "suite", "app.kubernetes.io/component": "x", "team": "a"}
+    text = helm.template("--set-json", f"commonLabels={json.dumps(given)}", "--set", "defaults.podLabels.team=b")
+    for each in filter(None, yaml.load_all(text, UniqueKeys)):
+        assert each["metadata"]["labels"]["app.kubernetes.io/part-of"] == "dynamo-platform"
+        if each["kind"] == "Deployment":
+            template = each["spec"]["template"]["metadata"]["labels"]
+            assert each["spec"]["selector"]["matchLabels"].items() <= template.items()
+            assert template["team"] == "b"
+
+
+class UniqueKeys(yaml.SafeLoader):
+    """A parser that takes no key twice, as kustomize and Flux do not."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping; an AssertionError for a key that it has twice."""
+        keys = [key.value for key, _ in node.value]
+        assert len(keys) == len(set(keys)), keys
+        return super().construct_mapping(node, deep)
 
 
 def test_a_rendering_is_the_same_twice() -> None:

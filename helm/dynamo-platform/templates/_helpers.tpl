@@ -19,13 +19,19 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
+{{/* All labels of an object: those that commands and NetworkPolicies select by win. Arguments: root, component; labels is optional. */}}
 {{- define "dynamo.labels" -}}
 {{ include "dynamo.selector" . }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 app.kubernetes.io/part-of: dynamo-platform
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
-{{- with .root.Values.commonLabels }}
+{{- $own := list "name" "instance" "component" "version" "managed-by" "part-of" }}
+{{- $more := omit (merge dict (default dict .labels) .root.Values.commonLabels) "helm.sh/chart" }}
+{{- range $own }}
+{{- $more = omit $more (printf "app.kubernetes.io/%s" .) }}
+{{- end }}
+{{- with $more }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
