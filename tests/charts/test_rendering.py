@@ -172,6 +172,13 @@ class UniqueKeys(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+def test_who_creates_roles_installs_a_release_without_any() -> None:
+    text = helm.template("--set", "rbac.create=false,metrics.secure=true,dynadmin.enabled=true,imageBuilder.enabled=true")
+    kinds = {each["kind"] for each in yaml.load_all(text, helm.LOADER) if each}
+    assert {"ServiceAccount", "Job", "Pod"} <= kinds
+    assert not kinds & {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
+
+
 def test_a_rendering_is_the_same_twice() -> None:
     values = helm.PLATFORM / "ci" / "tuned.yaml"
     assert helm.template("--values", values) == helm.rendering(values)
