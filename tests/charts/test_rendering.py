@@ -179,6 +179,14 @@ def test_who_creates_roles_installs_a_release_without_any() -> None:
     assert not kinds & {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 
 
+def test_services_have_no_budget_where_the_values_say_as_their_description_does() -> None:
+    described = (helm.PLATFORM / "values.yaml").read_text().partition("  podDisruptionBudget:")[0].splitlines()[-1]
+    assert "null, in place of the whole: no budget" in described
+    text = helm.template("--set", "defaults.podDisruptionBudget=null")
+    budgets = helm.of_kind(tuple(each for each in yaml.load_all(text, helm.LOADER) if each), "PodDisruptionBudget")
+    assert {each["metadata"]["name"] for each in budgets} == {"dynamo-platform-nats", "dynamo-platform-etcd"}
+
+
 def test_a_rendering_is_the_same_twice() -> None:
     values = helm.PLATFORM / "ci" / "tuned.yaml"
     assert helm.template("--values", values) == helm.rendering(values)
