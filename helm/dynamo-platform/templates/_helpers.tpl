@@ -257,6 +257,15 @@ https://{{ $host }}/api/v1/session/callback
 {{- fail (printf "services.%s: %d replicas need etcd, or Leases to stand by: set etcd.mode to own or existing, standby.mode to auto, or replicas to 1" $key (int $service.replicas)) -}}
 {{- end -}}
 {{- end -}}
+{{- range $name, $port := dict "webhook.port" .Values.webhook.port "dynadmin.port" .Values.dynadmin.port -}}
+{{- if has (int $port) (list 8080 8081) -}}
+{{- fail (printf "%s must not be %d: 8080 is the port of metrics, 8081 that of health" $name (int $port)) -}}
+{{- end -}}
+{{- end -}}
+{{- $scaling := .Values.services.admission.autoscaling -}}
+{{- if gt (int $scaling.minReplicas) (int $scaling.maxReplicas) -}}
+{{- fail (printf "services.admission.autoscaling.minReplicas %d is more than maxReplicas %d" (int $scaling.minReplicas) (int $scaling.maxReplicas)) -}}
+{{- end -}}
 {{- if and $namespaces (eq (toString .Values.kai.enabled) "true") -}}
 {{- fail "kai.enabled must not be true where namespaces are listed: the queues of KAI Scheduler have no namespace" -}}
 {{- end -}}

@@ -133,7 +133,7 @@ CONSTRAINTS: dict[str, Schema] = {
     "dynadmin.httpRoute.parentRefs": {"type": "array", "items": {"type": "object", "required": ["name"]}},
     "dynadmin.httpRoute.hostnames": {"type": "array", "items": {**_DNS_NAME, "minLength": 1}},
     "standby.mode": {"enum": ["auto", "always", "never"]},
-    "standby.duration": {"type": "string", "pattern": "^[0-9]+s$"},
+    "standby.duration": {"type": "string", "pattern": "^([3-9]|[1-5][0-9]|60)s$"},
     "metrics.podMonitor.labels": _LABELS,
     "metrics.podMonitor.interval": _INTERVAL,
     "metrics.podMonitor.credentials": {
