@@ -57,6 +57,20 @@ def test_v1beta1_is_the_default(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert not said
 
 
+def test_what_kubectl_prints_of_several_objects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "list.yaml"
+    items = [yaml.safe_load(GRAPH), yaml.safe_load(CONFIG_MAP)]
+    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}))
+    (graph, config), _ = converted(str(file), capsys=capsys)
+    assert (graph["kind"], graph["apiVersion"]) == ("DynamoGraphDeployment", "nvidia.com/v1beta1")
+    assert config == items[1]
+    assert cli.invoke(["render", str(file)]) == ExitCode.OK
+    assert "\nkind: Deployment\n" in capsys.readouterr().out
+    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": []}))
+    assert cli.invoke(["convert", str(file)]) == ExitCode.FAILED
+    assert capsys.readouterr().err == f"dynamoctl: {file}: no manifest found\n"
+
+
 def test_there_and_back_over_standard_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -85,13 +85,14 @@ def load_manifest(source: str | Mapping[str, Any]) -> Manifest:
 
 
 def load_manifests(text: str) -> list[Manifest | KubeObject]:
-    """All manifests of a text, in order. Kinds of other groups (a ConfigMap, a claim) are given back as they are.
+    """All manifests of a text, in order: also the items of a List, which is what kubectl prints of several objects.
 
+    Kinds of other groups (a ConfigMap, a claim) are given back as they are.
     InvalidManifest holds the errors of all documents, each with the name of its object.
     """
     manifests: list[Manifest | KubeObject] = []
     errors: list[FieldError] = []
-    parsed = documents(text)
+    parsed = [each for document in documents(text) for each in _items(document)]
     for number, document in enumerate(parsed, start=1):
         try:
             manifests.append(document if _is_foreign(document) else _load(document))
@@ -103,6 +104,11 @@ def load_manifests(text: str) -> list[Manifest | KubeObject]:
     if not manifests:
         raise InvalidManifest([FieldError("", "no manifest found")])
     return manifests
+
+
+def _items(document: Any) -> list[Any]:
+    listed = isinstance(document, dict) and (document.get("apiVersion"), document.get("kind")) == ("v1", "List")
+    return document["items"] if listed and isinstance(document.get("items"), list) else [document]
 
 
 def _is_foreign(document: Any) -> bool:
