@@ -176,3 +176,9 @@ def size(value: Any) -> int:
 def depth(value: Any) -> int:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return 1 + max(map(depth, inner), default=0)
+
+
+@pytest.mark.parametrize("text", ["22:22", "2:4", "-1:30", "1:30.5", "190:20:30"])
+def test_a_text_with_a_colon_is_no_number_of_base_60(text: str) -> None:
+    """`kubectl apply` sends it as text, too."""
+    assert yaml_text.documents(f"a: {text}\n{text}: b") == [{"a": text, text: "b"}]

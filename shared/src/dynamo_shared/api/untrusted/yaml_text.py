@@ -72,6 +72,9 @@ _scalars = _Scalars()
 @lru_cache(maxsize=4096)
 def _plain(value: str) -> tuple[str, Any]:
     """Tag and value of a scalar without quotes, by its form; most of them come often."""
+    if ":" in value:
+        # YAML 1.1 reads `22:22` as 1342, in base 60. Kubernetes' parser does not, and no other value has a colon.
+        return _STRING, value
     tag = str(_scalars.resolve(yaml.ScalarNode, value, (True, False)))  # type: ignore[no-untyped-call]
     return tag, value if tag in (_STRING, _MERGE) else _CONSTRUCTORS[tag](_scalars, yaml.ScalarNode(tag, value))
 
