@@ -173,7 +173,9 @@ class UniqueKeys(yaml.SafeLoader):
 
 
 def test_who_creates_roles_installs_a_release_without_any() -> None:
-    text = helm.template("--set", "rbac.create=false,metrics.secure=true,dynadmin.enabled=true,imageBuilder.enabled=true")
+    text = helm.template(
+        "--set", "rbac.create=false,metrics.secure=true,dynadmin.enabled=true,imageBuilder.enabled=true"
+    )
     kinds = {each["kind"] for each in yaml.load_all(text, helm.LOADER) if each}
     assert {"ServiceAccount", "Job", "Pod"} <= kinds
     assert not kinds & {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}

@@ -83,6 +83,8 @@ class Remote:
                 return json.loads(content) if content else None
         except (aiohttp.ClientError, TimeoutError) as error:
             raise CtlError(f"{self._url} does not answer: {error}", ExitCode.UNREACHABLE) from error
+        except ValueError as error:
+            raise CtlError(f"{self._url} answers no JSON: is it the platform's REST API?", ExitCode.UNREACHABLE) from error
 
     @asynccontextmanager
     async def stream(
