@@ -59,6 +59,9 @@ def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[s
         (["deploy", "llama"], "or $DYNAMO_SERVER_URL; --dry-run client needs none\n"),
         (["get", "--server", "http://platform.test"], "a token goes to other machines over https alone"),
         (["events", "--server", "https://p.test", "--type", "ready"], "--type: not taken with --server; leave it out"),
+        (["get", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server; leave it out"),
+        (["dgdr", "plot", "q", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server"),
+        (["dgdr", "apply", "q", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server"),
         (["events", "--since", "soon"], "dynamoctl: --since soon: write a duration such as 90s"),
     ],
 )

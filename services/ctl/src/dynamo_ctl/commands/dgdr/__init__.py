@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynamo_ctl.commands.parameters import Context, ContextNamespace, Kubeconfig
-from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api
+from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api, refuse_with_server
 
 if TYPE_CHECKING:
     from dynamo_ctl.remote import Remote
@@ -41,6 +41,7 @@ def plot(
     from dynamo_ctl.commands.dgdr import by_api, points  # noqa: PLC0415
 
     if server:
+        refuse_with_server(context=context)
 
         async def work(api: Remote) -> None:
             request = await by_api.request_object(api, namespace or "default", name)
@@ -78,6 +79,7 @@ def apply(
     from dynamo_ctl.commands.dgdr import by_api, points  # noqa: PLC0415
 
     if server:
+        refuse_with_server(context=context)
         over_api(
             server,
             token_file,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dynamo_ctl.commands.parameters import Context, ContextNamespace, Kubeconfig, Output
-from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api
+from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api, refuse_with_server
 
 
 class What(StrEnum):
@@ -42,6 +42,7 @@ def get(
     query = objects.ObjectQuery(what.value, name, namespace, all_namespaces=all_namespaces, output=output.value)
     work = objects.watch if watch else objects.show
     if server:
+        refuse_with_server(context=context)
         over_api(server, token_file, kubeconfig, lambda api: work(query, sources.OfApi(api), typer.echo), follow=watch)
         return
     settings.quiet(follow=watch)
