@@ -130,7 +130,7 @@ def test_each_service_has_a_cluster_role_of_its_own_however_long_the_namespace_i
     ],
 )
 def test_services_reach_the_ports_of_addresses(settings: str, service: str, ports: set[int]) -> None:
-    """Digits at the end of a host's name are no port."""
+    """Digits at the end of a name are not a port."""
     given = f"{settings},dynadmin.enabled=true,dynadmin.oidc.audience=dynamo"
     objects = tuple(each for each in yaml.load_all(helm.template("--set", given), helm.LOADER) if each)
     (policy,) = [o for o in helm.of_kind(objects, "NetworkPolicy") if o["metadata"]["name"].endswith(f"-{service}")]

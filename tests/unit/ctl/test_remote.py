@@ -33,7 +33,7 @@ def _returning(content: bytes) -> Any:
     return read
 
 
-async def test_a_page_in_place_of_an_answer_is_no_fault_of_dynamoctl() -> None:
+async def test_a_page_in_place_of_an_answer_is_reported() -> None:
     """A wrong URL, or a proxy where people log in."""
     session = cast(aiohttp.ClientSession, Answering(b"<html>log in</html>"))
     with pytest.raises(CtlError) as refused:

@@ -84,7 +84,9 @@ class Remote:
         except (aiohttp.ClientError, TimeoutError) as error:
             raise CtlError(f"{self._url} does not answer: {error}", ExitCode.UNREACHABLE) from error
         except ValueError as error:
-            raise CtlError(f"{self._url} answers no JSON: is it the platform's REST API?", ExitCode.UNREACHABLE) from error
+            raise CtlError(
+                f"{self._url} answers no JSON: is it the platform's REST API?", ExitCode.UNREACHABLE
+            ) from error
 
     @asynccontextmanager
     async def stream(

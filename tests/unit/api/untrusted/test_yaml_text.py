@@ -179,6 +179,6 @@ def depth(value: Any) -> int:
 
 
 @pytest.mark.parametrize("text", ["22:22", "2:4", "-1:30", "1:30.5", "190:20:30"])
-def test_a_text_with_a_colon_is_no_number_of_base_60(text: str) -> None:
+def test_a_text_with_a_colon_stays_text(text: str) -> None:
     """`kubectl apply` sends it as text, too."""
     assert yaml_text.documents(f"a: {text}\n{text}: b") == [{"a": text, text: "b"}]
