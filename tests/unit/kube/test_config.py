@@ -302,13 +302,29 @@ async def test_where_the_kubeconfig_is_searched(write: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", "a: [", "current-context: x", "contexts: 5", "current-context: x\ncontexts: [{}]"]
+    ("content", "message"),
+    [
+        ("", "broken holds no context: "),
+        ("# nothing", "broken holds no context: "),
+        ("[]", "broken is not a kubeconfig: "),
+        ("a: [", "broken is not YAML: while parsing a flow node "),
+        ("current-context: x", "broken holds no context: "),
+        ("contexts: 5", "cannot use "),
+        ("current-context: x\ncontexts: [{}]", "cannot use "),
+    ],
 )
-async def test_broken_kubeconfigs_are_config_errors(tmp_path: Path, content: str) -> None:
+async def test_broken_kubeconfigs_are_config_errors_of_one_line(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "broken"
     path.write_text(content)
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError, match=message) as refused:
         await load(path, environ={})
+    assert "\n" not in str(refused.value)
+
+
+async def test_an_empty_kubeconfig_among_others_counts_as_none(write: Any, tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    named = os.pathsep.join([str(tmp_path / "empty"), str(write({"token": "other"}, "other"))])
+    assert (await load(None, environ={"KUBECONFIG": named})).credentials.authorization == "Bearer other"
 
 
 async def test_what_is_not_there(write: Any, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import yaml
+
 from dynamo_shared.kube import upstream
 from dynamo_shared.kube.credentials import (
     LOGIN_TIMEOUT_SECONDS,
@@ -87,6 +89,17 @@ def _kubeconfig_paths(kubeconfig: Path | None, environ: Mapping[str, str]) -> st
     return str(default) if default.is_file() else ""
 
 
+def _holds_something(path: str) -> bool:
+    """Whether a kubeconfig has content: an empty one is as good as none, as kubectl takes it."""
+    try:
+        content = yaml.safe_load(Path(path).expanduser().read_bytes())
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    if content is not None and not isinstance(content, dict):
+        raise ConfigError(f"{path} is not a kubeconfig: it must begin with apiVersion: v1 and kind: Config")
+    return content is not None
+
+
 def _in_cluster(environ: Mapping[str, str], service_account: Path) -> Connection:
     settings = LoadedConfiguration()
     token_file = service_account / "token"
@@ -100,9 +113,10 @@ def _in_cluster(environ: Mapping[str, str], service_account: Path) -> Connection
 
 async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str, str]) -> Connection:
     library = upstream.load().kube_config
-    merger = library.KubeConfigMerger(paths)
-    if merger.config is None or not merger.config.value.get("contexts"):
-        raise ConfigError(f"{paths} holds no context")
+    filled = [path for path in paths.split(os.pathsep) if _holds_something(path)]
+    merger = library.KubeConfigMerger(os.pathsep.join(filled)) if filled else None
+    if merger is None or not merger.config.value.get("contexts"):
+        raise ConfigError(f"{paths} holds no context: write one into it, or name another file with --kubeconfig")
 
     def new_loader() -> Any:
         loader = loader_class()(
