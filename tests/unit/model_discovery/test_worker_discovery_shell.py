@@ -220,6 +220,25 @@ async def test_one_replica_reports_and_another_takes_over_without_a_word(cluster
         await until(lambda: health.report()["parts"][NAME]["message"] != "standing by")  # type: ignore[index]
 
 
+async def test_a_bus_that_comes_while_state_is_being_read_ends_no_worker(cluster: Cluster, monkeypatch) -> None:
+    """Each connection leads to a check of STATE. What has not been read yet must not look like another one's message."""
+    monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)
+    cluster.write(instance(7), card(7))
+    async with cluster.serving():
+        await reported(cluster, ["- dyn/backend/7 joined"])
+        subject = subjects.state_subject("local", "workers.discovery.dynamo", ObjectKey("", "dyn/backend/7"))
+        async with asyncio.timeout(10):
+            while (before := await cluster.bus.last_message(streams.STATE, subject)) is None:
+                await asyncio.sleep(0.01)
+    cluster.bus.disconnect()
+    async with cluster.serving():
+        await asyncio.sleep(2 * discovery.SETTLE)
+        cluster.bus.reconnect()
+        cluster.write(instance(8))
+        await reported(cluster, ["- dyn/backend/7 joined", "- dyn/backend/8 joined"])
+        assert await cluster.bus.last_message(streams.STATE, subject) == before
+
+
 async def test_a_state_that_was_lost_is_filled_again(cluster: Cluster, monkeypatch) -> None:
     monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)
     cluster.write(instance(7), card(7))

@@ -14,6 +14,7 @@ from dynamo_shared.bus import MemoryBus, streams
 from dynamo_shared.bus.protocol import Message, Start
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Synced
 from dynamo_shared.state import ObjectCache, StateReader
+from dynamo_shared.state.publisher import audit
 from dynamo_watcher import app
 from dynamo_watcher.feed import Feed
 from dynamo_watcher.follower import Item
@@ -179,6 +180,27 @@ async def test_lost_state_is_filled_again_and_said_so() -> None:
                 item = await subscription.__anext__()
         assert item.headers["ce-type"] == "com.nvidia.dynamo.platform.resync.v1"
         assert (await bus.stream_state(streams.STATE)).messages == 4
+
+
+async def test_a_bus_that_comes_while_state_is_being_read_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each connection leads to a check of STATE, and nothing was read yet that it could be compared with."""
+    monkeypatch.setattr(audit, "MOST_SUSPECTS", 1)
+    bus, cluster = MemoryBus(), Cluster()
+    for name in ("a", "b", "c"):
+        cluster.put(DEPLOYMENTS, name)
+    async with feeding(bus, cluster), reading(bus):
+        pass
+    bus.disconnect()
+    lists = cluster.lists
+    async with feeding(bus, cluster):
+        await asyncio.sleep(0.1)
+        bus.reconnect()
+        async with reading(bus) as cache:
+            assert names(cache) == ["a", "b", "c"]
+            cluster.put(SERVICES, "s")
+            await until(lambda: names(cache, SERVICES) == ["s"])
+    # One list of each resource.
+    assert cluster.lists == lists + 2
 
 
 async def test_namespaces_are_one_resource_together() -> None:

@@ -65,18 +65,23 @@ class Feed:
     async def run(self) -> None:
         """Feeds until cancelled."""
         try:
+            # First: what was not read yet would look like another publisher's message.
+            await self._load()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._publisher.run(), name="state-publisher")
                 tasks.create_task(self._events.run(), name="event-publisher")
                 tasks.create_task(self._count(), name="object-count")
                 while True:
-                    await self._publisher.load(entry.resource for entry in self._watched)
                     await self._until_lost()
                     log.warning("publishing everything again")
                     self._publisher.start_over()
                     self._rounds += 1
+                    await self._load()
         finally:
             await self._events.flush(FLUSH_WITHIN)
+
+    async def _load(self) -> None:
+        await self._publisher.load(entry.resource for entry in self._watched)
 
     async def _until_lost(self) -> None:
         followers = [self._follower(entry) for entry in self._watched]

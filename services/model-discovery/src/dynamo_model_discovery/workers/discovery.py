@@ -65,10 +65,11 @@ class _Active:
         """Publish until cancelled."""
         forget = self._context.bus.on_health(lambda _: self._wake.set())
         try:
+            # First: what was not read yet would look like another one's message, and be cleared away as none of ours.
+            await self._publication.load()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._publication.state.run(), name="state-publisher")
                 tasks.create_task(self._wake_when_lost(), name="state-lost")
-                await self._publication.load()
                 for source in self._sources:
                     tasks.create_task(source.run(), name=f"source-{source.name}")
                 await self._until_pods_are_known()

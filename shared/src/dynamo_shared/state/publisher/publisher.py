@@ -33,6 +33,8 @@ WINDOW = 256
 class StatePublisher:
     """Publishes the objects of one cluster. `run` must be running for anything to leave.
 
+    Where STATE may have objects already, `load` comes before `run`, which checks STATE against what was read or put.
+
     `declares`: streams that it creates where they are missing, at the start, at each audit, and where STATE is lost.
     `truth` gives an object as it is now, or None; without it, what is put here is the truth. It may raise:
     then it is asked again later.
