@@ -21,6 +21,7 @@ from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
 from dynamo_shared.wire.specifications.discovery import AdapterData
 
 KEY = ObjectKey("prod", "m")
+OTHER = ObjectKey("prod", "other")
 ADAPTER = Adapter("a", "s3://1")
 
 
@@ -44,6 +45,7 @@ class World:
     calls: list[tuple[str, str]] = field(default_factory=list)
     reported: list[tuple[str, str]] = field(default_factory=list)
     allowed: bool = True
+    models: dict[ObjectKey, dict[str, Any]] = field(default_factory=lambda: {KEY: model(), OTHER: model("m2")})
     now: float = 0.0
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -97,7 +99,7 @@ async def keeping(world: World, **settings: Any) -> AsyncIterator[AdapterKeeper]
         configured,
         queues,
         world,  # type: ignore[arg-type]
-        model=lambda _: model(),
+        model=world.models.get,
         may=lambda _: world.allowed,
         changed=lambda _: None,
         clock=lambda: world.now,
@@ -209,16 +211,15 @@ async def test_what_another_replica_has_is_not_asked_for():
 async def test_what_is_given_away_is_not_under_way_any_more():
     world, all_ = World(), workers(3)
     world.hanging = {worker.url for worker in all_}
-    other = ObjectKey("prod", "other")
     async with keeping(world) as keeper:
         keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
-        keeper.set_desired(other, "m2", all_[:1], Adapter("b", "s3://1"), ())
+        keeper.set_desired(OTHER, "m2", all_[:1], Adapter("b", "s3://1"), ())
         async with asyncio.timeout(5):
             while len(world.calls) < 3:
                 await asyncio.sleep(0)
             world.hanging.clear()
             await keeper.release(lambda key: key == KEY)
-        assert {state.model for state in keeper.states()} == {other}
+        assert {state.model for state in keeper.states()} == {OTHER}
         await world.until("loaded", 1)
     assert world.loras == {all_[0].url: {"b"}}
 
@@ -251,6 +252,26 @@ async def test_what_is_owed_by_a_pod_that_is_gone_is_forgotten():
         assert not list(keeper.states())
 
 
+async def test_what_is_owed_is_not_reported_of_another_model_of_the_same_name():
+    """A deleted model that was created again has the same key, and nothing happened to it."""
+    world, (worker,) = World(), workers(1)
+    async with keeping(world) as keeper:
+        keeper.set_desired(KEY, "m1", [worker], ADAPTER, ())
+        await world.until("loaded", 1)
+        world.broken = {worker.url}
+        keeper.set_desired(KEY, "m1", [worker], None, ("a",))
+        await world.until("failed", 1)
+        keeper.leave(model(), ("a",))
+        world.models[KEY] = model("m3")
+        world.broken.clear()
+        world.reported.clear()
+        async with asyncio.timeout(5):
+            while list(keeper.states()):
+                await asyncio.sleep(0)
+        assert world.loras[worker.url] == set()
+        assert world.reported == []
+
+
 async def test_what_is_owed_for_too_long_is_given_up_and_said():
     world, (worker,) = World(), workers(1)
     async with keeping(world, unload_later=100.0) as keeper:
@@ -275,7 +296,7 @@ async def test_a_newcomer_of_the_name_sees_to_what_is_owed():
         world.reported.clear()
         world.calls.clear()
         world.broken.clear()
-        keeper.set_desired(ObjectKey("prod", "n"), "m2", [worker], Adapter("a", "s3://2"), ())
+        keeper.set_desired(OTHER, "m2", [worker], Adapter("a", "s3://2"), ())
         await world.until("loaded", 1)
         assert world.loras[worker.url] == {"a"}
         # Unloaded before it was loaded, by the first request, and not after.

@@ -232,36 +232,37 @@ class AdapterKeeper:
             return Result()
         state.busy = True
         try:
-            await self._try(state)
+            await self._try(place.model, state)
         finally:
             state.busy = False
         if self._models.get(place.model, {}).get(place.pod) is state:
             self._go_on(place, state)
         return Result()
 
-    async def _try(self, state: AdapterState) -> None:
+    async def _try(self, uid: str, state: AdapterState) -> None:
         was, version = state.loaded, state.version
         try:
             listing = await settle(self._api, state, self._clock, self._recent(state))
         except LoraError as error:
             if state.failed(str(error)):
-                self._announce("failed", state)
+                self._announce("failed", uid, state)
                 log.info("failed, again later", model=str(state.model), pod=state.worker.pod, error=str(error))
         else:
             if listing is None:
                 return
             self._remember(state.worker, listing)
             if state.loaded and not was:
-                self._announce("loaded", state)
+                self._announce("loaded", uid, state)
             elif state.adapter is None and state.version == version:
-                self._announce("unloaded", state)
+                self._announce("unloaded", uid, state)
             if state.loaded and was:
                 return
         self._changed(state.model)
 
-    def _announce(self, event: str, state: AdapterState) -> None:
+    def _announce(self, event: str, uid: str, state: AdapterState) -> None:
         model = self._model(state.model)
-        if model is not None:
+        # One that was created under the name of a deleted one has nothing to do with what that one still owes.
+        if model is not None and model["metadata"]["uid"] == uid:
             self._announcer.announce(model, events.adapter(event, model, state))
 
     def _go_on(self, place: WorkerModel, state: AdapterState) -> None:
