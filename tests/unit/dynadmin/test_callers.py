@@ -30,11 +30,22 @@ ACCOUNT = "system:serviceaccount:team:owner"
         (ACCOUNT, ("system:masters",)),
         ("ann\r\nImpersonate-Group: system:masters", ()),
         ("ann", ("a\nb",)),
+        # Servers cut blanks off the ends of a header's value: another name would arrive than was checked.
+        (" system:admin", ()),
+        ("ann ", ()),
+        ("ann", (" system:masters",)),
+        ("ann", ("admins ",)),
     ],
 )
 def test_identities_of_the_system_are_never_acted_for(user: str, groups: tuple[str, ...]) -> None:
     with pytest.raises(Disallowed):
         identity_of(user, "", groups)
+
+
+@pytest.mark.parametrize(("uid", "value"), [("u ", "v"), ("u\n", "v"), ("u", " v")])
+def test_all_of_an_identity_arrives_as_it_was_checked(uid: str, value: str) -> None:
+    with pytest.raises(Disallowed, match="no header"):
+        identity_of("ann", uid, (), {"scopes": (value,)})
 
 
 def test_an_identity_without_a_name_is_anonymous() -> None:

@@ -50,7 +50,8 @@ def identity_of(
     Who could bring `system:masters` here would have all rights, whatever RBAC says; so would components of the control
     plane. A service account gets the groups that the API server gives to it, and no others of the system.
     """
-    _printable(user)
+    _as_header(user)
+    _as_header(uid)
     if not user:
         raise Unidentified("the token names no user")
     is_account = user.startswith(_SERVICE_ACCOUNT) and len(user.removeprefix(_SERVICE_ACCOUNT).split(":")) == 2
@@ -58,7 +59,7 @@ def identity_of(
         raise Disallowed(f"{user} is an identity of the system; call with one of a user or of a service account")
     kept = []
     for group in groups:
-        _printable(group)
+        _as_header(group)
         if group in _GIVEN or (is_account and group.startswith(_OF_SERVICE_ACCOUNTS)):
             continue
         if group.startswith(SYSTEM):
@@ -70,12 +71,13 @@ def identity_of(
         kept += ["system:serviceaccounts", f"{_OF_SERVICE_ACCOUNTS}{namespace}"]
     known = {name: tuple(values) for name, values in (extra or {}).items()}
     for name, values in known.items():
-        _printable(name)
+        _as_header(name)
         for value in values:
-            _printable(value)
+            _as_header(value)
     return Identity(user, uid, tuple(kept), known)
 
 
-def _printable(text: str) -> None:
-    if not text.isprintable() or len(text) > 1024:
-        raise Disallowed("the identity holds characters that no header takes")
+def _as_header(text: str) -> None:
+    """Disallowed for what would not arrive as it is: servers cut blanks off the ends of a header's value."""
+    if not text.isprintable() or len(text) > 1024 or text != text.strip():
+        raise Disallowed("the identity holds characters that no header takes, or a blank at one of its ends")
