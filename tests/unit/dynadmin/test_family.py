@@ -32,3 +32,19 @@ def test_pods_hang_below_their_deployment_though_replica_sets_are_not_read() -> 
 def test_events_of_pods_are_of_the_family() -> None:
     assert ("Pod", "g-w-d-12ab-x") in descendants(GRAPH, [POD, STRANGER, DEPLOYMENT, COMPONENT])
     assert ("Pod", "other-9-x") not in descendants(GRAPH, [POD, STRANGER, DEPLOYMENT, COMPONENT])
+
+
+def test_objects_that_own_each_other_are_shown_once() -> None:
+    """Who may write a namespace's objects may write any owner references: 20 such Services would make 20**10 nodes."""
+    names = [f"s{number:02}" for number in range(20)]
+    everyone = [("Service", name, f"u-{name}") for name in names]
+    services = [obj("Service", name, ("DynamoGraphDeployment", "g", "u-g"), *everyone) for name in names]
+    result = tree(GRAPH, services)
+    assert [each["name"] for each in result["children"]] == names
+    assert not any(each["children"] for each in result["children"])
+    assert len(descendants(GRAPH, services)) == 1 + len(names)
+
+
+def test_an_object_that_names_its_owner_twice_is_shown_once() -> None:
+    twice = obj("Service", "s", ("DynamoGraphDeployment", "g", "u-g"), ("DynamoGraphDeployment", "g", "u-g"))
+    assert [each["name"] for each in tree(GRAPH, [twice])["children"]] == ["s"]

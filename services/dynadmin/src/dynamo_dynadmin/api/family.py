@@ -16,14 +16,14 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 
 
 def tree(root: KubeObject, objects: Iterable[KubeObject]) -> dict[str, Any]:
-    """An object with all that it owns, level after level."""
+    """An object with all that it owns, level after level. Each is shown once, whatever owners it names."""
     children: dict[str, list[KubeObject]] = defaultdict(list)
     known = list(objects)
     deployments = {each["metadata"]["name"]: each for each in known if each.get("kind") == "Deployment"}
     for obj in known:
         for owner in obj["metadata"].get("ownerReferences") or ():
             children[_owner(obj, owner, deployments)].append(obj)
-    return _node(root, children, _DEPTH)
+    return _node(root, children, _DEPTH, {_uid(root)})
 
 
 def _owner(obj: KubeObject, owner: KubeObject, deployments: Mapping[str, KubeObject]) -> str:
@@ -49,17 +49,22 @@ def descendants(root: KubeObject, objects: Iterable[KubeObject]) -> set[tuple[st
     return names
 
 
-def _node(obj: KubeObject, children: Mapping[str, list[KubeObject]], depth: int) -> dict[str, Any]:
+def _uid(obj: KubeObject) -> str:
+    return str(obj["metadata"].get("uid", ""))
+
+
+def _node(obj: KubeObject, children: Mapping[str, list[KubeObject]], depth: int, shown: set[str]) -> dict[str, Any]:
     metadata = obj["metadata"]
-    below = children.get(metadata.get("uid", ""), []) if depth else []
-    listed = sorted(below, key=lambda each: (each.get("kind", ""), each["metadata"]["name"]))
+    below = {_uid(each): each for each in children.get(_uid(obj), ()) if _uid(each) not in shown} if depth else {}
+    shown |= below.keys()
+    listed = sorted(below.values(), key=lambda each: (each.get("kind", ""), each["metadata"]["name"]))
     return {
         "apiVersion": obj.get("apiVersion", ""),
         "kind": obj.get("kind", ""),
         "name": metadata.get("name", ""),
-        "uid": metadata.get("uid", ""),
+        "uid": _uid(obj),
         **health(obj),
-        "children": [_node(each, children, depth - 1) for each in listed],
+        "children": [_node(each, children, depth - 1, shown) for each in listed],
     }
 
 
