@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
-from dynamo_shared.api.resources import DEPLOYMENTS
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DEPLOYMENTS, ObjectKey, Resource
+from dynamo_shared.bus import streams
+from dynamo_shared.bus.errors import BusError, BusUnavailableError
 from dynamo_shared.bus.memory import MemoryBus
-from dynamo_shared.bus.protocol import StreamState
+from dynamo_shared.bus.memory.bus import MemorySubscription
+from dynamo_shared.bus.protocol import Message, StreamState
 from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.state.publisher import StatePublisher, audit
+from dynamo_shared.wire import subjects
 
 OBJECT = {
     "apiVersion": "apps/v1",
@@ -52,3 +60,72 @@ async def test_a_leader_gets_time_to_apply_what_was_acknowledged(
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await bus.close()
+
+
+SUBJECT = subjects.state_subject("c", DEPLOYMENTS.id, ObjectKey("ns", "a"))
+
+
+class Failing(MemoryBus):
+    """What answers some requests with an error, the first one first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reading: list[BusError] = []
+        self.subscribing: list[BusError] = []
+
+    async def last_message(self, stream: StreamSpec, subject: str) -> Message | None:
+        if self.reading:
+            raise self.reading.pop(0)
+        return await super().last_message(stream, subject)
+
+    async def subscribe(self, stream: StreamSpec, filters: Sequence[str], **options: Any) -> MemorySubscription:
+        if self.subscribing:
+            raise self.subscribing.pop(0)
+        return await super().subscribe(stream, filters, **options)
+
+    async def is_right(self) -> bool:
+        last = await super().last_message(streams.STATE, SUBJECT)
+        return last is not None and last.payload != b"{}"
+
+
+async def _truth(_resource: Resource, _key: ObjectKey) -> KubeObject | None:
+    return OBJECT
+
+
+@asynccontextmanager
+async def foreign(bus: Failing, **options: Any) -> AsyncIterator[StatePublisher]:
+    """A publisher whose object another one has overwritten."""
+    publisher = StatePublisher(bus, "c", truth=_truth, **options)
+    running = asyncio.create_task(publisher.run())
+    try:
+        await publisher.load([DEPLOYMENTS])
+        publisher.put(DEPLOYMENTS, OBJECT)
+        async with asyncio.timeout(10):
+            await publisher.flushed(DEPLOYMENTS)
+        await bus.publish(SUBJECT, b"{}")
+        yield publisher
+        async with asyncio.timeout(10):
+            while not await bus.is_right():
+                await asyncio.sleep(0.01)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await bus.close()
+
+
+async def test_a_check_that_was_cut_off_is_made_again_soon() -> None:
+    bus = Failing()
+    async with foreign(bus) as publisher:
+        bus.reading = [BusUnavailableError("no answer")]
+        with pytest.raises(BusUnavailableError):
+            await publisher.scan()
+        assert not await bus.is_right()
+        await publisher.audit()
+
+
+async def test_a_check_that_the_server_refuses_is_not_the_last_one() -> None:
+    bus = Failing()
+    async with foreign(bus, audit_interval=0.01):
+        bus.subscribing = [BusError("maximum consumers limit reached")]
+        bus.disconnect()
+        bus.reconnect()

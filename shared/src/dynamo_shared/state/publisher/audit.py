@@ -12,8 +12,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+import structlog
+
 from dynamo_shared.api.resources import Resource
-from dynamo_shared.bus.errors import BusUnavailableError
+from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError
 from dynamo_shared.bus.protocol import BusHealth, Message
 from dynamo_shared.state import messages
 from dynamo_shared.state.publisher.correction import Correction
@@ -37,6 +39,8 @@ APPLIED_WITHIN = 1.0
 
 MOST_SUSPECTS = 256
 """Subjects that are set right one by one; of more, everything is."""
+
+log = structlog.get_logger("dynamo.bus.state")
 
 
 class Audit:
@@ -76,8 +80,14 @@ class Audit:
                         await reconnected.wait()
                 self._scan_due = self._scan_due or reconnected.is_set()
                 reconnected.clear()
-                with suppress(BusUnavailableError):
+                try:
                     await self.check()
+                except BusUnavailableError as error:
+                    log.debug("STATE is checked later", error=str(error))
+                except BusClosedError:
+                    raise
+                except BusError as error:
+                    log.warning("STATE cannot be checked", error=str(error))
         finally:
             forget()
 
@@ -106,16 +116,19 @@ class Audit:
 
     async def scan(self) -> None:
         """Reads the sequences of all subjects, and sets right what is not the message that was published here."""
-        self._scan_due = False
+        # Until it is through: one that is cut off is made again at the next check.
+        self._scan_due = True
         await self.set_baseline()
         suspects = await self._suspects()
+        later = False
         if len(suspects) > MOST_SUSPECTS:
             self._stream.declare_lost(f"{len(suspects)} objects are not as they were published")
-            return
-        for subject, resource_id in suspects.items():
-            if not await self._correction.verify(self._resources.get(resource_id), subject):
-                self._scan_due = True
-        await self.set_baseline()
+        else:
+            for subject, resource_id in suspects.items():
+                if not await self._correction.verify(self._resources.get(resource_id), subject):
+                    later = True
+            await self.set_baseline()
+        self._scan_due = later
 
     async def _suspects(self) -> dict[str, str]:
         """Subjects that do not have the message that was published here, with their resource's id."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 
-from dynamo_shared.aio import Backoff, ended
+from dynamo_shared.aio import Backoff, either
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.bus import streams
@@ -160,11 +160,7 @@ class StatePublisher:
 
     async def run(self) -> None:
         """Publishes until cancelled."""
-        audit = asyncio.create_task(self._audit.run(self._audit_interval), name="state-audit")
-        try:
-            await self._sender.run()
-        finally:
-            await ended(audit)
+        await either(self._sender.run(), self._audit.run(self._audit_interval))
 
     async def audit(self) -> None:
         """Checks whether STATE holds what it must, and nothing else; BusUnavailableError where the bus does not answer."""
