@@ -147,23 +147,27 @@ class Logs:
             async with call.kube.stream_log(source.pod, query, silence=silence) as content:
                 async for line in _lines_of(content):
                     time, _, text = line.partition(" ")
-                    await keep(source, time, text)
+                    # A node that cannot read a log says so in a line without a time.
+                    await keep(source, *((time, text) if _time(time) is not None else ("", line)))
         except KubeError as error:
             return f"{source.pod.name}/{source.container}: {error.message[:500]}"
         return ""
 
 
 async def _lines_of(content: aiohttp.StreamReader) -> Any:
-    """Lines of a log, as text; very long ones are cut."""
-    rest = b""
+    """Lines of a log, as text; of very long ones the beginning, which has the time."""
+    rest, is_cut = b"", False
     async for chunk in content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
-            yield line[:_LONGEST_LINE].decode("utf-8", "replace")
+            if not is_cut:
+                yield line[:_LONGEST_LINE].decode("utf-8", "replace")
+            is_cut = False
         if len(rest) > _LONGEST_LINE:
-            yield rest[:_LONGEST_LINE].decode("utf-8", "replace")
-            rest = b""
-    if rest:
+            if not is_cut:
+                yield rest[:_LONGEST_LINE].decode("utf-8", "replace")
+            rest, is_cut = b"", True
+    if rest and not is_cut:
         yield rest.decode("utf-8", "replace")
 
 
@@ -210,9 +214,12 @@ def _time(text: str) -> datetime | None:
         digits = fraction.rstrip("Z")
         try:
             moment = datetime.fromisoformat(f"{head}+00:00") + timedelta(microseconds=int(digits[:6] or "0"))
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        return None
 
 
 def _row(source: LogSource, time: str, text: str) -> dict[str, str]:

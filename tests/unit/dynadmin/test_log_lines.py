@@ -1,0 +1,83 @@
+"""Lines of logs, each with its time: what pods write is not trusted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+from dynamo_dynadmin.api.logs import Logs, LogSource, _time
+from dynamo_dynadmin.http.call import Call
+from dynamo_shared.api.resources import ObjectKey
+
+SOURCE = LogSource(ObjectKey("n", "p"), "main", "worker")
+TIME = "2026-01-02T03:04:05.123456789Z"
+LONG = 16384
+
+
+class Content:
+    """A log, in the pieces that it arrives in."""
+
+    def __init__(self, pieces: list[str]) -> None:
+        self._pieces = pieces
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        for each in self._pieces:
+            yield each.encode()
+
+
+class Kube:
+    """An API server with one log."""
+
+    def __init__(self, pieces: list[str]) -> None:
+        self._pieces = pieces
+
+    @asynccontextmanager
+    async def stream_log(self, *_: Any, **__: Any) -> AsyncIterator[Content]:
+        yield Content(self._pieces)
+
+
+class Request:
+    """A call of someone."""
+
+    def __init__(self, pieces: list[str]) -> None:
+        self.kube = Kube(pieces)
+
+
+async def lines(*pieces: str) -> list[tuple[str, str]]:
+    absent, kept = cast("Any", None), []
+
+    async def keep(_: LogSource, time: str, text: str) -> None:
+        kept.append((time, text))
+
+    call = cast("Call", Request(list(pieces)))
+    assert await Logs(absent, absent, absent)._read(call, SOURCE, "", 1.0, keep) == ""
+    return kept
+
+
+async def test_a_line_has_its_time() -> None:
+    assert await lines(f"{TIME} a", f" b\n{TIME} c") == [(TIME, "a b"), (TIME, "c")]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+async def test_of_a_long_line_the_beginning_is_kept_and_the_rest_is_no_line(size: int) -> None:
+    """The rest has no time of its own: its first word was one, and so the id of an event."""
+    pieces = [f"{TIME} ", *("x" * LONG for _ in range(size)), f"y\revent: end\rdata: z\n{TIME} next\n"]
+    (time, text), following = await lines(*pieces)
+    assert (time, set(text), len(text)) == (TIME, {"x"}, LONG - len(TIME) - 1)
+    assert following == (TIME, "next")
+
+
+@pytest.mark.parametrize(
+    "text", ["unable to retrieve container logs for containerd://12ab", "failed to try resolving symlinks: no file"]
+)
+async def test_words_of_a_node_have_no_time(text: str) -> None:
+    """A kubelet without the log answers with a sentence in its place."""
+    assert await lines(text) == [("", text)]
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+23:00", "9999-12-31T23:59:59-23:00", "9999-12-31T23:59:59.9+"])
+def test_a_time_at_the_end_of_all_times_is_none(text: str) -> None:
+    """A reader sends any Last-Event-ID."""
+    assert _time(text) is None
