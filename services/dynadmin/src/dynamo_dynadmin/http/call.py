@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import msgspec
 from aiohttp import web
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted.limits import MANIFEST, check_count
 from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.kube import KubeClient
 
@@ -28,8 +28,9 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9]
 _ETAG = re.compile(r'"([0-9A-Za-z_-]{1,64})"')
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}")
 _TRUE, _FALSE = frozenset({"true", "1", ""}), frozenset({"false", "0"})
-#: Levels of a body, as manifests have some dozens.
 _encode = msgspec.json.Encoder().encode
+#: What it reads can be written again: no halves of surrogate pairs, no infinite numbers.
+_decode = msgspec.json.Decoder().decode
 
 
 @dataclass(slots=True)
@@ -134,7 +135,9 @@ class Call:
         content = await self.request.read()
         try:
             if kind != "application/yaml":
-                return json.loads(content, parse_constant=_refuse_constant)
+                body = _decode(content)
+                check_count(body, MANIFEST)
+                return body
             listed = documents(content.decode())
         except InvalidManifest as error:
             raise ProblemError(
@@ -179,10 +182,6 @@ def without_managed_fields(obj: KubeObject) -> KubeObject:
     """The object without its record of field managers."""
     metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
     return {**obj, "metadata": metadata}
-
-
-def _refuse_constant(text: str) -> Any:
-    raise ValueError(f"{text} is not JSON")
 
 
 def _wrong(schema: Mapping[str, Any], text: str) -> str | None:

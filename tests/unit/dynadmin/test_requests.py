@@ -1,0 +1,76 @@
+"""Requests as they arrive over HTTP, up to what handlers get."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from dynamo_dynadmin.http.call import Call
+from dynamo_dynadmin.http.routes import JSON, ResponseSpec, Route
+from dynamo_dynadmin.http.server import HttpServer
+from dynamo_dynadmin.metrics import DynadminMetrics
+from dynamo_shared.runtime.settings.dynadmin import Dynadmin
+from prometheus_client import CollectorRegistry
+
+ABSENT = cast("Any", None)
+PAGE = "https://portal.test"
+WITHIN = 5.0
+
+
+@asynccontextmanager
+async def serving(
+    handle: Callable[[Call], Awaitable[web.StreamResponse]], method: str = "POST", **settings: Any
+) -> AsyncIterator[TestClient[web.Request, web.Application]]:
+    """One public route, `/x`."""
+    route = Route(
+        method=method,
+        path="/x",
+        operation="x",
+        summary="",
+        tag="",
+        handle=handle,
+        answers={200: ResponseSpec("")},
+        body={JSON: "Any"},
+        public=True,
+    )
+    metrics = DynadminMetrics(CollectorRegistry())
+    server = HttpServer([route], ABSENT, tokens=ABSENT, sessions=ABSENT, metrics=metrics, settings=Dynadmin(**settings))
+    async with asyncio.timeout(WITHIN), TestClient(TestServer(server.app())) as client:
+        yield client
+
+
+async def echo(call: Call) -> web.StreamResponse:
+    return call.answer(await call.body())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        rb'{"labels": {"a": "\ud800"}}',
+        rb'{"\udfff": 1}',
+        b'{"a": 1e999}',
+        b'{"a": NaN}',
+        b'{"a": "\xff"}',
+        b'{"a": 1} {}',
+        b"",
+        b'{"a":' * 200 + b"1" + b"}" * 200,
+        b"[" * 900 + b"]" * 900,
+        b"[" * 100_000,
+    ],
+    ids=["surrogate", "surrogate in a key", "infinite", "NaN", "UTF-8", "two", "none", "deep", "list", "open"],
+)
+async def test_what_is_not_json_or_cannot_be_sent_on_is_a_mistake_of_the_caller(body: bytes) -> None:
+    async with serving(echo) as client:
+        answer = await client.post("/x", data=body, headers={"Content-Type": JSON})
+        assert (answer.status, (await answer.json())["type"]) == (400, "urn:dynamo:problem:bad-request")
+
+
+async def test_what_is_json_arrives_as_it_is() -> None:
+    body = {"a": [1, -1.5, True, None, "\u00e4\U0001f600", 10**30], "b": {}}
+    async with serving(echo) as client:
+        assert await (await client.post("/x", json=body)).json() == body
