@@ -11,7 +11,7 @@ from dynamo_shared.aio import Backoff, either
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.bus import streams
-from dynamo_shared.bus.protocol import Bus
+from dynamo_shared.bus.protocol import Bus, BusHealth
 from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.state.messages import ChangeType
 from dynamo_shared.state.publisher.audit import INTERVAL, Audit
@@ -61,7 +61,7 @@ class StatePublisher:
         self._outbox = Outbox()
         self._desired = desired = Desired(self._ledger, self._outbox)
         self._stream = stream = StateStream(bus, cluster, declares)
-        self._refusals = refusals = Refusals()
+        self._refusals = refusals = Refusals(self._outbox)
         self._markers = markers = Markers(stream, desired, now)
         backoff = Backoff(FIRST_RETRY, LAST_RETRY)
         correction = Correction(stream, desired, truth, backoff, clock)
@@ -109,6 +109,7 @@ class StatePublisher:
         """
         subject = subjects.state_subject(self._cluster, resource.id, key_of(obj))
         if self._desired.has(resource, subject, obj):
+            self._refusals.remove(subject)
             return False
         self._outbox.add(object_message(subject, resource, obj, change, received or self._clock()))
         return True
@@ -117,6 +118,7 @@ class StatePublisher:
         """Queues the tombstone of an object that is gone, unless STATE has none, or a newer one of its name."""
         subject = subjects.state_subject(self._cluster, resource.id, key)
         if self._desired.is_gone(resource, subject):
+            self._refusals.remove(subject)
             return False
         newest = self._desired.version(resource, subject)
         if newest is not None and newest.uid == version.uid:
@@ -160,7 +162,13 @@ class StatePublisher:
 
     async def run(self) -> None:
         """Publishes until cancelled."""
-        await either(self._sender.run(), self._audit.run(self._audit_interval))
+        forget = self._stream.bus.on_health(
+            lambda health: self._refusals.retry() if health is BusHealth.CONNECTED else None
+        )
+        try:
+            await either(self._sender.run(), self._audit.run(self._audit_interval))
+        finally:
+            forget()
 
     async def audit(self) -> None:
         """Checks whether STATE holds what it must, and nothing else; BusUnavailableError where the bus does not answer."""

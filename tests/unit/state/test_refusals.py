@@ -1,0 +1,104 @@
+"""Objects that STATE does not take: reported for as long as that is so, and not longer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from dynamo_shared.api.resources import DEPLOYMENTS, key_of
+from dynamo_shared.bus import streams
+from dynamo_shared.bus.memory import MemoryBus
+from dynamo_shared.bus.protocol import ACK_TIMEOUT, Ack, OutgoingMessage
+from dynamo_shared.bus.sizes import check_size
+from dynamo_shared.state.publisher import StatePublisher
+from dynamo_shared.state.versions import version_of
+from dynamo_shared.wire import subjects
+
+
+def deployment(version: int, noise: int) -> dict[str, Any]:
+    metadata = {"name": "a", "namespace": "ns", "uid": "uid-a", "resourceVersion": str(version)}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"noise": "x" * noise}}
+
+
+SMALL, LARGE = deployment(5, 1), deployment(6, 10_000)
+KEY = key_of(SMALL)
+SUBJECT = subjects.state_subject("c", DEPLOYMENTS.id, KEY)
+
+
+class Limited(MemoryBus):
+    """A server that takes messages of few bytes, until it is configured otherwise and started again."""
+
+    largest = 4096
+
+    async def send(self, message: OutgoingMessage, *, timeout: float = ACK_TIMEOUT) -> asyncio.Future[Ack]:
+        check_size(message.subject, message.payload, message.headers, self.largest)
+        return await super().send(message, timeout=timeout)
+
+    async def version(self) -> str | None:
+        last = await self.last_message(streams.STATE, SUBJECT)
+        return last.headers["resourceVersion"] if last is not None else None
+
+
+@asynccontextmanager
+async def publishing(bus: MemoryBus) -> AsyncIterator[tuple[StatePublisher, list[str]]]:
+    """A publisher, and what it says of refusals; the last word counts."""
+    publisher, said = StatePublisher(bus, "c"), [""]
+    publisher.on_refused(said.append)
+    await publisher.load([DEPLOYMENTS])
+    running = asyncio.create_task(publisher.run())
+    try:
+        yield publisher, said
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await bus.close()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+async def test_a_refused_object_that_is_deleted_is_refused_no_more() -> None:
+    """STATE never had it, so there is nothing to publish of its end."""
+    async with publishing(Limited()) as (publisher, said):
+        publisher.put(DEPLOYMENTS, LARGE)
+        await until(lambda: "1 objects" in said[-1])
+        publisher.delete(DEPLOYMENTS, KEY, version_of(LARGE))
+        assert said[-1] == ""
+
+
+async def test_a_refused_object_that_state_has_again_as_it_is_is_refused_no_more() -> None:
+    """Its data store was set back."""
+    async with publishing(Limited()) as (publisher, said):
+        publisher.put(DEPLOYMENTS, SMALL)
+        await publisher.flushed(DEPLOYMENTS)
+        publisher.put(DEPLOYMENTS, LARGE)
+        await until(lambda: "1 objects" in said[-1])
+        assert not publisher.put(DEPLOYMENTS, SMALL)
+        assert said[-1] == ""
+
+
+async def test_a_refused_object_is_published_when_the_server_takes_more() -> None:
+    bus = Limited()
+    async with publishing(bus) as (publisher, said):
+        publisher.put(DEPLOYMENTS, SMALL)
+        publisher.put(DEPLOYMENTS, LARGE)
+        await until(lambda: "1 objects" in said[-1])
+        bus.disconnect()
+        bus.largest = 1 << 20
+        bus.reconnect()
+        await until(lambda: said[-1] == "")
+        assert await bus.version() == "6"
+
+
+async def test_what_was_refused_before_a_loss_is_no_word_about_what_is_published_after_it() -> None:
+    bus = Limited()
+    async with publishing(bus) as (publisher, said):
+        publisher.put(DEPLOYMENTS, LARGE)
+        await until(lambda: "1 objects" in said[-1])
+        publisher.start_over()
+        assert said[-1] == ""
