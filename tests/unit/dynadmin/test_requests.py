@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from dynamo_dynadmin.http import call as calls
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import JSON, ResponseSpec, Route
 from dynamo_dynadmin.http.server import HttpServer
@@ -74,3 +75,32 @@ async def test_what_is_json_arrives_as_it_is() -> None:
     body = {"a": [1, -1.5, True, None, "\u00e4\U0001f600", 10**30], "b": {}}
     async with serving(echo) as client:
         assert await (await client.post("/x", json=body)).json() == body
+
+
+async def test_a_body_that_is_not_packed_as_it_says_is_a_mistake_of_the_caller() -> None:
+    async with serving(echo) as client:
+        headers = {"Content-Type": JSON, "Content-Encoding": "gzip"}
+        answer = await client.post("/x", data=b"not gzip at all", headers=headers)
+        assert (answer.status, (await answer.json())["type"]) == (400, "urn:dynamo:problem:bad-request")
+
+
+@pytest.mark.parametrize("target", ["/%ed%a0%80%ff", "/x?%ff=%ff", "/x?%ed%a0%80=1"])
+async def test_a_target_of_any_bytes_is_answered(target: str) -> None:
+    async with serving(echo) as client:
+        reader, writer = await asyncio.open_connection("127.0.0.1", client.port)
+        writer.write(f"POST {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+        answer = (await reader.read()).decode()
+        writer.close()
+        assert answer.startswith(("HTTP/1.1 404", "HTTP/1.1 400"))
+
+
+async def test_a_body_that_does_not_come_keeps_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions begin with a body of someone who is not known yet."""
+    monkeypatch.setattr(calls, "BODY_WITHIN", 0.05)
+    async with serving(echo, max_in_flight=1) as client:
+        reader, writer = await asyncio.open_connection("127.0.0.1", client.port)
+        head = f"POST /x HTTP/1.1\r\nHost: a\r\nContent-Type: {JSON}\r\nContent-Length: 9\r\n\r\n"
+        writer.write(head.encode() + b"{")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 400 ")
+        assert (await client.post("/x", json={})).status == 200
+        writer.close()

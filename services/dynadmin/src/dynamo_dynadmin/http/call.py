@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _ETAG = re.compile(r'"([0-9A-Za-z_-]{1,64})"')
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}")
+#: For the whole body to arrive: who sends slowly keeps a place among the requests under way. Seconds.
+BODY_WITHIN = 60.0
 _TRUE, _FALSE = frozenset({"true", "1", ""}), frozenset({"false", "0"})
 _encode = msgspec.json.Encoder().encode
 #: What it reads can be written again: no halves of surrogate pairs, no infinite numbers.
@@ -132,7 +135,7 @@ class Call:
         kind = self.request.content_type
         if kind not in self.route.body:
             raise ProblemError("unsupported-media-type", f"Content-Type: one of {', '.join(self.route.body)}")
-        content = await self.request.read()
+        content = await self._content()
         try:
             if kind != "application/yaml":
                 body = _decode(content)
@@ -150,6 +153,15 @@ class Call:
         if len(listed) != 1:
             raise ProblemError("bad-request", f"one document is expected, {len(listed)} are given")
         return listed[0]
+
+    async def _content(self) -> bytes:
+        try:
+            async with asyncio.timeout(BODY_WITHIN):
+                return await self.request.read()
+        except web.RequestPayloadError as error:
+            raise ProblemError("bad-request", "the body is not encoded as its headers say") from error
+        except TimeoutError:
+            raise ProblemError("bad-request", f"the body has not arrived within {BODY_WITHIN:g} s") from None
 
     async def object(self) -> dict[str, Any]:
         """The body, which must be an object."""
