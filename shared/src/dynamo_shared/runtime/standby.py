@@ -120,7 +120,7 @@ class KubeClaim:
         while True:
             holder, pause = self._candidate.holder, 0.0
             try:
-                async with asyncio.timeout(self._ttl / 3):
+                async with asyncio.timeout(self._patience()):
                     pause = await self._round()
                 backoff.reset()
                 self._note("")
@@ -170,6 +170,12 @@ class KubeClaim:
             self._written = await self._kube.replace(LEASES, lease)
         self._take(sent)
         return self._ttl / 3
+
+    def _patience(self) -> float:
+        """Seconds that a round may take: where the Lease is held, it ends with it, so that parts under it learn in time."""
+        term, longest = self._term, self._ttl / 3
+        left = term.deadline - self._clock() if term is not None else 0.0
+        return min(longest, left) if left > 0 else longest
 
     def _take(self, sent: float) -> None:
         before = self._term

@@ -1,0 +1,71 @@
+"""A Lease of Kubernetes ends at its holder before another replica can take it, whatever the API server does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.kube.errors import NotFound, Unavailable
+from dynamo_shared.runtime.standby import KubeClaim
+
+TTL = 30.0
+#: 6 seconds of 30 are the margin.
+DEADLINE = 24.0
+
+
+class Clock:
+    """The loop's, and what a test adds."""
+
+    def __init__(self) -> None:
+        self.added = -asyncio.get_running_loop().time()
+
+    def __call__(self) -> float:
+        return asyncio.get_running_loop().time() + self.added
+
+
+class FakeKube:
+    """Creates the Lease, refuses its first renewal, and never answers again."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.renewals = 0
+
+    async def get(self, _resource: object, _key: ObjectKey) -> dict[str, Any]:
+        if self.renewals:
+            await asyncio.Event().wait()
+        raise NotFound(404, "NotFound", "no such Lease", {"name": "l"})
+
+    async def create(self, _resource: object, lease: dict[str, Any]) -> dict[str, Any]:
+        return lease
+
+    async def replace(self, _resource: object, _lease: dict[str, Any]) -> dict[str, Any]:
+        self.renewals += 1
+        self.clock.added += DEADLINE - 0.5 - self.clock()
+        raise Unavailable(503, "Unavailable", "again later")
+
+
+async def test_a_request_that_hangs_does_not_outlast_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    kube: Any = FakeKube(clock)
+    claim = KubeClaim(kube, ObjectKey("ns", "l"), "a", TTL, clock=clock)
+    wait = KubeClaim._wait
+
+    async def at_once(self: KubeClaim, pause: float) -> None:
+        clock.added += pause
+        await wait(self, 0.001)
+
+    monkeypatch.setattr(KubeClaim, "_wait", at_once)
+    lost = asyncio.Event()
+    claim.on_loss(lost.set)
+    running = asyncio.create_task(claim.run())
+    try:
+        async with asyncio.timeout(3):
+            await claim.wait_elected()
+            await lost.wait()
+        assert kube.renewals == 1
+        assert DEADLINE <= clock() < DEADLINE + 2
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
