@@ -104,3 +104,31 @@ async def test_a_body_that_does_not_come_keeps_no_place(monkeypatch: pytest.Monk
         assert (await reader.readline()).startswith(b"HTTP/1.1 400 ")
         assert (await client.post("/x", json={})).status == 200
         writer.close()
+
+
+async def stream(call: Call) -> web.StreamResponse:
+    answer = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await answer.prepare(call.request)
+    await answer.write(b": heartbeat\n\n")
+    return answer
+
+
+@pytest.mark.parametrize("handle", [echo, stream], ids=["answer", "stream"])
+async def test_pages_of_named_origins_may_read_answers_and_streams(
+    handle: Callable[[Call], Awaitable[web.StreamResponse]],
+) -> None:
+    async with serving(handle, cors_origins=(PAGE,)) as client:
+        named = await client.post("/x", json={}, headers={"Origin": PAGE})
+        other = await client.post("/x", json={}, headers={"Origin": "https://other.test"})
+    assert (named.headers.get("Access-Control-Allow-Origin"), named.headers.get("Vary")) == (PAGE, "Origin")
+    assert "Access-Control-Allow-Origin" not in other.headers
+    assert "Access-Control-Allow-Credentials" not in named.headers
+
+
+async def test_pages_of_named_origins_may_send_the_headers_of_the_document() -> None:
+    asked = {"Origin": PAGE, "Access-Control-Request-Method": "GET"}
+    async with serving(echo, cors_origins=(PAGE,)) as client:
+        answer = await client.options("/x", headers=asked)
+    allowed = answer.headers["Access-Control-Allow-Headers"].split(", ")
+    assert answer.status == 204
+    assert {"Authorization", "If-Match", "If-None-Match", "Last-Event-ID"} <= {*allowed}

@@ -68,6 +68,8 @@ class HttpServer:
     def app(self) -> web.Application:
         """The application."""
         app = web.Application(client_max_size=self._settings.max_body_bytes, middlewares=[self._around])
+        # Streams are on their way before the middleware has them back.
+        app.on_response_prepare.append(self._share)
         for route in self._routes:
             app.router.add_route(route.method, route.path, self._handler(route))
         for path, handle in page.routes().items():
@@ -244,21 +246,23 @@ class HttpServer:
             status=204,
             headers={
                 "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
-                "Access-Control-Allow-Headers": "Authorization, Content-Type, If-Match, Idempotency-Key, Last-Event-ID, "
-                "X-Request-ID",
+                "Access-Control-Allow-Headers": "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key, "
+                "Last-Event-ID, X-Request-ID",
                 "Access-Control-Max-Age": "600",
             },
         )
 
-    def _finish(self, request: web.Request, answer: web.StreamResponse, identifier: str) -> None:
-        self._stamp(answer, identifier)
-        headers = answer.headers
+    async def _share(self, request: web.Request, answer: web.StreamResponse) -> None:
+        """Let pages of the named origins read the answer."""
         origin = request.headers.get("Origin", "")
         if origin and origin in self._settings.cors_origins:
             # Without credentials: other origins bring a token, and never a session.
-            headers["Access-Control-Allow-Origin"] = origin
-            headers["Access-Control-Expose-Headers"] = "ETag, Location, X-Request-ID, Retry-After, Warning"
-            headers["Vary"] = "Origin"
+            answer.headers["Access-Control-Allow-Origin"] = origin
+            answer.headers["Access-Control-Expose-Headers"] = "ETag, Location, X-Request-ID, Retry-After, Warning"
+            answer.headers["Vary"] = "Origin"
+
+    def _finish(self, request: web.Request, answer: web.StreamResponse, identifier: str) -> None:
+        self._stamp(answer, identifier)
         if isinstance(answer, web.Response) and answer.content_type in _COMPRESSED:
             length = answer.content_length or 0
             if length > _WORTH_COMPRESSING and "gzip" in request.headers.get("Accept-Encoding", ""):
