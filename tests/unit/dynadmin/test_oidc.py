@@ -10,7 +10,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from dynamo_dynadmin.identity.oidc import Issuer
 from dynamo_dynadmin.identity.provider import Provider
-from dynamo_dynadmin.identity.who import Caller, Disallowed
+from dynamo_dynadmin.identity.tokens import Tokens
+from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified
 from dynamo_shared.runtime.settings.dynadmin import Oidc
 from jwt.algorithms import ECAlgorithm
 
@@ -46,3 +47,14 @@ async def test_an_issuer_has_no_identities_of_the_cluster(name: str) -> None:
         {"username_claim": "preferred_username", "username_prefix": "oidc:"}, preferred_username=name
     )
     assert prefixed.identity.user == f"oidc:{name}"
+
+
+async def test_a_token_counts_for_as_long_as_clocks_may_differ() -> None:
+    """The issuer's clock is behind: `exp` has passed here, and not there."""
+    issuer = Issuer(Oidc(issuer=URL, audience=AUDIENCE, username_claim="sub"), cast("Provider", Keys()))
+    tokens = Tokens(cast("Any", None), issuer=issuer)
+    claims = {"iss": URL, "aud": AUDIENCE, "sub": "ann"}
+    result = await tokens.caller(jwt.encode({**claims, "exp": time.time() - 20}, PRIVATE, "ES256"))
+    assert result.identity.user == "ann"
+    with pytest.raises(Unidentified):
+        await tokens.caller(jwt.encode({**claims, "exp": time.time() - 40}, PRIVATE, "ES256"))

@@ -12,6 +12,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.oidc import token_expiry
 from dynamo_shared.kube.reviews import plausible, review_token
 
+from dynamo_dynadmin.identity.oidc import LEEWAY
 from dynamo_dynadmin.identity.who import Caller, Unidentified, identity_of
 
 #: A token that was withdrawn counts for no longer than this. Seconds.
@@ -66,7 +67,7 @@ class Tokens:
         return caller
 
     def _current(self, caller: Caller, now: float) -> Caller:
-        if caller.expires is not None and now >= caller.expires:
+        if caller.expires is not None and now >= caller.expires + LEEWAY:
             raise Unidentified("the token has expired; log in again")
         return caller
 
