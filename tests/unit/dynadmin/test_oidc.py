@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import jwt
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from cryptography.hazmat.primitives.asymmetric import ec
 from dynamo_dynadmin.identity.oidc import Issuer
 from dynamo_dynadmin.identity.provider import Provider
 from dynamo_dynadmin.identity.tokens import Tokens
 from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified
+from dynamo_shared.kube import Unavailable
 from dynamo_shared.runtime.settings.dynadmin import Oidc
 from jwt.algorithms import ECAlgorithm
 
@@ -58,3 +65,95 @@ async def test_a_token_counts_for_as_long_as_clocks_may_differ() -> None:
     assert result.identity.user == "ann"
     with pytest.raises(Unidentified):
         await tokens.caller(jwt.encode({**claims, "exp": time.time() - 40}, PRIVATE, "ES256"))
+
+
+@asynccontextmanager
+async def published(**paths: Any) -> AsyncIterator[Oidc]:
+    """An issuer whose paths answer so."""
+    app = web.Application()
+    async with TestServer(app, skip_url_asserts=True) as server:
+        url = str(server.make_url("/")).rstrip("/")
+        document = {
+            "issuer": url,
+            "authorization_endpoint": f"{url}/authorize",
+            "token_endpoint": f"{url}/token",
+            "jwks_uri": f"{url}/keys",
+        }
+
+        async def discovery(_: web.Request) -> web.Response:
+            return web.json_response(document)
+
+        app.router._frozen = False
+        app.router.add_get("/.well-known/openid-configuration", discovery)
+        for name, handle in paths.items():
+            app.router.add_route("*", f"/{name}", handle)
+        yield Oidc(issuer=url, audience=AUDIENCE)
+
+
+@pytest.mark.parametrize(
+    ("client", "secret", "encoded"),
+    [("dynadmin", "s3cret", "dynadmin:s3cret"), ("urn:dyn", "a+b/c=%41 :", "urn%3Adyn:a%2Bb%2Fc%3D%2541+%3A")],
+)
+async def test_the_client_and_its_secret_are_encoded_as_the_issuer_reads_them(
+    client: str, secret: str, encoded: str
+) -> None:
+    """RFC 6749, 2.3.1: issuers decode both, so that a plus arrived as a blank."""
+
+    async def token(request: web.Request) -> web.Response:
+        kind, _, credentials = request.headers["Authorization"].partition(" ")
+        return web.json_response({"kind": kind, "credentials": base64.b64decode(credentials).decode()})
+
+    async with published(token=token) as settings:
+        answer = await Provider(settings).exchange({"client_id": client}, secret)
+    assert answer == {"kind": "Basic", "credentials": encoded}
+
+
+class Issuers:
+    """Keys of an issuer that may stop to answer."""
+
+    def __init__(self) -> None:
+        self.answers = asyncio.Event()
+        self.answers.set()
+        self.fails = False
+        self.reads = 0
+
+    async def keys(self, _: web.Request) -> web.Response:
+        self.reads += 1
+        await self.answers.wait()
+        if self.fails:
+            return web.Response(status=502)
+        return web.json_response({"keys": [{**ECAlgorithm.to_jwk(PRIVATE.public_key(), as_dict=True), "kid": "k"}]})
+
+
+async def test_a_key_that_was_read_works_while_another_is_looked_for() -> None:
+    """Unknown ids come from whoever sends a token; the issuer may take its ten seconds for each."""
+    issuer, now = Issuers(), [1000.0]
+    async with asyncio.timeout(5), published(keys=issuer.keys) as settings:
+        provider = Provider(settings, lambda: now[0])
+        assert await provider.key("k") is not None
+        now[0] += 60
+        issuer.answers.clear()
+        unknown = asyncio.create_task(provider.key("unknown"))
+        while issuer.reads < 2:
+            await asyncio.sleep(0.01)
+        async with asyncio.timeout(1):
+            assert await provider.key("k") is not None
+        issuer.answers.set()
+        assert await unknown is None
+
+
+async def test_an_issuer_that_fails_is_not_asked_for_each_unknown_key() -> None:
+    issuer, now = Issuers(), [1000.0]
+    async with asyncio.timeout(5), published(keys=issuer.keys) as settings:
+        provider = Provider(settings, lambda: now[0])
+        assert await provider.key("k") is not None
+        now[0] += 60
+        issuer.fails = True
+        for _ in range(3):
+            with pytest.raises(Unavailable):
+                await provider.key("unknown")
+        assert issuer.reads == 2
+        now[0] += 11
+        issuer.fails = False
+        assert await provider.key("unknown") is None
+        assert issuer.reads == 3

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote_plus, urlsplit
 
 import aiohttp
 import jwt
@@ -41,21 +41,40 @@ class Provider:
         self._settings = settings
         self._now = now
         self._keys: dict[str, jwt.PyJWK] = {}
-        self._keys_at = float("-inf")
+        self._keys_at = self._asked_at = float("-inf")
+        self._failure: Unavailable | None = None
+        """why the keys could not be read when they were asked for last"""
         self._endpoints: Endpoints | None = None
         self._endpoints_at = float("-inf")
         self._reading = asyncio.Lock()
 
     async def key(self, identifier: str) -> jwt.PyJWK | None:
         """The key of an id; without an id the only one that exists. None where it is not known. Unavailable."""
-        async with self._reading:
-            age = self._now() - self._keys_at
-            if age > KEYS_FOR or (identifier not in self._keys and age > KEYS_NOT_BEFORE):
-                self._keys = await self._published()
-                self._keys_at = self._now()
+        if not self._has(identifier):
+            # Keys that were read do not wait for it: whoever sends a token chooses the id that is looked for.
+            async with self._reading:
+                if not self._has(identifier):
+                    await self._ask()
         if not identifier and len(self._keys) == 1:
             return next(iter(self._keys.values()))
         return self._keys.get(identifier)
+
+    def _has(self, identifier: str) -> bool:
+        is_known = identifier in self._keys or (not identifier and len(self._keys) == 1)
+        return is_known and self._now() - self._keys_at <= KEYS_FOR
+
+    async def _ask(self) -> None:
+        """Read the keys, unless that was tried just now. Unavailable."""
+        if self._now() - self._asked_at > KEYS_NOT_BEFORE:
+            try:
+                self._keys, self._failure = await self._published(), None
+                self._keys_at = self._now()
+            except Unavailable as error:
+                self._failure = error
+            finally:
+                self._asked_at = self._now()
+        if self._failure is not None:
+            raise self._failure
 
     async def endpoints(self) -> Endpoints:
         """The endpoints of its discovery document. Unavailable."""
@@ -76,7 +95,8 @@ class Provider:
         """The answer of the token endpoint. Refused, Unavailable."""
         endpoint = (await self.endpoints()).token
         # RFC 6749, 2.3.1: client id and secret are form-encoded before they become Basic credentials.
-        credentials = aiohttp.encode_basic_auth(form["client_id"], secret) if secret else ""
+        client, password = quote_plus(form["client_id"]), quote_plus(secret)
+        credentials = aiohttp.encode_basic_auth(client, password) if secret else ""
         headers = {"Accept": "application/json", **({"Authorization": credentials} if credentials else {})}
         async with self._session() as session:
             return await _read(session.post(endpoint, data=form, headers=headers), refusals=True)
