@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
-from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey, Resource
+from dynamo_shared.api.resources import DEPLOYMENTS, NODES, SERVICES, ObjectKey, Resource
 from dynamo_shared.bus import MemoryBus, streams
 from dynamo_shared.bus.protocol import Message, Start
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Synced
 from dynamo_shared.state import ObjectCache, StateReader
 from dynamo_shared.state.publisher import audit
+from dynamo_shared.wire import subjects
 from dynamo_watcher import app
 from dynamo_watcher.feed import Feed
 from dynamo_watcher.follower import Item
@@ -46,7 +48,7 @@ class Cluster:
             "kind": resource.kind,
             "metadata": {
                 "name": name,
-                "namespace": namespace,
+                **({"namespace": namespace} if namespace else {}),
                 "uid": f"{resource.id}-{name}",
                 "resourceVersion": str(self.version),
                 "creationTimestamp": "2026-01-01T00:00:00Z",
@@ -70,6 +72,8 @@ class Cluster:
         self, watched: Watched, namespace: str, on_health: Callable[[bool, str], None]
     ) -> AsyncGenerator[Item, None]:
         self.lists += 1
+        # As the API server does: a resource without namespaces has the same objects in each.
+        namespace = namespace if watched.resource.namespaced else ""
         while watched.resource in self.absent:
             yield Absent()
             await asyncio.sleep(0)
@@ -89,7 +93,7 @@ class Cluster:
 
 @asynccontextmanager
 async def feeding(bus: MemoryBus, cluster: Cluster, **options: Any) -> AsyncIterator[Feed]:
-    watched = (Watched(DEPLOYMENTS), Watched(SERVICES))
+    watched = options.pop("watched", (Watched(DEPLOYMENTS), Watched(SERVICES)))
     feed = Feed(cluster.source, bus, CLUSTER, watched, WatcherMetrics(CollectorRegistry()), **options)
     task = asyncio.create_task(feed.run())
     try:
@@ -212,6 +216,26 @@ async def test_namespaces_are_one_resource_together() -> None:
     # Fewer namespaces than before: what is no longer watched leaves STATE.
     async with reading(bus) as cache, feeding(bus, cluster, namespaces=("n1",)):
         await until(lambda: names(cache) == ["in-n1"])
+
+
+async def test_what_has_no_namespace_is_in_none_of_the_served_ones_and_is_watched_all_the_same() -> None:
+    """A node of which another watcher has just said something: it is asked for, and it is there."""
+    bus, cluster = MemoryBus(), Cluster()
+    node = subjects.state_subject(CLUSTER, NODES.id, ObjectKey("", "node"))
+
+    async def lookup(_watched: Watched, key: ObjectKey) -> dict[str, Any] | None:
+        return cluster.objects[NODES].get(key)
+
+    cluster.put(NODES, "node", "")
+    async with feeding(bus, cluster, watched=(Watched(NODES),), namespaces=("n1", "n2"), lookup=lookup) as feed:
+        await until(lambda: feed._publisher.count(NODES) == 1)
+        await bus.publish(node, b"{}")
+        cluster.put(NODES, "node", "")
+        await until(lambda: not feed._publisher.backlog and bus.stream(streams.STATE).last_sequence > 3)
+        last = await bus.last_message(streams.STATE, node)
+        assert last is not None
+        assert json.loads(last.payload or b"{}") == cluster.objects[NODES][ObjectKey("", "node")]
+    assert cluster.lists == 1
 
 
 async def test_a_follower_that_fails_ends_the_feed() -> None:

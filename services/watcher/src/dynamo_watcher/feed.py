@@ -104,15 +104,23 @@ class Feed:
     async def _truth(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
         """An object as STATE shall have it. KubeError where the API server does not say."""
         watched = next((entry for entry in self._watched if entry.resource == resource), None)
-        if self._lookup is None or watched is None or (self._namespaces and key.namespace not in self._namespaces):
+        if self._lookup is None or watched is None:
+            return None
+        namespaces = self._namespaces_of(resource)
+        if namespaces and key.namespace not in namespaces:
             return None
         obj = await self._lookup(watched, key)
         return watched.trimmed(obj) if obj is not None else None
 
     def _follower(self, entry: Watched) -> Follower:
+        namespaces = self._namespaces_of(entry.resource)
         return Follower(
-            entry, self._source, self._publisher, self._metrics, namespaces=self._namespaces, trouble=self._trouble
+            entry, self._source, self._publisher, self._metrics, namespaces=namespaces, trouble=self._trouble
         )
+
+    def _namespaces_of(self, resource: Resource) -> Sequence[str]:
+        """The namespaces in which a resource is watched; empty for all, and for one that is in none."""
+        return self._namespaces if resource.namespaced else ()
 
     async def _announce(self, followers: Sequence[Follower]) -> None:
         for follower in followers:
