@@ -96,6 +96,24 @@ async def test_it_has_recovered_once_it_has_run_for_a_while():
     await cancel(task)
 
 
+async def test_what_has_recovered_goes_on():
+    reporter, begun = Reporter(), 0
+
+    async def work() -> None:
+        nonlocal begun
+        begun += 1
+        if begun == 1:
+            await overflow()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(supervised("part", work, reporter, backoff=Backoff(0.0, 0.0), well_after=0.01))
+    await reporter.well.wait()
+    await asyncio.sleep(0.1)
+    assert begun == 2
+    assert reporter.heard == ["part: OverflowError: date value out of range", "part works again"]
+    await cancel(task)
+
+
 async def test_the_pauses_grow():
     asked: list[int] = []
 

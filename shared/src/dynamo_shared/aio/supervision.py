@@ -80,8 +80,7 @@ async def _attempt(
             if not task.done():
                 backoff.reset()
                 reporter.recovered(part)
-        else:
-            await asyncio.wait((task,))
+        await asyncio.wait((task,))
     finally:
         await ended(task)
     if task.cancelled():
