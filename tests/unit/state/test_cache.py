@@ -163,6 +163,19 @@ def test_a_write_that_is_there_waits_for_state() -> None:
     assert cache.overdue() == []
 
 
+def test_a_write_that_is_there_is_not_given_up_for_an_older_word_of_state() -> None:
+    """The watcher hears nothing for a while, and the reader reads once more what it published before."""
+    clock = ManualClock(1.0)
+    cache = ObjectCache(clock=clock)
+    cache.put(DEPLOYMENTS, obj(20))
+    assert not said(cache, obj(10))
+    clock.now += GRACE
+    ((_, write),) = cache.overdue()
+    assert not cache.correct(KEY, write, obj(20))
+    cache.settle()
+    assert held(cache) == "u1-20"
+
+
 def test_what_another_wrote_after_it_counts_and_older_words_of_state_do_not() -> None:
     cache, write = overdue(ManualClock())
     assert cache.correct(KEY, write, obj(25))

@@ -339,6 +339,8 @@ class ObjectCache:
             return self.remove(resource, key, write.version.uid)
         version = version_of(obj)
         if version == write.version:
+            # STATE has not caught up: what waits is older than what is there.
+            self._held.pop(slot, None)
             return False
         if version.uid == write.version.uid and version.resource_version > write.version.resource_version:
             return self.put(resource, obj)
