@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import tarfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,28 @@ def test_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 )
 def test_credentials_are_those_of_the_registry(server: str, key: str) -> None:
     assert json.loads(credentials(server, "robot", "word")) == {"auths": {key: {"auth": "cm9ib3Q6d29yZA=="}}}
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w:xz", "w:bz2"])
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_damaged_archive_is_refused(tmp_path: Path, mode: str, cut: bool) -> None:
+    """Wherever the damage is: each way to compress has errors of its own."""
+    noise = random.Random(7).randbytes(20_000)
+    content = archive(tmp_path, {"Dockerfile": b"FROM a", "noise": noise}, mode).read_bytes()
+    for place in range(0, len(content), len(content) // 40):
+        damaged = content[:place] if cut else content[:place] + b"\xff\x00\xff" + content[place + 3 :]
+        (tmp_path / "damaged").write_bytes(damaged)
+        with suppress(FetchError):
+            unpack(tmp_path / "damaged", tmp_path / f"context{place}", tmp_path / "dockerfile", 1_000_000)
+
+
+@pytest.mark.parametrize("headers", [{"path": "a\0b"}, {"mtime": "1e30"}], ids=["name", "time"])
+def test_what_no_file_can_have_is_refused(tmp_path: Path, headers: dict[str, str]) -> None:
+    file = tmp_path / "archive"
+    with tarfile.open(file, "w", format=tarfile.PAX_FORMAT) as written:
+        entry = tarfile.TarInfo("x")
+        entry.pax_headers = headers
+        written.addfile(entry)
+    with pytest.raises(FetchError) as refused:
+        unpack(file, tmp_path / "context", tmp_path / "dockerfile", 1000)
+    assert refused.value.reason == "InvalidArchive"
