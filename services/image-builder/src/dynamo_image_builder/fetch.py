@@ -37,6 +37,8 @@ DOCKERFILES = ("env/docker/Dockerfile", "Dockerfile")
 #: Seconds that one operation of a connection may take.
 IO_TIMEOUT = 30.0
 CHUNK = 1 << 16
+#: Downloads of a build's pod, and the seconds between two of them.
+TRIES, PAUSE = 5, 30.0
 #: A manifest or a token is a few hundred bytes.
 MAX_DOCUMENT = 1 << 20
 MAX_FILES = 200_000
@@ -157,7 +159,7 @@ def main(environ: Mapping[str, str]) -> int:
     )
     file = workspace / "archive"
     try:
-        download(source, environ["ARCHIVE_DIGEST"], limit, file, float(environ["ARCHIVE_TIMEOUT"]))
+        _download_again(source, environ["ARCHIVE_DIGEST"], limit, file, float(environ["ARCHIVE_TIMEOUT"]))
         unpack(file, workspace / "context", workspace / "dockerfile", limit)
     except FetchError as error:
         Path(environ.get("TERMINATION_LOG", TERMINATION_LOG)).write_text(f"{error.reason}: {error.message}")
@@ -172,8 +174,21 @@ def main(environ: Mapping[str, str]) -> int:
     return 0
 
 
+def _download_again(source: ArchiveSource, digest: str, limit: int, file: Path, within: float) -> None:
+    """As `download`, a few times where that may help: a Job that failed is not run again."""
+    for _ in range(TRIES - 1):
+        try:
+            return download(source, digest, limit, file, within)
+        except FetchError as error:
+            if not error.temporary:
+                raise
+            sys.stderr.write(f"{error.reason}: {error.message}; trying again in {PAUSE:.0f} s\n")
+        time.sleep(PAUSE)
+    return download(source, digest, limit, file, within)
+
+
 @contextmanager
-def _content(source: ArchiveSource, digest: str) -> Iterator[IO[bytes]]:
+def _content(source: ArchiveSource, digest: str) -> Iterator[http.client.HTTPResponse]:
     """The bytes of the archive, to be read once."""
     if source.is_registry:
         digest = digest or _layer(source)[0]
@@ -219,7 +234,7 @@ def _layer(source: ArchiveSource) -> tuple[str, int]:
 
 
 @contextmanager
-def _open(source: ArchiveSource, url: str, accept: str = "*/*") -> Iterator[IO[bytes]]:
+def _open(source: ArchiveSource, url: str, accept: str = "*/*") -> Iterator[http.client.HTTPResponse]:
     """A GET of `url`; a registry that wants a token gets one."""
     basic = base64.b64encode(f"{source.username}:{source.password}".encode()).decode() if source.username else ""
     authorization = f"Basic {basic}" if basic else ""
@@ -294,7 +309,9 @@ def _host(url: str) -> str:
     return urllib.parse.urlsplit(url).netloc
 
 
-def _copy(source: ArchiveSource, stream: IO[bytes], target: IO[bytes] | None, limit: int, within: float) -> Archive:
+def _copy(
+    source: ArchiveSource, stream: http.client.HTTPResponse, target: IO[bytes] | None, limit: int, within: float
+) -> Archive:
     """Read all of a stream, and keep it where there is a target. FetchError above `limit` bytes or after `within` seconds."""
     digest, size = hashlib.sha256(), 0
     expired = _deadline(within)
@@ -306,6 +323,9 @@ def _copy(source: ArchiveSource, stream: IO[bytes], target: IO[bytes] | None, li
         digest.update(chunk)
         if target is not None:
             target.write(chunk)
+    if stream.length:
+        # The client takes the end of a connection for the end of the content.
+        raise http.client.IncompleteRead(b"", stream.length)
     return Archive(f"sha256:{digest.hexdigest()}", size)
 
 
