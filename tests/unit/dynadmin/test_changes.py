@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from types import SimpleNamespace
+from typing import cast
 
+import msgspec
 import pytest
+from dynamo_dynadmin.api.reading import _Follower
+from dynamo_dynadmin.api.selectors import selector
 from dynamo_dynadmin.state.entries import StoredObject
-from dynamo_dynadmin.state.hub import Reader, Resync, changes
+from dynamo_dynadmin.state.hub import Hub, Reader, Resync, changes
 from dynamo_shared.api.resources import DYNAMO_MODELS, ObjectKey
 from dynamo_shared.state.versions import Version
 
@@ -56,3 +61,28 @@ async def test_a_reader_that_lost_its_place_begins_again() -> None:
     with pytest.raises(Resync):
         async with asyncio.timeout(WITHIN):
             await anext(changes(place, lambda: LONG))
+
+
+def change(name: str, sequence: int, team: str | None) -> StoredObject:
+    """A change of an object with a label, or without a label its deletion."""
+    content = {"metadata": {"name": name, "labels": {"team": team or "a"}}}
+    payload, last = (b"", msgspec.json.encode(content)) if team is None else (msgspec.json.encode(content), b"")
+    return StoredObject(ObjectKey("n", name), sequence, Version("u", sequence, ""), payload, last=last)
+
+
+@pytest.mark.parametrize(
+    ("resumed", "sent"),
+    [
+        (False, ["", "", "ADDED", "MODIFIED", "DELETED", "", "", "ADDED", "DELETED", ""]),
+        # The reader may have the object from before, once.
+        (True, ["DELETED", "", "ADDED", "MODIFIED", "DELETED", "", "", "ADDED", "DELETED", ""]),
+    ],
+    ids=["from the beginning", "resumed"],
+)
+def test_a_reader_of_a_selector_gets_no_end_of_what_it_never_got(resumed: bool, sent: list[str]) -> None:
+    hub = cast("Hub", SimpleNamespace(incarnation="i"))
+    follower = _Follower(hub, DYNAMO_MODELS, ObjectKey("n", ""), selector("team=a"), resumed=resumed)
+    teams = ["b", "b", "a", "a", "b", "b", None, "a", None, None]
+    frames = [follower._frame(change("m", number, team), f"{number}-i") for number, team in enumerate(teams, 1)]
+    kinds = [frame.split(b"\n")[1].removeprefix(b"event: ").decode() if frame else "" for frame in frames]
+    assert kinds == sent

@@ -87,7 +87,7 @@ class CollectionReader:
         last = call.request.headers.get("Last-Event-ID", "")
         position = Position.of(last) if last else None
         async with self._streams.opened(call, [act]) as stream:
-            follower = _Follower(self._hub, kind.resource, ObjectKey(namespace, name), matches)
+            follower = _Follower(self._hub, kind.resource, ObjectKey(namespace, name), matches, resumed=bool(last))
             try:
                 if last and position is None:
                     raise Resync
@@ -100,12 +100,17 @@ class CollectionReader:
 class _Follower:
     """One stream of a namespace, or of one object of it."""
 
-    def __init__(self, hub: Hub, resource: Resource, key: ObjectKey, matches: Selector) -> None:
+    def __init__(
+        self, hub: Hub, resource: Resource, key: ObjectKey, matches: Selector, *, resumed: bool = False
+    ) -> None:
         self._hub = hub
         self._resource = resource
         self._key = key
         self._matches = matches
         self._shown: set[str] = set()
+        self._resumed = resumed
+        self._gone: set[str] = set()
+        """what a reader that resumed has no longer; of what else there is, it may have anything"""
 
     async def follow(self, stream: Stream, position: Position | None, heartbeat: float) -> None:
         """Until the stream ends. Resync, Ended."""
@@ -142,11 +147,14 @@ class _Follower:
         """What a reader of the selector sees: an object that does not match any more is gone for it."""
         name = entry.key.name
         if entry.deleted or not self._matches(entry.labels):
-            known = name in self._shown or bool(identity)
+            known = name in self._shown or (self._resumed and name not in self._gone)
             self._shown.discard(name)
+            if self._resumed:
+                self._gone.add(name)
             return frame("DELETED", entry.frame(), identity) if known else b""
         change = "MODIFIED" if name in self._shown else "ADDED"
         self._shown.add(name)
+        self._gone.discard(name)
         return frame(change, entry.frame(), identity)
 
 
