@@ -10,10 +10,13 @@ from typing import Any, cast
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from dynamo_dynadmin.api.routes.session import session
+from dynamo_dynadmin.api.sessions import SessionPages
 from dynamo_dynadmin.http import call as calls
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import JSON, ResponseSpec, Route
 from dynamo_dynadmin.http.server import HttpServer
+from dynamo_dynadmin.identity.session import COOKIE, Sessions
 from dynamo_dynadmin.metrics import DynadminMetrics
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 from prometheus_client import CollectorRegistry
@@ -132,3 +135,22 @@ async def test_pages_of_named_origins_may_send_the_headers_of_the_document() -> 
     allowed = answer.headers["Access-Control-Allow-Headers"].split(", ")
     assert answer.status == 204
     assert {"Authorization", "If-Match", "If-None-Match", "Last-Event-ID"} <= {*allowed}
+
+
+async def test_a_session_that_has_ended_can_be_ended() -> None:
+    """Nobody is asked who that is: the token may have expired, and the API server may be away."""
+    sessions = Sessions(b"k" * 32, 60.0)
+    _, ended = Sessions(b"k" * 32, 60.0, lambda: 0.0).begin("token", None)
+    server = HttpServer(
+        session(SessionPages(ABSENT, sessions, None)),
+        ABSENT,
+        tokens=ABSENT,
+        sessions=sessions,
+        metrics=DynadminMetrics(CollectorRegistry()),
+        settings=Dynadmin(),
+    )
+    async with TestClient(TestServer(server.app())) as client:
+        answer = await client.delete("/api/v1/session", headers={"Cookie": f"{COOKIE}={ended}"})
+    assert answer.status == 204
+    assert answer.headers["Set-Cookie"].startswith(f'{COOKIE}=""; ')
+    assert "Max-Age=0" in answer.headers["Set-Cookie"]
