@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -10,11 +11,13 @@ from typing import Any, cast
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.routes.session import session
 from dynamo_dynadmin.api.sessions import SessionPages
+from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.http import call as calls
 from dynamo_dynadmin.http.call import Call
-from dynamo_dynadmin.http.routes import JSON, ResponseSpec, Route
+from dynamo_dynadmin.http.routes import JSON, MERGE_PATCH, ResponseSpec, Route
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.identity.session import COOKIE, Sessions
 from dynamo_dynadmin.metrics import DynadminMetrics
@@ -28,18 +31,18 @@ WITHIN = 5.0
 
 @asynccontextmanager
 async def serving(
-    handle: Callable[[Call], Awaitable[web.StreamResponse]], method: str = "POST", **settings: Any
+    handle: Callable[[Call], Awaitable[web.StreamResponse]], method: str = "POST", path: str = "/x", **settings: Any
 ) -> AsyncIterator[TestClient[web.Request, web.Application]]:
-    """One public route, `/x`."""
+    """One public route."""
     route = Route(
         method=method,
-        path="/x",
+        path=path,
         operation="x",
         summary="",
         tag="",
         handle=handle,
         answers={200: ResponseSpec("")},
-        body={JSON: "Any"},
+        body={JSON: "Any", MERGE_PATCH: "Any"},
         public=True,
     )
     metrics = DynadminMetrics(CollectorRegistry())
@@ -154,3 +157,21 @@ async def test_a_session_that_has_ended_can_be_ended() -> None:
     assert answer.status == 204
     assert answer.headers["Set-Cookie"].startswith(f'{COOKIE}=""; ')
     assert "Max-Age=0" in answer.headers["Set-Cookie"]
+
+
+class Managed:
+    """An API server with one graph, which Argo CD applies."""
+
+    async def get(self, *_: Any) -> dict[str, Any]:
+        annotations = {"argocd.argoproj.io/tracking-id": "shop:x"}
+        return {"metadata": {"name": "a", "namespace": "n", "resourceVersion": "1", "annotations": annotations}}
+
+
+@pytest.mark.parametrize(("sent", "status"), [({"metadata": "x"}, 422), ({"metadata": None}, 409), ({"spec": 1}, 409)])
+async def test_a_patch_of_any_shape_to_an_object_of_another_tool_is_refused(sent: Any, status: int) -> None:
+    async def patch(call: Call) -> web.StreamResponse:
+        return await Writing(ABSENT).patch(dataclasses.replace(call, kube=cast("Any", Managed())), DEPLOYMENTS)
+
+    async with serving(patch, "PATCH", "/{namespace}/{name}") as client:
+        answer = await client.patch("/n/a", json=sent, headers={"Content-Type": MERGE_PATCH, "If-Match": "*"})
+        assert answer.status == status

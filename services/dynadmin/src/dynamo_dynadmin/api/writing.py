@@ -125,10 +125,10 @@ class Writing:
                     raise ProblemError(
                         "invalid", "a merge patch is an object", errors=[FieldProblem("", "must be an object")]
                     )
-                self._refuse_managed(current, merged(without_managed_fields(current), sent))
                 metadata = sent.get("metadata")
                 if metadata is not None and not isinstance(metadata, dict):
-                    raise ProblemError("invalid", "metadata", errors=[FieldProblem("/metadata", "must be an object")])
+                    raise invalid([FieldProblem("/metadata", "must be an object")])
+                self._refuse_managed(current, merged(without_managed_fields(current), sent))
                 patch = {**sent, "metadata": {**(metadata or {}), "resourceVersion": version}}
                 written = await call.kube.merge_patch(resource, key, patch, dry_run=dry_run)
         except Conflict as error:
