@@ -23,8 +23,9 @@ from dynamo_dynadmin.http.pulse import Pulse
 from dynamo_dynadmin.http.streaming import Stream, StreamEnded, Streams
 from dynamo_dynadmin.identity.access import ResourceAttributes
 
-#: Events of a namespace that are searched. The API server keeps them for an hour.
-READ = 2000
+#: Events of a page, and pages of a namespace that are searched. The API server keeps events for an hour, and lists them by
+#: name: those of one object may stand behind those of all others.
+READ, PAGES = 2000, 10
 #: Seconds of one watch; the API server is asked again after that.
 _WATCH = 1800
 #: How often the family of an object is looked up again for events of objects that are not known to be of it. Seconds.
@@ -53,6 +54,11 @@ class EventReader:
             objects, _ = await self._details.visible(call)
             known = family.descendants({**root, "kind": kind.resource.kind}, objects)
             rows = [row(each) for each in page.get("items") or () if _about(each) in known]
+            for _ in range(PAGES - 1):
+                if not (token := page["metadata"].get("continue")):
+                    break
+                page = await call.kube.list_page(EVENTS, call.namespace, limit=READ, continue_=token)
+                rows += [row(each) for each in page.get("items") or () if _about(each) in known]
             rows.sort(key=lambda each: str(each["time"]), reverse=True)
             rows = rows[: call.number("limit", 200)]
             last = str(page["metadata"]["resourceVersion"])

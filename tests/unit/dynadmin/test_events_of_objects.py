@@ -1,0 +1,76 @@
+"""Kubernetes Events of an object, among those of a namespace."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any, cast
+
+from aiohttp import web
+from dynamo_dynadmin.api import events
+from dynamo_dynadmin.api.events import EventReader
+from dynamo_dynadmin.api.kinds import DEPLOYMENTS
+from dynamo_dynadmin.http.call import Call
+
+
+def event(number: int, name: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": f"{name}.{number}", "uid": f"{name}.{number}", "resourceVersion": str(number)},
+        "regarding": {"kind": "DynamoGraphDeployment", "name": name},
+        "eventTime": f"2026-01-02T03:04:{number:02}.000000Z",
+    }
+
+
+class Kube:
+    """An API server, which lists Events in order of their names."""
+
+    def __init__(self, items: list[dict[str, Any]]) -> None:
+        self._items = items
+        self.pages = 0
+
+    async def list_page(self, *_: Any, limit: int, continue_: str = "") -> dict[str, Any]:
+        self.pages += 1
+        first = int(continue_ or 0)
+        end = first + limit
+        rest = {"continue": str(end)} if end < len(self._items) else {}
+        return {"metadata": {"resourceVersion": "9", **rest}, "items": self._items[first:end]}
+
+
+class Details:
+    """One graph, which owns nothing."""
+
+    async def object(self, *_: Any) -> dict[str, Any]:
+        return {"metadata": {"name": "shop", "uid": "u"}}
+
+    async def visible(self, *_: Any) -> tuple[list[Any], list[str]]:
+        return [], []
+
+
+async def listed(kube: Kube) -> list[str]:
+    def answer(content: Any) -> web.Response:
+        return web.json_response(content)
+
+    call = SimpleNamespace(
+        kube=kube,
+        namespace="n",
+        name="shop",
+        flag=lambda _: False,
+        number=lambda _, otherwise: otherwise,
+        answer=answer,
+    )
+    given = await EventReader(cast("Any", Details()), cast("Any", None)).events(cast("Call", call), DEPLOYMENTS)
+    return [each["id"] for each in json.loads(cast("Any", given).body)["items"]]
+
+
+async def test_events_of_others_do_not_hide_those_of_the_object(monkeypatch: Any) -> None:
+    """The API server lists by name: a busy object with an early one filled the page that was read."""
+    monkeypatch.setattr(events, "READ", 5)
+    kube = Kube([*(event(number, "busy") for number in range(12)), event(20, "shop"), event(21, "shop")])
+    assert await listed(kube) == ["shop.21", "shop.20"]
+    assert kube.pages == 3
+
+
+async def test_not_more_than_some_pages_are_read(monkeypatch: Any) -> None:
+    monkeypatch.setattr(events, "READ", 1)
+    kube = Kube([event(number, "shop") for number in range(50)])
+    assert len(await listed(kube)) == kube.pages == 10
