@@ -61,7 +61,7 @@ async def test_a_line_has_its_time() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
-async def test_of_a_long_line_the_beginning_is_kept_and_the_rest_is_no_line(size: int) -> None:
+async def test_of_a_long_line_only_the_beginning_is_a_line(size: int) -> None:
     """The rest has no time of its own: its first word was one, and so the id of an event."""
     pieces = [f"{TIME} ", *("x" * LONG for _ in range(size)), f"y\revent: end\rdata: z\n{TIME} next\n"]
     (time, text), following = await lines(*pieces)
@@ -78,6 +78,6 @@ async def test_words_of_a_node_have_no_time(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00+23:00", "9999-12-31T23:59:59-23:00", "9999-12-31T23:59:59.9+"])
-def test_a_time_at_the_end_of_all_times_is_none(text: str) -> None:
+def test_a_time_at_the_end_of_all_times_is_not_valid(text: str) -> None:
     """A reader sends any Last-Event-ID."""
     assert _time(text) is None

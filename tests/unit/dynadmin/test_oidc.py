@@ -126,7 +126,7 @@ class Issuers:
 
 
 async def test_a_key_that_was_read_works_while_another_is_looked_for() -> None:
-    """Unknown ids come from whoever sends a token; the issuer may take its ten seconds for each."""
+    """Callers choose the ids; the issuer may take its ten seconds for each."""
     issuer, now = Issuers(), [1000.0]
     async with asyncio.timeout(5), published(keys=issuer.keys) as settings:
         provider = Provider(settings, lambda: now[0])

@@ -141,7 +141,7 @@ async def test_pages_of_named_origins_may_send_the_headers_of_the_document() -> 
 
 
 async def test_a_session_that_has_ended_can_be_ended() -> None:
-    """Nobody is asked who that is: the token may have expired, and the API server may be away."""
+    """The token is not verified: it may have expired, and the API server may be away."""
     sessions = Sessions(b"k" * 32, 60.0)
     _, ended = Sessions(b"k" * 32, 60.0, lambda: 0.0).begin("token", None)
     server = HttpServer(

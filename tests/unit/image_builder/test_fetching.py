@@ -55,7 +55,7 @@ def store(breaks: int) -> Iterator[str]:
         thread.join()
 
 
-def test_half_an_archive_is_none() -> None:
+def test_half_an_archive_is_not_taken() -> None:
     """Python's client takes the end of a connection for the end of the content, whatever length was announced."""
     with store(breaks=1) as url:
         source = ArchiveSource(url, "a", "b")

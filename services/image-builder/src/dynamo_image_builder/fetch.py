@@ -130,7 +130,7 @@ def unpack(file: Path, context: Path, dockerfile: Path, limit: int) -> None:
     except FetchError:
         raise
     except Exception as error:
-        # Whoever made the archive chooses what it trips over: names, times, and each way to compress, have errors of their own.
+        # The archive's author chooses what it trips over: names, times, and each way to compress, have errors of their own.
         raise FetchError("InvalidArchive", f"the archive is not a tar archive that can be unpacked: {error}") from error
     dockerfile_path = next((context / each for each in DOCKERFILES if (context / each).is_file()), None)
     if dockerfile_path is None:

@@ -51,7 +51,7 @@ class Provider:
     async def key(self, identifier: str) -> jwt.PyJWK | None:
         """The key of an id; without an id the only one that exists. None where it is not known. Unavailable."""
         if not self._has(identifier):
-            # Keys that were read do not wait for it: whoever sends a token chooses the id that is looked for.
+            # Keys that were read do not wait for it: a caller chooses the id that is looked for.
             async with self._reading:
                 if not self._has(identifier):
                     await self._ask()
