@@ -1,4 +1,4 @@
-"""A Lease of Kubernetes ends at its holder before another replica can take it, whatever the API server does."""
+"""A Lease of Kubernetes has one holder, whatever the API server and the clocks do."""
 
 from __future__ import annotations
 
@@ -46,6 +46,17 @@ class FakeKube:
         raise Unavailable(503, "Unavailable", "again later")
 
 
+class HeldElsewhere(FakeKube):
+    """Another replica has the Lease, and renews it soon."""
+
+    reads = 0
+
+    async def get(self, _resource: object, _key: ObjectKey) -> dict[str, Any]:
+        self.reads += 1
+        spec = {"holderIdentity": "b", "leaseDurationSeconds": int(TTL), "renewTime": "2026-01-01T00:00:00Z"}
+        return {"metadata": {"name": "l", "namespace": "ns", "resourceVersion": "1"}, "spec": spec}
+
+
 async def test_a_request_that_hangs_does_not_outlast_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     kube: Any = FakeKube(clock)
@@ -66,6 +77,34 @@ async def test_a_request_that_hangs_does_not_outlast_the_lease(monkeypatch: pyte
             await lost.wait()
         assert kube.renewals == 1
         assert DEADLINE <= clock() < DEADLINE + 2
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_time_of_day_that_is_set_right_ends_no_lease_of_another_replica(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A machine that starts with a wrong time is put right after its pods have begun."""
+    clock = Clock()
+    held = HeldElsewhere(clock)
+    kube: Any = held
+    claim = KubeClaim(kube, ObjectKey("ns", "l"), "a", TTL, clock=clock)
+    wait = KubeClaim._wait
+
+    async def at_once(self: KubeClaim, _pause: float) -> None:
+        await wait(self, 0.001)
+
+    monkeypatch.setattr(KubeClaim, "_wait", at_once)
+    running = asyncio.create_task(claim.run())
+    try:
+        async with asyncio.timeout(3):
+            while held.reads < 3:
+                await asyncio.sleep(0)
+            clock.added += 10 * TTL
+            while held.reads < 6:
+                await asyncio.sleep(0)
+        assert held.renewals == 0
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

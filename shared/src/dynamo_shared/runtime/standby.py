@@ -7,6 +7,7 @@ was stopped for a while (SIGSTOP, a paused machine) holds nothing when it goes o
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -42,13 +43,19 @@ class KubeClaim:
         ttl: float,
         *,
         clock: Callable[[], float] = lease_clock,
+        waiting: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        """`clock` says how long the Lease is ours, `waiting` how long that of another replica stands still; seconds.
+
+        A time of day that is set right may end what is ours too early. It must not end what another replica holds.
+        """
         self._kube = kube
         self._key = key
         self._replica = replica
         self._ttl = ttl
         self._clock = clock
+        self._waiting = waiting
         self._now = now
         self._candidate = LeaseCandidate(replica, ttl)
         self._term: Term | None = None
@@ -120,7 +127,7 @@ class KubeClaim:
         while True:
             holder, pause = self._candidate.holder, 0.0
             try:
-                async with asyncio.timeout(self._patience()):
+                async with asyncio.timeout(self._longest_round()):
                     pause = await self._round()
                 backoff.reset()
                 self._note("")
@@ -158,7 +165,8 @@ class KubeClaim:
                 if error.resource_missing:
                     raise
                 observed = None
-            if not self._candidate.may_take(LeaseRecord.of(observed) if observed is not None else None, self._clock()):
+            record = LeaseRecord.of(observed) if observed is not None else None
+            if not self._candidate.may_take(record, self._waiting()):
                 self._step_down("another replica holds it")
                 return spread(CHECK_EVERY)
         # Before it is sent: the others count from when they see it, which is later.
@@ -171,7 +179,7 @@ class KubeClaim:
         self._take(sent)
         return self._ttl / 3
 
-    def _patience(self) -> float:
+    def _longest_round(self) -> float:
         """Seconds that a round may take: where the Lease is held, it ends with it, so that parts under it learn in time."""
         term, longest = self._term, self._ttl / 3
         left = term.deadline - self._clock() if term is not None else 0.0
@@ -184,7 +192,7 @@ class KubeClaim:
             # It ran out, and no other replica took it meanwhile; what was under way was cut off all the same.
             self._step_down("it was renewed too late")
         self._term = Term.granted(0, self._ttl, sent) if before is None or not held else before.renewed(self._ttl, sent)
-        self._candidate.may_take(LeaseRecord.of(self._written or {}), self._clock())
+        self._candidate.may_take(LeaseRecord.of(self._written or {}), self._waiting())
         if not held and self.may_write():
             log.info("Lease taken", lease=str(self._key), replica=self._replica)
             self._lost.clear()
