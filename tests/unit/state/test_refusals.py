@@ -95,7 +95,7 @@ async def test_a_refused_object_is_published_when_the_server_takes_more() -> Non
         assert await bus.version() == "6"
 
 
-async def test_what_was_refused_before_a_loss_is_no_word_about_what_is_published_after_it() -> None:
+async def test_a_loss_ends_what_was_refused_before_it() -> None:
     bus = Limited()
     async with publishing(bus) as (publisher, said):
         publisher.put(DEPLOYMENTS, LARGE)

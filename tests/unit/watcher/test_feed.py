@@ -186,7 +186,7 @@ async def test_lost_state_is_filled_again_and_said_so() -> None:
         assert (await bus.stream_state(streams.STATE)).messages == 4
 
 
-async def test_a_bus_that_comes_while_state_is_being_read_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bus_that_comes_while_state_is_being_read_lost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each connection leads to a check of STATE, and nothing was read yet that it could be compared with."""
     monkeypatch.setattr(audit, "MOST_SUSPECTS", 1)
     bus, cluster = MemoryBus(), Cluster()

@@ -46,9 +46,9 @@ class KubeClaim:
         waiting: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """`clock` says how long the Lease is ours, `waiting` how long that of another replica stands still; seconds.
+        """`clock` says how long this replica holds the Lease, `waiting` how long another one has not renewed it; in seconds.
 
-        A time of day that is set right may end what is ours too early. It must not end what another replica holds.
+        A time of day that is set right may end the first too early. It must not end what another replica holds.
         """
         self._kube = kube
         self._key = key

@@ -65,7 +65,7 @@ class _Active:
         """Publish until cancelled."""
         forget = self._context.bus.on_health(lambda _: self._wake.set())
         try:
-            # First: what was not read yet would look like another one's message, and be cleared away as none of ours.
+            # First: what was not read yet would look like another publisher's message, and would be cleared away.
             await self._publication.load()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._publication.state.run(), name="state-publisher")
