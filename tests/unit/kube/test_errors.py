@@ -82,6 +82,9 @@ def test_an_answer_that_is_not_a_status_is_quoted(content: bytes) -> None:
 def test_retry_after_of_header_and_of_status() -> None:
     assert errors.from_response(429, b"", retry_after="7").retry_after == 7.0
     assert errors.from_response(429, status(429, retryAfterSeconds=3), retry_after="7").retry_after == 3.0
+    assert errors.from_response(503, b"", retry_after="86400").retry_after == 60.0
+    assert errors.from_response(503, status(503, retryAfterSeconds=10**400)).retry_after == 60.0
+    assert errors.from_response(503, status(503, retryAfterSeconds=-1)).retry_after == 0.0
     assert errors.from_response(429, b"", retry_after="Wed, 21 Oct 2026 07:28:00 GMT").retry_after is None
 
 

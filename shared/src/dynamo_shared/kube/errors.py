@@ -16,6 +16,8 @@ from dynamo_shared.api.objects import KubeObject
 
 # Longest body that is quoted when the answer is not a Status (a proxy's HTML page, "404 page not found").
 _QUOTED_BODY = 300
+#: Longest that an answer may keep us waiting, in seconds.
+LONGEST_WAIT = 60.0
 
 # Server-side apply answers 500 when the body does not fit the schema (a string where a list belongs, for example):
 # apiserver/pkg/endpoints/handlers/fieldmanager, structuredmerge.go. It is the caller's mistake, not the server's.
@@ -63,9 +65,12 @@ class KubeError(Exception):
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds that the server asked us to wait, where it said so."""
+        """Seconds that the server asked us to wait, where it said so; a minute at most.
+
+        A gateway's page for its maintenance may ask for days, and the API server is back before.
+        """
         seconds = self.details.get("retryAfterSeconds")
-        return float(seconds) if isinstance(seconds, (int, float)) else None
+        return float(max(0, min(seconds, LONGEST_WAIT))) if isinstance(seconds, (int, float)) else None
 
 
 class NotFound(KubeError):

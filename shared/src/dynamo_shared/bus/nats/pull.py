@@ -127,8 +127,9 @@ class Puller:
         while (ready := self.take_ready()) is None:
             if self._trouble or self._session.ended.is_set():
                 raise PullEndedError(self._trouble or "the connection was lost")
-            await self.refill()
+            # Before the request: what comes while it is sent must not wait for the next message.
             self._wake.clear()
+            await self.refill()
             try:
                 async with asyncio.timeout(HEARTBEAT * MISSED_HEARTBEATS):
                     await self._wake.wait()
