@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote_plus, urlencode
 
 import jwt
 from aiohttp import BasicAuth, web
@@ -116,7 +116,8 @@ class OidcIssuer:
     async def _token(self, request: web.Request) -> web.Response:
         form = await request.post()
         authorization = request.headers.get("Authorization", "")
-        if not authorization or BasicAuth.decode(authorization) != BasicAuth(CLIENT, SECRET):
+        # RFC 6749, 2.3.1: both are form-encoded before they become Basic credentials.
+        if not authorization or BasicAuth.decode(authorization) != BasicAuth(quote_plus(CLIENT), quote_plus(SECRET)):
             return web.json_response({"error": "invalid_client"}, status=401)
         grant = self._grants.pop(str(form["code"]), None)
         digest = hashlib.sha256(str(form["code_verifier"]).encode()).digest()
