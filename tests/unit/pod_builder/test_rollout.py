@@ -51,6 +51,25 @@ def test_newest_old_generation_is_drained_last():
     assert sum(result.old.values()) < 4
 
 
+@pytest.mark.parametrize(
+    ("desired", "working", "broken", "expected"),
+    [
+        pytest.param(1, 1, 1, {"working": 1, "broken": 0}, id="the only pod that serves"),
+        pytest.param(4, 3, 2, {"working": 3, "broken": 0}, id="as many as have to serve"),
+        pytest.param(4, 4, 2, {"working": 3, "broken": 0}, id="one more than has to serve"),
+        pytest.param(4, 3, 0, {"working": 3, "broken": 0}, id="no pod that does not serve"),
+    ],
+)
+def test_pods_that_do_not_serve_go_before_older_ones_that_do(desired, working, broken, expected):
+    """An update that never served is followed by its correction: what served before it serves on."""
+    old = [
+        Replicas("working", working, working, working, "2026-01-01T00:00:00Z"),
+        Replicas("broken", broken, 0, 0, "2026-01-02T00:00:00Z"),
+    ]
+    new = Replicas("new", 0, 0, 0)
+    assert step(desired, new, old, *margins(desired, {})).old == expected
+
+
 @given(
     desired=st.integers(0, 12),
     before=st.integers(0, 12),

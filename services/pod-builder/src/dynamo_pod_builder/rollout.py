@@ -57,15 +57,28 @@ def step(desired: int, new: Replicas, old: Sequence[Replicas], surge: int, unava
     removable = max(0, old_replicas + new.replicas - minimum - new_unavailable)
     unhealthy = max(0, old_replicas - old_available)
     surplus = max(0, old_available + new.available - minimum)
-    old_target = max(0, old_replicas - min(removable, unhealthy + surplus))
     new_target = min(desired, new.replicas + max(0, desired + surge - old_replicas - new.replicas))
-    targets: dict[str, int] = {}
-    # The newest of the old generations keeps its replicas first: it is the one closest to what was last known to work.
-    for part in sorted(old, key=lambda part: part.created, reverse=True):
-        targets[part.name] = min(part.replicas, old_target)
-        old_target -= targets[part.name]
     done = new.ready >= desired and all(part.ready == 0 and part.replicas == 0 for part in old)
-    return RolloutStep(new_target, targets, done)
+    return RolloutStep(new_target, _without(old, min(removable, unhealthy + surplus)), done)
+
+
+def _without(old: Sequence[Replicas], fewer: int) -> dict[str, int]:
+    """Replicas of the old generations when there are `fewer`: first go pods that do not serve, whatever their generation.
+
+    An update that never served, and its correction, leave one generation that serves, and it is not the newest. Of pods
+    that are alike the newest stay: they are the closest to what was last known to work.
+    """
+    oldest_first = sorted(old, key=lambda part: part.created)
+    targets = {part.name: part.replicas for part in oldest_first}
+    for part in oldest_first:
+        gone = min(fewer, max(0, part.replicas - part.available))
+        targets[part.name] -= gone
+        fewer -= gone
+    for part in oldest_first:
+        gone = min(fewer, targets[part.name])
+        targets[part.name] -= gone
+        fewer -= gone
+    return targets
 
 
 def replace_all(desired: int, new: Replicas, old: Sequence[Replicas]) -> RolloutStep:
