@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,10 @@ from dynamo_shared.api.untrusted.words import redacted
 
 #: Kubernetes' own limit of `metav1.Condition.message`.
 MESSAGE_LIMIT = 32_768
+#: That of `metav1.Condition.reason`.
+_REASON_LIMIT = 1024
+_NOT_IN_REASONS = re.compile(r"[^A-Za-z0-9_,:]")
+_BEFORE_REASON = re.compile(r"^[^A-Za-z]+")
 
 #: Written by the planner into the status of graphs that it plans; all else in there is the pod-builder's.
 PLANNING = "Planning"
@@ -35,6 +40,7 @@ def condition(
     """The condition of `type_`; a `status` of None is `Unknown`.
 
     `previous` are the conditions in force: the transition time is kept while the status stays the same.
+    The API server refuses a status with a reason that is not one word, and kubelets give some: `OutOfnvidia.com/gpu`.
     """
     value = "Unknown" if status is None else str(status)
     old = find(previous, type_)
@@ -42,11 +48,17 @@ def condition(
     return {
         "type": type_,
         "status": value,
-        "reason": reason,
+        "reason": _word(reason),
         "message": redacted(message[:MESSAGE_LIMIT]),
         "observedGeneration": generation,
         "lastTransitionTime": kept,
     }
+
+
+def _word(reason: str) -> str:
+    """A reason with `_` for each character that no reason may have."""
+    word = _BEFORE_REASON.sub("", _NOT_IN_REASONS.sub("_", reason[:_REASON_LIMIT]))
+    return word.rstrip(",:") or "Unknown"
 
 
 def find(conditions: Sequence[Condition], type_: str) -> Condition | None:

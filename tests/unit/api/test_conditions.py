@@ -1,0 +1,31 @@
+"""Conditions: the API server takes each of them, wherever its reason comes from."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from dynamo_shared.api.conditions import condition
+from dynamo_shared.api.meta import StatusCondition
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        pytest.param("all_resources_are_ready", "all_resources_are_ready", id="a word"),
+        # https://github.com/NVIDIA/k8s-device-plugin/issues/153
+        pytest.param("OutOfnvidia.com/gpu", "OutOfnvidia_com_gpu", id="of a kubelet, with the name of a resource"),
+        pytest.param("context deadline exceeded:", "context_deadline_exceeded", id="a sentence"),
+        pytest.param("3 tries", "tries", id="a number first"),
+        pytest.param("später", "sp_ter", id="not ASCII"),
+        pytest.param("...", "Unknown", id="nothing to keep"),
+        pytest.param("", "Unknown", id="empty"),
+        pytest.param("a" * 2000, "a" * 1024, id="long"),
+    ],
+)
+def test_a_reason_is_one_word(given: str, written: str) -> None:
+    entry = condition([], "Ready", status=False, reason=given, message="", generation=1, now=NOW)
+    assert entry["reason"] == written
+    StatusCondition.model_validate(entry)
