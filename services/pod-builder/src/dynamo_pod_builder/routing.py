@@ -70,7 +70,7 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_legacy_of),
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_namespace_of, when=lambda change: change.new is None),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, when=_is_news),
-        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=_graph_of),
+        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=_of_child),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=other_components, when=lambda change: not change.alters),
         TaskRoute(DYNAMO_CHECKPOINTS),
         *(TaskRoute(each, when=_is_news) for each in LEGACY),
@@ -107,10 +107,15 @@ def _rest(obj: KubeObject) -> KubeObject:
     return {name: value for name, value in obj["metadata"].items() if name not in left_out}
 
 
-def _of_child(change: CacheChange) -> Iterator[Task]:
-    owner = objects.controller_of(change.obj)
+def _of_child(change: CacheChange) -> Iterable[Task]:
+    """The owner of a child, and the one that it had before: no other event reports that it was lost."""
+    return dict.fromkeys(task for each in (change.old, change.new) if each for task in _of_owner(change, each))
+
+
+def _of_owner(change: CacheChange, child: KubeObject) -> Iterator[Task]:
+    owner = objects.controller_of(child)
     if owner is None:
-        # Shared objects have no owner: the namespace's clean-up and their users are reconciled.
+        # Shared objects have no owner: the namespace's clean-up is reconciled.
         yield from _namespace_of(change)
         return
     for resource in _OWNERS:

@@ -1,0 +1,64 @@
+"""Whom a change of a child concerns: who owns it, and who owned it; its labels do not count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import children
+from dynamo_pod_builder.routing import routes
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    SERVICES,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.runtime.debounce import Debounce
+from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.cache import ObjectCache
+
+from tests.unit.routed import tasks_of
+
+KEY = ObjectKey("ns", "o")
+GRAPH = Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "g"))
+COMPONENT = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "c"))
+
+
+def child(owner: tuple[Resource, str] | None = None, version: int = 1, **metadata: Any) -> KubeObject:
+    metadata |= {"name": "o", "namespace": "ns", "uid": "o", "resourceVersion": str(version)}
+    if owner is not None:
+        kind, name = owner
+        metadata["ownerReferences"] = [{"kind": kind.kind, "name": name, "uid": name, "controller": True}]
+    return {"metadata": metadata, "spec": {}}
+
+
+def asked(resource: Resource, old: KubeObject | None, new: KubeObject | None) -> set[Task]:
+    cache = ObjectCache()
+    children.index(cache)
+    for namespace, name in (("ns", "g"), ("other", "g")):
+        metadata = {"name": name, "namespace": namespace, "uid": namespace, "resourceVersion": "1"}
+        cache.put(DYNAMO_GRAPH_DEPLOYMENTS, {"metadata": metadata, "spec": {"components": []}})
+    return set(tasks_of(routes(cache, Debounce(lambda: 0.0)), resource, KEY, old, new))
+
+
+OF_GRAPH = (DYNAMO_GRAPH_DEPLOYMENTS, "g")
+OF_COMPONENT = (DYNAMO_COMPONENT_DEPLOYMENTS, "c")
+
+
+def test_a_component_deployment_that_lost_its_labels_is_its_graphs_all_the_same() -> None:
+    before = child(OF_GRAPH, labels={labels.GRAPH_DEPLOYMENT_NAME: "g", labels.WORKER_HASH: "abc"})
+    assert GRAPH in asked(DYNAMO_COMPONENT_DEPLOYMENTS, before, child(OF_GRAPH, 2))
+
+
+@pytest.mark.parametrize(
+    ("resource", "owner", "task"),
+    [(SERVICES, OF_GRAPH, GRAPH), (DEPLOYMENTS, OF_COMPONENT, COMPONENT)],
+    ids=["of a graph", "of a component"],
+)
+def test_an_owner_that_loses_a_child_is_reconciled(resource: Resource, owner: tuple[Resource, str], task: Task) -> None:
+    assert task in asked(resource, child(owner), child(version=2))
+    assert task in asked(resource, child(owner), child((DYNAMO_GRAPH_DEPLOYMENTS, "another"), 2))
