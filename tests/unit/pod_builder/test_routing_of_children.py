@@ -1,4 +1,4 @@
-"""Whom a change of a child concerns: who owns it, and who owned it; its labels do not count."""
+"""Whom a change of a child concerns: who owns it, who owned it, and who shares it; what it says of itself does not count."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import children
+from dynamo_pod_builder.render import MANAGED_BY
 from dynamo_pod_builder.routing import routes
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -13,6 +14,10 @@ from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    NAMESPACES,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
     SERVICES,
     ObjectKey,
     Resource,
@@ -26,6 +31,8 @@ from tests.unit.routed import tasks_of
 KEY = ObjectKey("ns", "o")
 GRAPH = Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "g"))
 COMPONENT = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "c"))
+NAMESPACE = Task.of(NAMESPACES, ObjectKey("", "ns"))
+OURS = {labels.APP_MANAGED_BY: MANAGED_BY}
 
 
 def child(owner: tuple[Resource, str] | None = None, version: int = 1, **metadata: Any) -> KubeObject:
@@ -62,3 +69,12 @@ def test_a_component_deployment_that_lost_its_labels_is_its_graphs_all_the_same(
 def test_an_owner_that_loses_a_child_is_reconciled(resource: Resource, owner: tuple[Resource, str], task: Task) -> None:
     assert task in asked(resource, child(owner), child(version=2))
     assert task in asked(resource, child(owner), child((DYNAMO_GRAPH_DEPLOYMENTS, "another"), 2))
+
+
+@pytest.mark.parametrize("resource", [SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS], ids=lambda each: each.plural)
+def test_what_graphs_share_is_made_again_by_them(resource: Resource) -> None:
+    """Without its account no pod of a planner starts."""
+    assert asked(resource, child(labels=OURS), None) == {NAMESPACE, GRAPH}
+    assert asked(resource, child(labels=OURS), child(version=2)) == {NAMESPACE, GRAPH}
+    assert asked(resource, None, child(labels=OURS)) == {NAMESPACE}
+    assert asked(resource, child(), None) == {NAMESPACE}

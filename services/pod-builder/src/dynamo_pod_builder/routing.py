@@ -23,9 +23,10 @@ from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.artifact_images import LEGACY
-from dynamo_pod_builder.children import OF_SETS, OWNED
+from dynamo_pod_builder.children import OF_SETS, OWNED, SHARED
 from dynamo_pod_builder.cohorts import has_ended
 from dynamo_pod_builder.pods import changes_trouble, component_of
+from dynamo_pod_builder.reconcilers.namespace import is_shared
 from dynamo_pod_builder.reconcilers.scaling import components_of, other_generations
 from dynamo_pod_builder.status.workload import WORKLOADS
 
@@ -65,6 +66,12 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
             if grove_set is not None and (graph := objects.controller_of(grove_set)):
                 yield Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(change.key.namespace, graph["name"]))
 
+    def sharers(change: CacheChange) -> Iterator[Task]:
+        return (
+            Task.of(DYNAMO_GRAPH_DEPLOYMENTS, each)
+            for each in cache.keys(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace)
+        )
+
     return (
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, when=_is_news),
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_legacy_of),
@@ -80,6 +87,7 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
         TaskRoute(_ADAPTERS, to=_of_child, when=lambda change: not _is_of_status(change), after=after_pods),
         *(TaskRoute(each, to=_of_child, after=after_pods) for each in WORKLOADS),
         *(TaskRoute(each, to=_of_child) for each in _CHILDREN),
+        *(TaskRoute(each, to=sharers, when=_was_shared) for each in SHARED),
         *(TaskRoute(each, to=of_set) for each in OF_SETS),
     )
 
@@ -115,7 +123,7 @@ def _of_child(change: CacheChange) -> Iterable[Task]:
 def _of_owner(change: CacheChange, child: KubeObject) -> Iterator[Task]:
     owner = objects.controller_of(child)
     if owner is None:
-        # Shared objects have no owner: the namespace's clean-up is reconciled.
+        # What graphs share has no owner: the namespace's clean-up is reconciled.
         yield from _namespace_of(change)
         return
     for resource in _OWNERS:
@@ -123,6 +131,11 @@ def _of_owner(change: CacheChange, child: KubeObject) -> Iterator[Task]:
             yield Task.of(resource, ObjectKey(change.key.namespace, owner["name"]))
     if owner["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
         yield from _graph_of(change)
+
+
+def _was_shared(change: CacheChange) -> bool:
+    """Whether graphs shared an object that changed, or is gone: they make it again. One of them made a new one just now."""
+    return change.old is not None and is_shared(change.old)
 
 
 def _of_pod(change: CacheChange) -> Iterator[Task]:

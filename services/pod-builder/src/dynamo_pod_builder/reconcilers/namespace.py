@@ -30,10 +30,11 @@ class NamespaceReconciler:
             return Result()
         for resource in SHARED:
             for obj in self.cache.list(resource, namespace):
-                if _is_shared(obj):
+                if is_shared(obj):
                     await self.applier.delete(resource, obj)
         return Result()
 
 
-def _is_shared(obj: KubeObject) -> bool:
+def is_shared(obj: KubeObject) -> bool:
+    """Whether an account, a role or a binding is one that the platform made for all graphs of a namespace."""
     return objects.controller_of(obj) is None and objects.labels(obj).get(labels.APP_MANAGED_BY) == render.MANAGED_BY
