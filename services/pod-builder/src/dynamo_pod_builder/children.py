@@ -97,10 +97,18 @@ def _desired_first(component: KubeObject) -> tuple[Resource, ...]:
 def surplus(
     present: Mapping[tuple[str, str], KubeObject], desired: Iterable[KubeObject], keep: Iterable[str] = ()
 ) -> list[KubeObject]:
-    """Children (as `children_of` gives them) that are not among `desired` and whose uid is not in `keep`."""
+    """Children (as `children_of` gives them) that are not among `desired` and whose uid is not in `keep`.
+
+    Claims of volumes stay as long as their owner, as with the reference: v1beta1 has no field for them, so a graph that is
+    written in it names none, and its pods mount them all the same.
+    """
     places = {(resources.of(child).id, objects.name(child)) for child in desired}
     kept = set(keep)
-    return [child for place, child in present.items() if place not in places and objects.uid(child) not in kept]
+    return [
+        child
+        for place, child in present.items()
+        if place not in places and place[0] != PERSISTENT_VOLUME_CLAIMS.id and objects.uid(child) not in kept
+    ]
 
 
 def _owner_uid(obj: KubeObject) -> Iterable[str]:

@@ -82,6 +82,7 @@ def child(kind: str, name: str, api_version: str = "nvidia.com/v1beta1", **field
 FRONT, WORKER, OLD = (child("DynamoComponentDeployment", name) for name in ("front", "worker", "old"))
 ACCOUNT, CONFIG_MAP = child("ServiceAccount", "account", "v1"), child("ConfigMap", "map", "v1")
 CLAIMS = child("ResourceClaimTemplate", "claims", "resource.k8s.io/v1")
+VOLUME = child("PersistentVolumeClaim", "models", "v1")
 CHECKPOINT = child("DynamoCheckpoint", "checkpoint", "nvidia.com/v1alpha1")
 CLIQUE = {"name": "a", "labels": {"nvidia.com/dynamo-component": "A"}, "spec": {"replicas": 2}}
 SET = child("PodCliqueSet", "graph", "grove.io/v1alpha1", spec={"template": {"cliques": [CLIQUE]}})
@@ -128,6 +129,13 @@ async def carried_out(plan: Plan, world: Observed, ledger: Ledger) -> tuple[Carr
                 "Normal RollingUpdateStarted RollingUpdate: Rolling update of w started",
             ],
             id="leftovers that serve are scaled and kept, others are deleted",
+        ),
+        pytest.param(
+            desiring(FRONT),
+            observed(stored(FRONT), stored(VOLUME)),
+            ["ensure DynamoComponentDeployment front"],
+            ["Normal Created Create: Created DynamoComponentDeployment front"],
+            id="a volume claim that the graph no longer names keeps its data",
         ),
         pytest.param(
             desiring(FRONT, rollout=Rollout(components=["w"], completed=True), checkpoints=[CHECKPOINT]),
