@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import checkpoints, children, pods, surroundings
-from dynamo_pod_builder.errors import NameTaken
+from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.component import ComponentInputs, ComponentReconciler, planned
 from dynamo_pod_builder.render import CheckpointDefaults
@@ -151,6 +151,16 @@ async def test_without_a_component_nothing_happens():
     world = World()
     assert await world.reconcile(ONE) == Result()
     assert (world.applier.lines, world.writer.statuses) == ([], [])
+
+
+async def test_what_a_predecessor_left_is_waited_for_without_a_warning():
+    """Deleted and applied again: the garbage collector has not got so far yet."""
+    owner = {"kind": "DynamoComponentDeployment", "name": NAME, "uid": "old", "controller": True}
+    left = {"metadata": {"name": NAME, "ownerReferences": [owner]}}
+    world = World(ONE, **{NAME: PredecessorRemains(SERVICES, left)})
+    assert await world.reconcile(ONE) == Result(requeue_after=60.0)
+    assert world.available == ("False", "PredecessorRemains")
+    assert not world.announced.facts
 
 
 async def test_a_component_that_is_being_deleted_is_only_let_go():

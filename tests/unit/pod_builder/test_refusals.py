@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dynamo_pod_builder.errors import NameTaken
+from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
 from dynamo_pod_builder.reconcilers.requeue import earliest
 from dynamo_pod_builder.render import NotDeployable, RenderError
@@ -11,6 +11,8 @@ from dynamo_pod_builder.status.component import FAILURES
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.resources import SERVICES
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, Unavailable
+
+OLD = {"kind": "DynamoGraphDeployment", "name": "g", "uid": "old", "controller": True}
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,13 @@ from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, Unavailable
             "it is left as it is: delete or rename it, or rename this deployment",
             60.0,
         ),
+        (
+            PredecessorRemains(SERVICES, {"metadata": {"name": "s", "ownerReferences": [OLD]}}),
+            "PredecessorRemains",
+            "waiting until Kubernetes has deleted Service s, "
+            "which belongs to the DynamoGraphDeployment that had this name before",
+            60.0,
+        ),
         (Invalid(422, "Invalid", "bad field"), "RefusedByApiServer", "422 Invalid: bad field", 60.0),
         (Forbidden(403, "Forbidden", "quota"), "RefusedByApiServer", "403 Forbidden: quota", 60.0),
     ],
@@ -39,7 +48,9 @@ def test_each_refusal_becomes_one_failure(error, reason, message, retry):
     assert isinstance(error, REFUSALS)
     failure = failure_of(error)
     assert (failure.reason, failure.message) == (reason, message)
-    assert reason in FAILURES, "a graph reads failures back from its components' conditions, by their reason"
+    assert (reason in FAILURES) != failure.passes, (
+        "a graph reads failures back from its components' conditions, by their reason"
+    )
     assert retry_after(failure) == retry
 
 

@@ -123,6 +123,12 @@ GRAPH = {"metadata": {"name": "g", "generation": 4}}
             "Resources not ready: A: 1 of 2 replicas available, 2 updated, 2 in all; B: nothing runs its pods yet",
         ),
         (
+            GraphOutcome({"A": []}, failure=Failure("PredecessorRemains", "waiting until it is deleted")),
+            "pending",
+            "some_resources_are_not_ready",
+            "waiting until it is deleted",
+        ),
+        (
             GraphOutcome({"A": [Generation("a", None, failure=Failure("NameTaken", "it is taken"))], "B": []}),
             "failed",
             "failed_to_reconcile_the_resources",

@@ -3,6 +3,7 @@
 1. It does not exist: POST creates it, which the API server refuses where the name is taken meanwhile. So an object of
    another owner is never touched, not even in a race.
 2. It exists and has another owner: `NameTaken`, unless the family owns it (by uid, never by name): then its owner changes.
+   `PredecessorRemains` where that owner had the name of this one and is gone: the garbage collector is on its way.
 3. It is managed and has all that is desired: nothing is written. "Has all" is decided on the object itself, so drift counts,
    whatever caused it, plus a hash of the last desired object, which shows when a field is no longer desired.
 4. It is managed and differs: server-side apply. A replace removes what another manager added to a list that we own.
@@ -39,7 +40,7 @@ from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields
 from dynamo_shared.state.cache import ObjectCache
 
-from dynamo_pod_builder.errors import NameTaken
+from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 
 log = structlog.get_logger("dynamo.pod-builder.applying")
 
@@ -97,7 +98,7 @@ class Applier:
         return present
 
     async def ensure(self, desired: KubeObject, family: Collection[str] = ()) -> Ensured:
-        """Apply `desired`. Raises NameTaken, and KubeError where the API server refuses or is away.
+        """Apply `desired`. Raises NameTaken (also PredecessorRemains), and KubeError where the API server refuses or is away.
 
         An object whose controller is one of `family` (uids) is taken over from it.
         """
@@ -149,8 +150,11 @@ class Applier:
     ) -> KubeObject:
         """Give an object another controller while it stays. Conflict where it has changed."""
         holder, heir = objects.controller_of(observed), objects.controller_of(desired)
-        if holder is None or heir is None or holder["uid"] not in family:
+        if holder is None or heir is None:
             raise NameTaken(resource, observed)
+        if holder["uid"] not in family:
+            named_alike = (holder["kind"], holder["name"]) == (heir["kind"], heir["name"])
+            raise (PredecessorRemains if named_alike else NameTaken)(resource, observed)
         metadata = observed["metadata"]
         others = [ref for ref in metadata["ownerReferences"] if ref["uid"] not in (holder["uid"], heir["uid"])]
         patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "ownerReferences": [heir, *others]}}

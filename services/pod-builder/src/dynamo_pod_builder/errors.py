@@ -19,3 +19,14 @@ class NameTaken(Exception):
             f"a {resource.kind} named {observed['metadata']['name']!r} exists already and {whose}; "
             "it is left as it is: delete or rename it, or rename this deployment"
         )
+
+
+class PredecessorRemains(NameTaken):
+    """An object of the desired name belongs to a deleted owner that had the name of this one: it is deleted as well, soon."""
+
+    def __init__(self, resource: Resource, observed: KubeObject) -> None:
+        super().__init__(resource, observed)
+        self.args = (
+            f"waiting until Kubernetes has deleted {resource.kind} {observed['metadata']['name']}, "
+            f"which belongs to the {self.holder_kind} that had this name before",
+        )

@@ -199,4 +199,5 @@ class CheckpointReconciler:
 
 def _obstacle_of(failure: Failure) -> Obstacle:
     """A name that is taken may become free by itself; all else takes a change."""
-    return Obstacle(PENDING if failure.reason == "NameTaken" else FAILED, failure.reason, failure.message)
+    is_passing = failure.passes or failure.reason == "NameTaken"
+    return Obstacle(PENDING if is_passing else FAILED, failure.reason, failure.message)

@@ -169,7 +169,7 @@ class ComponentReconciler:
         pods = pods_of(self.cache, workload)
         causes = await self.pod_events.explain(objects.namespace(component), troubles(pods, now))
         after = component_status(component, workload, failure, now, causes)
-        if failure is not None and failure != before:
+        if failure is not None and not failure.passes and failure != before:
             self.announcer.announce(component, events.COMPONENT_FAILED.named(failure.reason)(failure.message))
         urgent = failure is not None or before is not None
         wait = await self.statuses.write(DYNAMO_COMPONENT_DEPLOYMENTS, component, after, urgent=urgent)

@@ -134,7 +134,8 @@ class LegacyReconciler:
             else:
                 obstacle = image
         except REFUSALS as error:
-            obstacle = failure_of(error)
+            failure = failure_of(error)
+            obstacle = Waiting(failure.reason, failure.message) if failure.passes else failure
         return await self._report(obj, graph, obstacle)
 
     async def _image(self, obj: KubeObject) -> str | Waiting | Failure:

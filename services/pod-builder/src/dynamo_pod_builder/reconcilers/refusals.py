@@ -5,22 +5,23 @@ from __future__ import annotations
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.kube.errors import Forbidden, Invalid
 
-from dynamo_pod_builder.errors import NameTaken
+from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_pod_builder.reconcilers.requeue import RETRY_REFUSED
 from dynamo_pod_builder.render import RenderError
-from dynamo_pod_builder.status.component import Failure
+from dynamo_pod_builder.status.component import PREDECESSOR_REMAINS, Failure
 
 #: All that is reported instead of raised. Other errors of the API server pass, and the queue comes back to the key.
 REFUSALS = (InvalidManifest, RenderError, NameTaken, Invalid, Forbidden)
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (InvalidManifest, "InvalidSpec"),
     (RenderError, "NotDeployable"),
+    (PredecessorRemains, PREDECESSOR_REMAINS),
     (NameTaken, "NameTaken"),
     (Invalid, "RefusedByApiServer"),
     (Forbidden, "RefusedByApiServer"),
 )
 #: Failures that may pass without a change of the object itself.
-_PASSING = frozenset({"NameTaken", "RefusedByApiServer"})
+_PASSING = frozenset({PREDECESSOR_REMAINS, "NameTaken", "RefusedByApiServer"})
 
 
 def failure_of(error: Exception) -> Failure:

@@ -17,14 +17,21 @@ AVAILABLE = "Available"
 COMPONENT_READY = "DynamoComponentReady"
 #: Reasons of what cannot come into being; all others are of what is on its way, and may come by itself.
 FAILURES = frozenset({"InvalidSpec", "NotDeployable", "NameTaken", "RefusedByApiServer"})
+#: What keeps it from being created, and ends without a change by a user.
+PREDECESSOR_REMAINS = "PredecessorRemains"
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a component cannot be created until a user changes something; `reason` is one of `FAILURES`."""
+    """Why a component cannot be created: until a user changes something, where `reason` is one of `FAILURES`."""
 
     reason: str
     message: str
+
+    @property
+    def passes(self) -> bool:
+        """Whether it ends without a change by a user: it is waited for, and no one has to be warned."""
+        return self.reason == PREDECESSOR_REMAINS
 
 
 def component_status(

@@ -88,7 +88,8 @@ def _about(component: str, failure: Failure) -> Failure:
 
 def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
     """State, reason and message. A refusal outweighs waiting: users should not wait for what cannot come."""
-    failures = [outcome.failure] if outcome.failure is not None else []
+    failure = outcome.failure
+    failures = [failure] if failure is not None and not failure.passes else []
     failures += [
         _about(name, part.failure)
         for name, parts in outcome.components.items()
@@ -105,7 +106,8 @@ def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
         for part in parts
         if part.current and not (state := _state(part)).ready
     ]
-    waiting = [f"{name}: {state.message}" for name, state in states]
+    waiting = [failure.message] if failure is not None else []
+    waiting += [f"{name}: {state.message}" for name, state in states]
     stuck = [f"{name}: {state.message}" for name, state in states if state.reason]
     reason = next((state.reason for _, state in states if state.reason), "")
     if outcome.rolling_update is not None and outcome.rolling_update["phase"] in {"Pending", "InProgress"}:
