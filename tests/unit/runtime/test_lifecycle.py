@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import ssl
@@ -103,6 +104,16 @@ async def test_a_start_warns_of_older_names_and_of_settings_without_effect(
         "a setting has no effect: security.enableHTTP2 is ignored: servers speak HTTP/1.1",
         "a setting has an older name: LOG_LEVEL is an older name: use the setting logging.level",
     ]
+
+
+async def test_traces_bear_the_services_name_whatever_older_names_are_used(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named: list[str] = []
+    monkeypatch.setattr(lifecycle, "tracing", lambda name, _: named.append(name) or contextlib.nullcontext())
+    async with running([Recorder()], settings.with_older_names(("LOG_LEVEL",))):
+        pass
+    assert named == ["recorder"]
 
 
 async def test_readiness_reports_what_is_wanting(settings: Settings) -> None:

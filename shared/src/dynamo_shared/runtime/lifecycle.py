@@ -71,8 +71,8 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
     name = services[0].name if len(services) == 1 else "platform"
     for setting in settings.ignored:
         log.warning("a setting has no effect", setting=setting)
-    for name in settings.older_names:
-        log.warning("a setting has an older name", setting=name)
+    for older in settings.older_names:
+        log.warning("a setting has an older name", setting=older)
     health, metrics = Health(), Metrics()
     # Before the first probe: a process that has yet to connect is not ready.
     for service in services:
