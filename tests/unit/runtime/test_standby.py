@@ -108,3 +108,28 @@ async def test_a_time_of_day_that_is_set_right_ends_no_lease_of_another_replica(
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+class NoSuchNamespace:
+    """Knows no Lease, and not the namespace that one is to be created in."""
+
+    async def get(self, _resource: object, key: ObjectKey) -> dict[str, Any]:
+        raise NotFound(404, "NotFound", "no such Lease", {"name": key.name})
+
+    async def create(self, _resource: object, _lease: dict[str, Any]) -> dict[str, Any]:
+        raise NotFound(404, "NotFound", 'namespaces "ns" not found', {"name": "ns"})
+
+
+async def test_a_namespace_that_is_not_there_is_reported() -> None:
+    kube: Any = NoSuchNamespace()
+    claim = KubeClaim(kube, ObjectKey("ns", "l"), "a", TTL)
+    reported = asyncio.Event()
+    claim.on_change(reported.set)
+    running = asyncio.create_task(claim.run())
+    try:
+        async with asyncio.timeout(3):
+            await reported.wait()
+        assert claim.trouble == '404 NotFound: namespaces "ns" not found'
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

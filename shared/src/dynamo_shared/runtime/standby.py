@@ -131,8 +131,11 @@ class KubeClaim:
                     pause = await self._round()
                 backoff.reset()
                 self._note("")
-            except (Conflict, AlreadyExists, NotFound):
+            except (Conflict, AlreadyExists, NotFound) as error:
                 # Another replica was faster, or the Lease was changed or deleted: read it again.
+                if isinstance(error, NotFound) and self._written is None:
+                    # There is no Lease of ours to be deleted: its namespace is not there, or the kind is not served.
+                    self._note(str(error))
                 self._written = None
                 pause = backoff.next()
             except (KubeError, TimeoutError) as error:
