@@ -62,6 +62,24 @@ async def test_install_waits_until_it_is_served(server: Any, steps: Any) -> None
     assert len(waits) == 3
 
 
+@pytest.mark.parametrize("conversion", [None, {"strategy": "Webhook"}])
+async def test_an_install_goes_on_where_the_server_itself_was_faster(
+    server: Any, steps: Any, conversion: dict[str, Any] | None
+) -> None:
+    desired = crd(Established="True")
+    if conversion is not None:
+        desired["spec"]["conversion"] = conversion
+        server.then(steps.answer(desired))
+    server.then(
+        steps.refuse(409, "Conflict"),
+        steps.answer(desired),
+        steps.answer(desired),
+        steps.answer({"resources": [{"name": "foos"}]}),
+    )
+    await discovery.install_crds(server.client(), [desired])
+    assert not server.script
+
+
 def converted(strategy: str, *managers: str, **webhook: Any) -> dict[str, Any]:
     """A CRD of two versions as it is on the server, its conversion owned by `managers`."""
     owned: dict[str, Any] = {"f:spec": {"f:group": {}, "f:conversion": {"f:strategy": {}}}}

@@ -46,19 +46,19 @@ async def install_crds(
     A conversion that is there already stays as it is. Raises KubeError: Invalid where a manifest or the change of one is
     refused, Conflict where another client keeps writing at the same time, Unavailable after `timeout` seconds.
     """
-    crds = list(manifests)
+    crds, deadline = list(manifests), time.monotonic() + timeout
     for manifest in crds:
-        await _install(client, manifest)
+        await _install(client, manifest, deadline, sleep)
     await wait_established(client, [manifest["metadata"]["name"] for manifest in crds], timeout=timeout, sleep=sleep)
 
 
-async def _install(client: KubeClient, manifest: KubeObject) -> None:
+async def _install(client: KubeClient, manifest: KubeObject, deadline: float, sleep: Sleep) -> None:
     """Apply one CRD. It sets the conversion once; the service that converts keeps it from then on.
 
     An apply without fields that we applied before removes them, so we give up the conversion as soon as it is there.
     """
     if "conversion" not in manifest["spec"]:
-        await client.apply(CUSTOM_RESOURCE_DEFINITIONS, manifest)
+        await _apply(client, manifest, deadline, sleep)
         return
     try:
         present = await client.get(CUSTOM_RESOURCE_DEFINITIONS, key_of(manifest))
@@ -66,11 +66,11 @@ async def _install(client: KubeClient, manifest: KubeObject) -> None:
         present = {}
     if present.get("spec", {}).get("conversion", {}).get("strategy") != "Webhook":
         # Without a step in between: versions without a conversion lose each other's fields.
-        await _disown_conversion(client, await client.apply(CUSTOM_RESOURCE_DEFINITIONS, manifest))
+        await _disown_conversion(client, await _apply(client, manifest, deadline, sleep))
         return
     await _disown_conversion(client, present)
     spec = {name: value for name, value in manifest["spec"].items() if name != "conversion"}
-    await client.apply(CUSTOM_RESOURCE_DEFINITIONS, {**manifest, "spec": spec})
+    await _apply(client, {**manifest, "spec": spec}, deadline, sleep)
 
 
 async def _disown_conversion(client: KubeClient, crd: KubeObject) -> None:
@@ -100,12 +100,11 @@ def _without_conversion(entry: dict[str, Any], manager: str) -> dict[str, Any]:
     return {**entry, "fieldsV1": {**entry["fieldsV1"], "f:spec": left}}
 
 
-async def _apply(client: KubeClient, manifest: KubeObject, deadline: float, sleep: Sleep) -> None:
-    """Apply one. The server's own controllers write its status at the same time, and may win again and again."""
+async def _apply(client: KubeClient, manifest: KubeObject, deadline: float, sleep: Sleep) -> KubeObject:
+    """Apply one, and return it. The server's own controllers write its status at the same time, and may win again and again."""
     while True:
         try:
-            await client.apply(CUSTOM_RESOURCE_DEFINITIONS, manifest)
-            return
+            return await client.apply(CUSTOM_RESOURCE_DEFINITIONS, manifest)
         except errors.Conflict as error:
             # With causes it is a field of another manager, which no repetition wins.
             if error.causes or time.monotonic() >= deadline:
