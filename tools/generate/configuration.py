@@ -20,7 +20,8 @@ INTRODUCTION = """# Configuration
 
 One YAML file, `--config FILE`, of kind `OperatorConfiguration`. The fields are the reference operator's, with its names
 and defaults; the `platform` section is this platform's. The environment variable next to a field overrides it; lists
-are comma separated or JSON there. Durations are written as `30s`, `15m` or `1h30m`. All errors are reported at once.
+are comma separated or JSON there. Durations are written as `30s`, `15m` or `1h30m`. An empty text leaves a file, a
+number or a switch unset that may be unset. All errors are reported at once.
 
 ```yaml
 apiVersion: operator.config.dynamo.nvidia.com/v1alpha1

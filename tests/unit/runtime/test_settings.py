@@ -82,6 +82,25 @@ VALUES = {
 }
 
 
+def test_what_may_be_unset_is_unset_by_nothing(tmp_path):
+    """`VARIABLE=` of an env file, and `passwordFile: ""` of a template: not the file `.` of the working folder."""
+    file = written(tmp_path, 'platform: {nats: {passwordFile: ""}, etcd: {passwordFile: p}}\n')
+    settings = load_settings(
+        file,
+        {
+            "DYNAMO_PLATFORM__ETCD__PASSWORD_FILE": "",
+            "DYNAMO_PLATFORM__KUBERNETES__KUBECONFIG": "",
+            "DYNAMO_PLATFORM__NATS__TLS__CA_FILE": "",
+            "DYNAMO_PLATFORM__REPLICAS": "",
+            "DYNAMO_ORCHESTRATORS__GROVE__ENABLED": "",
+        },
+    )
+    platform = settings.platform
+    assert (platform.nats.password_file, platform.etcd.password_file) == (None, None)
+    assert (platform.kubernetes.kubeconfig, platform.nats.tls.ca_file, platform.replicas) == (None, None, None)
+    assert settings.orchestrators.grove.enabled is None
+
+
 @pytest.mark.parametrize("name", OLDER_NAMES)
 def test_an_older_name_acts_and_is_warned_of_with_todays(tmp_path, name):
     file = written(tmp_path, "logging: {level: error}\ningress: {hostSuffix: of-the-file}\n")

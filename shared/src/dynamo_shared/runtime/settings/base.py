@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic.alias_generators import to_camel
 
 from dynamo_shared.api.durations import PATTERN as DURATION_PATTERN
@@ -17,6 +17,13 @@ class Section(BaseModel):
     """A part of the file: camelCase there, snake_case here; unknown fields are mistakes."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _empty_is_unset(cls, value: Any, info: ValidationInfo) -> Any:
+        """Env files and templates write nothing where nothing is meant; a path would be the working folder."""
+        may_be_unset = cls.model_fields[str(info.field_name)].default is None
+        return None if may_be_unset and value == "" else value
 
 
 def _not_negative(value: float) -> float:
