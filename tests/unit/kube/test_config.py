@@ -171,6 +171,22 @@ async def test_an_exec_plugin_is_run_again_when_its_token_is_refused_but_not_for
     assert credentials.authorization == "Bearer token-2"
 
 
+async def test_a_token_that_is_still_good_is_used_while_the_plugin_fails_or_has_no_newer_one(
+    write: Any, plugin: Any, tmp_path: Path
+) -> None:
+    soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 30))
+    credentials = (await load(write(plugin(token="kept", expirationTimestamp=soon)), environ={})).credentials
+    assert await credentials.refresh()
+    assert not credentials.stale(), "plugins that keep their token until its end are not run for each request"
+    broken = (await load(write(plugin(expirationTimestamp=soon)), environ={})).credentials
+    (tmp_path / "plugin").write_text("#!/bin/sh\nexit 3\n")
+    assert broken.stale()
+    assert not await broken.refresh()
+    assert broken.authorization == "Bearer token-3"
+    with pytest.raises(Exception, match="process returned 3"):
+        await broken.refresh(force=True)
+
+
 async def test_an_exec_plugin_may_give_a_certificate(write: Any, plugin: Any, authority: CertificateAuthority) -> None:
     pair = authority.client("plugin-user")
     user = plugin(token=None, clientCertificateData=pair.certificate.read_text(), clientKeyData=pair.key.read_text())
@@ -381,6 +397,44 @@ async def test_a_client_certificate_is_shown_and_the_server_is_verified(
         async with await KubeClient.open(kubeconfig=path, timeout=1) as client:
             with pytest.raises(Exception, match=r"(?i)certificate verify failed"):
                 await client.create(PODS, {"metadata": {"name": "a"}})
+    finally:
+        await runner.cleanup()
+
+
+async def test_a_renewed_client_certificate_is_shown_at_once(
+    write: Any, authority: CertificateAuthority, tmp_path: Path
+) -> None:
+    """As an API server does it: what a connection began with is looked at for each of its requests."""
+
+    async def only_new(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        subject = dict(item[0] for item in request.transport.get_extra_info("peercert")["subject"])
+        ok = subject["commonName"] == "new" or not ended
+        return web.json_response({"user": subject["commonName"]}, status=200 if ok else 401)
+
+    ended = False
+    application = web.Application()
+    application.router.add_get("/{path:.*}", only_new)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    pair, old, new = authority.server("api-2"), authority.client("old"), authority.client("new")
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.certificate))
+    tls.verify_mode = ssl.CERT_REQUIRED
+    tls.load_cert_chain(pair.certificate, pair.key)
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+    server = f"https://127.0.0.1:{runner.addresses[0][1]}"
+    certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    certificate.write_bytes(old.certificate.read_bytes())
+    key.write_bytes(old.key.read_bytes())
+    user = {"client-certificate": str(certificate), "client-key": str(key)}
+    try:
+        async with await KubeClient.open(kubeconfig=write(user, server=server)) as client:
+            for _ in range(2):
+                assert await client.get(PODS, ObjectKey("a", "b")) == {"user": "old"}
+            certificate.write_bytes(new.certificate.read_bytes())
+            key.write_bytes(new.key.read_bytes())
+            ended = True
+            assert await client.get(PODS, ObjectKey("a", "b")) == {"user": "new"}
     finally:
         await runner.cleanup()
 

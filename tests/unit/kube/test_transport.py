@@ -163,6 +163,8 @@ async def test_redirects_are_not_followed(server: Any, steps: Any) -> None:
 class Renewable:
     """Credentials whose token the server has stopped taking."""
 
+    tls = None
+
     def __init__(self) -> None:
         self.authorization: str | None = "Bearer old"
         self.is_stale = False

@@ -130,29 +130,28 @@ async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str
             loader._user = library.ConfigNode("user", {})
         return loader
 
-    tls: ssl.SSLContext | None = None
-
-    async def login() -> tuple[LoadedConfiguration, float | None]:
-        nonlocal tls
+    async def login() -> tuple[LoadedConfiguration, float | None, ssl.SSLContext | None]:
         loader, settings = new_loader(), LoadedConfiguration()
         await loader.load_and_set(settings)
         # The library puts keys into files, because that is what TLS contexts are loaded from: not a moment longer.
         try:
-            tls = _tls(settings, tls)
+            tls = _tls(settings)
         finally:
             library._cleanup_temp_files()
         expiry = getattr(loader, "exec_plugin_expiry", None)
-        return settings, expiry.timestamp() if expiry is not None else token_expiry(settings.authorization)
+        expires_at = expiry.timestamp() if expiry is not None else token_expiry(settings.authorization)
+        return settings, expires_at, tls
 
-    async def renew() -> tuple[str | None, float | None]:
+    async def renew() -> tuple[str | None, float | None, ssl.SSLContext | None]:
         async with asyncio.timeout(LOGIN_TIMEOUT_SECONDS):
-            renewed, expires_at = await login()
-        return renewed.authorization, expires_at
+            renewed, expires_at, tls = await login()
+        # With a token alone, connections that are open are as good as new ones.
+        return renewed.authorization, expires_at, tls if renewed.cert_file else None
 
-    settings, expires_at = await login()
+    settings, expires_at, tls = await login()
     user = new_loader()._user
     credentials: Credentials
-    if "exec" in user or "auth-provider" in user:
+    if "exec" in user or "auth-provider" in user or "client-certificate" in user:
         credentials = LoginCredentials(renew, settings.authorization, expires_at)
     elif "tokenFile" in user and "token" not in user:
         credentials = TokenFile(Path(user.path or paths).parent / user["tokenFile"])
@@ -186,10 +185,8 @@ def _connection(
     )
 
 
-def _tls(settings: LoadedConfiguration, existing: ssl.SSLContext | None = None) -> ssl.SSLContext | None:
-    """The TLS context of the settings. A renewed client certificate goes into the context that is in use: connections
-    that are open keep theirs, new ones take the new.
-    """
+def _tls(settings: LoadedConfiguration) -> ssl.SSLContext | None:
+    """The TLS context of the settings."""
     if urlsplit(settings.host).scheme != "https":
         if settings.authorization and urlsplit(settings.host).hostname not in ("localhost", "127.0.0.1", "::1"):
             raise ConfigError(f"credentials would travel in clear text to {settings.host}: use https")
@@ -198,7 +195,7 @@ def _tls(settings: LoadedConfiguration, existing: ssl.SSLContext | None = None) 
         raise ConfigError(
             "insecure-skip-tls-verify is not honoured: put the cluster's certificate-authority into the kubeconfig"
         )
-    context = existing or ssl.create_default_context(cafile=settings.ssl_ca_cert)
+    context = ssl.create_default_context(cafile=settings.ssl_ca_cert)
     # Python 3.13 demands extensions (an authority key identifier) that authorities of clusters often leave out and that no
     # other client of Kubernetes asks for. Chains, names and times are verified as before.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT

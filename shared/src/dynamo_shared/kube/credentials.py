@@ -8,6 +8,7 @@ expired token, and again when the server answers 401.
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -56,6 +57,8 @@ class Credentials(Protocol):
     """How requests are authorised."""
 
     authorization: str | None
+    tls: ssl.SSLContext | None
+    """has the client certificate of the last renewal; None: the connection's own has it"""
 
     def stale(self) -> bool:
         """Whether `refresh` must run before the next request. Called for each request: cheap, no I/O."""
@@ -66,6 +69,8 @@ class Credentials(Protocol):
 
 class FixedCredentials:
     """A token of the kubeconfig, a password, a client certificate or nothing: only a person can renew them."""
+
+    tls: ssl.SSLContext | None = None
 
     def __init__(self, authorization: str | None) -> None:
         self.authorization = authorization
@@ -81,6 +86,8 @@ class FixedCredentials:
 
 class TokenFile:
     """A token that another program keeps fresh in a file: a pod's service account, or `tokenFile` of a user."""
+
+    tls: ssl.SSLContext | None = None
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -113,31 +120,38 @@ class TokenFile:
         self._read_at = time.monotonic()
 
 
-# Logs in again: (Authorization header or None, expiry in seconds since the epoch or None).
-Login = Callable[[], Awaitable[tuple[str | None, float | None]]]
+# Logs in again: (Authorization header or None, expiry in seconds since the epoch or None, TLS context with a new client
+# certificate or None).
+Login = Callable[[], Awaitable[tuple[str | None, float | None, ssl.SSLContext | None]]]
 
 
 class LoginCredentials:
-    """Credentials that a login renews: an exec plugin (token or client certificate) or an auth provider.
+    """Credentials that a login renews: an exec plugin (token or client certificate), an auth provider, or files.
 
-    `login` runs the library's loader again; it returns the header and the expiry (seconds since the epoch), and
-    installs a new client certificate itself.
+    `login` runs the library's loader again. A new client certificate comes with a TLS context of its own: connections that
+    are open keep the old one, which the API server refuses as soon as it ends, so they must not be used again.
     """
 
     def __init__(self, login: Login, authorization: str | None, expires_at: float | None) -> None:
         self._login = login
         self._lock = asyncio.Lock()
-        self._forced_at = float("-inf")
+        self._forced_at = self._begun_at = float("-inf")
         self._renewals = 0
         self.authorization = authorization
+        self.tls: ssl.SSLContext | None = None
         self._expires_at = expires_at
 
     def stale(self) -> bool:
-        """Whether the token runs out within a minute."""
-        return self._expires_at is not None and time.time() >= self._expires_at - EXPIRY_MARGIN_SECONDS
+        """Whether the token has run out, or does within a minute and was not asked for just now."""
+        if self._expires_at is None or time.time() < self._expires_at - EXPIRY_MARGIN_SECONDS:
+            return False
+        return self._has_ended() or time.monotonic() - self._begun_at >= FORCED_REFRESH_SECONDS
 
     async def refresh(self, *, force: bool = False) -> bool:
-        """Run the login, once however many requests wait for it; a forced one at most every ten seconds."""
+        """Run the login, once however many requests wait for it; a forced one at most every ten seconds.
+
+        One that fails before the token has run out leaves that token in use.
+        """
         renewals = self._renewals
         async with self._lock:
             if self._renewals != renewals:
@@ -148,6 +162,16 @@ class LoginCredentials:
                 self._forced_at = time.monotonic()
             elif not self.stale():
                 return False
-            self.authorization, self._expires_at = await self._login()
+            self._begun_at = time.monotonic()
+            try:
+                self.authorization, self._expires_at, self.tls = await self._login()
+            except Exception as error:
+                if force or self._has_ended():
+                    raise
+                log.warning("cannot renew credentials; the last ones stay in use", error=str(error))
+                return False
             self._renewals += 1
             return True
+
+    def _has_ended(self) -> bool:
+        return self._expires_at is not None and time.time() >= self._expires_at

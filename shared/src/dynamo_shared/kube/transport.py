@@ -7,6 +7,7 @@ bodies are bytes, and tracing costs nothing unless a recording span is current.
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -212,6 +213,7 @@ class Transport:
                 allow_redirects=False,
                 proxy=self._proxy,
                 server_hostname=self._connection.tls_server_name,
+                ssl=self._tls(),
             ) as response:
                 status = response.status
                 content = await self._read(response, path)
@@ -272,6 +274,7 @@ class Transport:
                 allow_redirects=False,
                 proxy=self._proxy,
                 server_hostname=self._connection.tls_server_name,
+                ssl=self._tls(),
             ) as response:
                 if response.status == 401:
                     await self._renew(path)
@@ -307,12 +310,14 @@ class Transport:
         pause = delay(attempt, _FIRST_BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS, self._jitter, most=1.5)
         return pause + (error.retry_after or 0.0)
 
+    def _tls(self) -> ssl.SSLContext | bool:
+        """The context of now: connections of another one are not used for what it is given to."""
+        return self._credentials.tls or self._connection.tls or True
+
     def _new_session(self, connections: int) -> aiohttp.ClientSession:
-        tls = self._connection.tls
         connector = aiohttp.TCPConnector(
             limit=connections,
             keepalive_timeout=KEEPALIVE_SECONDS,
-            ssl=tls if tls is not None else True,
             # Control planes fail over by DNS; a stale address would hold us for this long.
             ttl_dns_cache=30,
         )
