@@ -10,6 +10,9 @@ import aiohttp
 import pytest
 from dynamo_shared.api.resources import DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.kube import errors
+from dynamo_shared.kube.config import Connection
+from dynamo_shared.kube.credentials import FixedCredentials
+from dynamo_shared.kube.transport import Outgoing, Transport
 
 KEY = ObjectKey("ns", "a")
 OBJECT = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "ns"}}
@@ -282,3 +285,24 @@ async def test_bodies_are_compact_json(server: Any, steps: Any) -> None:
     assert server.requests[0].body == b'{"spec":{"replicas":null}}'
     assert server.requests[0].path.endswith("/deployments/a/status")
     assert json.loads(server.requests[0].body) == {"spec": {"replicas": None}}
+
+
+async def test_a_stream_through_a_proxy_that_does_not_answer_ends() -> None:
+    async def hang(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    proxy = await asyncio.start_server(hang, "127.0.0.1", 0)
+    port = proxy.sockets[0].getsockname()[1]
+    through = Connection(
+        "https://api.test:6443", None, None, f"http://127.0.0.1:{port}", FixedCredentials(None), "default"
+    )
+    transport = Transport(through, timeout=5)
+    try:
+        async with asyncio.timeout(3):
+            with pytest.raises(errors.Unavailable) as caught:
+                async with transport.stream(Outgoing(method="GET", path="/api/v1/pods"), silence=0.05):
+                    pass
+        assert caught.value.reason == "Timeout"
+    finally:
+        await transport.close()
+        proxy.close()

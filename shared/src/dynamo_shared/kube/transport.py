@@ -261,7 +261,9 @@ class Transport:
         if self._watch_session is None:
             self._watch_session = self._new_session(WATCH_CONNECTIONS)
         url = self._url(path, outgoing.query)
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_SECONDS, silence), sock_read=silence)
+        # `connect` bounds what `sock_connect` does not: names, and a proxy that takes the connection and does not answer.
+        connect = min(CONNECT_SECONDS, silence)
+        timeout = aiohttp.ClientTimeout(total=None, connect=connect, sock_connect=connect, sock_read=silence)
         sent = outgoing.sent_headers()
         await self._authorise(sent, path)
         try:
