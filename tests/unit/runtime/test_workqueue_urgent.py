@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from dynamo_shared.runtime import workqueue
 from dynamo_shared.runtime.debounce import EACH, FEW, HOLD, MOST, WINDOW, Debounce
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.workqueue import HOLD_WITHIN, Result, WorkQueue
@@ -148,3 +149,27 @@ def test_a_few_changes_wait_for_nothing_and_many_until_they_are_over():
     assert debounce.after_these() == MOST
     clock.now += WINDOW + 0.1
     assert debounce.after_these() == 0.0
+
+
+async def test_urgent_work_that_hangs_does_not_hold_up_the_rest_of_an_idle_queue(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(workqueue, "HOLD_WITHIN", 0.01)
+    work: WorkQueue[str] = WorkQueue(metrics=Metrics().queue("test"), urgent=str.isupper)
+    done = asyncio.Event()
+
+    async def handle(key: str) -> Result:
+        if key.isupper():
+            await asyncio.Event().wait()
+        done.set()
+        return Result()
+
+    running = asyncio.create_task(work.run(2, handle, urgent_workers=1, finish_within=0))
+    try:
+        await asyncio.sleep(0)
+        work.add("A")
+        await asyncio.sleep(0)
+        work.add("b")
+        async with asyncio.timeout(2):
+            await done.wait()
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

@@ -128,6 +128,9 @@ class WorkQueue(Generic[K]):
             self._metrics.added(len(self))
             if urgent or self._ready.available:
                 self._wake_one(urgent=urgent)
+            elif self._waiting:
+                # It is held up, and nobody else may come to look when it no longer is.
+                self._set_timer()
 
     def retry(self, key: K, *, at_least: float = 0.0) -> float:
         """Ask for another reconcile after a failure; returns the delay in seconds."""
