@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import aiohttp
 import pytest
+from aiohttp import web
+from dynamo_ctl import remote
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.remote import Remote
 
@@ -40,3 +43,53 @@ async def test_a_page_in_place_of_an_answer_is_reported() -> None:
         await Remote("https://p.test/", "token", session).request("GET", "/namespaces")
     assert refused.value.code == ExitCode.UNREACHABLE
     assert str(refused.value) == "https://p.test answers no JSON: is it the platform's REST API?"
+
+
+async def test_a_stream_that_breaks_is_opened_again_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An instance of the API that is replaced, and a proxy that has no other at once."""
+    monkeypatch.setattr(remote, "AGAIN_AFTER", 0.0)
+    asked: list[str] = []
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        asked.append(request.headers.get("Last-Event-ID", ""))
+        if len(asked) == 2:
+            return web.Response(status=503, text="no one there")
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(f"id: {len(asked)}\nevent: event\ndata: {len(asked)}\n\n".encode())
+        assert request.transport is not None
+        if len(asked) < 4:
+            await asyncio.sleep(0.01)
+            request.transport.abort()
+        else:
+            await response.write(b'event: unauthorized\ndata: {"detail": "log in again"}\n\n')
+        return response
+
+    application = web.Application()
+    application.router.add_get("/{path:.*}", stream)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    got: list[Any] = []
+    try:
+        async with aiohttp.ClientSession() as session, asyncio.timeout(5):
+            api = Remote(f"http://127.0.0.1:{runner.addresses[0][1]}", "token", session)
+
+            async def read() -> None:
+                async for event in api.follow("/namespaces/a/deployments?watch=true"):
+                    got.append(event.data)  # noqa: PERF401 - what came before the error counts
+
+            with pytest.raises(CtlError, match="log in again"):
+                await read()
+    finally:
+        await runner.cleanup()
+    assert got == [1, 3, 4]
+    assert asked == ["", "1", "1", "3"]
+
+
+@pytest.mark.parametrize("status", [403, 503])
+async def test_a_stream_that_is_refused_at_first_is_an_error(status: int) -> None:
+    answering = Answering(b"no")
+    answering.status = status
+    with pytest.raises(CtlError, match=str(status)):
+        await anext(Remote("https://p.test", "token", cast(aiohttp.ClientSession, answering)).follow("/x"))

@@ -13,6 +13,7 @@ from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
+import structlog
 from dynamo_shared.kube import config
 
 from dynamo_ctl.errors import CtlError, ExitCode
@@ -24,6 +25,8 @@ AGAIN_AFTER = 2.0
 SERVER, TOKEN = "DYNAMO_SERVER_URL", "DYNAMO_TOKEN"
 #: The collections of the API, by the kinds that the command line has.
 COLLECTIONS = {"dgd": "deployments", "dcd": "components", "dgdr": "requests"}
+log = structlog.get_logger("dynamo.ctl")
+
 _LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -112,20 +115,36 @@ class Remote:
             raise CtlError(f"{self._url} does not answer: {error}", ExitCode.UNREACHABLE) from error
 
     async def follow(self, path: str) -> AsyncGenerator[ServerSentEvent]:
-        """The events of a stream, which is opened again after each end, from its last event on. CtlError for a refusal."""
-        last = ""
+        """The events of a stream, which is opened again after each end, from its last event on. CtlError for a refusal.
+
+        A server that cannot be reached is an error only until it has been: then its replicas are being replaced.
+        """
+        last, opened = "", False
         while True:
-            async with self.stream("GET", path, **({"Last_Event_ID": last} if last else {})) as events:
-                async for event in events:
-                    if event.name in ("unauthorized", "error"):
-                        raise CtlError(str(event.data["detail"]))
-                    last = "" if event.name == "resync" else event.id or last
-                    yield event
+            try:
+                async with self.stream("GET", path, **({"Last_Event_ID": last} if last else {})) as events:
+                    opened = True
+                    async for event in events:
+                        if event.name in ("unauthorized", "error"):
+                            raise CtlError(str(event.data["detail"]))
+                        last = "" if event.name == "resync" else event.id or last
+                        yield event
+            except CtlError as error:
+                if not (opened and _passes(error)):
+                    raise
+                log.warning("interrupted; it is opened again", error=str(error))
             await asyncio.sleep(AGAIN_AFTER)
 
     def _headers(self, headers: dict[str, str]) -> dict[str, str]:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         return {"Authorization": f"Bearer {self._token}", **given}
+
+
+def _passes(error: CtlError) -> bool:
+    """Whether the same request may be answered later: no answer came, or one that says so."""
+    return error.code is ExitCode.UNREACHABLE or (
+        isinstance(error, RequestRefused) and error.status in (429, 502, 503, 504)
+    )
 
 
 def path_of(namespace: str, *parts: str, **query: Any) -> str:
