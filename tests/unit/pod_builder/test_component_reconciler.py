@@ -11,7 +11,7 @@ from dynamo_pod_builder import checkpoints, children, pods, surroundings
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.component import ComponentInputs, ComponentReconciler, planned
-from dynamo_pod_builder.render import CheckpointDefaults
+from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
@@ -25,7 +25,7 @@ from tests.unit.announced import Announced
 from tests.unit.render.building import CONFIG, component, component_deployments, graph
 
 from .graph.building import NOW, deployment, stored, stored_graph
-from .graph.test_carry_out import Ledger
+from .graph.test_carry_out import Keys, Ledger
 
 OWNER = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "name": "graph", "uid": "graph-uid"}
 ON = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True))
@@ -109,23 +109,25 @@ class Applier(Ledger):
 
 
 class World:
-    def __init__(self, *observed: KubeObject, **refusals: Exception) -> None:
+    def __init__(self, *observed: KubeObject, config: RenderConfig = CONFIG, **refusals: Exception) -> None:
         self.cache = ObjectCache()
         for module in (checkpoints, children, pods, surroundings):
             module.index(self.cache)
         for each in observed:
             self.cache.put(resources.of(each), each)
         self.applier, self.writer, self.announced = Applier(**refusals), Writer(), Announced()
+        self.keys = Keys()
         self.reconciler = ComponentReconciler(
             self.cache,
             self.applier,  # type: ignore[arg-type]
             self.writer,  # type: ignore[arg-type]
             self.announced,
-            lambda: CONFIG,
+            lambda: config,
             lambda: NOW,
             Secrets(),  # type: ignore[arg-type]
             PodEvents(None),  # type: ignore[arg-type]
             Offload(above=0, at_once=1),
+            self.keys,  # type: ignore[arg-type]
         )
 
     async def reconcile(self, of: KubeObject) -> Result:
@@ -157,10 +159,25 @@ async def test_what_a_predecessor_left_is_waited_for_without_a_warning():
     """Deleted and applied again: the garbage collector has not got so far yet."""
     owner = {"kind": "DynamoComponentDeployment", "name": NAME, "uid": "old", "controller": True}
     left = {"metadata": {"name": NAME, "ownerReferences": [owner]}}
-    world = World(ONE, **{NAME: PredecessorRemains(SERVICES, left)})
+    refusals: dict[str, Any] = {NAME: PredecessorRemains(SERVICES, left)}
+    world = World(ONE, **refusals)
     assert await world.reconcile(ONE) == Result(requeue_after=60.0)
     assert world.available == ("False", "PredecessorRemains")
     assert not world.announced.facts
+
+
+@pytest.mark.parametrize(
+    ("alone", "owners"), [(True, [NAME]), (False, [])], ids=["alone", "of a graph, which has them made"]
+)
+async def test_nodes_of_a_component_that_stands_alone_find_their_ssh_keys(alone, owners):
+    engine = {"command": ["python3", "-m", "dynamo.trtllm"], "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+    wide = {**dcd(alone=alone, main=engine), "apiVersion": "nvidia.com/v1beta1"}
+    wide["spec"] = {**wide["spec"], "multinode": {"nodeCount": 2}}
+    wide["metadata"] = {**wide["metadata"], "name": NAME}
+    world = World(wide, config=replace(CONFIG, leader_worker_sets=True, ssh_secret=Keys.name))
+    await world.reconcile(wide)
+    assert f"ensure LeaderWorkerSet {NAME}" in world.applier.lines
+    assert world.keys.owners == owners
 
 
 async def test_a_component_that_is_being_deleted_is_only_let_go():

@@ -12,7 +12,7 @@ from dynamo_pod_builder.render.context import context_of
 from dynamo_pod_builder.render.pod import placement, pod
 from dynamo_shared.api import gpus
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.v1beta1 import parse_component
+from dynamo_shared.api.v1beta1 import parse_component, parse_graph
 
 CONFIG = render.RenderConfig(leader_worker_sets=True, ssh_secret="mpi-keys", operator_version="1.2.0")
 ORIGIN = "nvidia.com/dynamo-operator-origin-version"
@@ -160,6 +160,22 @@ def test_trtllm_runs_mpi_over_ssh() -> None:
     keys = {"name": "mpi-keys", "secret": {"secretName": "mpi-keys", "defaultMode": 0o644}}
     assert keys in leader["volumes"]
     assert keys in worker["volumes"]
+
+
+@pytest.mark.parametrize(("engine", "needed"), [("trtllm", True), ("vllm", False)])
+@pytest.mark.parametrize("grove", [False, True], ids=["component deployments", "Grove"])
+def test_objects_whose_pods_mount_the_keys_need_them(engine: str, needed: bool, grove: bool) -> None:
+    of_graph = {"name": "g", "namespace": "n", "uid": "u"}
+    spec = {"components": [component(engine, [], annotations={})["spec"]]}
+    graph = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "metadata": of_graph, "spec": spec}
+    children = render.graph_children(parse_graph(graph), replace(CONFIG, grove=grove))
+    assert any(render.needs_ssh_keys(each, "mpi-keys") for each in children) == needed
+
+
+@pytest.mark.parametrize(("engine", "needed"), [("trtllm", True), ("vllm", False)])
+def test_a_component_that_stands_alone_needs_them_too(engine: str, needed: bool) -> None:
+    children = render.component_children(parse_component(component(engine, [])), CONFIG)
+    assert any(render.needs_ssh_keys(each, "mpi-keys") for each in children) == needed
 
 
 def test_trtllm_needs_keys() -> None:

@@ -112,7 +112,7 @@ class _PodBuilder(Controller):
                 large,
             ).reconcile,
             DYNAMO_COMPONENT_DEPLOYMENTS: ComponentReconciler(
-                cache, applier, statuses, announcer, config, now, pull_secrets, pod_events, large
+                cache, applier, statuses, announcer, config, now, pull_secrets, pod_events, large, keys
             ).reconcile,
             DYNAMO_CHECKPOINTS: CheckpointReconciler(kube, cache, applier, statuses, announcer, config, now).reconcile,
             **{

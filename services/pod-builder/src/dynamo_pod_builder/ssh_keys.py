@@ -1,8 +1,8 @@
 """The key pair with which the nodes of a TensorRT-LLM replica reach each other.
 
-One pair an installation, made once and kept in its own namespace; each namespace with a graph that needs it gets a copy,
-which the graphs own together: it goes with the last of them. It is never renewed: pods that run hold it, and a new pod
-would not be let in by the old ones.
+One pair an installation, made once and kept in its own namespace; each namespace with a graph that needs it gets a copy. The
+graphs own it together, and components that stand alone: it goes with the last of them. It is never renewed: pods that run
+hold it, and a new pod would not be let in by the old ones.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, SECRETS, ObjectKey
+from dynamo_shared.api.resources import SECRETS, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, NotFound
 
@@ -33,26 +34,26 @@ class SshKeys:
     name: str
     home: str
 
-    async def ensure(self, graph: KubeObject) -> None:
-        """Have the Secret in a graph's namespace, and the graph among its owners. Raises KubeError."""
+    async def ensure(self, owner: KubeObject) -> None:
+        """Have the Secret in the namespace of a graph, or of a component alone, and that among its owners. Raises KubeError."""
         if not (self.name and self.home):
             return
-        namespace = graph["metadata"]["namespace"]
+        namespace = owner["metadata"]["namespace"]
         secret = await self._read(namespace)
         if secret is None:
             original = await self._read(self.home) or await self._create(self.home, await asyncio.to_thread(_key_pair))
-            secret = original if namespace == self.home else await self._create(namespace, original["data"], graph)
+            secret = original if namespace == self.home else await self._create(namespace, original["data"], owner)
         if namespace != self.home:
-            await self._own(secret, graph)
+            await self._own(secret, owner)
 
-    async def _own(self, secret: KubeObject, graph: KubeObject) -> None:
+    async def _own(self, secret: KubeObject, owner: KubeObject) -> None:
         metadata = secret["metadata"]
         owners = metadata.get("ownerReferences", [])
         managed = metadata.get("labels", {}).get(labels.APP_MANAGED_BY) == MANAGED_BY
         # A Secret of another owner stays theirs, whatever happens to our graphs.
-        if not managed or any(owner["uid"] == graph["metadata"]["uid"] for owner in owners):
+        if not managed or any(each["uid"] == owner["metadata"]["uid"] for each in owners):
             return
-        changed = {**metadata, "ownerReferences": [*owners, _owner(graph)]}
+        changed = {**metadata, "ownerReferences": [*owners, _reference(owner)]}
         # Another graph of the namespace may do the same at this moment: the next reconcile retries.
         with contextlib.suppress(Conflict):
             await self.kube.replace(SECRETS, {**secret, "metadata": changed})
@@ -63,15 +64,15 @@ class SshKeys:
         except NotFound:
             return None
 
-    async def _create(self, namespace: str, data: dict[str, str], graph: KubeObject | None = None) -> KubeObject:
+    async def _create(self, namespace: str, data: dict[str, str], owner: KubeObject | None = None) -> KubeObject:
         """A new Secret, or the one that another replica made at the same time."""
         metadata: KubeObject = {
             "name": self.name,
             "namespace": namespace,
             "labels": {labels.APP_MANAGED_BY: MANAGED_BY},
         }
-        if graph is not None:
-            metadata["ownerReferences"] = [_owner(graph)]
+        if owner is not None:
+            metadata["ownerReferences"] = [_reference(owner)]
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data}
         try:
             return await self.kube.create(SECRETS, secret)
@@ -79,9 +80,8 @@ class SshKeys:
             return await self.kube.get(SECRETS, ObjectKey(namespace, self.name))
 
 
-def _owner(graph: KubeObject) -> KubeObject:
-    metadata = graph["metadata"]
-    kind = DYNAMO_GRAPH_DEPLOYMENTS
+def _reference(owner: KubeObject) -> KubeObject:
+    metadata, kind = owner["metadata"], resources.of(owner)
     return {"apiVersion": kind.api_version, "kind": kind.kind, "name": metadata["name"], "uid": metadata["uid"]}
 
 

@@ -65,8 +65,13 @@ class Ledger:
 
 
 class Keys:
-    async def ensure(self, _graph: KubeObject) -> None:
-        raise AssertionError("no component needs SSH keys")
+    name = "mpi-keys"
+
+    def __init__(self) -> None:
+        self.owners: list[str] = []
+
+    async def ensure(self, owner: KubeObject) -> None:
+        self.owners.append(owner["metadata"]["name"])
 
 
 def child(kind: str, name: str, api_version: str = "nvidia.com/v1beta1", **fields: Any) -> KubeObject:
@@ -84,13 +89,15 @@ ACCOUNT, CONFIG_MAP = child("ServiceAccount", "account", "v1"), child("ConfigMap
 CLAIMS = child("ResourceClaimTemplate", "claims", "resource.k8s.io/v1")
 VOLUME = child("PersistentVolumeClaim", "models", "v1")
 CHECKPOINT = child("DynamoCheckpoint", "checkpoint", "nvidia.com/v1alpha1")
-CLIQUE = {"name": "a", "labels": {"nvidia.com/dynamo-component": "A"}, "spec": {"replicas": 2}}
+CLIQUE = {"name": "a", "labels": {"nvidia.com/dynamo-component": "A"}, "spec": {"replicas": 2, "podSpec": {}}}
 SET = child("PodCliqueSet", "graph", "grove.io/v1alpha1", spec={"template": {"cliques": [CLIQUE]}})
 
 
 async def carried_out(plan: Plan, world: Observed, ledger: Ledger) -> tuple[CarryOutResult, list[str]]:
     announced = Announced()
-    outcome = await Executor(ledger, Keys(), announced).carry_out(plan, world)  # type: ignore[arg-type]
+    keys = Keys()
+    outcome = await Executor(ledger, keys, announced).carry_out(plan, world)  # type: ignore[arg-type]
+    assert not keys.owners, "no component needs SSH keys"
     return outcome, announced.lines
 
 
@@ -205,6 +212,14 @@ async def test_a_refusal_ends_it_and_what_was_written_is_reported():
     assert outcome.failure == Failure("RefusedByApiServer", "403 Forbidden: quota")
     assert not outcome.complete
     assert lines == ["Normal Created Create: Created ServiceAccount account, ConfigMap map"]
+
+
+async def test_pods_that_grove_makes_find_their_ssh_keys():
+    pod = {"volumes": [{"name": "mpi-keys", "secret": {"secretName": "mpi-keys"}}]}
+    cliques = [{**CLIQUE, "spec": {"replicas": 2, "podSpec": pod}}]
+    pod_clique_set, keys = {**SET, "spec": {"template": {"cliques": cliques}}}, Keys()
+    await Executor(Ledger(), keys, Announced()).carry_out(desiring(pod_clique_set), observed())  # type: ignore[arg-type]
+    assert keys.owners == ["graph"]
 
 
 async def test_a_name_that_is_taken_is_a_failure():

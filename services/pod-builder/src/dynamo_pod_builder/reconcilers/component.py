@@ -36,6 +36,7 @@ from dynamo_pod_builder.reconcilers.requeue import SHARED_INTERVAL, earliest
 from dynamo_pod_builder.reconcilers.sharing import graph_uid, is_left_to
 from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
 from dynamo_pod_builder.render.config import NEW_COMPONENT
+from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue, starts_of
 from dynamo_pod_builder.status import component as status
 from dynamo_pod_builder.status.component import Failure, component_status
@@ -101,6 +102,7 @@ class ComponentReconciler:
     pull_secrets: PullSecretLists
     pod_events: PodEvents
     large: Offload
+    keys: SshKeys
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One reconcile of one component. Raises KubeError where the API server is away: the queue comes back to it."""
@@ -144,6 +146,11 @@ class ComponentReconciler:
             return ComponentOutcome(plan.failure, retry_after(plan.failure))
         again: float | None = None
         try:
+            # A graph has those of its components made.
+            if not graph_uid(component) and any(
+                render.needs_ssh_keys(child, self.keys.name) for child in plan.children
+            ):
+                await self.keys.ensure(component)
             for child in plan.children:
                 try:
                     await self.applier.ensure(child)

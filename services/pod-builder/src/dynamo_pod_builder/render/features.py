@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, LEADER_WORKER_SETS, POD_CLIQUE_SETS
 from dynamo_shared.api.v1beta1 import BackendFramework, ComponentSpec, ComponentType
 
 from dynamo_pod_builder.render.backends import backend_named
@@ -79,8 +79,19 @@ def check_picker(name: str, spec: ComponentSpec, config: RenderConfig) -> None:
         )
 
 
-def needs_ssh_keys(child: dict[str, Any]) -> bool:
-    """Whether the pods of a component deployment reach each other over ssh: TensorRT-LLM's on several nodes."""
+def needs_ssh_keys(child: KubeObject, secret: str) -> bool:
+    """Whether the pods of a rendered object reach each other over ssh, by the keys of a Secret: TensorRT-LLM's on several nodes.
+
+    What a component deployment asks for says it; of other objects their pods do, which mount the Secret.
+    """
     spec = child.get("spec", {})
-    nodes = (spec.get("multinode") or {}).get("nodeCount", 1)
-    return bool(nodes > 1 and spec.get("backendFramework") == BackendFramework.TRTLLM)
+    if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
+        nodes = (spec.get("multinode") or {}).get("nodeCount", 1)
+        return bool(nodes > 1 and spec.get("backendFramework") == BackendFramework.TRTLLM)
+    pods: list[KubeObject] = []
+    if child["kind"] == POD_CLIQUE_SETS.kind:
+        pods = [each["spec"]["podSpec"] for each in spec["template"]["cliques"]]
+    elif child["kind"] == LEADER_WORKER_SETS.kind:
+        pods = [spec["leaderWorkerTemplate"]["workerTemplate"]["spec"]]
+    mounted = (volume.get("secret") or {} for pod in pods for volume in pod.get("volumes", ()))
+    return any(each.get("secretName") == secret for each in mounted)

@@ -89,7 +89,7 @@ class Executor:
         family = frozenset(map(objects.uid, plan.outgoing))
         first = [child for child in plan.desired if resources.of(child) in _FIRST]
         rest = [child for child in plan.desired if resources.of(child) not in _FIRST]
-        if any(map(render.needs_ssh_keys, plan.desired)):
+        if any(render.needs_ssh_keys(child, self.keys.name) for child in plan.desired):
             await self.keys.ensure(observed.graph)
         try:
             await all_of(self._ensure(child, family, answers) for child in first)
