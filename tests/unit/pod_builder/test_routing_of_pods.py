@@ -65,6 +65,18 @@ def test_what_is_not_news_of_trouble_wakes_no_one() -> None:
     assert tasks(broken, pod(OF_DEPLOYMENT, "CrashLoopBackOff", 4)) == []
 
 
+@pytest.mark.parametrize(("phase", "asked"), [("InProgress", True), ("Completed", False)])
+def test_a_rolling_update_goes_on_when_a_pod_is_gone(phase: str, asked: bool) -> None:
+    """With Recreate, new pods wait for the last old one, whose end no workload reports."""
+    cache = ObjectCache()
+    metadata = {"name": "g", "namespace": "ns", "uid": "g", "resourceVersion": "1"}
+    cache.put(
+        DYNAMO_GRAPH_DEPLOYMENTS, {"metadata": metadata, "spec": {}, "status": {"rollingUpdate": {"phase": phase}}}
+    )
+    gone = tasks_of(routes(cache, Debounce(lambda: 0.0)), PODS, ObjectKey("ns", "p"), pod(OF_DEPLOYMENT), None)
+    assert gone == ([Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "g"))] if asked else [])
+
+
 def test_a_pod_of_no_one_wakes_no_one() -> None:
     assert tasks(None, pod({"nvidia.com/dynamo-component": "x"}, "ImagePullBackOff")) == []
 

@@ -26,6 +26,7 @@ from dynamo_pod_builder.artifact_images import LEGACY
 from dynamo_pod_builder.children import OF_SETS, OWNED, SHARED
 from dynamo_pod_builder.cohorts import has_ended
 from dynamo_pod_builder.pods import changes_trouble, component_of
+from dynamo_pod_builder.reconcilers.graph.steps.rollout import IN_PROGRESS
 from dynamo_pod_builder.reconcilers.namespace import is_shared
 from dynamo_pod_builder.reconcilers.scaling import components_of, other_generations
 from dynamo_pod_builder.status.workload import WORKLOADS
@@ -66,6 +67,13 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
             if grove_set is not None and (graph := objects.controller_of(grove_set)):
                 yield Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(change.key.namespace, graph["name"]))
 
+    def rolled(change: CacheChange) -> Iterator[Task]:
+        """The graph of a pod, where workers are exchanged: new ones may wait for the last of the old pods."""
+        for task in _graph_of(change):
+            graph = cache.get(DYNAMO_GRAPH_DEPLOYMENTS, task.key) or {}
+            if (graph.get("status", {}).get("rollingUpdate") or {}).get("phase") == IN_PROGRESS:
+                yield task
+
     def sharers(change: CacheChange) -> Iterator[Task]:
         return (
             Task.of(DYNAMO_GRAPH_DEPLOYMENTS, each)
@@ -83,6 +91,7 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
         *(TaskRoute(each, when=_is_news) for each in LEGACY),
         TaskRoute(PODS, when=lambda change: change.new is not None and has_ended(change.new)),
         TaskRoute(PODS, to=_of_pod, when=changes_trouble),
+        TaskRoute(PODS, to=rolled, when=lambda change: change.gone is not None),
         TaskRoute(_ADAPTERS, to=scaled, when=is_of_replicas, after=at_once),
         TaskRoute(_ADAPTERS, to=_of_child, when=lambda change: not _is_of_status(change), after=after_pods),
         *(TaskRoute(each, to=_of_child, after=after_pods) for each in WORKLOADS),

@@ -104,6 +104,21 @@ def test_replicas_of_each_generation(desired, there, replicas, drain):
 
 
 @pytest.mark.parametrize(
+    ("phases", "replicas"),
+    [
+        pytest.param(["Running"], 0, id="a pod that is being deleted has its GPUs still"),
+        pytest.param(["Failed", "Succeeded"], 2, id="pods that have ended have none"),
+    ],
+)
+def test_recreate_waits_for_the_last_pod_to_end(phases, replicas):
+    """A Deployment does not count pods that are being deleted."""
+    drained = stored(component("g-old", "old", 0))
+    pods = {"g-old": [{"metadata": {"name": phase}, "status": {"phase": phase}} for phase in phases]}
+    world = observed(drained, of=stored_graph(), workloads={"g-old": deployment("g-old", 0)}, pods=pods)
+    assert moves(roll(desiring(RECREATED), world)) == ({"g-new": replicas}, {})
+
+
+@pytest.mark.parametrize(
     ("there", "previous", "rollout"),
     [
         pytest.param({}, None, Rollout(), id="nothing to do"),

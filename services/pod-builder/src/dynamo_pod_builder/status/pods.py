@@ -70,11 +70,11 @@ def troubles(pods: Iterable[KubeObject], now: datetime) -> list[Trouble]:
     """The trouble of each pod that has one, worst first, then by name."""
     pods = list(pods)
     # A pod that its node has ended stays for users to read; once another has taken its place it is history.
-    newest = max((_created(pod) for pod in pods if not _has_ended(pod)), default=None)
+    newest = max((_created(pod) for pod in pods if not has_ended(pod)), default=None)
     return sorted(
         trouble
         for pod in pods
-        if not (newest is not None and _has_ended(pod) and _created(pod) <= newest)
+        if not (newest is not None and has_ended(pod) and _created(pod) <= newest)
         and (trouble := trouble_of(pod, now)) is not None
     )
 
@@ -252,7 +252,8 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
         yield _Late(Rank.PROBE, reason, message, since, timedelta(seconds=READY_WITHIN))
 
 
-def _has_ended(pod: KubeObject) -> bool:
+def has_ended(pod: KubeObject) -> bool:
+    """Whether all containers of a pod have ended, and are not started again."""
     return pod.get("status", {}).get("phase") in {"Failed", "Succeeded"}
 
 

@@ -24,6 +24,7 @@ from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
 from dynamo_pod_builder.render.workloads.deployment import RECREATE
 from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, step
+from dynamo_pod_builder.status.pods import has_ended
 from dynamo_pod_builder.status.workload import ready_replicas, replicas_left
 
 IN_PROGRESS, COMPLETED = "InProgress", "Completed"
@@ -122,4 +123,6 @@ def _replicas(name: str, dcd: KubeObject | None, observed: Observed) -> Replicas
     workload = observed.workloads.get(name)
     available, ready = ready_replicas(workload)
     replicas = dcd["spec"].get("replicas", 1)
-    return Replicas(name, replicas, available, ready, objects.created_at(dcd), replicas_left(workload))
+    # A Deployment does not count pods that are being deleted, and they have their GPUs until they are gone.
+    pods = sum(not has_ended(pod) for pod in observed.pods_of(workload))
+    return Replicas(name, replicas, available, ready, objects.created_at(dcd), max(replicas_left(workload), pods))
