@@ -32,7 +32,7 @@ KEY = ObjectKey("ns", "o")
 GRAPH = Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "g"))
 COMPONENT = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "c"))
 NAMESPACE = Task.of(NAMESPACES, ObjectKey("", "ns"))
-OURS = {labels.APP_MANAGED_BY: MANAGED_BY}
+MANAGED = {labels.APP_MANAGED_BY: MANAGED_BY}
 
 
 def child(owner: tuple[Resource, str] | None = None, version: int = 1, **metadata: Any) -> KubeObject:
@@ -74,7 +74,7 @@ def test_an_owner_that_loses_a_child_is_reconciled(resource: Resource, owner: tu
 @pytest.mark.parametrize("resource", [SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS], ids=lambda each: each.plural)
 def test_what_graphs_share_is_made_again_by_them(resource: Resource) -> None:
     """Without its account no pod of a planner starts."""
-    assert asked(resource, child(labels=OURS), None) == {NAMESPACE, GRAPH}
-    assert asked(resource, child(labels=OURS), child(version=2)) == {NAMESPACE, GRAPH}
-    assert asked(resource, None, child(labels=OURS)) == {NAMESPACE}
+    assert asked(resource, child(labels=MANAGED), None) == {NAMESPACE, GRAPH}
+    assert asked(resource, child(labels=MANAGED), child(version=2)) == {NAMESPACE, GRAPH}
+    assert asked(resource, None, child(labels=MANAGED)) == {NAMESPACE}
     assert asked(resource, child(), None) == {NAMESPACE}
