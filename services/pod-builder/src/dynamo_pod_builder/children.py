@@ -97,7 +97,7 @@ def _desired_first(component: KubeObject) -> tuple[Resource, ...]:
 def surplus(
     present: Mapping[tuple[str, str], KubeObject], desired: Iterable[KubeObject], keep: Iterable[str] = ()
 ) -> list[KubeObject]:
-    """Children (as `children_of` gives them) that are not among `desired` and whose uid is not in `keep`.
+    """Children (as `children_of` gives them) to delete: not among `desired`, their uid not in `keep`, not being deleted yet.
 
     Claims of volumes stay as long as their owner, as with the reference: v1beta1 has no field for them, so a graph that is
     written in it names none, and its pods mount them all the same.
@@ -107,7 +107,10 @@ def surplus(
     return [
         child
         for place, child in present.items()
-        if place not in places and place[0] != PERSISTENT_VOLUME_CLAIMS.id and objects.uid(child) not in kept
+        if place not in places
+        and place[0] != PERSISTENT_VOLUME_CLAIMS.id
+        and objects.uid(child) not in kept
+        and not objects.is_deleting(child)
     ]
 
 

@@ -264,6 +264,16 @@ async def test_what_finalizers_hold_is_there_until_it_is_gone(metadata, stays):
     assert ("old" in outcome.observed.components) == stays
 
 
+async def test_what_is_being_deleted_is_not_reported_as_deleted_again():
+    """A finalizer of another program may hold it for hours, and each status of a workload reconciles the graph."""
+    old = stored(OLD)
+    old["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    ledger = Ledger()
+    _, lines = await carried_out(desiring(FRONT), observed(stored(FRONT), old), ledger)
+    assert ledger.lines == ["ensure DynamoComponentDeployment front"]
+    assert lines == ["Normal Created Create: Created DynamoComponentDeployment front"]
+
+
 def test_what_changed_hands_is_not_a_child_any_more():
     service = stored(child("Service", "front", "v1"))
     handed = {**service, "metadata": {**service["metadata"], "ownerReferences": [{**OWNER, "uid": "component"}]}}
