@@ -404,7 +404,7 @@ async def test_a_client_certificate_is_shown_and_the_server_is_verified(
 async def test_a_renewed_client_certificate_is_shown_at_once(
     write: Any, authority: CertificateAuthority, tmp_path: Path
 ) -> None:
-    """As an API server does it: what a connection began with is looked at for each of its requests."""
+    """As an API server does it: what a connection began with is checked for each of its requests."""
 
     async def only_new(request: web.Request) -> web.Response:
         assert request.transport is not None

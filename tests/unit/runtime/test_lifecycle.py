@@ -110,7 +110,12 @@ async def test_traces_bear_the_services_name_whatever_older_names_are_used(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named: list[str] = []
-    monkeypatch.setattr(lifecycle, "tracing", lambda name, _: named.append(name) or contextlib.nullcontext())
+
+    def tracing(name: str, _: object) -> contextlib.AbstractContextManager[None]:
+        named.append(name)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(lifecycle, "tracing", tracing)
     async with running([Recorder()], settings.with_older_names(("LOG_LEVEL",))):
         pass
     assert named == ["recorder"]

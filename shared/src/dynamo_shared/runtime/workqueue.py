@@ -129,7 +129,7 @@ class WorkQueue(Generic[K]):
             if urgent or self._ready.available:
                 self._wake_one(urgent=urgent)
             elif self._waiting:
-                # It is held up, and nobody else may come to look when it no longer is.
+                # It is held up, and no other key may come that would wake a worker when it no longer is.
                 self._set_timer()
 
     def retry(self, key: K, *, at_least: float = 0.0) -> float:
