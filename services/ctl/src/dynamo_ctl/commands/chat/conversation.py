@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any
 
 from dynamo_ctl.errors import CtlError
+from dynamo_ctl.lines import lines
 from dynamo_ctl.remote import Remote, path_of
 
 
@@ -40,23 +41,26 @@ class Talk:
 
 
 async def chat(talk: Talk, message: str, *, as_json: bool) -> None:
-    """One message, or each line of standard input."""
-    while True:
-        line = message
-        if not line:
-            if sys.stdin.isatty() and not as_json:
-                _write("> ")
-            line = (await asyncio.to_thread(sys.stdin.readline)).rstrip("\n")
-            if not line:
-                return
-        if as_json:
-            _write(json.dumps(await talk.say(line, lambda _: None)) + "\n")
-        else:
-            answer = await talk.say(line, _write)
-            _write("\n")
-            sys.stderr.write(f"{_times(answer)}\n")
-        if message:
-            return
+    """One message, or each line of standard input that is not empty."""
+    if message:
+        await _say(talk, message, as_json=as_json)
+        return
+    prompt = "> " if sys.stdin.isatty() and not as_json else ""
+    _write(prompt)
+    async with aclosing(lines(sys.stdin.fileno())) as given:
+        async for line in given:
+            if line:
+                await _say(talk, line, as_json=as_json)
+            _write(prompt)
+
+
+async def _say(talk: Talk, message: str, *, as_json: bool) -> None:
+    if as_json:
+        _write(json.dumps(await talk.say(message, lambda _: None)) + "\n")
+        return
+    answer = await talk.say(message, _write)
+    _write("\n")
+    sys.stderr.write(f"{_times(answer)}\n")
 
 
 def _write(text: str) -> None:

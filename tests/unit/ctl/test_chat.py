@@ -1,0 +1,70 @@
+"""`dynamoctl chat` without a message: each line of standard input is one."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+CHAT = """
+import sys
+from dynamo_ctl import interrupts
+from dynamo_ctl.commands.chat import conversation
+
+class Talk:
+    async def say(self, message, write):
+        write(f"[{message}]")
+        return {"completionTokens": 1}
+
+print("begun", flush=True)
+try:
+    interrupts.run(conversation.chat(Talk(), "", as_json=False))
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def start() -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHAT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    return process
+
+
+def test_ctrl_c_ends_it_while_it_waits_for_a_line() -> None:
+    process = start()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("hello\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "[hello]\n"
+    process.send_signal(signal.SIGINT)
+    try:
+        assert process.wait(timeout=10) == 130
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("text", ["a\n\nb\u00fc\n", "a\n\n\nb\u00fc"])
+def test_every_line_is_a_message_but_an_empty_one(text: str) -> None:
+    out, _ = start().communicate(text, timeout=30)
+    assert out == "[a]\n[b\u00fc]\n"
+
+
+def test_lines_of_a_file(tmp_path_factory: pytest.TempPathFactory) -> None:
+    file = tmp_path_factory.mktemp("chat") / "lines"
+    file.write_text("a\nb\n")
+    with file.open() as given:
+        done = subprocess.run(
+            [sys.executable, "-c", CHAT], stdin=given, capture_output=True, text=True, timeout=30, check=True
+        )
+    assert done.stdout == "begun\n[a]\n[b]\n"
