@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import http.server
 import io
 import tarfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,6 +67,46 @@ async def test_verified_file_is_installed(tmp_path: Path, site: tuple[str, dict[
     path = await source(cache, base, "etcd", "etcd.sha256").find(ETCD, SilentProgress())
     assert path == cache.get(ETCD)
     assert path.read_bytes() == BINARY
+
+
+async def test_a_download_ends_soon_after_it_was_cancelled(tmp_path: Path) -> None:
+    """Ctrl-C waits for threads."""
+    sent, ended, chunk, chunks = threading.Event(), threading.Event(), b"x" * (1 << 20), 200
+
+    class Slow(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            is_sums = self.path == "/sums"
+            self.send_header("Content-Length", "64" if is_sums else str(len(chunk) * chunks))
+            self.end_headers()
+            if is_sums or self.command == "HEAD":
+                self.wfile.write(b"0" * 64 if is_sums else b"")
+                return
+            try:
+                for _ in range(chunks):
+                    self.wfile.write(chunk)
+                    sent.set()
+                    time.sleep(0.05)
+            except OSError:
+                ended.set()
+
+        do_HEAD = do_GET  # noqa: N815 - the base class's name
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        base = f"http://127.0.0.1:{server.server_address[1]}"
+        task = asyncio.create_task(source(ProgramCache(tmp_path), base, "etcd", "sums").find(ETCD, SilentProgress()))
+        await asyncio.to_thread(sent.wait, 5)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert await asyncio.to_thread(ended.wait, 5)
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 async def test_mismatch_keeps_nothing(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:

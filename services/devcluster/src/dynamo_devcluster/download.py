@@ -9,6 +9,7 @@ import json
 import platform
 import shutil
 import tarfile
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -24,7 +25,7 @@ from .sources import NotHereError
 
 PROBE_SECONDS = 3.0
 _READ_SECONDS = 60.0
-_CHUNK = 1 << 20
+_CHUNK = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,12 @@ class DownloadSource:
         loop = asyncio.get_running_loop()
         name = f"downloading {program.name} {program.version}"
 
+        cancelled = threading.Event()
+
         def report(done: int, total: int) -> None:
+            if cancelled.is_set():
+                # In the thread, which only ends by itself, and which the end of the process waits for.
+                raise NotHereError("cancelled")
             loop.call_soon_threadsafe(progress.advanced, name, done >> 20, total >> 20, "MiB")
 
         try:
@@ -125,6 +131,8 @@ class DownloadSource:
         except OSError as error:
             host = urllib.parse.urlsplit(release.url).netloc
             raise NotHereError(f"the download from {host} failed: {error}") from error
+        finally:
+            cancelled.set()
 
     async def _probe(self, url: str) -> None:
         host = urllib.parse.urlsplit(url).netloc
