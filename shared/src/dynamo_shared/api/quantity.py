@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from decimal import Context, Decimal, Inexact
+from functools import lru_cache
 
 #: What the API server's schema demands of a quantity that is written as a string.
 PATTERN = (
@@ -49,15 +50,24 @@ def parse(value: int | float | str) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise InvalidQuantity(value)
     text = str(value)
-    match = _SYNTAX.fullmatch(text) if len(text) <= _MAX_LENGTH else None
-    if match is None:
+    if len(text) > _MAX_LENGTH:
         raise InvalidQuantity(value)
+    amount = _amount(text)
+    if amount is None:
+        raise InvalidQuantity(value)
+    return amount
+
+
+@lru_cache(maxsize=1024)
+def _amount(text: str) -> Decimal | None:
+    """Amount of a text; None where it is no quantity. A graph's components say the same few again and again."""
+    match = _SYNTAX.fullmatch(text)
+    if match is None:
+        return None
     number, suffix, exponent = match.groups()
-    if exponent is not None:
-        if abs(int(exponent)) > _MAX_EXPONENT:
-            raise InvalidQuantity(value)
-        return Decimal(number).scaleb(int(exponent), _EXACT)
-    return _EXACT.multiply(Decimal(number), _FACTORS[suffix or ""])
+    if exponent is None:
+        return _EXACT.multiply(Decimal(number), _FACTORS[suffix or ""])
+    return Decimal(number).scaleb(int(exponent), _EXACT) if abs(int(exponent)) <= _MAX_EXPONENT else None
 
 
 def equal(left: int | float | str, right: int | float | str) -> bool:

@@ -135,6 +135,41 @@ CASES = [
         ),
     ),
     Case(
+        "alpha: amounts that no container can have",
+        services(
+            {
+                "a": service(
+                    resources={
+                        "limits": {"cpu": "2", "gpu": "1.5", "gpuType": "gpu.intel.com/xe"},
+                        "requests": {"cpu": "4", "memory": "-1Gi", "custom": {"gpu": "1"}},
+                    }
+                ),
+                "b": service(
+                    resources={"limits": {"cpu": "8"}, "requests": {"cpu": "4", "memory": "4Gi"}},
+                    extraPodSpec={
+                        "mainContainer": {"image": "x", "resources": {"limits": {"cpu": 4, "memory": "2Gi"}}}
+                    },
+                ),
+            }
+        ),
+        errors=(
+            "spec.services.a.resources.limits.gpu: must be a whole number, not '1.5'",
+            "spec.services.a.resources.requests.custom.gpu: no such resource; a GPU is called nvidia.com/gpu here",
+            "spec.services.a.resources.requests.memory: must not be negative",
+            "spec.services.a.resources.requests.cpu: 4 is more than the limit, 2",
+            "spec.services.b.resources.requests.memory: 4Gi is more than the limit, 2Gi",
+        ),
+    ),
+    Case(
+        "alpha: amounts of a component deployment that no container can have",
+        manifest(
+            "DynamoComponentDeployment",
+            "v1alpha1",
+            service(resources={"limits": {"gpu": "1"}, "requests": {"gpu": "2"}}),
+        ),
+        errors=("spec.resources.requests.gpu: 2 is more than the limit, 1",),
+    ),
+    Case(
         "alpha: a picker without InferencePools",
         services({"Epp": service("epp", eppConfig=EPP_CONFIG)}),
         facts=replace(PLAIN, inference_pools=False),
@@ -223,6 +258,7 @@ CASES = [
             {"a": service(gpus="500m", gpuMemoryService=GMS_INTRA), "b": service(gpus="x", gpuMemoryService=GMS_INTRA)}
         ),
         errors=(
+            "spec.services.a.resources.limits.gpu: must be a whole number, not '500m'",
             "spec.services.a.resources.limits.gpu: '500m' is not a number of GPUs; spec.services.a.gpuMemoryService needs a whole one, 1 at least",
             "spec.services.b.resources.limits.gpu: 'x' is not a quantity; examples: 8Gi, 500m, 2",
         ),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dynamo_shared.api import quantity
+from dynamo_shared.api.conversion import amounts
+from dynamo_shared.api.embedded.rules import objects
 from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN
-from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.rules import Location, Violations
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import items, mapping, text
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, listed
@@ -112,11 +117,11 @@ def amounts_are_quantities(component: ComponentView, _facts: Facts) -> Violation
     """Resources that are written as strings are Kubernetes quantities."""
     resources = component.spec.get("resources")
     for kind in ("limits", "requests") if isinstance(resources, dict) else ():
-        amounts = mapping(mapping(resources).get(kind))
-        for name, value in amounts.items():
+        given = mapping(mapping(resources).get(kind))
+        for name, value in given.items():
             if name in _AMOUNTS and _is_not_quantity(value):
                 yield component.field("resources", kind, name), _NO_QUANTITY.format(value=shown(value))
-        for name, value in mapping(amounts.get("custom")).items():
+        for name, value in mapping(given.get("custom")).items():
             if isinstance(name, str) and _is_not_quantity(value):
                 yield component.field("resources", kind, "custom", name), _NO_QUANTITY.format(value=shown(value))
 
@@ -130,6 +135,39 @@ def _is_not_quantity(value: object) -> bool:
     except quantity.InvalidQuantity:
         return True
     return False
+
+
+_NO_AMOUNT = "{problem}"  # in the words for containers
+
+
+@COMPONENTS.rule(_NO_AMOUNT, versions=(ALPHA,), added=True)
+def amounts_are_those_of_a_container(component: ComponentView, _facts: Facts) -> Violations:
+    """Resources have names that exist, amounts that are not negative, and requests within their limits.
+
+    Those of mainContainer count, too. In v1beta1 the check of pod templates requires this.
+    """
+    given = mapping(component.spec.get("resources"))
+    if not given:
+        return
+    own = mapping(mapping(mapping(component.spec.get("extraPodSpec")).get("mainContainer")).get("resources"))
+    problems = list(objects.resources(amounts.to_resources(given, own)))
+    # What mainContainer has wrong by itself is reported there.
+    reported = {at for at, _ in objects.resources(own)} if problems else ()
+    for at, problem in problems:
+        if at not in reported:
+            yield component.field(*_place(str(at[0]), str(at[1]), given, own)), problem
+
+
+def _place(kind: str, name: str, given: dict[str, Any], own: dict[str, Any]) -> Location:
+    """Where a service has the amount of a resource."""
+    if name in mapping(own.get(kind)):
+        return "extraPodSpec", "mainContainer", "resources", kind, name
+    written = mapping(given.get(kind))
+    if name in ("cpu", "memory") and written.get(name):
+        return "resources", kind, name
+    if name == (written.get("gpuType") or NVIDIA_GPU) and written.get("gpu"):
+        return "resources", kind, "gpu"
+    return "resources", kind, "custom", name
 
 
 WORTH_KNOWING = RuleSet("Components", (GRAPH, COMPONENT), "always")
