@@ -437,6 +437,27 @@ CASES = [
         ),
     ),
     Case(
+        "alpha: labels and annotations that no object can have",
+        services(
+            {"a": service(extraPodMetadata={"labels": {"team": "a/b"}, "annotations": {"my note": ""}})},
+            labels={"team": "blue team", "ok": ""},
+            annotations={"note!": "x"},
+        ),
+        errors=(
+            "spec.labels.team: 'blue team' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
+            "spec.annotations[\"note!\"]: is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, and may stand behind a DNS name and a '/'",
+            "spec.services.a.extraPodMetadata.labels.team: 'a/b' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
+            "spec.services.a.extraPodMetadata.annotations[\"my note\"]: is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, and may stand behind a DNS name and a '/'",
+        ),
+    ),
+    Case(
+        "beta: labels that no object can have",
+        components(component("a"), labels={"team": "blue team"}),
+        errors=(
+            "spec.labels.team: 'blue team' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
+        ),
+    ),
+    Case(
         "alpha: annotations without effect",
         services(
             {

@@ -8,6 +8,7 @@ from typing import Any
 from dynamo_shared.api import semver
 from dynamo_shared.api.contracts import contract_errors
 from dynamo_shared.api.contracts.scaling_policy import ANY
+from dynamo_shared.api.embedded.rules import objects
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.annotations import (
@@ -28,7 +29,7 @@ from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import annotation, mapping
-from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet
+from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 ANNOTATIONS = RuleSet("Annotations", (GRAPH,), "always")
@@ -43,6 +44,25 @@ def origin_version_is_a_version(graph: GraphView, _facts: Facts) -> Violations:
     value = annotation(graph.annotations, OPERATOR_ORIGIN_VERSION)
     if value is not None and semver.parse(value) is None:
         yield ("metadata", "annotations", OPERATOR_ORIGIN_VERSION), _NO_VERSION.format(value=shown(value))
+
+
+_NO_METADATA = "{problem}"  # in the words for all objects
+
+
+@ANNOTATIONS.rule(_NO_METADATA, added=True)
+def graph_labels_and_annotations_can_be_written(graph: GraphView, _facts: Facts) -> Violations:
+    """Labels and annotations of a graph's pods have valid keys, and labels valid values."""
+    for at, problem in objects.metadata(graph.spec):
+        yield ("spec", *at), problem
+
+
+@ANNOTATIONS_OF_COMPONENTS.rule(_NO_METADATA, versions=(ALPHA,), added=True)
+def component_labels_and_annotations_can_be_written(component: ComponentView, _facts: Facts) -> Violations:
+    """The same holds for those of a service and of its pods. In v1beta1 the check of pod templates requires this."""
+    for at, problem in objects.metadata(component.spec):
+        yield component.field(*at), problem
+    for at, problem in objects.metadata(mapping(component.spec.get("extraPodMetadata"))):
+        yield component.field("extraPodMetadata", *at), problem
 
 
 _NO_EXECUTOR = "{value} is not allowed; one of 'mp', 'ray'"
