@@ -458,6 +458,30 @@ CASES = [
         ),
     ),
     Case(
+        "alpha: more pods unavailable than there are",
+        services(
+            {
+                "a": service(
+                    extraPodMetadata={"annotations": {"nvidia.com/deployment-rolling-update-max-unavailable": "101%"}}
+                )
+            },
+            annotations={
+                "nvidia.com/deployment-rolling-update-max-surge": "200%",
+                "nvidia.com/deployment-rolling-update-max-unavailable": "100%",
+            },
+        ),
+        errors=(
+            "spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-rolling-update-max-unavailable\"]: '101%' is more than all pods; write 100% at most",
+        ),
+    ),
+    Case(
+        "beta: more pods unavailable than there are",
+        components(component("a"), annotations={"nvidia.com/deployment-rolling-update-max-unavailable": "150%"}),
+        errors=(
+            "spec.annotations[\"nvidia.com/deployment-rolling-update-max-unavailable\"]: '150%' is more than all pods; write 100% at most",
+        ),
+    ),
+    Case(
         "alpha: annotations without effect",
         services(
             {

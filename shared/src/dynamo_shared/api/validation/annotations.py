@@ -97,15 +97,16 @@ def a_graph_has_one_planner(graph: GraphView, _facts: Facts) -> Violations:
 
 
 _NO_MARGIN = "{value} is neither a number of pods nor a percentage; write 1 or 25%"
+_ABOVE_ALL = "{value} is more than all pods; write 100% at most"
 
 
-@ANNOTATIONS.rule(_NO_MARGIN, added=True)
+@ANNOTATIONS.rule(_NO_MARGIN, _ABOVE_ALL, added=True)
 def graph_margins_are_numbers(graph: GraphView, _facts: Facts) -> Violations:
     """Surge and unavailability of a rolling update, for all components, are numbers of pods or percentages."""
     yield from _margins(mapping(graph.spec.get("annotations")), ("spec", "annotations"))
 
 
-@ANNOTATIONS_OF_COMPONENTS.rule(_NO_MARGIN, added=True)
+@ANNOTATIONS_OF_COMPONENTS.rule(_NO_MARGIN, _ABOVE_ALL, added=True)
 def component_margins_are_numbers(component: ComponentView, _facts: Facts) -> Violations:
     """Surge and unavailability of one component, in the annotations of its pods, are numbers of pods or percentages."""
     values, at = component.annotations[-1]
@@ -241,3 +242,11 @@ def _margins(values: dict[str, Any], at: Location) -> Violations:
         number = None if value is None else value.strip().removesuffix("%")
         if number is not None and not (number.isascii() and number.isdecimal()):
             yield (*at, name), _NO_MARGIN.format(value=shown(value))
+        elif value is not None and name == DEPLOYMENT_MAX_UNAVAILABLE and _is_above_all(value.strip()):
+            yield (*at, name), _ABOVE_ALL.format(value=shown(value))
+
+
+def _is_above_all(margin: str) -> bool:
+    """Whether a margin is more than 100%; without int(), which refuses to read thousands of digits."""
+    share = margin.removesuffix("%").lstrip("0")
+    return margin.endswith("%") and (len(share) > 3 or (len(share) == 3 and share > "100"))
