@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -293,7 +292,7 @@ def test_the_references_own_examples_have_no_errors() -> None:
     assert observed["DynamoGraphDeployment"] > 40
 
 
-def test_a_graph_of_25_services_takes_a_few_milliseconds() -> None:
+def test_a_graph_of_25_services_has_no_errors() -> None:
     service = {
         "componentType": "worker",
         "replicas": 2,
@@ -307,11 +306,3 @@ def test_a_graph_of_25_services_takes_a_few_milliseconds() -> None:
     }
     written = manifest("DynamoGraphDeployment", "v1alpha1", {"services": {f"s{n}": service for n in range(25)}})
     assert schema_errors(written) == []
-    best = min(_seconds(written) for _ in range(20))
-    assert best < 0.020
-
-
-def _seconds(written: dict[str, Any]) -> float:
-    begun = time.perf_counter()
-    schema_errors(written)
-    return time.perf_counter() - begun

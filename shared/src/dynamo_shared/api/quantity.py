@@ -60,7 +60,7 @@ def parse(value: int | float | str) -> Decimal:
 
 @lru_cache(maxsize=1024)
 def _amount(text: str) -> Decimal | None:
-    """Amount of a text; None where it is no quantity. A graph's components say the same few again and again."""
+    """Amount of a text; None where it is not a quantity. A graph's components say the same few again and again."""
     match = _SYNTAX.fullmatch(text)
     if match is None:
         return None
