@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
-from dynamo_profiler.requests.thorough import MeasuringBudget, ThoroughProfiling
+from dynamo_profiler.requests.thorough import MeasuringBudget, ThoroughProfiling, relay
 from dynamo_profiler.requests.thorough.job import profiling_job
 from dynamo_profiler.requests.thorough.outcome import end_of, failure, step_of
 from dynamo_shared.api.conversion import convert
@@ -240,3 +241,25 @@ async def test_output_that_no_one_can_read_ends_the_request() -> None:
     assert isinstance(outcome, ProfilingFailed)
     assert outcome.reason == "GenerationFailed"
     assert "cannot be read" in str(outcome)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kept"),
+    [
+        ({"final_config.yaml": 600_000, "webui_data.json": 600_000}, {"final_config.yaml"}),
+        ({"final_config.yaml": 600_000, "webui_data.json": 200_000}, {"final_config.yaml", "webui_data.json"}),
+        ({"final_config.yaml": 950_000, "webui_data.json": 200_000}, {"webui_data.json"}),
+    ],
+)
+@pytest.mark.parametrize("character", ["x", "é"])
+def test_what_the_relay_hands_over_fits_a_config_map(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sizes: dict[str, int], kept: set[str], character: str
+) -> None:
+    monkeypatch.setattr(relay, "OUTPUT", tmp_path)
+    (tmp_path / "profiler_status.yaml").write_text(f"phase: Done\nstatus: success\nmessage: {'m' * 50_000}\n")
+    for name, size in sizes.items():
+        (tmp_path / name).write_text(character * (size // len(character.encode())), encoding="utf-8")
+    data = relay.results()
+    assert sum(len(text.encode()) for text in data.values()) <= 1 << 20
+    assert kept == set(data) & set(sizes)
+    assert data["profiler_status"] == ("success" if "final_config.yaml" in kept else "failed")

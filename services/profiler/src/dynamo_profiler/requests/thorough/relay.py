@@ -22,8 +22,9 @@ from pathlib import Path
 ACCOUNT = Path(os.environ.get("RELAY_ACCOUNT_DIR", "/var/run/secrets/kubernetes.io/serviceaccount"))
 OUTPUT = Path(os.environ.get("RELAY_OUTPUT_DIR", "/data"))
 POLL = float(os.environ.get("RELAY_POLL_SECONDS", "5"))
-#: Kubernetes refuses objects beyond 1 MiB; what else is in the ConfigMap is small.
-LIMIT = 900_000
+#: Kubernetes refuses ConfigMaps beyond 1 MiB. Bytes of all files together, and characters of one scalar next to them.
+LIMIT, SCALAR = 900_000, 4096
+#: By importance: there is room for the first ones.
 FILES = ("final_config.yaml", "profiler_status.yaml", "webui_data.json")
 
 ended = threading.Event()
@@ -38,15 +39,15 @@ def status_of(text: str) -> dict[str, str]:
             value = match.group(2).strip()
             if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
                 value = value[1:-1]
-            scalars[match.group(1)] = value
+            scalars[match.group(1)] = value[:SCALAR]
     return scalars
 
 
 def read(name: str) -> str:
     """A file of the profiler, or nothing."""
     try:
-        with (OUTPUT / name).open(encoding="utf-8", errors="replace") as file:
-            return file.read(LIMIT + 1)
+        with (OUTPUT / name).open("rb") as file:
+            return file.read(LIMIT + 1).decode(errors="replace")
     except OSError:
         return ""
 
@@ -64,13 +65,16 @@ def progress() -> dict[str, str]:
 def results() -> dict[str, str]:
     """What is reported when it has ended."""
     data = progress()
+    room = LIMIT
     for name in FILES:
         text = read(name)
-        if len(text) > LIMIT and name == "final_config.yaml":
+        size = len(text.encode())
+        if size <= room:
+            data[name] = text
+            room -= size
+        elif name == "final_config.yaml":
             data["profiler_status"] = "failed"
             data["profiler_error"] = f"{name} is larger than {LIMIT} bytes, which no ConfigMap can hold"
-        elif text and len(text) <= LIMIT:
-            data[name] = text
     if data["profiler_status"] == "failed":
         reported = status_of(data.get("profiler_status.yaml", ""))
         data.setdefault(
