@@ -13,8 +13,10 @@ from dynamo_profiler.requests.thorough.job import profiling_job
 from dynamo_profiler.requests.thorough.outcome import end_of, failure, step_of
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.request_parts import spec_of
-from dynamo_shared.api.resources import CONFIG_MAPS, ObjectKey, Resource
+from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
+from dynamo_shared.kube.errors import AlreadyExists, NotFound
+from dynamo_shared.kube.objects import KubeObjectList
 
 IMAGE = "nvcr.io/nvidia/ai-dynamo/sglang-runtime:1.1.1"
 
@@ -222,25 +224,102 @@ def test_a_job_under_way_has_not_failed_and_reports_where_it_is() -> None:
     assert step_of(None, [waiting])[1] == "container output-copier waits: ImagePullBackOff: no such image"
 
 
-class Remembered:
-    """A cache with the Job and its output."""
+def stored(uid: str, **parts: Any) -> dict[str, Any]:
+    """The Job or the output of the request with this uid."""
+    owner = {"kind": "DynamoGraphDeploymentRequest", "name": "qwen", "uid": uid, "controller": True}
+    return {"metadata": {"name": "x", "uid": "child", "ownerReferences": [owner]}, **parts}
 
-    def get(self, resource: Resource, _key: ObjectKey) -> dict[str, Any]:
-        owned = {"metadata": {"ownerReferences": [{"uid": "u-1"}]}}
-        results = {"profiler_status": "success", "final_config.yaml": "{"}
-        return {**owned, "data": results} if resource == CONFIG_MAPS else {**owned, "status": {}}
+
+def output_of(status: str) -> dict[str, Any]:
+    return stored("u-1", data={"profiler_status": status, "final_config.yaml": "{"})
+
+
+class Objects:
+    """Objects of one name for each resource: those of an API server, or those that are cached of them."""
+
+    def __init__(self, **objects: dict[str, Any]) -> None:
+        self.objects = objects
+
+    def get(self, resource: Resource, _key: ObjectKey) -> dict[str, Any] | None:
+        return self.objects.get(resource.plural)
+
+
+class Api(Objects):
+    """The API server."""
+
+    async def get(self, resource: Resource, _key: ObjectKey) -> dict[str, Any]:  # type: ignore[override]
+        if resource.plural not in self.objects:
+            raise NotFound(404, "NotFound", "gone")
+        return self.objects[resource.plural]
+
+    async def list(self, *_: Any, **__: Any) -> KubeObjectList:
+        return KubeObjectList([], "1")
+
+    async def create(self, resource: Resource, _obj: dict[str, Any]) -> None:
+        if resource.plural in self.objects:
+            raise AlreadyExists(409, "AlreadyExists", "there")
+
+
+RESULT: Any = object()
+
+
+async def follow(cache: Objects, api: Objects, read: Any = lambda *_: RESULT) -> Any:
+    thorough = ThoroughProfiling(api, cache, read, lambda _: IMAGE, MeasuringBudget(60, 0), "")  # type: ignore[arg-type]
+    request = ProfilingRequest(name="qwen", namespace="ns", spec=DynamoGraphDeploymentRequestSpec(model="m"))
+    _, outcome = await thorough.follow({"metadata": {"name": "qwen", "uid": "u-1"}}, request)
+    return outcome
 
 
 async def test_output_that_no_one_can_read_ends_the_request() -> None:
     def read(*_: object) -> ProfilingResult:
         raise KeyError("containers")
 
-    thorough = ThoroughProfiling(Any, Remembered(), read, lambda _: IMAGE, MeasuringBudget(60, 0), "")  # type: ignore[arg-type]
-    request = ProfilingRequest(name="qwen", namespace="ns", spec=DynamoGraphDeploymentRequestSpec(model="m"))
-    _, outcome = await thorough.follow({"metadata": {"uid": "u-1"}}, request)
+    outcome = await follow(Objects(jobs=stored("u-1"), configmaps=output_of("success")), Api(), read)
     assert isinstance(outcome, ProfilingFailed)
     assert outcome.reason == "GenerationFailed"
     assert "cannot be read" in str(outcome)
+
+
+FAILED_JOB = stored("u-1", **job_status("Failed", "DeadlineExceeded"))
+
+
+@pytest.mark.parametrize(
+    ("cache", "api"),
+    [
+        # Its Job is gone: the TTL that the request gives it may pass while the platform is down.
+        (Objects(configmaps=output_of("success")), Api()),
+        (Objects(), Api(configmaps=output_of("success"))),
+        # The end of the Job is heard of before the output is.
+        (
+            Objects(jobs=stored("u-1", **job_status("Complete")), configmaps=output_of("running")),
+            Api(configmaps=output_of("success")),
+        ),
+        # It had written all when its time was over.
+        (Objects(jobs=FAILED_JOB, configmaps=output_of("success")), Api()),
+        # The Job of an earlier request of the name is remembered.
+        (
+            Objects(jobs=stored("u-0", **job_status("Failed"))),
+            Api(jobs=stored("u-1", **job_status("Complete")), configmaps=output_of("success")),
+        ),
+    ],
+)
+async def test_a_result_counts_whatever_became_of_its_job(cache: Objects, api: Objects) -> None:
+    assert await follow(cache, api) is RESULT
+
+
+@pytest.mark.parametrize(
+    ("cache", "reason"),
+    [
+        (Objects(), "JobDeleted"),
+        (Objects(configmaps=output_of("running")), "JobDeleted"),
+        (Objects(jobs=stored("u-1", **job_status("Complete"))), "OutputMissing"),
+        (Objects(jobs=FAILED_JOB, configmaps=output_of("running")), "BudgetExceeded"),
+    ],
+)
+async def test_a_job_without_a_result_ends_its_request(cache: Objects, reason: str) -> None:
+    outcome = await follow(cache, Api())
+    assert isinstance(outcome, ProfilingFailed)
+    assert outcome.reason == reason
 
 
 @pytest.mark.parametrize(

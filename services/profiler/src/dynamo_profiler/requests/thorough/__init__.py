@@ -94,41 +94,54 @@ class ThoroughProfiling:
         return names.job(request.name)
 
     async def follow(self, obj: KubeObject, request: ProfilingRequest) -> ProfilingProgress:
-        """How a Job goes."""
-        key = ObjectKey(request.namespace, names.job(request.name))
-        job = self.cache.get(JOBS, key)
+        """How a Job goes. What the profiler wrote counts, however its Job ended and whether or not that is still there."""
+        name = names.job(request.name)
+        job = await self._job(obj, request)
+        ended = end_of(job) if job is not None else None
         output = self._output(obj, request)
-        if job is None:
-            try:
-                job = await self.kube.get(JOBS, key)
-            except NotFound:
-                gone = f"Job {key.name} is gone: create the request again"
-                return None, ProfilingFailed("JobDeleted", gone)
-        ended = end_of(job)
-        if ended is not None and (output is None or not (output.get("data") or {}).get(names.STATUS)):
+        if (job is None or ended is not None) and _data(output).get(names.STATUS) not in names.LAST:
             # It was written before the Job ended, and may still be on its way to us.
             output = await self._written(obj, request)
+        data = _data(output)
+        if data.get(names.STATUS) == names.SUCCESS and data.get(names.FINAL_CONFIG):
+            return None, await self._result(request, data)
         pods = await self._pods(request) if ended is not None or output is None else []
         failed = failure(output, ended, pods)
         if failed is not None:
             return step_of(output, pods), failed
-        data = (output or {}).get("data") or {}
-        if data.get(names.STATUS) == "success" and data.get(names.FINAL_CONFIG):
-            try:
-                # Seconds, where the output is as large as a ConfigMap can be.
-                return None, await asyncio.to_thread(self.read, request, data)
-            except ProfilingFailed as unreadable:
-                return None, unreadable
-            except Exception as error:
-                # The output may have any content, and reading it again gives the same.
-                log.exception("the output of a profiling job cannot be read", request=request.name)
-                return None, ProfilingFailed(
-                    "GenerationFailed", f"the profiling job's output cannot be read: {quoted(repr(error))}"
-                )
+        if job is None:
+            return None, ProfilingFailed("JobDeleted", f"Job {name} is gone: create the request again")
         if ended is not None:
-            lacking = f"Job {key.name} ended without a result: ConfigMap {names.output(request.name)} has no {names.FINAL_CONFIG}"
+            lacking = (
+                f"Job {name} ended without a result: ConfigMap {names.output(request.name)} has no {names.FINAL_CONFIG}"
+            )
             return None, ProfilingFailed("OutputMissing", lacking)
         return step_of(output, pods), None
+
+    async def _result(self, request: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult | ProfilingFailed:
+        try:
+            # Seconds, where the output is as large as a ConfigMap can be.
+            return await asyncio.to_thread(self.read, request, data)
+        except ProfilingFailed as unreadable:
+            return unreadable
+        except Exception as error:
+            # The output may have any content, and reading it again gives the same.
+            log.exception("the output of a profiling job cannot be read", request=request.name)
+            return ProfilingFailed(
+                "GenerationFailed", f"the profiling job's output cannot be read: {quoted(repr(error))}"
+            )
+
+    async def _job(self, obj: KubeObject, request: ProfilingRequest) -> KubeObject | None:
+        """The request's Job; news of it may be late, and be about that of an earlier request of the name."""
+        key = ObjectKey(request.namespace, names.job(request.name))
+        job = self.cache.get(JOBS, key)
+        if job is not None and _is_of(job, obj):
+            return job
+        try:
+            job = await self.kube.get(JOBS, key)
+        except NotFound:
+            return None
+        return job if _is_of(job, obj) else None
 
     def _output(self, obj: KubeObject, request: ProfilingRequest) -> KubeObject | None:
         config_map = self.cache.get(CONFIG_MAPS, ObjectKey(request.namespace, names.output(request.name)))
@@ -156,6 +169,10 @@ class ThoroughProfiling:
             await self.kube.delete(CONFIG_MAPS, key, uid=config_map["metadata"]["uid"])
         except NotFound:
             pass
+
+
+def _data(output: KubeObject | None) -> Mapping[str, str]:
+    return (output or {}).get("data") or {}
 
 
 def _is_of(child: KubeObject, obj: KubeObject) -> bool:

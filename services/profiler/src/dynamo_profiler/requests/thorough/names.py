@@ -24,7 +24,9 @@ FINAL_CONFIG, STATUS, ERROR, PHASE, MESSAGE, WEB_DATA = (
     "message",
     "webui_data.json",
 )
-
+#: What the profiler's status is when it has ended.
+SUCCESS, FAILED = "success", "failed"
+LAST = (SUCCESS, FAILED)
 
 #: A Job's name is a label of its pods. Characters.
 _MAX_JOB = 63

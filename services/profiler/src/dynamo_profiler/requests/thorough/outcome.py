@@ -48,7 +48,7 @@ def step_of(output: KubeObject | None, pods: Iterable[KubeObject]) -> tuple[Prof
 def failure(output: KubeObject | None, ended: JobOutcome | None, pods: Iterable[KubeObject]) -> ProfilingFailed | None:
     """Why there is no result: the profiler's word before the Job's, and its last lines; None where there may yet be one."""
     data = (output or {}).get("data") or {}
-    own = data.get(names.ERROR, "") if data.get(names.STATUS) == "failed" else ""
+    own = data.get(names.ERROR, "") if data.get(names.STATUS) == names.FAILED else ""
     if not own and (ended is None or ended.succeeded):
         return None
     reason = "" if own or ended is None or ended.reason != "DeadlineExceeded" else "BudgetExceeded"
