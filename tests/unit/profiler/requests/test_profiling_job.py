@@ -263,10 +263,16 @@ class Api(Objects):
 RESULT: Any = object()
 
 
+def thorough_profiling(cache: Objects, api: Objects, read: Any = None) -> ThoroughProfiling:
+    return ThoroughProfiling(api, cache, read, lambda _: IMAGE, MeasuringBudget(60, 0), "")  # type: ignore[arg-type]
+
+
+OBJ = {"metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1"}, "spec": {"model": "m"}}
+ASKED = ProfilingRequest(name="qwen", namespace="ns", spec=DynamoGraphDeploymentRequestSpec(model="m"))
+
+
 async def follow(cache: Objects, api: Objects, read: Any = lambda *_: RESULT) -> Any:
-    thorough = ThoroughProfiling(api, cache, read, lambda _: IMAGE, MeasuringBudget(60, 0), "")  # type: ignore[arg-type]
-    request = ProfilingRequest(name="qwen", namespace="ns", spec=DynamoGraphDeploymentRequestSpec(model="m"))
-    _, outcome = await thorough.follow({"metadata": {"name": "qwen", "uid": "u-1"}}, request)
+    _, outcome = await thorough_profiling(cache, api, read).follow(OBJ, ASKED)
     return outcome
 
 
@@ -320,6 +326,25 @@ async def test_a_job_without_a_result_ends_its_request(cache: Objects, reason: s
     outcome = await follow(cache, Api())
     assert isinstance(outcome, ProfilingFailed)
     assert outcome.reason == reason
+
+
+DELETING = {"metadata": {"name": "x", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("there", "begun"),
+    [({}, True), ({"jobs": stored("u-1")}, True), ({"jobs": stored("u-0")}, False), ({"jobs": DELETING}, False)],
+)
+async def test_a_request_that_is_created_again_waits_for_the_end_of_its_earlier_job(
+    there: dict[str, Any], begun: bool
+) -> None:
+    assert await thorough_profiling(Objects(), Api(**there)).begin(OBJ, ASKED) is begun
+
+
+async def test_a_job_of_another_author_is_not_taken_over() -> None:
+    with pytest.raises(ProfilingFailed) as failed:
+        await thorough_profiling(Objects(), Api(jobs={"metadata": {"name": "x"}})).begin(OBJ, ASKED)
+    assert failed.value.reason == "NameTaken"
 
 
 @pytest.mark.parametrize(

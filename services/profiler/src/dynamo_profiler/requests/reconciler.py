@@ -41,7 +41,7 @@ from dynamo_profiler.requests.hardware import HardwareUnknown, planned_product
 from dynamo_profiler.requests.ownership import NameInUse
 from dynamo_profiler.requests.results import results_status
 from dynamo_profiler.requests.status import OBJECTIVE_MET, PROFILING, SPEC_GENERATED, VALIDATION, StatusDraft
-from dynamo_profiler.requests.thorough import ThoroughProfiling
+from dynamo_profiler.requests.thorough import ThoroughProfiling, names
 from dynamo_profiler.requests.validating import problems
 from dynamo_profiler.requests.work import Profilings
 
@@ -153,14 +153,21 @@ class RequestReconciler:
     async def _begin_thorough(
         self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: StatusDraft
     ) -> Result:
+        job = names.job(obj["metadata"]["name"])
         try:
-            job = await self.thorough.begin(obj, self._profiling_request(obj, spec, draft))
+            begun = await self.thorough.begin(obj, self._profiling_request(obj, spec, draft))
         except ProfilingFailed as failed:
             self.announcer.announce(obj, events.PROFILING_JOB_FAILED(str(failed)))
             return await self._write(obj, draft.fail_profiling(str(failed), failed.reason))
         except (Invalid, Forbidden) as error:
             self.announcer.announce(obj, events.PROFILING_JOB_FAILED(str(error)))
             return await self._write(obj, draft.fail(PROFILING, "JobCreationFailed", str(error)))
+        if not begun:
+            waits = (
+                f"Job {job} of an earlier request of this name is being deleted, and this one's is created after that"
+            )
+            await self._write(obj, draft.say(PROFILING, False, "NameTaken", waits).enter(RequestPhase.PENDING, waits))
+            return Result(POD_INTERVAL)
         self.announcer.announce(obj, events.PROFILING_JOB_CREATED(f"Created Job {job}"))
         draft.put(profilingJobName=job).at(ProfilingPhase.INITIALIZING, f"Job {job} profiles on the cluster")
         return await self._write(obj, draft)

@@ -12,7 +12,7 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import CONFIG_MAPS, JOBS, PODS, ObjectKey
+from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, JOBS, PODS, ObjectKey
 from dynamo_shared.api.untrusted.words import quoted
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
 from dynamo_shared.kube import KubeClient
@@ -67,8 +67,10 @@ class ThoroughProfiling:
     cluster_role: str
     candidates: Candidates = no_candidates_asked
 
-    async def begin(self, obj: KubeObject, request: ProfilingRequest) -> str:
-        """Creates the Job; its name. The output of an earlier request of the name goes first.
+    async def begin(self, obj: KubeObject, request: ProfilingRequest) -> bool:
+        """Creates the Job; False where that of an earlier request of the name, which is deleted, goes first.
+
+        The output of such a request is removed.
 
         KubeError where it is refused, ProfilingFailed where it would measure nothing, or its name is taken.
         """
@@ -86,12 +88,14 @@ class ThoroughProfiling:
         except AlreadyExists:
             job = await self.kube.get(JOBS, ObjectKey(request.namespace, names.job(request.name)))
             if not _is_of(job, obj):
+                if _goes(job, request):
+                    return False
                 raise ProfilingFailed(
                     "NameTaken",
                     f"Job {names.job(request.name)} exists, and was not made for this request: delete it, and create the "
                     "request again",
                 ) from None
-        return names.job(request.name)
+        return True
 
     async def follow(self, obj: KubeObject, request: ProfilingRequest) -> ProfilingProgress:
         """How a Job goes. What the profiler wrote counts, however its Job ended and whether or not that is still there."""
@@ -173,6 +177,15 @@ class ThoroughProfiling:
 
 def _data(output: KubeObject | None) -> Mapping[str, str]:
     return (output or {}).get("data") or {}
+
+
+def _goes(job: KubeObject, request: ProfilingRequest) -> bool:
+    """Whether Kubernetes deletes a Job: with the request that owned it, or by itself."""
+    owner = objects.controller_of(job) or {}
+    return objects.is_deleting(job) or (owner.get("kind"), owner.get("name")) == (
+        DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind,
+        request.name,
+    )
 
 
 def _is_of(child: KubeObject, obj: KubeObject) -> bool:
