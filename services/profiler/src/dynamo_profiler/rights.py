@@ -15,7 +15,7 @@ from dynamo_shared.api.resources import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
-from dynamo_shared.api.rights import RACE, READ, SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right
+from dynamo_shared.api.rights import READ, SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right
 
 GIVEN = "given to profiling Jobs"
 CORRECTED = "corrects an object of its own that is not as desired"
@@ -26,8 +26,7 @@ RIGHTS = (
     Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("get",), unused=UNCONFIRMED),
     Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("patch",), unused="takes out the finalizer of the reference operator"),
     Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("patch",), "status"),
-    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("create",)),
-    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("get",), unused=RACE),
+    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("create", "get")),
     Right(CONFIG_MAPS, ("create", "get", "patch")),
     Right(CONFIG_MAPS, ("delete",), unused="results of a Job that was started again are taken away first"),
     Right(JOBS, ("create", "get")),

@@ -19,7 +19,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.api.v1beta1.request import RequestPhase
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import AlreadyExists, KubeError
+from dynamo_shared.kube.errors import AlreadyExists, KubeError, NotFound
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state.cache import ObjectCache
 
@@ -59,7 +59,7 @@ class GraphDeployer:
     async def advance(self, obj: KubeObject, draft: StatusDraft) -> float | None:
         """A step of a request that is deploying. Returns seconds to wait where it shall be tried again."""
         name = draft.status["dgdName"]
-        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(obj["metadata"]["namespace"], name))
+        graph = await self._graph(obj, name)
         if graph is not None:
             if not is_made_for(graph, obj):
                 self._reject(obj, draft, _TAKEN.format(name=name))
@@ -73,14 +73,24 @@ class GraphDeployer:
             return None
         return await self._create(obj, draft, name)
 
-    def follow(self, obj: KubeObject, draft: StatusDraft) -> None:
+    async def follow(self, obj: KubeObject, draft: StatusDraft) -> None:
         """Report the graph of a request that is deployed."""
-        key = ObjectKey(obj["metadata"]["namespace"], draft.status.get("dgdName", ""))
-        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        graph = await self._graph(obj, draft.status.get("dgdName", ""))
         if graph is None or not is_made_for(graph, obj):
             self._lost(obj, draft)
         else:
             self._report_graph(obj, draft, graph)
+
+    async def _graph(self, obj: KubeObject, name: str) -> KubeObject | None:
+        """The graph of a name; a request fails for one that is missing or another's, so that the API server says so."""
+        key = ObjectKey(obj["metadata"]["namespace"], name)
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        if graph is not None and is_made_for(graph, obj):
+            return graph
+        try:
+            return await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        except NotFound:
+            return None
 
     async def _create(self, obj: KubeObject, draft: StatusDraft, name: str) -> float | None:
         graph = marked(obj, draft.status["profilingResults"]["selectedConfig"], owner=None)

@@ -250,7 +250,7 @@ class RequestReconciler:
         return Result(wait) if wait is not None and result.requeue_after is None else result
 
     async def _deployed(self, obj: KubeObject, draft: StatusDraft) -> Result:
-        self.deploying.follow(obj, draft)
+        await self.deploying.follow(obj, draft)
         return await self._write(obj, draft)
 
     async def _write(self, obj: KubeObject, draft: StatusDraft, *, urgent: bool = True) -> Result:
