@@ -158,8 +158,9 @@ def test_what_no_label_distinguishes_keeps_engines_nowhere():
     assert planned_product(reported(one, source="dcgm")) is None
     assert planned_product(reported(asked=HardwareSpec(gpu_sku="h200_sxm", total_gpus=8, num_gpus_per_node=8))) is None
     assert planned_product({}) is None
-    two = (GpuNode("a", "NVIDIA-H100-80GB-HBM3", 8, 81559), GpuNode("b", "NVIDIA-H100-SXM5", 4, 81559))
-    assert planned_product(reported(*two)) is None
+    for gpus in (4, 8):
+        two = (GpuNode("a", "NVIDIA-H100-80GB-HBM3", 8, 81559), GpuNode("b", "NVIDIA-H100-SXM5", gpus, 81559))
+        assert planned_product(reported(*two)) is None
 
 
 def exporter(node: str, account: str = "nvidia-dcgm-exporter", **status: Any) -> dict[str, Any]:

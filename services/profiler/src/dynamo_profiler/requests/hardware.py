@@ -134,13 +134,14 @@ def kinds(nodes: Iterable[GpuNode]) -> list[GpuNodes]:
     """Alike nodes put together, best first: most GPUs a node, then most memory (the reference's order), then most nodes.
 
     Nodes with other counts of one kind of GPU are not alike: what fits on eight GPUs of a node does not fit on four.
+    Alike nodes whose products differ have no product together.
     """
     groups: dict[tuple[str, int], list[GpuNode]] = defaultdict(list)
     for node in nodes:
         groups[node.kind, node.gpus].append(node)
     observed = [
         GpuNodes(
-            product=members[0].product,
+            product=_only({node.product for node in members}),
             gpu_sku=kind,
             vram_mb=min(node.vram_mib for node in members),
             num_gpus_per_node=gpus,
@@ -215,7 +216,11 @@ def planned_product(status: KubeObject) -> str | None:
     if status.get("source") != NODE_LABELS:
         return None
     products = {each.get("product") for each in status.get("found") or () if each.get("gpuSku") == kind}
-    return products.pop() if len(products) == 1 else None
+    return _only(products)
+
+
+def _only(products: set[str | None] | set[str]) -> str | None:
+    return next(iter(products)) if len(products) == 1 else None
 
 
 def _unknown(asked: HardwareSpec, observed: Sequence[GpuNodes], missing: Sequence[str]) -> str:
