@@ -21,6 +21,7 @@ def pick(points: list[Point], expected: ServingObjective) -> Picked:
     return picked
 
 
+HARDWARE = {"gpuSku": "h200_sxm", "numGpusPerNode": 8}
 PLANNER = {"planner": {"optimization_target": "sla", "mode": "disagg"}}
 
 
@@ -109,6 +110,27 @@ def test_the_closest_fills_the_gpus():
     assert point.gpus == 16
     # 3 x 4 x 0.9 = 10.8 against 5 x 2 x 0.92 = 9.2; 2 and 6 give 7.2.
     assert point.replicas == {"prefill": 3, "decode": 5}
+
+
+def test_any_number_of_gpus_is_filled_at_once():
+    """As many as the field takes: a walk over them would hold up every other request for hours."""
+    point = filled(disagg((1, 2, 4.0), (1, 2, 2.0)), objective(hardware={**HARDWARE, "totalGpus": 2**31 - 1}))
+    assert point.gpus == 2**31 - 2
+    assert point.requests_per_second == pytest.approx((2**30 - 1) * 3.6 * 1.84 / (3.6 + 1.84))
+
+
+_engines = st.tuples(st.just(1), st.sampled_from([1, 2, 3, 4, 8]), st.floats(0.01, 50))
+
+
+@given(_engines, _engines, st.integers(1, 64))
+def test_no_other_numbers_of_engines_give_more(prefill, decode, gpus):
+    point, given_gpus = disagg(prefill, decode), objective(hardware={**HARDWARE, "totalGpus": gpus})
+    rates = [
+        matched(point, {"prefill": count, "decode": decodes}, 1000).requests_per_second or 0.0
+        for count in range(1, gpus + 1)
+        if (decodes := (gpus - count * prefill[1]) // decode[1]) > 0
+    ]
+    assert filled(point, given_gpus).requests_per_second == max(rates, default=point.requests_per_second)
 
 
 def test_the_slower_side_sets_the_rate():

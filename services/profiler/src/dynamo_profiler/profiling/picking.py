@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -165,13 +166,23 @@ def filled(point: Point, objective: ServingObjective) -> Point:
     """The engines of a point in the numbers that give most tokens a second of all the GPUs; itself where none fit."""
     if point.serving == AGG:
         return point
-    prefill, decode = point.engines[PREFILL].gpus, point.engines[DECODE].gpus
-    counts = (
-        {PREFILL: prefills, DECODE: (objective.total_gpus - prefills * prefill) // decode}
-        for prefills in range(1, max(1, (objective.total_gpus - decode) // prefill) + 1)
-    )
-    made = [matched(point, each, objective.osl) for each in counts if each[DECODE] > 0]
-    return max(made, key=lambda each: (each.requests_per_second or 0.0, -each.gpus), default=point)
+    prefill, decode = point.engines[PREFILL], point.engines[DECODE]
+    most = (objective.total_gpus - decode.gpus) // prefill.gpus
+    if most < 1:
+        return point
+
+    def counts(prefills: int) -> dict[str, int]:
+        return {PREFILL: prefills, DECODE: (objective.total_gpus - prefills * prefill.gpus) // decode.gpus}
+
+    def decodes_too_few(prefills: int) -> bool:
+        rates = (prefill.requests_per_second or 0.0) * PREFILL_SHARE, (decode.requests_per_second or 0.0) * DECODE_SHARE
+        return rates[0] * prefills >= rates[1] * counts(prefills)[DECODE]
+
+    # The rate grows with prefill engines until there are too few for decoding, and shrinks from there on: the best is the
+    # first of these or the last before.
+    turn = bisect_left(range(1, most + 1), True, key=decodes_too_few) + 1
+    made = [matched(point, counts(each), objective.osl) for each in (turn - 1, turn) if 1 <= each <= most]
+    return max(made, key=lambda each: (each.requests_per_second or 0.0, -each.gpus))
 
 
 def _excess(choice: Choice, objective: ServingObjective) -> tuple[float, ...]:
