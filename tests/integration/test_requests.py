@@ -251,6 +251,10 @@ async def test_a_graph_of_that_name_is_never_taken_over(control_plane, nats_serv
     profiler = Played()
     profiler.go.set()
     standing = await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "qwen-dgd"))
+    # It was made for an earlier request of the name, and outlived that with what it reads.
+    read = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "planner-config-qwen"}, "data": {"kept": ""}}
+    earlier = {"metadata": {"name": "qwen", "namespace": namespace, "uid": "earlier"}}
+    await kube.create(CONFIG_MAPS, marked(earlier, read, owner=None))
     async with planning(control_plane, nats_server, namespace, profiler):
         await create(kube, request(namespace))
         status = await until_phase(kube, namespace, "Failed")
@@ -259,6 +263,7 @@ async def test_a_graph_of_that_name_is_never_taken_over(control_plane, nats_serv
         observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
         assert observed["metadata"]["uid"] == standing["metadata"]["uid"]
         assert labels.REQUEST_NAME not in observed["metadata"].get("labels", {})
+        assert (await kube.get(CONFIG_MAPS, ObjectKey(namespace, "planner-config-qwen")))["data"] == {"kept": ""}
 
 
 async def test_a_deleted_graph_is_not_made_again(control_plane, nats_server, kube, namespace):

@@ -62,7 +62,7 @@ class GraphDeployer:
         graph = await self._graph(obj, name)
         if graph is not None:
             if not is_made_for(graph, obj):
-                self._reject(obj, draft, _TAKEN.format(name=name))
+                self.reject_taken(obj, draft, name)
                 return None
             await self._hand_over(obj, graph)
             self._report_graph(obj, draft, graph)
@@ -99,7 +99,7 @@ class GraphDeployer:
         except AlreadyExists:
             existing = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(obj["metadata"]["namespace"], name))
             if not is_made_for(existing, obj):
-                self._reject(obj, draft, _TAKEN.format(name=name))
+                self.reject_taken(obj, draft, name)
                 return None
             written = existing
         except KubeError as error:
@@ -115,6 +115,15 @@ class GraphDeployer:
         draft.say(DEPLOYMENT_READY, False, "DeploymentInProgress", message)
         draft.enter(RequestPhase.DEPLOYING, message)
         return None
+
+    async def is_taken(self, obj: KubeObject, name: str) -> bool:
+        """Whether the graph of a name was not made for this request; what that one reads has names of its own name."""
+        graph = await self._graph(obj, name)
+        return graph is not None and not is_made_for(graph, obj)
+
+    def reject_taken(self, obj: KubeObject, draft: StatusDraft, name: str) -> None:
+        """The request fails: its graph has the name of another one."""
+        self._reject(obj, draft, _TAKEN.format(name=name))
 
     def _reject(self, obj: KubeObject, draft: StatusDraft, message: str) -> None:
         self.announcer.announce(obj, events.DEPLOYMENT_REJECTED(message))

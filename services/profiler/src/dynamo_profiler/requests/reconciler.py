@@ -216,6 +216,9 @@ class RequestReconciler:
         self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: StatusDraft, result: ProfilingResult
     ) -> Result:
         name = result.selected.dgd["metadata"]["name"]
+        if result.selected.config_maps and await self.deploying.is_taken(obj, name):
+            self.deploying.reject_taken(obj, draft.put(profilingPhase=None), name)
+            return await self._write(obj, draft)
         try:
             await self.deploying.provide(obj, name, result.selected.config_maps)
         except (Invalid, Forbidden, NameInUse) as error:
