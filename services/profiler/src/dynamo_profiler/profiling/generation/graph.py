@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isqrt
+
 from dynamo_shared.api.engines import BACKENDS, Command, Role, mocker
 from dynamo_shared.api.engines.command import EngineSpec
 from dynamo_shared.api.engines.images import runtime_image
@@ -52,11 +54,10 @@ def desired_name(parts: GenerationInputs) -> str | None:
 
 def nodes_of(engine: EngineLayout, parts: GenerationInputs) -> int:
     """Nodes that one replica spans: as few as hold its GPUs in equal shares."""
-    per_node = parts.objective.gpus_per_node
-    nodes = -(-engine.gpus // per_node)
-    while engine.gpus % nodes:
-        nodes += 1
-    return nodes
+    # Of each pair of divisors one is below the root: a request may name millions of GPUs.
+    low = [each for each in range(1, isqrt(engine.gpus) + 1) if engine.gpus % each == 0]
+    shares = (*low, *(engine.gpus // each for each in low))
+    return engine.gpus // max(each for each in shares if each <= parts.objective.gpus_per_node)
 
 
 def _frontend(image: str, parts: GenerationInputs) -> KubeObject:
