@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from dynamo_shared.api.conditions import condition
+from dynamo_shared.api.conditions import MESSAGE_LIMIT, condition
 from dynamo_shared.api.meta import StatusCondition
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -29,3 +29,11 @@ def test_a_reason_is_one_word(given: str, written: str) -> None:
     entry = condition([], "Ready", status=False, reason=given, message="", generation=1, now=NOW)
     assert entry["reason"] == written
     StatusCondition.model_validate(entry)
+
+
+@pytest.mark.parametrize("part", ["a word ", "token=a,", "//a@b "])
+def test_a_message_has_a_length_that_the_api_server_takes(part: str) -> None:
+    """What replaces a short secret is longer than that."""
+    entry = condition([], "Ready", status=False, reason="R", message=part * 9000, generation=1, now=NOW)
+    assert len(entry["message"]) <= MESSAGE_LIMIT
+    assert "=a" not in entry["message"]

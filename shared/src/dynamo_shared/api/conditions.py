@@ -49,7 +49,7 @@ def condition(
         "type": type_,
         "status": value,
         "reason": _word(reason),
-        "message": redacted(message[:MESSAGE_LIMIT]),
+        "message": redacted(message[:MESSAGE_LIMIT])[:MESSAGE_LIMIT],
         "observedGeneration": generation,
         "lastTransitionTime": kept,
     }
