@@ -68,6 +68,8 @@ def results() -> dict[str, str]:
     room = LIMIT
     for name in FILES:
         text = read(name)
+        if not text:
+            continue
         size = len(text.encode())
         if size <= room:
             data[name] = text
