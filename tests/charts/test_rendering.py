@@ -29,6 +29,13 @@ GOLDENS = Path(__file__).parent / "goldens"
 each_file = pytest.mark.parametrize("values", helm.VALUES, ids=lambda path: path.stem)
 
 
+def leaves(value: Any) -> list[Any]:
+    """All scalars within."""
+    if isinstance(value, dict):
+        return [leaf for each in value.values() for leaf in leaves(each)]
+    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, list) else [value]
+
+
 def test_there_are_twelve_files_of_values() -> None:
     assert len(helm.VALUES) >= 12
 
@@ -187,6 +194,14 @@ def test_services_have_no_budget_where_the_values_say_as_their_description_does(
     text = helm.template("--set", "defaults.podDisruptionBudget=null")
     budgets = helm.of_kind(tuple(each for each in yaml.load_all(text, helm.LOADER) if each), "PodDisruptionBudget")
     assert {each["metadata"]["name"] for each in budgets} == {"dynamo-platform-nats", "dynamo-platform-etcd"}
+
+
+@each_file
+def test_names_that_look_like_numbers_stay_text(values: Path) -> None:
+    """A namespace may be called 20260, and the API server takes no number for a name or a label."""
+    names = "fullnameOverride=dynamo,nameOverride=30303"
+    text = helm.template("--values", values, "--set-string", names, release="10101", namespace="20202")
+    assert not [each for each in leaves(list(yaml.load_all(text, helm.LOADER))) if each in (10101, 20202, 30303)]
 
 
 def test_a_rendering_is_the_same_twice() -> None:

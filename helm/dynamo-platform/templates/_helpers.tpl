@@ -14,8 +14,8 @@
 
 {{/* Labels that select pods never change; the others say more. Argument: dict "root" $ "component" NAME. */}}
 {{- define "dynamo.selector" -}}
-app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride | quote }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
@@ -38,9 +38,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 
 {{/* Metadata of an object. Arguments: root, component, name; namespace, annotations, cluster are optional. */}}
 {{- define "dynamo.metadata" -}}
-name: {{ .name }}
+name: {{ .name | quote }}
 {{- if not .cluster }}
-namespace: {{ default .root.Release.Namespace .namespace }}
+namespace: {{ default .root.Release.Namespace .namespace | quote }}
 {{- end }}
 labels:
   {{- include "dynamo.labels" . | nindent 2 }}
