@@ -196,6 +196,16 @@ def test_services_have_no_budget_where_the_values_say_as_their_description_does(
     assert {each["metadata"]["name"] for each in budgets} == {"dynamo-platform-nats", "dynamo-platform-etcd"}
 
 
+def test_one_service_lets_all_its_pods_go_as_the_description_says() -> None:
+    """Helm drops a null of a service before the templates see it."""
+    described = (helm.PLATFORM / "values.yaml").read_text().partition("  podDisruptionBudget:")[0].splitlines()[-1]
+    assert "of one service: `{minAvailable: 0}`" in described
+    text = helm.template("--set", "services.watcher.podDisruptionBudget.minAvailable=0")
+    budgets = helm.of_kind(tuple(each for each in yaml.load_all(text, helm.LOADER) if each), "PodDisruptionBudget")
+    least = {each["metadata"]["name"]: each["spec"].get("minAvailable") for each in budgets}
+    assert (least["dynamo-platform-watcher"], least["dynamo-platform-scaler"]) == (0, None)
+
+
 @each_file
 def test_names_that_look_like_numbers_stay_text(values: Path) -> None:
     """A namespace may be called 20260, and the API server takes no number for a name or a label."""
