@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
@@ -185,6 +186,25 @@ async def test_a_token_that_is_still_good_is_used_while_the_plugin_fails_or_has_
     assert broken.authorization == "Bearer token-3"
     with pytest.raises(Exception, match="process returned 3"):
         await broken.refresh(force=True)
+
+
+async def test_a_login_that_fails_is_not_tried_for_each_request_but_fails_them_all() -> None:
+    """Plugins may take a minute to fail: one run for each request, one after the other, held all of them for hours."""
+    runs = 0
+
+    async def login() -> Any:
+        nonlocal runs
+        runs += 1
+        await asyncio.sleep(0)
+        raise TimeoutError
+
+    credentials = LoginCredentials(login, "Bearer old", time.time() - 1)
+    together = await asyncio.gather(*(credentials.refresh() for _ in range(5)), return_exceptions=True)
+    assert {str(each) for each in together} == {"logging in to the cluster took more than 60 s"}
+    assert credentials.stale()
+    with pytest.raises(ConfigError, match="logging in to the cluster took"):
+        await credentials.refresh()
+    assert runs == 1
 
 
 async def test_an_exec_plugin_may_give_a_certificate(write: Any, plugin: Any, authority: CertificateAuthority) -> None:

@@ -135,8 +135,10 @@ class LoginCredentials:
     def __init__(self, login: Login, authorization: str | None, expires_at: float | None) -> None:
         self._login = login
         self._lock = asyncio.Lock()
-        self._forced_at = self._begun_at = float("-inf")
-        self._renewals = 0
+        self._forced_at = self._tried_at = float("-inf")
+        self._attempts = 0
+        self._failure = ""
+        """why the last login failed; empty where it did not"""
         self.authorization = authorization
         self.tls: ssl.SSLContext | None = None
         self._expires_at = expires_at
@@ -145,33 +147,47 @@ class LoginCredentials:
         """Whether the token has run out, or does within a minute and was not asked for just now."""
         if self._expires_at is None or time.time() < self._expires_at - EXPIRY_MARGIN_SECONDS:
             return False
-        return self._has_ended() or time.monotonic() - self._begun_at >= FORCED_REFRESH_SECONDS
+        return self._has_ended() or not self._tried_just_now()
 
     async def refresh(self, *, force: bool = False) -> bool:
-        """Run the login, once however many requests wait for it; a forced one at most every ten seconds.
+        """Run the login, once however many requests wait for it; a forced or failed one at most every ten seconds.
 
         One that fails before the token has run out leaves that token in use.
         """
-        renewals = self._renewals
+        attempts = self._attempts
         async with self._lock:
-            if self._renewals != renewals:
-                return True
-            if force:
-                if time.monotonic() - self._forced_at < FORCED_REFRESH_SECONDS:
+            if self._attempts == attempts:
+                if force:
+                    if time.monotonic() - self._forced_at < FORCED_REFRESH_SECONDS:
+                        return False
+                elif not self.stale():
                     return False
-                self._forced_at = time.monotonic()
-            elif not self.stale():
-                return False
-            self._begun_at = time.monotonic()
-            try:
-                self.authorization, self._expires_at, self.tls = await self._login()
-            except Exception as error:
-                if force or self._has_ended():
-                    raise
-                log.warning("cannot renew credentials; the last ones stay in use", error=str(error))
-                return False
-            self._renewals += 1
+                if force or not (self._failure and self._tried_just_now()):
+                    await self._try()
+                    if force:
+                        self._forced_at = self._tried_at
+        if not self._failure:
             return True
+        if force or self._has_ended():
+            raise ConfigError(self._failure)
+        return False
+
+    async def _try(self) -> None:
+        try:
+            self.authorization, self._expires_at, self.tls = await self._login()
+            self._failure = ""
+        except TimeoutError:
+            self._failure = f"logging in to the cluster took more than {LOGIN_TIMEOUT_SECONDS:.0f} s"
+        except Exception as error:
+            self._failure = str(error) or type(error).__name__
+        finally:
+            self._tried_at = time.monotonic()
+        self._attempts += 1
+        if self._failure:
+            log.warning("cannot renew credentials", error=self._failure)
+
+    def _tried_just_now(self) -> bool:
+        return time.monotonic() - self._tried_at < FORCED_REFRESH_SECONDS
 
     def _has_ended(self) -> bool:
         return self._expires_at is not None and time.time() >= self._expires_at
