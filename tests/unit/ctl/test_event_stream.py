@@ -88,8 +88,7 @@ def test_without_any_server_it_says_what_to_give() -> None:
 def test_the_platform_that_runs_here_is_listened_to(elsewhere: Path) -> None:
     here = running.RunningPlatform(__import__("os").getpid(), "demo", "nats://127.0.0.1:5")
     folder = elsewhere / running.FOLDER
-    running.claim(folder)
-    with running.announced(folder, here):
+    with running.claimed(folder), running.announced(folder, here):
         result = nats_server(None, None, None)
         assert (result.options.servers, result.cluster) == (("nats://127.0.0.1:5",), "demo")
         assert nats_server(None, "other", None).cluster == "other"

@@ -1,13 +1,15 @@
 """The note by which `get` and `events` find the platform that `up` or `demo` runs: `.dynamo/platform.json`.
 
 It is looked for in the working folder and those above it, as git looks for its own folder. It holds no secret.
+It counts while the process that wrote it holds the lock next to it, which the kernel frees when that process ends,
+however it ends: the number of a process may be another's by now.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ from dynamo_ctl.errors import CtlError
 
 FOLDER = Path(".dynamo")
 NAME = "platform.json"
+LOCK = "platform.lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,48 +35,55 @@ class RunningPlatform:
     context: str = ""
     nats_credentials: str = ""
 
-    @property
-    def alive(self) -> bool:
-        """Whether its process exists."""
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-        return True
-
 
 def find(start: Path | None = None) -> RunningPlatform | None:
     """The platform that runs in this folder or one above it; None where no platform does."""
     start = (start or Path.cwd()).absolute()
     for folder in (start, *start.parents):
         running = _read(folder / FOLDER / NAME)
-        if running is not None and running.alive:
+        if running is not None and _is_claimed(folder / FOLDER):
             return running
     return None
 
 
 @contextlib.contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Make the folder, and be the only platform in it while this lasts; CtlError where one runs in it already."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (folder / LOCK).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            running = _read(folder / NAME)
+            which = f" (process {running.pid})" if running is not None else ""
+            raise CtlError(f"a platform runs here already{which}; stop it first, or use another folder") from None
+        # Of a process that was killed.
+        (folder / NAME).unlink(missing_ok=True)
+        yield
+
+
+@contextlib.contextmanager
 def announced(folder: Path, running: RunningPlatform) -> Iterator[None]:
-    """Let others find `running` while this lasts."""
+    """Let others find `running` while this lasts, in a folder that is claimed."""
     file = folder / NAME
-    unfinished = file.with_suffix(f".{os.getpid()}")
+    unfinished = file.with_suffix(".new")
     unfinished.write_text(json.dumps(asdict(running), indent=2) + "\n", encoding="utf-8")
     unfinished.replace(file)
     try:
         yield
     finally:
-        if _read(file) == running:
-            file.unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
 
 
-def claim(folder: Path) -> None:
-    """Make the folder; CtlError where a platform runs in it already."""
-    running = _read(folder / NAME)
-    if running is not None and running.alive:
-        raise CtlError(f"a platform runs here already (process {running.pid}); stop it first, or use another folder")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+def _is_claimed(folder: Path) -> bool:
+    try:
+        with (folder / LOCK).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _read(file: Path) -> RunningPlatform | None:

@@ -31,7 +31,7 @@ from dynamo_ctl.commands.demo.waiting import until_successful
 from dynamo_ctl.commands.up import progress
 from dynamo_ctl.commands.up.servers import NATS_CREDENTIALS, nats_credentials_of
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.running import RunningPlatform, announced, claim
+from dynamo_ctl.running import RunningPlatform, announced, claimed
 
 NAMESPACE = "dynamo-demo"
 CLUSTER = "demo"
@@ -62,9 +62,14 @@ def find_manifests(given: Sequence[Path]) -> list[Path]:
 async def demo(plan: DemoOptions, console: Console) -> None:
     """Show it. CtlError where a graph does not become successful; logs then stay in the folder."""
     graphs = [graph for file in plan.manifests for graph in _read(file)]
-    claim(plan.folder)
     state = plan.folder / CLUSTER
-    shutil.rmtree(state, ignore_errors=True)
+    with claimed(plan.folder):
+        shutil.rmtree(state, ignore_errors=True)
+        await _show(plan, graphs, state, console)
+        shutil.rmtree(state, ignore_errors=True)
+
+
+async def _show(plan: DemoOptions, graphs: Sequence[KubeObject], state: Path, console: Console) -> None:
     async with AsyncExitStack() as stack:
         with progress.showing(console) as steps:
             settings = await stack.enter_async_context(local_platform(state, CLUSTER, steps))
@@ -93,7 +98,6 @@ async def demo(plan: DemoOptions, console: Console) -> None:
             console.print("\nEverything stays until [bold]Ctrl-C[/].")
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.Event().wait()
-    shutil.rmtree(state, ignore_errors=True)
 
 
 def _note(settings: Settings, state: Path) -> RunningPlatform:

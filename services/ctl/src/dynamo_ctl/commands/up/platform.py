@@ -21,7 +21,7 @@ from dynamo_ctl.commands.crds.definitions import DEFINITIONS_MANAGER, install_de
 from dynamo_ctl.commands.up import progress
 from dynamo_ctl.commands.up.addresses import where_it_answers
 from dynamo_ctl.commands.up.servers import embedded, nats_credentials_of
-from dynamo_ctl.running import RunningPlatform, announced, claim
+from dynamo_ctl.running import RunningPlatform, announced, claimed
 from dynamo_ctl.settings import with_cluster, with_platform
 from dynamo_ctl.targets import until_stands
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 async def up(settings: Settings, folder: Path, console: Console, *, local: bool) -> None:
     """Run the whole platform until cancelled, with the servers that the settings do not name."""
-    claim(folder)
     async with AsyncExitStack() as stack:
+        stack.enter_context(claimed(folder))
         with progress.showing(console) as steps:
             programs = Programs(steps)
             if local:
