@@ -13,23 +13,24 @@ import jwt
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from dynamo_dynadmin.identity.oidc import Issuer
 from dynamo_dynadmin.identity.provider import Provider
 from dynamo_dynadmin.identity.tokens import Tokens
 from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified
 from dynamo_shared.kube import Unavailable
 from dynamo_shared.runtime.settings.dynadmin import Oidc
-from jwt.algorithms import ECAlgorithm
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 URL, AUDIENCE = "https://sso.test", "dynadmin"
 PRIVATE = ec.generate_private_key(ec.SECP256R1())
+RSA = rsa.generate_private_key(65537, 2048)
 
 
 class Keys:
     """A provider with one key."""
 
-    async def key(self, _: str) -> jwt.PyJWK:
+    async def key(self, *_: str) -> jwt.PyJWK:
         return jwt.PyJWK({**ECAlgorithm.to_jwk(PRIVATE.public_key(), as_dict=True), "alg": "ES256"})
 
 
@@ -108,6 +109,23 @@ async def test_the_client_and_its_secret_are_encoded_as_the_issuer_reads_them(
     assert answer == {"kind": "Basic", "credentials": encoded}
 
 
+@pytest.mark.parametrize("algorithm", ["RS256", "RS512", "PS256"])
+async def test_issuers_need_not_say_what_a_key_is_for(algorithm: str) -> None:
+    """RFC 7517, 4.4: `alg` is optional, and an RSA key verifies six algorithms."""
+    document = {**RSAAlgorithm.to_jwk(RSA.public_key(), as_dict=True), "kid": "k"}
+
+    async def keys(_: web.Request) -> web.Response:
+        return web.json_response({"keys": [document]})
+
+    async with published(keys=keys) as settings:
+        issuer = Issuer(settings, Provider(settings))
+        said = {"iss": settings.issuer, "aud": AUDIENCE, "sub": "ann", "exp": time.time() + 60}
+        assert (await issuer.claims(jwt.encode(said, RSA, algorithm, {"kid": "k"})))["sub"] == "ann"
+        for wrong in (jwt.encode(said, PRIVATE, "ES256", {"kid": "k"}), jwt.encode(said, "", "none")):
+            with pytest.raises(Unidentified):
+                await issuer.claims(wrong)
+
+
 class Issuers:
     """Keys of an issuer that may stop to answer."""
 
@@ -130,14 +148,14 @@ async def test_a_key_that_was_read_works_while_another_is_looked_for() -> None:
     issuer, now = Issuers(), [1000.0]
     async with asyncio.timeout(5), published(keys=issuer.keys) as settings:
         provider = Provider(settings, lambda: now[0])
-        assert await provider.key("k") is not None
+        assert await provider.key("k", "ES256") is not None
         now[0] += 60
         issuer.answers.clear()
-        unknown = asyncio.create_task(provider.key("unknown"))
+        unknown = asyncio.create_task(provider.key("unknown", "ES256"))
         while issuer.reads < 2:
             await asyncio.sleep(0.01)
         async with asyncio.timeout(1):
-            assert await provider.key("k") is not None
+            assert await provider.key("k", "ES256") is not None
         issuer.answers.set()
         assert await unknown is None
 
@@ -146,14 +164,14 @@ async def test_an_issuer_that_fails_is_not_asked_for_each_unknown_key() -> None:
     issuer, now = Issuers(), [1000.0]
     async with asyncio.timeout(5), published(keys=issuer.keys) as settings:
         provider = Provider(settings, lambda: now[0])
-        assert await provider.key("k") is not None
+        assert await provider.key("k", "ES256") is not None
         now[0] += 60
         issuer.fails = True
         for _ in range(3):
             with pytest.raises(Unavailable):
-                await provider.key("unknown")
+                await provider.key("unknown", "ES256")
         assert issuer.reads == 2
         now[0] += 11
         issuer.fails = False
-        assert await provider.key("unknown") is None
+        assert await provider.key("unknown", "ES256") is None
         assert issuer.reads == 3

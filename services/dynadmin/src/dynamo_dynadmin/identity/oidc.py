@@ -40,7 +40,9 @@ class Issuer:
         settings = self._settings
         try:
             header = jwt.get_unverified_header(token)
-            key = await self._provider.key(str(header.get("kid") or ""))
+            if (algorithm := header.get("alg")) not in ALGORITHMS:
+                raise Unidentified(f"the token is not signed with one of {', '.join(ALGORITHMS)}")
+            key = await self._provider.key(str(header.get("kid") or ""), algorithm)
             if key is None:
                 raise Unidentified("the token is signed with a key that its issuer does not publish")
             claims: dict[str, Any] = jwt.decode(

@@ -40,7 +40,7 @@ class Provider:
     def __init__(self, settings: Oidc, now: Callable[[], float] = time.time) -> None:
         self._settings = settings
         self._now = now
-        self._keys: dict[str, jwt.PyJWK] = {}
+        self._keys: dict[str, Mapping[str, Any]] = {}
         self._keys_at = self._asked_at = float("-inf")
         self._failure: Unavailable | None = None
         """why the keys could not be read when they were asked for last"""
@@ -48,16 +48,20 @@ class Provider:
         self._endpoints_at = float("-inf")
         self._reading = asyncio.Lock()
 
-    async def key(self, identifier: str) -> jwt.PyJWK | None:
-        """The key of an id; without an id the only one that exists. None where it is not known. Unavailable."""
+    async def key(self, identifier: str, algorithm: str) -> jwt.PyJWK | None:
+        """The key of an id; without an id the only one that exists. None where it is not known. Unavailable.
+
+        `algorithm`: what it is for where the issuer does not say, which is not asked of it (RFC 7517, 4.4). PyJWTError
+        where the key is not of that kind.
+        """
         if not self._has(identifier):
             # Keys that were read do not wait for it: a caller chooses the id that is looked for.
             async with self._reading:
                 if not self._has(identifier):
                     await self._ask()
-        if not identifier and len(self._keys) == 1:
-            return next(iter(self._keys.values()))
-        return self._keys.get(identifier)
+        only = next(iter(self._keys.values())) if not identifier and len(self._keys) == 1 else None
+        published = only or self._keys.get(identifier)
+        return jwt.PyJWK(dict(published), published.get("alg") or algorithm) if published is not None else None
 
     def _has(self, identifier: str) -> bool:
         is_known = identifier in self._keys or (not identifier and len(self._keys) == 1)
@@ -104,15 +108,15 @@ class Provider:
     def _schemes(self) -> tuple[str, ...]:
         return ("https",) if urlsplit(self._settings.issuer).scheme == "https" else ("https", "http")
 
-    async def _published(self) -> dict[str, jwt.PyJWK]:
+    async def _published(self) -> dict[str, Mapping[str, Any]]:
         uri = self._settings.jwks_uri or (await self.endpoints()).keys
         async with self._session() as session:
             document = await _read(session.get(uri))
         try:
-            keys = jwt.PyJWKSet.from_dict(document).keys
+            usable = jwt.PyJWKSet.from_dict(document).keys
         except jwt.PyJWTError as error:
             raise _unavailable(f"the issuer's keys cannot be read: {error}") from error
-        return {str(key.key_id or ""): key for key in keys if key.key_type != "oct"}
+        return {str(key.key_id or ""): key._jwk_data for key in usable if key.key_type != "oct"}
 
     @asynccontextmanager
     async def _session(self) -> AsyncIterator[aiohttp.ClientSession]:
