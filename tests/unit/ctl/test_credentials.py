@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from dynamo_ctl import credentials
 from dynamo_ctl.cli import app
 from typer.testing import CliRunner
@@ -40,3 +41,20 @@ def test_what_is_wrong_is_said() -> None:
     unknown = CliRunner().invoke(app, ["nats-config", "--users", "root"])
     assert "no user is called root; there are watcher," in str(unknown.exception)
     assert "write CERT,KEY" in str(CliRunner().invoke(app, ["nats-config", "--tls", "x"]).exception)
+
+
+@pytest.mark.parametrize("option", ["--listen", "--monitoring"])
+@pytest.mark.parametrize(
+    "address", ["foo", "4222", "0.0.0.0", "h:port", "h:70000", "nats://h:4222", "me@h:4222", "h:1/x"]
+)
+def test_an_address_that_no_server_takes_is_refused(option: str, address: str, tmp_path: Path) -> None:
+    """The server would not start with it, and says less."""
+    result = CliRunner().invoke(app, ["nats-config", "--dir", str(tmp_path / "n"), option, address])
+    assert f"{option}: {address!r} is not an address; write HOST:PORT" in str(result.exception)
+    assert not (tmp_path / "n").exists()
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:4222", ":4222", "[::1]:4222", "nats.example:4222"])
+def test_addresses_that_a_server_takes(address: str) -> None:
+    result = CliRunner().invoke(app, ["nats-config", "--listen", address])
+    assert f'listen: "{address}"' in result.stdout

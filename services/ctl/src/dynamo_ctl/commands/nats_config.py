@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -64,6 +65,11 @@ def nats_config(
     key, _, ca = rest.partition(",")
     if tls and not (certificate and key):
         raise CtlError("--tls: write CERT,KEY or CERT,KEY,CA", ExitCode.USAGE)
+    for option, address in {"--listen": listen, "--monitoring": monitoring or listen}.items():
+        if not _is_host_and_port(address):
+            raise CtlError(
+                f"{option}: {address!r} is not an address; write HOST:PORT, as in 0.0.0.0:4222", ExitCode.USAGE
+            )
     server = server_config.NatsServerConfig(
         listen=listen,
         monitoring=monitoring,
@@ -80,3 +86,11 @@ def nats_config(
     else:
         credentials.write(folder / "nats.conf", text, mode=mode)
         typer.echo(f"wrote {folder / 'nats.conf'} and the passwords of {', '.join(chosen)} next to it")
+
+
+def _is_host_and_port(address: str) -> bool:
+    try:
+        parts = urlsplit(f"//{address}")
+        return parts.port is not None and parts.netloc == address and "@" not in address
+    except ValueError:
+        return False
