@@ -52,21 +52,23 @@ class Resuming(ABC, Generic[T]):
         """Deals with what a puller that has ended still holds."""
 
     async def __anext__(self) -> T:
-        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
+        backoff, is_missing = Backoff(FIRST_PAUSE, LAST_PAUSE), False
         while not self._closed:
             if (sign := self._sign()) is not None:
                 return sign
             try:
-                if self._puller is None:
-                    await self._keeper.wait_session()
-                    await self.establish()
-                else:
+                if self._puller is not None:
                     return await self._next(self._puller)
+                await self._keeper.wait_session()
+                if is_missing:
+                    await self._declare(self._stream)
+                    is_missing = False
+                await self.establish()
             except PullEndedError as error:
                 log.debug("reading interrupted", reader=self._reader, cause=str(error))
                 await self._drop()
             except StreamNotFoundError:
-                await self._declare_quietly()
+                is_missing = True
                 await asyncio.sleep(backoff.next())
             except BusClosedError:
                 break
@@ -86,9 +88,3 @@ class Resuming(ABC, Generic[T]):
         if puller is not None:
             await puller.stop()
             await self._give_back(puller)
-
-    async def _declare_quietly(self) -> None:
-        try:
-            await self._declare(self._stream)
-        except BusUnavailableError as error:
-            log.debug("stream not declared", stream=self._stream.name, error=str(error))
