@@ -12,6 +12,7 @@ import pytest
 from dynamo_model_discovery.workers.differences import changes
 from dynamo_model_discovery.workers.publication import Clock, Publication
 from dynamo_shared.bus import MemoryBus, streams
+from dynamo_shared.bus.errors import BusClosedError
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
 from dynamo_shared.state import ObjectCache, StateReader
 from dynamo_shared.wire import subjects
@@ -176,3 +177,12 @@ def test_versions_rise_with_time_and_never_fall(moment):
     versions = [clock.version() for _ in range(3)]
     assert versions == sorted(set(versions))
     assert versions[0] > 500_000
+
+
+async def test_a_closed_bus_ends_the_publishing() -> None:
+    """It tried again without a pause, and held up the whole process."""
+    bus = MemoryBus()
+    publication = Publication(bus, "local")
+    await bus.close()
+    with pytest.raises(BusClosedError):
+        await publication.publish(changes(publication.view, keyed((ONE,)), publication.stamp))

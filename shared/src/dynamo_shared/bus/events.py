@@ -130,19 +130,21 @@ class EventPublisher:
         """Sends what is queued, with or without `run`, for so many seconds at most. Says whether all has left."""
         with suppress(TimeoutError, BusClosedError):
             async with asyncio.timeout(timeout):
-                backoff = Backoff(FIRST_RETRY, LAST_RETRY)
-                while self._outbox:
-                    await self._step(backoff)
+                await self.flushed()
         return not self._outbox
+
+    async def flushed(self) -> None:
+        """Sends what is queued, with or without `run`, and returns when all has left. BusClosedError."""
+        backoff = Backoff(FIRST_RETRY, LAST_RETRY)
+        while self._outbox:
+            await self._step(backoff)
 
     async def run(self) -> None:
         """Sends what is queued until cancelled; then `flush` sends the rest."""
-        backoff = Backoff(FIRST_RETRY, LAST_RETRY)
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._outbox:
-                await self._step(backoff)
+            await self.flushed()
 
     async def _step(self, backoff: Backoff) -> None:
         """Sends once, and waits where that failed."""

@@ -29,8 +29,6 @@ from dynamo_model_discovery.workers.differences import DiscoveryView, PublishedE
 RESOURCES: tuple[Resource, ...] = (WORKERS, MODELS)
 #: Events that leave before STATE remembers them. A stop in between repeats as many at most.
 CHUNK = 128
-#: Seconds between checks whether events may still be sent at all.
-FLUSH_WITHIN = 5.0
 
 log = structlog.get_logger("dynamo.model-discovery.workers")
 D = TypeVar("D", WorkerData, ServedModelData)
@@ -90,14 +88,13 @@ class Publication:
             await subscription.close()
 
     async def publish(self, steps: Sequence[StateChange]) -> None:
-        """Publishes the steps, events first. Waits while the bus is away."""
+        """Publishes the steps, events first. Waits while the bus is away. BusClosedError."""
         for begin in range(0, len(steps), CHUNK):
             chunk = steps[begin : begin + CHUNK]
             for step in chunk:
                 if step.event:
                     self._events.publish(kind=_kind(step), obj=step.entry.obj, event=step.event, data=step.event_data)
-            while not await self._events.flush(FLUSH_WITHIN):
-                log.info("events of workers wait for the bus", waiting=self._events.waiting)
+            await self._events.flushed()
             for step in chunk:
                 self._put(step)
                 self.view.apply(step)
