@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -18,11 +20,13 @@ class Offload:
 
     def __init__(self, *, above: int, at_once: int) -> None:
         self._above = above
-        self._slots = asyncio.Semaphore(at_once)
+        self._threads = ThreadPoolExecutor(at_once, "offload")
 
     async def run(self, size: int, work: Callable[[], T]) -> T:
-        """The result of the work on an input of a size; its errors are raised. It ends even where the caller is cancelled."""
+        """The result of the work on an input of a size; its errors are raised.
+
+        Work that has begun ends even where the caller is cancelled, and keeps its thread until then.
+        """
         if size <= self._above:
             return work()
-        async with self._slots:
-            return await asyncio.to_thread(work)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, work)

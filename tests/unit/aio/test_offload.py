@@ -1,0 +1,54 @@
+"""Large work in threads, few at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+from dynamo_shared.aio import Offload, ended
+
+
+async def test_work_whose_caller_has_gone_still_counts() -> None:
+    """Callers that hang up and come again had as many threads at work as they liked."""
+    offload = Offload(above=0, at_once=1)
+    begun, go_on = threading.Event(), threading.Event()
+    at_work: list[str] = []
+
+    def long() -> None:
+        at_work.append("long")
+        begun.set()
+        go_on.wait()
+        at_work.remove("long")
+
+    gone = asyncio.create_task(offload.run(1, long))
+    try:
+        await asyncio.to_thread(begun.wait)
+        await ended(gone)
+        next_one = asyncio.create_task(offload.run(1, lambda: list(at_work)))
+        # Long enough for a thread that does not wait for its turn.
+        await asyncio.to_thread(lambda: None)
+        await asyncio.to_thread(lambda: None)
+        assert not next_one.done()
+    finally:
+        go_on.set()
+    assert await next_one == []
+
+
+async def test_what_waits_and_is_cancelled_is_never_begun() -> None:
+    offload = Offload(above=0, at_once=1)
+    go_on, done = threading.Event(), []
+    first = asyncio.create_task(offload.run(1, go_on.wait))
+    waiting = asyncio.create_task(offload.run(1, lambda: done.append("waiting")))
+    await asyncio.sleep(0)
+    await ended(waiting)
+    go_on.set()
+    assert await first
+    await offload.run(1, lambda: done.append("last"))
+    assert done == ["last"]
+
+
+@pytest.mark.parametrize("size", [1, 100])
+async def test_errors_are_those_of_the_work(size: int) -> None:
+    with pytest.raises(ZeroDivisionError):
+        await Offload(above=10, at_once=1).run(size, lambda: 1 // 0)
