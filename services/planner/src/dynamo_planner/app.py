@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack
 
 from dynamo_shared.bus.nats import NatsListener
@@ -26,9 +25,8 @@ class PlannerService:
         metrics = PlanMetrics(context.metrics.registry)
         try:
             async with AsyncExitStack() as stack:
-                # Secrets are read from files.
-                options = await asyncio.to_thread(
-                    runtime_nats_options, settings.platform.planner.runtime_nats, settings.infrastructure.nats_address
+                options = runtime_nats_options(
+                    settings.platform.planner.runtime_nats, settings.infrastructure.nats_address
                 )
                 listener = await stack.enter_async_context(NatsListener(options)) if options is not None else None
                 await Plans(context, NAME, metrics, listener).serve()

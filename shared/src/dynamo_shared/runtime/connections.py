@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
-
-from pydantic import SecretStr
 
 from dynamo_shared.bus import Bus, BusHealth
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.metrics import Metrics
-from dynamo_shared.runtime.settings import InvalidSettings, Nats, Settings
+from dynamo_shared.runtime.settings import Nats, Settings
 
 #: `/apis/<group>/<version>/namespaces/<ns>/<plural>/...` and `/api/v1/...`: how many parts stand before the resource.
 _GROUP_PREFIX, _CORE_PREFIX = 4, 3
@@ -64,23 +61,14 @@ def nats_options(settings: Nats, name: str) -> NatsOptions:
         cert_file=settings.tls.cert_file,
         key_file=settings.tls.key_file,
         user=settings.user,
-        password=secret(settings.password, settings.password_file),
+        password=settings.password.get_secret_value(),
+        password_file=settings.password_file,
         token=settings.token.get_secret_value(),
         nkey_seed_file=settings.nkey_seed_file,
         credentials_file=settings.creds_file,
         replicas=settings.stream_replicas,
         inbox_prefix=settings.inbox_prefix,
     )
-
-
-def secret(value: SecretStr, file: Path | None) -> str:
-    """A secret given directly or as a file, whose last line break does not belong to it. Raises InvalidSettings."""
-    if file is None:
-        return value.get_secret_value()
-    try:
-        return file.read_text().rstrip("\r\n")
-    except OSError as error:
-        raise InvalidSettings(str(file), [f"cannot be read: {error.strerror or error}"]) from error
 
 
 def resource_in(path: str) -> str:

@@ -20,7 +20,7 @@ from dynamo_shared.leases import AllKeys, AlwaysLeader, Leadership, Ownership
 from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.settings import Settings
-from dynamo_shared.runtime.settings.platform import LeaseMode
+from dynamo_shared.runtime.settings.platform import Etcd, LeaseMode
 from dynamo_shared.runtime.standby import KubeClaim
 from dynamo_shared.runtime.supervision import Supervisor
 
@@ -210,18 +210,13 @@ async def leasing(settings: Settings, kube: KubeClient, health: Health, metrics:
     from dynamo_shared.leases.client import EtcdClient  # noqa: PLC0415
     from dynamo_shared.leases.session import Session  # noqa: PLC0415
 
-    def password() -> str:
-        # Read at each log-in, because it is rotated; an OSError here counts as a failure of etcd and does not end the process.
-        file = etcd.password_file
-        return file.read_text().rstrip("\r\n") if file is not None else etcd.password.get_secret_value()
-
     options = EtcdOptions(
         endpoints=etcd.endpoints,
         ca_file=etcd.tls.ca_file,
         cert_file=etcd.tls.cert_file,
         key_file=etcd.tls.key_file,
         user=etcd.user,
-        password=password,
+        password=partial(etcd_password, etcd),
     )
     async with EtcdClient(options) as client:
         session = Session.begin(
@@ -264,3 +259,9 @@ async def leasing(settings: Settings, kube: KubeClient, health: Health, metrics:
 def default_replica_id() -> str:
     """The pod's name, or the host's, and the process: the same container started again is the same replica."""
     return f"{os.environ.get('POD_NAME') or socket.gethostname()}-{os.getpid()}"
+
+
+def etcd_password(etcd: Etcd) -> str:
+    """The password of etcd's user. Read at each log-in, because it is rotated; an OSError then is a failure of etcd."""
+    file = etcd.password_file
+    return file.read_text().rstrip("\r\n") if file is not None else etcd.password.get_secret_value()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 
 from dynamo_shared.api.contracts.planner import Mode
 from dynamo_shared.bus.nats import NatsListener, NatsOptions
@@ -17,7 +16,7 @@ from dynamo_planner.inputs.outcome import InputError, InputUnavailable
 
 
 def runtime_nats_options(settings: RuntimeNats, infrastructure_address: str) -> NatsOptions | None:
-    """How to reach the runtime's NATS; None where no setting says where it is. Reads secret files: not on an event loop."""
+    """How to reach the runtime's NATS; None where no setting says where it is."""
     servers = settings.servers or tuple(part.strip() for part in infrastructure_address.split(",") if part.strip())
     if not servers:
         return None
@@ -28,8 +27,8 @@ def runtime_nats_options(settings: RuntimeNats, infrastructure_address: str) -> 
         cert_file=settings.cert_file,
         key_file=settings.key_file,
         user=settings.user,
-        password=_secret(settings.password_file, "passwordFile"),
-        token=_secret(settings.token_file, "tokenFile"),
+        password_file=settings.password_file,
+        token_file=settings.token_file,
         nkey_seed_file=settings.nkey_seed_file,
         credentials_file=settings.creds_file,
     )
@@ -76,12 +75,3 @@ async def watch_engines(
             listening = await listener.listen(each, passes.take)
             stack.push_async_callback(listening.close)
         yield RuntimeFeed(listener, passes)
-
-
-def _secret(file: Path | None, name: str) -> str:
-    if file is None:
-        return ""
-    try:
-        return file.read_text().rstrip("\r\n")
-    except OSError as error:
-        raise InputError(f"platform.planner.runtimeNats.{name}: {file} cannot be read: {error.strerror}") from error

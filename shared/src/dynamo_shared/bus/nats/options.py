@@ -23,6 +23,7 @@ class BusOptionsError(BusError):
 class NatsOptions:
     """Servers, TLS and identity. Of user and password, token, nkey seed and credentials file at most one is given.
 
+    A password or a token is a text or a file, whose last line break does not belong to it.
     `servers`: `nats://` or `tls://` addresses, tried in turn. `replicas`: of the streams (3 on a cluster of three).
     `connect_timeout`: seconds for one attempt. `inbox_prefix`: where answers come in; that of the user by default, which
     is the one that the generated permissions let it subscribe to.
@@ -35,7 +36,9 @@ class NatsOptions:
     key_file: Path | None = field(default=None)
     user: str = ""
     password: str = field(default="", repr=False)
+    password_file: Path | None = None
     token: str = field(default="", repr=False)
+    token_file: Path | None = None
     nkey_seed_file: Path | None = None
     credentials_file: Path | None = None
     replicas: int = 1
@@ -48,12 +51,14 @@ class NatsOptions:
                 raise BusOptionsError("a NATS server address holds no user name or secret: use user, password or token")
         if not self.servers:
             raise BusOptionsError("no NATS server address given")
-        ways = [self.user or self.password, self.token, self.nkey_seed_file, self.credentials_file]
+        password, token = self.password or self.password_file, self.token or self.token_file
+        ways = [self.user or password, token, self.nkey_seed_file, self.credentials_file]
         if sum(bool(way) for way in ways) > 1:
             raise BusOptionsError("give one of user and password, token, nkey seed file, credentials file, not several")
         if bool(self.cert_file) != bool(self.key_file):
             raise BusOptionsError("a NATS client certificate needs its key, and a key its certificate")
-        for path in (self.ca_file, self.cert_file, self.key_file, self.nkey_seed_file, self.credentials_file):
+        secrets = (self.password_file, self.token_file, self.nkey_seed_file, self.credentials_file)
+        for path in (self.ca_file, self.cert_file, self.key_file, *secrets):
             if path is not None and not Path(path).is_file():
                 raise BusOptionsError(f"NATS file not found: {path}")
 
@@ -75,13 +80,24 @@ class NatsOptions:
         return self.inbox_prefix or (inbox_prefix(self.user) if self.user else DEFAULT_INBOX)
 
     def identity(self) -> dict[str, Any]:
-        """The arguments of `nats.connect` that say who we are. Files are read each time, so rotation works."""
+        """The arguments of `nats.connect` that say who we are. Files are read each time, so rotation works.
+
+        BusOptionsError where one cannot be read.
+        """
         if self.credentials_file:
             return {"user_credentials": str(self.credentials_file)}
         if self.nkey_seed_file:
             return {"nkeys_seed": str(self.nkey_seed_file)}
-        if self.token:
-            return {"token": self.token}
-        if self.user or self.password:
-            return {"user": self.user, "password": self.password}
-        return {}
+        if token := _secret(self.token, self.token_file):
+            return {"token": token}
+        password = _secret(self.password, self.password_file)
+        return {"user": self.user, "password": password} if self.user or password else {}
+
+
+def _secret(value: str, file: Path | None) -> str:
+    if file is None:
+        return value
+    try:
+        return file.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BusOptionsError(f"NATS file cannot be read: {file}: {getattr(error, 'strerror', 'not UTF-8')}") from error

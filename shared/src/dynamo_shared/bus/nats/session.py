@@ -30,7 +30,7 @@ from dynamo_shared.bus.errors import (
     StreamNotFoundError,
     WrongSequenceError,
 )
-from dynamo_shared.bus.nats.options import NatsOptions
+from dynamo_shared.bus.nats.options import BusOptionsError, NatsOptions
 from dynamo_shared.bus.protocol import Ack
 from dynamo_shared.bus.sizes import check_size
 
@@ -125,7 +125,11 @@ class NatsSession:
     @classmethod
     async def open(cls, options: NatsOptions, server: str) -> NatsSession:
         """Connects to one server; BusUnavailableError where that does not work."""
-        tls = options.ssl_context(server)
+        try:
+            tls, identity = options.ssl_context(server), options.identity()
+        except BusOptionsError as error:
+            # Files are replaced while this runs: what cannot be read now can be in a moment.
+            raise BusUnavailableError(str(error)) from error
         client = _Client(tls=tls is not None)
         trouble: list[Exception] = []
         holder: list[NatsSession] = []
@@ -141,7 +145,7 @@ class NatsSession:
             for session in holder:
                 session.end()
 
-        arguments: dict[str, Any] = options.identity()
+        arguments: dict[str, Any] = identity
         if tls is not None:
             arguments["tls"] = tls
         try:

@@ -10,6 +10,7 @@ import math
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 from dynamo_devcluster import EtcdServer, LocalClusterError, NatsServer, NatsServerOptions, Programs
@@ -19,7 +20,7 @@ from dynamo_shared.leases.channel import EtcdOptions
 from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.epoch import Epoch
 from dynamo_shared.leases.password import USER, require_password
-from dynamo_shared.runtime.connections import secret
+from dynamo_shared.runtime.leasing import etcd_password
 from dynamo_shared.runtime.settings import Settings
 
 from dynamo_ctl import credentials
@@ -103,8 +104,6 @@ async def _nothing_was_ever_held(settings: Settings) -> None:
     """
     etcd = settings.platform.etcd
     prefix = f"{etcd.prefix.rstrip('/')}/{settings.platform.cluster_name}"
-    options = EtcdOptions(
-        endpoints=etcd.endpoints, user=etcd.user, password=lambda: secret(etcd.password, etcd.password_file)
-    )
+    options = EtcdOptions(endpoints=etcd.endpoints, user=etcd.user, password=partial(etcd_password, etcd))
     async with EtcdClient(options) as client:
         await client.create(Epoch(client, prefix, math.ceil(etcd.lease_ttl)).marker, b"")
