@@ -18,6 +18,7 @@ import pytest
 import yaml
 from aiohttp import web
 from dynamo_devcluster.certs import CertificateAuthority
+from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.kube import ConfigError, KubeClient
 from dynamo_shared.kube.config import Connection, load
@@ -205,6 +206,24 @@ async def test_a_login_that_fails_is_not_tried_for_each_request_but_fails_them_a
     with pytest.raises(ConfigError, match="logging in to the cluster took"):
         await credentials.refresh()
     assert runs == 1
+
+
+async def test_a_login_goes_on_where_the_request_that_began_it_runs_out_of_time() -> None:
+    """A plugin that took longer than a request was begun again by each, and never came to its end."""
+    answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def login() -> Any:
+        return await answer, None, None
+
+    credentials = LoginCredentials(login, "Bearer old", time.time() - 1)
+    first = asyncio.create_task(credentials.refresh())
+    await asyncio.sleep(0)
+    await ended(first)
+    second = asyncio.create_task(credentials.refresh())
+    await asyncio.sleep(0)
+    answer.set_result("Bearer new")
+    assert await second
+    assert credentials.authorization == "Bearer new"
 
 
 async def test_an_exec_plugin_may_give_a_certificate(write: Any, plugin: Any, authority: CertificateAuthority) -> None:
@@ -429,10 +448,10 @@ async def test_a_renewed_client_certificate_is_shown_at_once(
     async def only_new(request: web.Request) -> web.Response:
         assert request.transport is not None
         subject = dict(item[0] for item in request.transport.get_extra_info("peercert")["subject"])
-        ok = subject["commonName"] == "new" or not ended
+        ok = subject["commonName"] == "new" or not has_ended
         return web.json_response({"user": subject["commonName"]}, status=200 if ok else 401)
 
-    ended = False
+    has_ended = False
     application = web.Application()
     application.router.add_get("/{path:.*}", only_new)
     runner = web.AppRunner(application)
@@ -453,7 +472,7 @@ async def test_a_renewed_client_certificate_is_shown_at_once(
                 assert await client.get(PODS, ObjectKey("a", "b")) == {"user": "old"}
             certificate.write_bytes(new.certificate.read_bytes())
             key.write_bytes(new.key.read_bytes())
-            ended = True
+            has_ended = True
             assert await client.get(PODS, ObjectKey("a", "b")) == {"user": "new"}
     finally:
         await runner.cleanup()

@@ -134,9 +134,8 @@ class LoginCredentials:
 
     def __init__(self, login: Login, authorization: str | None, expires_at: float | None) -> None:
         self._login = login
-        self._lock = asyncio.Lock()
+        self._running: asyncio.Task[None] | None = None
         self._forced_at = self._tried_at = float("-inf")
-        self._attempts = 0
         self._failure = ""
         """why the last login failed; empty where it did not"""
         self.authorization = authorization
@@ -154,25 +153,24 @@ class LoginCredentials:
 
         One that fails before the token has run out leaves that token in use.
         """
-        attempts = self._attempts
-        async with self._lock:
-            if self._attempts == attempts:
-                if force:
-                    if time.monotonic() - self._forced_at < FORCED_REFRESH_SECONDS:
-                        return False
-                elif not self.stale():
+        if self._running is None:
+            if force:
+                if time.monotonic() - self._forced_at < FORCED_REFRESH_SECONDS:
                     return False
-                if force or not (self._failure and self._tried_just_now()):
-                    await self._try()
-                    if force:
-                        self._forced_at = self._tried_at
+            elif not self.stale():
+                return False
+            if force or not (self._failure and self._tried_just_now()):
+                self._running = asyncio.create_task(self._try(forced=force), name="kube-login")
+        if self._running is not None:
+            # A request may have less time than a login takes, which then goes on for those that come after it.
+            await asyncio.shield(self._running)
         if not self._failure:
             return True
         if force or self._has_ended():
             raise ConfigError(self._failure)
         return False
 
-    async def _try(self) -> None:
+    async def _try(self, *, forced: bool) -> None:
         try:
             self.authorization, self._expires_at, self.tls = await self._login()
             self._failure = ""
@@ -181,8 +179,9 @@ class LoginCredentials:
         except Exception as error:
             self._failure = str(error) or type(error).__name__
         finally:
-            self._tried_at = time.monotonic()
-        self._attempts += 1
+            self._running, self._tried_at = None, time.monotonic()
+            if forced:
+                self._forced_at = self._tried_at
         if self._failure:
             log.warning("cannot renew credentials", error=self._failure)
 
