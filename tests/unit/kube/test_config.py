@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import os
+import signal
 import ssl
 import stat
 import sys
@@ -250,6 +252,40 @@ async def test_a_plugin_that_fails_is_quoted(write: Any) -> None:
     }
     with pytest.raises(ConfigError, match="no"):
         await load(write(user), environ={})
+
+
+async def test_a_plugin_ends_with_the_login_that_runs_it(write: Any, tmp_path: Path) -> None:
+    """One that hung was left behind by each attempt, and outlived the platform."""
+    os.mkfifo(fifo := tmp_path / "pid")
+    script = f"echo $$ > {fifo}; exec sleep 600"
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh", "args": ["-c", script]}}
+    login = asyncio.create_task(load(write(user), environ={}))
+    pid = int(await asyncio.to_thread(fifo.read_text))
+    # Until its output is waited for; before, asyncio ends it.
+    for _ in range(100):
+        await asyncio.sleep(0)
+    try:
+        await ended(login)
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("printed", "message"),
+    [
+        ("no", "printed no ExecCredential"),
+        ("[]", "printed no ExecCredential"),
+        ('{"kind": "ExecCredential"}', "printed no ExecCredential: KeyError"),
+        ('{"apiVersion": "v0", "status": {}}', "the plugin answers in v0"),
+    ],
+)
+async def test_what_a_plugin_prints_may_be_no_credential(write: Any, printed: str, message: str) -> None:
+    api = "client.authentication.k8s.io/v1"
+    with pytest.raises(ConfigError, match=message):
+        await load(write({"exec": {"apiVersion": api, "command": "/bin/echo", "args": [printed]}}), environ={})
 
 
 async def test_oidc_without_a_way_to_renew_says_so(write: Any) -> None:

@@ -21,12 +21,15 @@ import msgspec
 
 from dynamo_shared.kube import upstream
 from dynamo_shared.kube.credentials import EXPIRY_MARGIN_SECONDS, ConfigError
+from dynamo_shared.kube.exec_plugin import plugin_class
 
 
 @cache
 def loader_class() -> Any:
-    """The library's KubeConfigLoader with this module's OIDC."""
+    """The library's KubeConfigLoader with this module's OIDC, and exec plugins that end."""
     library = upstream.load()
+    # It takes the class from its module.
+    library.kube_config.ExecProvider = plugin_class()
 
     class Loader(library.kube_config.KubeConfigLoader):  # type: ignore[misc, name-defined]
         async def _load_oid_token(self) -> str:

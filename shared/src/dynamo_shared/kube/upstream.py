@@ -24,6 +24,7 @@ class Upstream(NamedTuple):
     kube_config: Any
     incluster_config: Any
     openid: Any
+    exec_provider: Any
 
 
 @cache

@@ -1,0 +1,56 @@
+"""Exec plugins of kubeconfigs, which end with the login that runs them.
+
+kubernetes_asyncio 36 leaves a plugin that outlives its time-out behind, one more at each attempt, and reads its output
+before its errors, so that one that writes many errors first never ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE
+from functools import cache
+from typing import Any
+
+from dynamo_shared.kube import upstream
+from dynamo_shared.kube.credentials import ConfigError
+
+
+@cache
+def plugin_class() -> Any:
+    """The library's ExecProvider with this module's way to run a plugin."""
+
+    class ExecPlugin(upstream.load().exec_provider.ExecProvider):  # type: ignore[misc]
+        async def run(self, _: str | None = None) -> Any:
+            spec = {"interactive": sys.stdout.isatty()}
+            info = {"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec}
+            environ = {**self.env, "KUBERNETES_EXEC_INFO": json.dumps(info)}
+            return _status(*await _output(self.args, environ), self.api_version)
+
+    return ExecPlugin
+
+
+async def _output(arguments: list[str], environ: dict[str, str]) -> tuple[int, bytes, bytes]:
+    """Exit code, output and errors."""
+    process = await asyncio.create_subprocess_exec(*arguments, env=environ, stdout=PIPE, stderr=PIPE)
+    try:
+        output, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return process.returncode or 0, output, errors
+
+
+def _status(code: int, output: bytes, errors: bytes, version: str) -> Any:
+    """The `status` of the ExecCredential that a plugin printed. ConfigError where it printed none."""
+    if code:
+        raise ConfigError(f"exec: process returned {code}. {errors.decode(errors='replace').strip()}".strip(". "))
+    try:
+        credential = json.loads(output)
+        if credential["apiVersion"] != version:
+            raise ConfigError(f"exec: the plugin answers in {credential['apiVersion']}, and was asked in {version}")
+        return credential["status"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"exec: the plugin printed no ExecCredential: {error!r}") from error
