@@ -234,6 +234,16 @@ async def test_cluster_scoped_objects_have_their_events_in_default(server: Any, 
     assert len(server.requests[0].json["metadata"]["name"]) == 253
 
 
+@pytest.mark.parametrize("end", [".", "-", "-.", "--"])
+def test_the_name_of_an_event_is_one_wherever_that_of_its_object_is_cut(end: str, clock: ManualClock) -> None:
+    suffix = "0" * 16
+    name = f"{'n' * (253 - len(suffix) - 1 - len(end))}{end}and-more"
+    involved = {**OBJECT, "metadata": {**OBJECT["metadata"], "name": name}}
+    series = EventCorrelator(clock, lambda: suffix).admit(involved, SeriesKey("u", "Normal", "Created", "Create", ""))
+    assert series is not None
+    assert series.name.rstrip("0").strip("n") == "."
+
+
 @given(st.text(max_size=2000))
 def test_clipped_fits_and_is_a_beginning(text: str) -> None:
     short = clipped(text)

@@ -49,7 +49,7 @@ class Series:
         self.identity = identity
         # Events of cluster-scoped objects live in `default`, where kubectl describe looks for them.
         self.namespace: str = metadata.get("namespace") or "default"
-        self.name = f"{metadata['name'][: MAX_NAME - len(suffix) - 1]}.{suffix}"
+        self.name = f"{metadata['name'][: MAX_NAME - len(suffix) - 1].rstrip('-.')}.{suffix}"
         self.regarding: dict[str, Any] = {
             "apiVersion": involved["apiVersion"],
             "kind": involved["kind"],
