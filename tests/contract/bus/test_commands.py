@@ -213,6 +213,30 @@ async def test_a_command_whose_receivers_die_is_buried_by_the_next_one(bus: Bus)
     await delivered.close()
 
 
+async def test_a_command_waits_for_its_turn_where_any_receiver_can_take_it(bus: Bus) -> None:
+    # One that waits with a receiver is delivered again and again, and buried untried.
+    await bus.declare(streams.COMMANDS)
+    sender = CommandSender(bus, "c")
+    first = await sender.send("scaler", "scale", "ns", ASK, request="first")
+    started = asyncio.Event()
+
+    async def hangs(command: cloudevents.Event, _: ScaleData) -> None:
+        assert command.id == first
+        started.set()
+        await asyncio.Event().wait()
+
+    async def answers(_: cloudevents.Event, __: ScaleData) -> str:
+        return "done"
+
+    async with serving(bus, hangs, concurrency=1):
+        async with asyncio.timeout(20):
+            await started.wait()
+        await sender.send("scaler", "scale", "ns", ASK, request="second")
+        async with serving(bus, answers) as other:
+            completed, result = await ask(other, "second")
+    assert (completed, result.deliveries) == (True, 1)
+
+
 def hostile(id_: str, data: bytes) -> bytes:
     head = f'{{"specversion": "1.0", "id": "{id_}", "source": "s", "type": "t", "subject": "s", "time": "now", "data": '
     return head.encode() + data + b"}"

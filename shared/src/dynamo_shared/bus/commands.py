@@ -201,13 +201,15 @@ class CommandConsumer:
 
     async def _consume(self) -> None:
         slots = asyncio.Semaphore(self._concurrency)
-        consumer = await self._bus.consume(self._spec, prefetch=self._concurrency)
+        consumer = await self._bus.consume(self._spec, prefetch=1)
         try:
             async with asyncio.TaskGroup() as tasks:
+                # None is taken that would wait here: the server would deliver it again and again, and give it up untried.
+                await slots.acquire()
                 async for delivery in consumer:
-                    await slots.acquire()
                     task = tasks.create_task(self._handle(delivery), name="command")
                     task.add_done_callback(lambda _: slots.release())
+                    await slots.acquire()
         finally:
             await consumer.close()
 
