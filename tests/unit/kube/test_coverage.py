@@ -32,6 +32,22 @@ COVERED: list[tuple[str, Obj, Obj]] = [
     ),
     ("binary amount", {"emptyDir": {"sizeLimit": "1Gi"}}, {"emptyDir": {"sizeLimit": "1073741824"}}),
     ("storage", {"requests": {"storage": "1024Mi"}}, {"requests": {"storage": "1Gi"}}),
+    (
+        "targets of an autoscaler, which come back in their shortest form",
+        {"metrics": [{"external": {"metric": {"name": "m"}, "target": {"type": "Value", "value": "1000"}}}]},
+        {"metrics": [{"external": {"metric": {"name": "m"}, "target": {"type": "Value", "value": "1k"}}}]},
+    ),
+    (
+        "a target that is averaged, as a number with a fraction",
+        {"target": {"type": "AverageValue", "averageValue": 0.5}},
+        {"target": {"type": "AverageValue", "averageValue": "500m"}},
+    ),
+    ("tolerance of an autoscaler", {"scaleUp": {"tolerance": "0.05"}}, {"scaleUp": {"tolerance": "50m"}}),
+    (
+        "divisor of a resource",
+        {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1000m"}},
+        {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1"}},
+    ),
     ("int or string", {"targetPort": 8000}, {"targetPort": "8000"}),
     ("whole float", {"weight": 1}, {"weight": 1.0}),
     (
@@ -107,6 +123,12 @@ MISSING: list[tuple[str, Obj, Obj, str]] = [
         {"resources": {"claims": [{"name": "a"}]}},
         {"resources": {"claims": [{"name": "b"}]}},
         "resources.claims[name=a]",
+    ),
+    (
+        "another target of an autoscaler",
+        {"target": {"type": "Value", "value": "1000"}},
+        {"target": {"type": "Value", "value": "2k"}},
+        "target.value",
     ),
     ("not an amount field", {"image": "1000m"}, {"image": "1"}, "image"),
     (

@@ -22,7 +22,7 @@ from dynamo_shared.api import quantity
 from dynamo_shared.api.objects import KubeObject
 
 # Below these keys, strings are amounts.
-_AMOUNTS = frozenset({"resources", "sizeLimit", "storage"})
+_AMOUNTS = frozenset({"divisor", "resources", "sizeLimit", "storage", "target", "tolerance"})
 
 # Lists in metadata that other managers add to, and that must never be cut to what we want.
 _SHARED_LISTS = frozenset({"finalizers", "ownerReferences"})
