@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from dynamo_dynadmin.api.estimating import Estimating, _EstimateWork
 from dynamo_dynadmin.api.turns import SimulationSlots
 from dynamo_dynadmin.http.problems import ProblemError
 
@@ -61,3 +64,54 @@ async def test_more_than_a_queue_holds_are_asked_to_come_again() -> None:
     assert next_one.started.is_set(), "who left is not counted"
     next_one.end.set()
     await asyncio.gather(working.task, next_one.task)
+
+
+class SlowStream:
+    """A client that reads nothing while the simulation runs."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, Any]] = []
+        self.beats = 0
+
+    def timeout(self, _: float) -> float:
+        return 0.0
+
+    async def keep(self) -> None:
+        """It may stay."""
+
+    async def beat(self) -> None:
+        self.beats += 1
+        assert self.beats < 100, "the stream has no end"
+        await asyncio.sleep(0)
+
+    async def send(self, event: str, data: Any) -> None:
+        self.sent.append((event, data))
+
+
+async def test_a_client_that_reads_slowly_gets_the_newest_reports_and_the_end():
+    class Chatty:
+        async def estimate(self, _: Any, __: Any, report: Any) -> dict[str, Any]:
+            for number in range(1000):
+                report("progress", {"phase": number})
+            return {"notes": []}
+
+        async def close(self) -> None:
+            """Has nothing to end."""
+
+    estimating = Estimating(
+        cast(Any, None),
+        cast(Any, None),
+        cast(Any, SimpleNamespace(heartbeat=1.0)),
+        platform=cast(Any, None),
+        estimator=Chatty(),
+        turns=SimulationSlots(),
+        within=60,
+    )
+    work = _EstimateWork(Chatty(), {"spec": {}}, [])
+    stream = SlowStream()
+    await estimating._streamed(
+        cast(Any, SimpleNamespace(caller=SimpleNamespace(key="ada"))), work, [], cast(Any, stream)
+    )
+    *reports, estimate, end = stream.sent
+    assert ("progress", {"phase": 999}) in reports
+    assert (estimate[0], end) == ("estimate", ("end", {}))

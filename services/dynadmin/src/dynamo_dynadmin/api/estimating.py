@@ -106,8 +106,10 @@ class Estimating:
         reports: asyncio.Queue[tuple[str, Any]] = asyncio.Queue(256)
 
         def report(event: str, data: Any) -> None:
-            with suppress(asyncio.QueueFull):
-                reports.put_nowait((event, data))
+            # The newest count, and the last one says that there are no more.
+            if reports.full():
+                reports.get_nowait()
+            reports.put_nowait((event, data))
 
         task = asyncio.create_task(self._answer(call, work, remarks, report), name="estimate")
         task.add_done_callback(lambda _: report("", None))
