@@ -14,6 +14,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    LEASES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     ObjectKey,
@@ -90,7 +91,7 @@ class Plans(Controller):
                 TaskRoute(CONFIG_MAPS, to=self._of_config_map),
                 TaskRoute(RESOURCE_CLAIM_TEMPLATES, to=self._of_template),
             ),
-            effects={DYNAMO_GRAPH_DEPLOYMENTS: self._graph_changed},
+            effects={DYNAMO_GRAPH_DEPLOYMENTS: self._graph_changed, LEASES: self._lease_changed},
             background={"runners": self._own, "engines": engines.run},
         )
         self.ownership.on_loss(lambda: self._stop_where(lambda key: not self.ownership.owns(key)))
@@ -110,6 +111,10 @@ class Plans(Controller):
         """Planning ends with the graph."""
         if change.gone is not None:
             self._stop(change.key)
+
+    def _lease_changed(self, change: CacheChange) -> None:
+        """Planning ends where another platform serves the namespace."""
+        self._stop_where(lambda key: key.namespace == change.key.namespace and self.is_held(key.namespace))
 
     def _planned(self, graph: KubeObject) -> Iterable[ObjectKey]:
         """Of every graph that asks for planning, or is planned."""

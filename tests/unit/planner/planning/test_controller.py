@@ -1,0 +1,86 @@
+"""Which graphs have a runner: what ends one, and what is forgotten with a graph."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+from dynamo_planner.metrics import PlanMetrics
+from dynamo_planner.planning.controller import Plans, _Running
+from dynamo_shared.api import namespace_scope
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import LEASES, ObjectKey
+from dynamo_shared.bus.memory import MemoryBus
+from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.runtime.facts import Announcer
+from dynamo_shared.runtime.settings import Settings
+from prometheus_client import CollectorRegistry
+
+from tests.unit.announced import Announced
+
+from .test_runner import plan
+
+
+class NoObjects:
+    """An API server that has nothing but what is written to it."""
+
+    def __init__(self) -> None:
+        self.statuses: list[KubeObject] = []
+
+    def acting_as(self, _: str) -> NoObjects:
+        return self
+
+    def guarded(self, _: object) -> NoObjects:
+        return self
+
+    async def get(self, _: object, key: ObjectKey) -> KubeObject:
+        raise NotFound(404, "NotFound", str(key))
+
+    async def apply_status(self, _: object, obj: KubeObject) -> KubeObject:
+        self.statuses.append(obj)
+        return obj
+
+
+class AllOwned:
+    """This replica has every key."""
+
+    def owns(self, _: ObjectKey) -> bool:
+        return True
+
+    def may_write(self, _: ObjectKey) -> bool:
+        return True
+
+    def on_loss(self, _: Callable[[], None]) -> None:
+        """Nothing is ever lost."""
+
+
+def plans() -> tuple[Plans, Announced]:
+    announced = Announced()
+    context = SimpleNamespace(
+        settings=Settings(),
+        kube=NoObjects(),
+        bus=MemoryBus(),
+        ownership=lambda _: AllOwned(),
+        supervisor=lambda _: SimpleNamespace(isolated=lambda *_: nullcontext()),
+        queue=lambda *_: SimpleNamespace(add=lambda *_: None),
+        clock=lambda: 0.0,
+    )
+    controller = Plans(cast(Any, context), "planner", PlanMetrics(CollectorRegistry()), None)
+    controller._reporter._announcer = cast(Announcer, announced)
+    controller.cache.on_change(controller._changed)
+    return controller, announced
+
+
+async def test_planning_ends_where_another_platform_serves_the_namespace() -> None:
+    controller, _ = plans()
+    for namespace in ("ns", "other"):
+        runner = asyncio.create_task(asyncio.Event().wait())
+        controller._runners[ObjectKey(namespace, "g")] = _Running(plan(), cast(Any, runner))
+    lease = namespace_scope.lease("ns", "1.2.0", 30, datetime.now(UTC))
+    lease["metadata"] |= {"uid": "l", "resourceVersion": "1"}
+    controller.cache.put(LEASES, lease)
+    assert list(controller._runners) == [ObjectKey("other", "g")]
