@@ -13,7 +13,8 @@ from dynamo_planner.metrics import PlanMetrics
 from dynamo_planner.planning.controller import Plans, _Running
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import LEASES, ObjectKey
+from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, LEASES, ObjectKey
 from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.runtime.facts import Announcer
@@ -23,6 +24,8 @@ from prometheus_client import CollectorRegistry
 from tests.unit.announced import Announced
 
 from .test_runner import plan
+
+KEY = ObjectKey("ns", "g")
 
 
 class NoObjects:
@@ -75,6 +78,21 @@ def plans() -> tuple[Plans, Announced]:
     return controller, announced
 
 
+def graph(uid: str = "u", **annotations: str) -> KubeObject:
+    return {
+        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
+        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        "metadata": {
+            "name": "g",
+            "namespace": "ns",
+            "uid": uid,
+            "resourceVersion": "1",
+            "annotations": annotations or {PLANNER_CONFIG: "plan"},
+        },
+        "spec": {"components": []},
+    }
+
+
 async def test_planning_ends_where_another_platform_serves_the_namespace() -> None:
     controller, _ = plans()
     for namespace in ("ns", "other"):
@@ -84,3 +102,27 @@ async def test_planning_ends_where_another_platform_serves_the_namespace() -> No
     lease["metadata"] |= {"uid": "l", "resourceVersion": "1"}
     controller.cache.put(LEASES, lease)
     assert list(controller._runners) == [ObjectKey("other", "g")]
+
+
+async def test_a_refusal_is_reported_again_when_planning_is_asked_for_again() -> None:
+    controller, announced = plans()
+    for asks in (graph(), graph(), graph(unrelated="x"), graph()):
+        controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, _newer(controller, asks))
+        await controller.reconcile(KEY)
+    assert [line.split()[1] for line in announced.lines] == ["NoPlannerConfig"] * 2
+
+
+async def test_nothing_is_remembered_of_graphs_that_are_gone() -> None:
+    controller, _ = plans()
+    for uid in ("a", "b"):
+        controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph(uid))
+        await controller.reconcile(KEY)
+        controller.cache.remove(DYNAMO_GRAPH_DEPLOYMENTS, KEY, uid)
+    assert not controller._reporter._last
+
+
+def _newer(controller: Plans, obj: KubeObject) -> KubeObject:
+    """The object, as written after the one that is there."""
+    known = controller.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, KEY)
+    obj["metadata"]["resourceVersion"] = str(int(known["metadata"]["resourceVersion"]) + 1 if known else 1)
+    return obj

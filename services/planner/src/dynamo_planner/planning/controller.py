@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
+from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import PLANNING, find
 from dynamo_shared.api.device_claims import claims_by
 from dynamo_shared.api.objects import KubeObject
@@ -111,6 +112,7 @@ class Plans(Controller):
         """Planning ends with the graph."""
         if change.gone is not None:
             self._stop(change.key)
+            self._reporter.forget(objects.uid(change.gone))
 
     def _lease_changed(self, change: CacheChange) -> None:
         """Planning ends where another platform serves the namespace."""
@@ -128,8 +130,8 @@ class Plans(Controller):
             self._stop(key)
             return Result()
         if not config_map_of(graph):
-            if key in self._runners:
-                self._stop(key)
+            self._stop(key)
+            self._reporter.forget(objects.uid(graph))
             await self._condition.write(graph, None)
             return Result()
         try:
