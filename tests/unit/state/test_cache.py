@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey, key_of
+from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey, Resource, key_of
 from dynamo_shared.state import ObjectCache
 from dynamo_shared.state.cache import FEW, GRACE, OwnWrite
 from dynamo_shared.state.versions import Version, version_of
@@ -46,6 +46,22 @@ def ended(cache: ObjectCache, version: int, uid: str = "u1") -> bool:
 def held(cache: ObjectCache) -> str | None:
     observed = cache.get(DEPLOYMENTS, KEY)
     return f"{observed['metadata']['uid']}-{observed['metadata']['resourceVersion']}" if observed else None
+
+
+def test_the_end_of_an_object_is_reported_where_another_one_of_its_name_took_its_place() -> None:
+    # While the watcher was away, or asked by a service: STATE has a name's newest object only.
+    cache = ObjectCache()
+    changes: list[Any] = []
+
+    def note(_: Resource, __: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        changes.append(tuple(each and each["metadata"]["uid"] for each in (old, new)))
+        assert cache.get(DEPLOYMENTS, KEY) == new
+
+    cache.on_change(note)
+    cache.put(DEPLOYMENTS, obj(1))
+    assert said(cache, obj(7, uid="u2"))
+    assert cache.put(DEPLOYMENTS, obj(9, uid="u3"))
+    assert changes == [(None, "u1"), ("u1", None), (None, "u2"), ("u2", None), (None, "u3")]
 
 
 def test_of_answers_to_writes_only_newer_ones_get_in() -> None:

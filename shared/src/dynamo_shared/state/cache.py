@@ -381,12 +381,19 @@ class ObjectCache:
             obj = table.kept(obj)
         if old == obj:
             return False
+        if old is not None and obj is not None and version_of(old).uid != version_of(obj).uid:
+            # Another object of its name: what is kept of the one before ends with it.
+            self._set(resource, key, None)
+            old = None
         table.set(key, obj)
         self._notify(resource, key, old, obj)
         return True
 
     def on_change(self, listener: Listener) -> None:
-        """Calls back with (resource, key, old, new) after each change; `new` is None for an object that is gone."""
+        """Calls back with (resource, key, old, new) after each change; `new` is None for an object that is gone.
+
+        Of an object in whose place there is another of its name, first the end is reported, then the new one.
+        """
         self._listeners.append(listener)
 
     def _table(self, resource: Resource) -> _Table:
