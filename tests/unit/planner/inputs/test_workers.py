@@ -135,6 +135,7 @@ class TestStartup:
             (pod("starts"), None),
             (pod("waits", reason="Unschedulable"), None),
             (pod("clock", ready="09:00:00"), None),
+            (pod("of a node that was away", ready="14:30:00"), None),
             (
                 {
                     **pod("again", ready="10:02:30"),

@@ -17,6 +17,8 @@ from dynamo_shared.api.untrusted import times
 
 REMEMBERED = 32
 """Starts; older ones may have had other images and models."""
+LONGEST = 7200.0
+"""Seconds. A pod whose node was away is ready again days after it was given the node: it did not take so long to start."""
 
 
 def seconds_to_ready(pod: KubeObject) -> float | None:
@@ -32,9 +34,10 @@ def seconds_to_ready(pod: KubeObject) -> float | None:
     if any(each.get("restartCount") for each in status.get("containerStatuses") or ()):
         return None
     begun, ended = _time(scheduled.get("lastTransitionTime")), _time(ready.get("lastTransitionTime"))
-    if begun is None or ended is None or ended < begun:
+    if begun is None or ended is None:
         return None
-    return (ended - begun).total_seconds()
+    seconds = (ended - begun).total_seconds()
+    return seconds if 0 <= seconds <= LONGEST else None
 
 
 class StartupTimes:
