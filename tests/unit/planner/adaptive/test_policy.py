@@ -245,6 +245,15 @@ def test_without_any_knowledge_of_engines_it_holds() -> None:
     assert graph.replicas == BOTH
 
 
+@pytest.mark.parametrize(("changes", "replicas"), [({}, {Pool.PREFILL: 5000}), ({"min_endpoint": 1001}, {})])
+def test_pools_that_are_too_large_to_be_weighed_hold(changes: dict[str, int], replicas: dict[Pool, int]) -> None:
+    graph = Follower(AdaptivePolicy(config(**changes), profile=PROFILE), BOTH | replicas)
+    effects = graph.run(40, 100)
+    assert reason(effects) == Reason.HOLD_TOO_MANY
+    assert "are more than 1000" in effects.explanation.message
+    assert graph.changes == 0
+
+
 def test_a_decision_says_what_it_is_made_of(graph: Follower) -> None:
     effects = graph.step(40)
     while effects.decision is None:

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from dynamo_planner.core.adaptive.sizing import DecodeSizer, Load, PrefillSizer, waiting
+from dynamo_planner.core.adaptive.sizing import MOST, DecodeSizer, Load, PrefillSizer, waiting
 from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.observing import EngineCapabilities, Pool
 from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
@@ -58,6 +58,13 @@ def test_the_fewest_that_are_enough(rate: float) -> None:
         assert fit.reachable
         assert sizer.share(fit.replicas) >= 0.8
         assert fit.replicas == 1 or sizer.share(fit.replicas - 1) < 0.8
+
+
+@pytest.mark.parametrize("rate", [1e5, 1e7, 1e300])
+def test_no_load_asks_for_more_replicas_than_are_considered(rate: float) -> None:
+    for sizer in (prefill(rate), prefill(rate, target=1), decode(rate), decode(rate, target=0.1)):
+        assert sizer.fit(DESIRED).replicas == MOST
+        assert not sizer.fit(DESIRED).reachable
 
 
 def test_shares_of_many_rates_are_those_of_each() -> None:

@@ -17,7 +17,7 @@ from dynamo_planner.core.adaptive.promise import WINDOW, Promise
 from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.adaptive.risk import risk
 from dynamo_planner.core.adaptive.settings import Settings
-from dynamo_planner.core.adaptive.sizing import Sizer
+from dynamo_planner.core.adaptive.sizing import MOST, Sizer
 from dynamo_planner.core.adaptive.weighing import PoolState, Rates, Weighing
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.estimator.engine import EngineEstimator
@@ -105,6 +105,12 @@ class AdaptivePolicy:
             why = observation.missing.get("workers")
             return _held(
                 Reason.HOLD_MISSING, f"worker counts are not known{f' ({why.value})' if why else ''}: replicas hold"
+            )
+        workers = observation.workers
+        sizes = {pool: max(workers[pool].ready, _asked(workers[pool]), self._least_of(pool)) for pool in workers}
+        if large := [f"{count} {pool}" for pool, count in sizes.items() if count > MOST]:
+            return _held(
+                Reason.HOLD_TOO_MANY, f"{' and '.join(large)} replicas are more than {MOST}, the most that are planned"
             )
         if observation.traffic is None or "traffic" in observation.missing:
             why = observation.missing.get("traffic")

@@ -21,6 +21,8 @@ class Reason(StrEnum):
     """more are needed, and the cluster has no room for those that are asked for already"""
     HOLD_BUDGET = "hold_budget"
     """more are needed than the GPU budget allows"""
+    HOLD_TOO_MANY = "hold_too_many"
+    """a pool has more replicas than are planned"""
     HOLD_MISSING = "hold_missing"
     """an input is not there; nothing is decided on what is not known"""
     HOLD_CONTRADICTION = "hold_contradiction"

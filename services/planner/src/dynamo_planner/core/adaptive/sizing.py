@@ -28,7 +28,8 @@ FELT = 2 / 3
 """A request feels the mean batch of its own duration, whose variance is two thirds of a moment's (M/D/infinity)."""
 BUSIEST = 0.98
 """Above this share of its capacity a pool's queue only grows."""
-MOST = 10_000
+MOST = 1000
+"""Replicas of a pool that are considered: those of two pools are weighed in all their combinations."""
 
 Array = npt.NDArray[np.float64]
 
@@ -145,7 +146,7 @@ class PrefillSizer:
 
     def least(self) -> int:
         """Replicas that bear the load at all."""
-        return max(1, int(self._rate * self.each / 1000 / BORNE) + 1) if self._rate > 0 else 0
+        return _bearing(self._rate * self.each / 1000) if self._rate > 0 else 0
 
     def fit(self, desired: float) -> Fit:
         """The fewest replicas that serve the desired share in time; as many as bear the load where no number does."""
@@ -240,17 +241,22 @@ class DecodeSizer:
         if self._rate <= 0:
             return Fit(0, 1.0, one.latency, one.rps)
         if not one.meets:
-            return Fit(max(1, int(self._rate / one.rps / BORNE) + 1), 0.0, one.latency, one.rps, reachable=False)
+            return Fit(_bearing(self._rate / one.rps), 0.0, one.latency, one.rps, reachable=False)
         return _fewest(self.share, desired, one.latency, one.rps)
 
 
 Sizer = PrefillSizer | DecodeSizer
 
 
+def _bearing(offered: float) -> int:
+    """Replicas that bear what keeps so many of them busy."""
+    return int(min(offered / BORNE, MOST - 1)) + 1
+
+
 def _fewest(share: Callable[[int], float], desired: float, latency: float, capacity: float) -> Fit:
     low, high = 1, 1
     while share(high) < desired and high < MOST:
-        low, high = high + 1, high * 2
+        low, high = high + 1, min(2 * high, MOST)
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if share(middle) >= desired else (middle + 1, high)
