@@ -13,8 +13,12 @@ from dynamo_planner.planning.gathering import Gathered
 from dynamo_planner.planning.plans import PlannedGraph
 from dynamo_planner.planning.reporting import TickOutcome, TickResult, plan_data
 from dynamo_planner.planning.runner import AFTER_A_FAULT, Acted, Runner, changes
+from dynamo_planner.planning.scaling import ScaleSender
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.bus.commands import CommandSender
+from dynamo_shared.bus.errors import BusDeniedError, BusError, BusUnavailableError
+from dynamo_shared.bus.memory import MemoryBus
 
 READY = {Pool.PREFILL: PoolCounts(ready=1, expected=1), Pool.DECODE: PoolCounts(ready=2, expected=2)}
 
@@ -119,6 +123,17 @@ async def test_a_policy_that_fails_is_recreated_after_a_while() -> None:
     await fly(world, Scripted(ZeroDivisionError()), Scripted(more(decode=3)))
     assert AFTER_A_FAULT in world.slept
     assert [asked for _, asked in world.asked] == [{Pool.DECODE: 3}]
+
+
+@pytest.mark.parametrize("error", [BusUnavailableError("no servers"), BusDeniedError("may not publish on dynamo.cmd")])
+async def test_that_the_scaler_cannot_be_asked_is_its_answer(error: BusError, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    bus = MemoryBus()
+    monkeypatch.setattr(bus, "publish", refuse)
+    acted = await ScaleSender(CommandSender(bus, "c"), "now")(plan(), more(decode=3))
+    assert (acted.answer, acted.done) == (f"the scaler cannot be asked: {error}", False)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.bus.commands import CommandSender
-from dynamo_shared.bus.errors import BusUnavailableError
+from dynamo_shared.bus.errors import BusError
 from dynamo_shared.wire import ScaleData, ScaleTarget
 
 from dynamo_planner.core.decision import Decision
@@ -40,7 +40,7 @@ class ScaleSender:
             )
         except TimeoutError:
             return Acted(command, "the scaler has not answered yet", False)
-        except BusUnavailableError as error:
+        except BusError as error:
             return Acted(command, f"the scaler cannot be asked: {error}", False)
         said = ": ".join(part for part in (answer.reason, answer.message) if part)
         return Acted(command, said, done)
