@@ -1,7 +1,7 @@
 """The note by which `get` and `events` find the platform that `up` or `demo` runs: `.dynamo/platform.json`.
 
 It is looked for in the working folder and those above it, as git looks for its own folder. It holds no secret.
-It counts while the process that wrote it holds the lock next to it, which the kernel frees when that process ends,
+It counts while the process that wrote it holds the lock of its folder, which the kernel frees when that process ends,
 however it ends: the number of a process may be another's by now.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,7 +19,6 @@ from dynamo_ctl.errors import CtlError
 
 FOLDER = Path(".dynamo")
 NAME = "platform.json"
-LOCK = "platform.lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def find(start: Path | None = None) -> RunningPlatform | None:
 def claimed(folder: Path) -> Iterator[None]:
     """Make the folder, and be the only platform in it while this lasts; CtlError where one runs in it already."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (folder / LOCK).open("a") as lock:
+    with _opened(folder) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -77,13 +77,22 @@ def announced(folder: Path, running: RunningPlatform) -> Iterator[None]:
 
 def _is_claimed(folder: Path) -> bool:
     try:
-        with (folder / LOCK).open() as lock:
+        with _opened(folder) as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:
         return False
     return False
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield number
+    finally:
+        os.close(number)
 
 
 def _read(file: Path) -> RunningPlatform | None:
