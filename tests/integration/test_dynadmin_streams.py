@@ -13,6 +13,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    PODS,
     ROLE_BINDINGS,
     ObjectKey,
 )
@@ -26,6 +27,8 @@ from dynamo_shared.wire.specifications.planning import PlanData
 from .dynadmin import EVERYTHING, WATCHING, Api, account, dynadmin, happens
 from .etcd import compact
 
+LOGS = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "pods/log"]}
+
 
 @pytest.fixture
 async def api(
@@ -33,7 +36,7 @@ async def api(
 ) -> AsyncIterator[Api]:
     extra = {"HEARTBEAT": "0.2s", "RECHECK": "0.3s"}
     async with dynadmin(control_plane.kubeconfig, nats_server.url, **extra) as running:
-        running.token = await account(kube, namespace, "owner", EVERYTHING, WATCHING)
+        running.token = await account(kube, namespace, "owner", EVERYTHING, WATCHING, LOGS)
         yield running
 
 
@@ -125,6 +128,32 @@ async def test_events_end_with_the_right_to_watch_them(api: Api, kube: KubeClien
             event, data, _ = await events.next()
             assert event == "unauthorized", data
             assert (await events.next())[0] == "closed"
+
+
+async def test_followed_logs_say_why_a_pod_has_none_and_end_with_the_graph(
+    api: Api, kube: KubeClient, namespace: str
+) -> None:
+    await graph(kube, namespace)
+    path = f"/api/v1/namespaces/{namespace}/deployments/shop/logs?follow=true"
+    async with asyncio.timeout(60), api.stream(path) as events:
+        labels = {"nvidia.com/dynamo-graph-deployment-name": "shop", "nvidia.com/dynamo-component": "Frontend"}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "shop-0", "namespace": namespace, "labels": labels},
+            "spec": {"schedulerName": "none", "containers": [{"name": "main", "image": "registry.test/frontend:1"}]},
+        }
+        await kube.create(PODS, pod)
+        event, row, _ = await events.next()
+        assert (event, row["pod"], row["component"], row["text"]) == ("notice", "shop-0", "Frontend", "Pending")
+        running = {"state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, "ready": True, "restartCount": 0}
+        status = {"containerStatuses": [{"name": "main", "image": "i", "imageID": "", **running}]}
+        await kube.merge_patch(PODS, ObjectKey(namespace, "shop-0"), {"status": status}, subresource="status")
+        # The API server answers with an empty log for a pod without a node.
+        assert (await events.next())[1]["text"] == "the container has ended"
+        await kube.delete(PODS, ObjectKey(namespace, "shop-0"), grace=0)
+        await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "shop"))
+        assert (await events.until("end"))[-1][0] == "end"
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from dynamo_ctl import remote
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.remote import Remote
+from dynamo_ctl.remote import Remote, path_of
 
 
 class Answering:
@@ -93,3 +93,10 @@ async def test_a_stream_that_is_refused_at_first_is_an_error(status: int) -> Non
     answering.status = status
     with pytest.raises(CtlError, match=str(status)):
         await anext(Remote("https://p.test", "token", cast(aiohttp.ClientSession, answering)).follow("/x"))
+
+
+def test_a_path_keeps_a_parameter_that_is_zero() -> None:
+    """`dynamoctl logs --tail 0 -f` shows new lines alone."""
+    assert path_of("n", "deployments", "a b", tail=0, all=False, component="", pod=None, follow=True) == (
+        "/namespaces/n/deployments/a%20b?tail=0&follow=True"
+    )

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
-from dynamo_dynadmin.api.logs import Logs, LogSource, _time
-from dynamo_dynadmin.http.call import Call
+from dynamo_dynadmin.api.logs.reading import ContainerLine, read_log, time_of
+from dynamo_dynadmin.api.logs.sources import LogSource
 from dynamo_shared.api.resources import ObjectKey
 
 SOURCE = LogSource(ObjectKey("n", "p"), "main", "worker")
@@ -38,21 +38,13 @@ class Kube:
         yield Content(self._pieces)
 
 
-class Request:
-    """A call of someone."""
-
-    def __init__(self, pieces: list[str]) -> None:
-        self.kube = Kube(pieces)
-
-
 async def lines(*pieces: str) -> list[tuple[str, str]]:
-    absent, kept = cast("Any", None), []
+    kept = []
 
-    async def keep(_: LogSource, time: str, text: str) -> None:
-        kept.append((time, text))
+    async def keep(line: ContainerLine) -> None:
+        kept.append((line.time, line.text))
 
-    call = cast("Call", Request(list(pieces)))
-    assert await Logs(absent, absent, absent)._read(call, SOURCE, "", 1.0, keep) == ""
+    assert await read_log(cast("Any", Kube(list(pieces))), SOURCE, "", 1.0, keep) == ""
     return kept
 
 
@@ -80,4 +72,4 @@ async def test_words_of_a_node_have_no_time(text: str) -> None:
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00+23:00", "9999-12-31T23:59:59-23:00", "9999-12-31T23:59:59.9+"])
 def test_a_time_at_the_end_of_all_times_is_not_valid(text: str) -> None:
     """A reader sends any Last-Event-ID."""
-    assert _time(text) is None
+    assert time_of(text) is None

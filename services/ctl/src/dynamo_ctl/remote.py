@@ -148,9 +148,9 @@ def _passes(error: CtlError) -> bool:
 
 
 def path_of(namespace: str, *parts: str, **query: Any) -> str:
-    """A path of the API below a namespace; empty parameters are left out."""
+    """A path of the API below a namespace; parameters that are None, False or empty are left out, and 0 is not."""
     path = "/".join(quote(each, safe="") for each in ("namespaces", namespace, *parts))
-    given = {name: str(value) for name, value in query.items() if value not in (None, "", False)}
+    given = {name: str(value) for name, value in query.items() if value not in (None, "") and value is not False}
     return f"/{path}?{urlencode(given)}" if given else f"/{path}"
 
 

@@ -152,7 +152,7 @@ class DynadminService:
             writing=writing,
             details=details,
             events=EventReader(details, streams),
-            logs=Logs(details, reading, streams),
+            logs=Logs(hub, details, reading, streams),
             chat=Chat(reading, streams, settings.chat_within),
             decisions=decisions,
             acting=Actions(hub, writing),

@@ -53,7 +53,7 @@ class Logs extends Part {
       },
       stop,
     ).then(
-      // All containers have ended: others may have taken their place.
+      // The graph and its pods are gone; another of the name may come.
       () => window.setTimeout(() => stop.aborted || this.open(), AGAIN),
       (error: unknown) => {
         if (!stop.aborted) this.problem = words(error);

@@ -16,6 +16,7 @@ from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.http.call import Call, without_managed_fields
 from dynamo_dynadmin.http.routes import YAML
 from dynamo_dynadmin.identity.access import ResourceAttributes
+from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Hub
 
 _SERVERS_FIELDS = ("resourceVersion", "uid", "generation", "creationTimestamp", "selfLink", "ownerReferences")
@@ -71,9 +72,17 @@ class Details:
         await self.object(call, kind)
         await self._reading.require(call, ResourceAttributes("list", PODS, call.namespace))
         self._reading.known(PODS)
-        label = labels.GRAPH_DEPLOYMENT_NAME if kind is DEPLOYMENTS else labels.SELECTOR
+        return self.known_pods(call, kind)
+
+    def known_pods(self, call: Call, kind: Kind) -> list[KubeObject]:
+        """The same, without a question whether the caller may read them."""
         entries = self._hub.entries(PODS).of_namespace(call.namespace)
-        return [messages.decode_object(each.payload) for each in entries if each.labels.get(label) == call.name]
+        return [messages.decode_object(each.payload) for each in entries if self.is_pod_of(each, kind, call.name)]
+
+    def is_pod_of(self, pod: StoredObject, kind: Kind, name: str) -> bool:
+        """Whether a pod is of the graph or of the component of a name, in the pod's namespace."""
+        label = labels.GRAPH_DEPLOYMENT_NAME if kind is DEPLOYMENTS else labels.SELECTOR
+        return pod.labels.get(label) == name
 
     async def tree(self, call: Call, kind: Kind) -> web.StreamResponse:
         """The object and all that it owns, down to pods. What the caller may not list is left out, and named."""

@@ -88,7 +88,9 @@ def logs(
     graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.", show_default=False)],
     *,
     component: Annotated[str, typer.Option(metavar="NAME", help="Pods of one component.")] = "",
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they come.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print new lines as they come, also of pods that start later.")
+    ] = False,
     tail: Annotated[int, typer.Option(min=0, max=10_000, metavar="N", help="Last lines of each container.")] = 100,
     namespace: Namespace = "default",
     server: Server = "",

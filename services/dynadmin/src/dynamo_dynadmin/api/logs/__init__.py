@@ -1,0 +1,120 @@
+"""Logs of all pods of a graph or of a component, merged: lines as server-sent events, or as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import PODS, ObjectKey
+from dynamo_shared.kube import NotFound
+
+from dynamo_dynadmin.api.details import Details
+from dynamo_dynadmin.api.kinds import DEPLOYMENTS, Kind
+from dynamo_dynadmin.api.logs.following import CONTAINERS, LogFollower
+from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, read_log, time_of
+from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSelection, LogSource, chosen, starts
+from dynamo_dynadmin.api.reading import CollectionReader
+from dynamo_dynadmin.deploy.problems import FieldProblem
+from dynamo_dynadmin.http.call import Call
+from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.http.pulse import Pulse
+from dynamo_dynadmin.http.streaming import Streams
+from dynamo_dynadmin.identity.access import ResourceAttributes
+from dynamo_dynadmin.state.entries import StoredObject
+from dynamo_dynadmin.state.hub import Hub
+
+#: A log that is not followed is written at once. Seconds.
+_SILENCE = 30.0
+#: Lines of an answer that does not follow.
+_LINES = 10_000
+
+
+class Logs:
+    """Reads logs with the caller's rights."""
+
+    def __init__(self, hub: Hub, details: Details, reading: CollectionReader, streams: Streams) -> None:
+        self._hub = hub
+        self._details = details
+        self._reading = reading
+        self._streams = streams
+
+    async def logs(self, call: Call, kind: Kind) -> web.StreamResponse:
+        """Lines of all containers; with `follow` as a stream."""
+        pods = await self._details.pods_of(call, kind)
+        await self._reading.require(call, ResourceAttributes("get", PODS, call.namespace, subresource="log"))
+        choice = LogSelection(call.text("component"), call.text("pod"), call.text("container"))
+        if choice.component and kind is DEPLOYMENTS:
+            require_component(choice.component, await self._details.object(call, kind))
+        sources = chosen(pods, choice)
+        if len(sources) > CONTAINERS:
+            detail = f"{len(sources)} containers; choose with component, pod or container at most {CONTAINERS}"
+            raise ProblemError("bad-request", detail)
+        part = LogPart(call.text("tail") or "1000", call.text("sinceSeconds"), previous=call.flag("previous"))
+        if call.flag("follow"):
+            return await self._follow(call, kind, choice, part)
+        return await self._lines(call, sources, part)
+
+    async def _lines(self, call: Call, sources: list[LogSource], part: LogPart) -> web.StreamResponse:
+        lines: list[dict[str, str]] = []
+
+        async def keep(line: ContainerLine) -> None:
+            if len(lines) < _LINES:
+                lines.append(line.row())
+
+        failures = await asyncio.gather(
+            *(read_log(call.kube, each, part.query(each.container, follow=False), _SILENCE, keep) for each in sources)
+        )
+        lines.sort(key=lambda each: each["time"])
+        return call.answer({"items": lines, "problems": [each for each in failures if each]})
+
+    async def _follow(self, call: Call, kind: Kind, choice: LogSelection, part: LogPart) -> web.StreamResponse:
+        last = call.request.headers.get("Last-Event-ID", "")
+        if last and time_of(last) is None:
+            raise ProblemError("bad-request", "Last-Event-ID is not one of this stream")
+        acts = [
+            ResourceAttributes("list", PODS, call.namespace),
+            ResourceAttributes("get", PODS, call.namespace, subresource="log"),
+        ]
+        pods = _Pods(self._hub, self._details, call, kind, choice)
+        follower = LogFollower(call.kube, self._hub, call.namespace, pods, part.after(last))
+        async with self._streams.opened(call, acts) as stream:
+            async with Pulse(follower.lines(), stream, lambda: self._streams.heartbeat) as lines:
+                async for line in lines:
+                    if line is not None:
+                        await stream.send("log" if line.time else "notice", line.row(), line.time)
+            await stream.send("end", {"detail": "there is nothing more to follow"})
+        return stream.response
+
+
+class _Pods:
+    """The chosen pods of the object that a call names."""
+
+    def __init__(self, hub: Hub, details: Details, call: Call, kind: Kind, choice: LogSelection) -> None:
+        self._hub = hub
+        self._details = details
+        self._call = call
+        self._kind = kind
+        self._choice = choice
+
+    def concerns(self, pod: StoredObject) -> bool:
+        return self._details.is_pod_of(pod, self._kind, self._call.name)
+
+    async def starts(self) -> list[ContainerStart] | None:
+        pods = self._details.known_pods(self._call, self._kind)
+        key = ObjectKey(self._call.namespace, self._call.name)
+        if not pods and self._hub.entries(self._kind.resource).get(key) is None:
+            try:
+                # STATE may not have an object yet that was created a moment ago.
+                await self._details.object(self._call, self._kind)
+            except NotFound:
+                return None
+        return starts(pods, self._choice)
+
+
+def require_component(component: str, graph: KubeObject) -> None:
+    """ProblemError for a component that a graph does not have. One that has no pods is not an error: its logs are empty."""
+    names = [each["name"] for each in graph["spec"].get("components") or ()]
+    if component not in names:
+        detail = f"{component} is not a component of this graph; one of {', '.join(names)}"
+        raise ProblemError("bad-request", f"component: {detail}", errors=[FieldProblem("?component", detail)])

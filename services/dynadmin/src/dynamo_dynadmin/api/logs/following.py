@@ -1,0 +1,149 @@
+"""Follows logs: of the containers that run, and of those that start while the stream is read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Protocol
+
+from dynamo_shared.aio import Backoff, ended
+from dynamo_shared.api.resources import PODS
+from dynamo_shared.kube import KubeClient
+
+from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, read_log
+from dynamo_dynadmin.api.logs.sources import ContainerStart
+from dynamo_dynadmin.state.entries import StoredObject
+from dynamo_dynadmin.state.hub import Hub, Resync, changes
+
+#: Logs that one stream reads at a time. More are more than a person reads.
+CONTAINERS = 64
+#: Lines that wait to be sent; a reader that is slower than engines log slows the reading of their logs.
+_WAITING = 256
+#: A log may be silent for long; a connection that is dead is noticed by others. Seconds.
+_SILENCE = 24 * 3600.0
+#: Silence of all pods after which they are listed again: the object that has them may be gone. Seconds.
+_LIST_AGAIN = 15.0
+#: Before a log that broke off is read on: the first wait and the longest, in seconds.
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
+_TOO_MANY = f"not read: {CONTAINERS} other logs are; choose with component, pod or container"
+
+
+class FollowedPods(Protocol):
+    """The pods of an object."""
+
+    def concerns(self, pod: StoredObject) -> bool:
+        """Whether it is one of them."""
+        ...
+
+    async def starts(self) -> list[ContainerStart] | None:
+        """Their containers as they are now; None once they and the object are gone."""
+        ...
+
+
+class LogFollower:
+    """The lines of one stream; use it once.
+
+    Each start of a container is read once: `part` says which lines of the starts that there are when the stream begins, and
+    later ones are read whole. A container that has not started has a notice with the reason. A log that breaks off is read
+    on where it was.
+    """
+
+    def __init__(self, kube: KubeClient, hub: Hub, namespace: str, pods: FollowedPods, part: LogPart) -> None:
+        self._kube = kube
+        self._hub = hub
+        self._namespace = namespace
+        self._pods = pods
+        self._part = part
+        self._lines: asyncio.Queue[ContainerLine | None] = asyncio.Queue(_WAITING)
+        self._known: set[ContainerStart] = set()
+        """the containers as they are now"""
+        self._handled: set[ContainerStart] = set()
+        self._reading = 0
+
+    async def lines(self) -> AsyncGenerator[ContainerLine]:
+        """Lines as they come, until the object is gone and its logs are read. Raises what `starts` of the pods raises."""
+        work = asyncio.create_task(self._run(), name="logs")
+        try:
+            while (line := await self._lines.get()) is not None:
+                yield line
+            await work
+        finally:
+            await ended(work)
+
+    async def _run(self) -> None:
+        failure: BaseException | None = None
+        try:
+            async with asyncio.TaskGroup() as readings:
+                await self._start_readings(readings)
+        except* Exception as group:
+            failure = group.exceptions[0]
+        await self._lines.put(None)
+        if failure is not None:
+            raise failure
+
+    async def _start_readings(self, readings: asyncio.TaskGroup) -> None:
+        part = self._part
+        while True:
+            with self._hub.reading(PODS, self._namespace) as reader:
+                try:
+                    goes_on = await self._list(readings, part)
+                    part = LogPart()
+                    if not goes_on or self._part.previous:
+                        return
+                    async for batch in changes(reader, lambda: _LIST_AGAIN):
+                        if batch and not any(self._pods.concerns(each) for each in batch):
+                            continue
+                        if not await self._list(readings, part):
+                            return
+                except Resync:
+                    # Changes were lost. The list has what came of them.
+                    continue
+
+    async def _list(self, readings: asyncio.TaskGroup, part: LogPart) -> bool:
+        """Read what has started. Whether anything may still start."""
+        starts = await self._pods.starts()
+        self._known = set(starts or ())
+        uids = {each.uid for each in self._known}
+        self._handled = {each for each in self._handled if each.uid in uids}
+        for each in starts or ():
+            if each in self._handled:
+                continue
+            self._handled.add(each)
+            if each.reason and not part.previous:
+                await self._say(each, each.reason)
+            elif self._reading >= CONTAINERS:
+                await self._say(each, _TOO_MANY)
+            else:
+                self._reading += 1
+                readings.create_task(self._read(each, part))
+        return starts is not None
+
+    async def _read(self, start: ContainerStart, part: LogPart) -> None:
+        """Read a log to its end."""
+        backoff, since = Backoff(_FIRST_WAIT, _LONGEST_WAIT), part.since
+
+        async def keep(line: ContainerLine) -> None:
+            nonlocal since
+            if line.time and line.time <= part.since:
+                return  # the API server knows seconds, and the reader has these lines
+            if line.time > since:
+                since = line.time
+                backoff.reset()
+            await self._lines.put(line)
+
+        try:
+            while True:
+                query = part.query(start.source.container, follow=True)
+                failure = await read_log(self._kube, start.source, query, _SILENCE, keep)
+                await self._say(start, failure or "the container has ended")
+                if not failure or part.previous:
+                    return
+                part = part.after(since)
+                await asyncio.sleep(backoff.next())
+                if start not in self._known:
+                    return
+        finally:
+            self._reading -= 1
+
+    async def _say(self, start: ContainerStart, text: str) -> None:
+        await self._lines.put(ContainerLine(start.source, "", text))

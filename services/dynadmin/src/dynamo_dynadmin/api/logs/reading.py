@@ -1,0 +1,118 @@
+"""Reads the log of one container, line by line: what containers and nodes write is not trusted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+import aiohttp
+from dynamo_shared.kube import KubeClient, KubeError
+
+from dynamo_dynadmin.api.logs.sources import LogSource
+
+_LONGEST_LINE = 16384
+
+
+class ContainerLine(NamedTuple):
+    """A line of a container's log. `time` is empty for what is said in place of a log."""
+
+    source: LogSource
+    time: str
+    text: str
+
+    def row(self) -> dict[str, str]:
+        """The line as the API shows it."""
+        return {
+            "time": self.time,
+            "pod": self.source.pod.name,
+            "container": self.source.container,
+            "component": self.source.component,
+            "text": self.text,
+        }
+
+
+class LogPart(NamedTuple):
+    """Which lines of a log are read: those since a time, or else the last ones. All without either."""
+
+    tail: str = ""
+    since_seconds: str = ""
+    since: str = ""
+    """time of the last line that the reader has"""
+    previous: bool = False
+
+    def after(self, time: str) -> LogPart:
+        """What is left once the line of this time has been read; the same if none has been."""
+        return LogPart(since=time, previous=self.previous) if time else self
+
+    def query(self, container: str, *, follow: bool) -> str:
+        """The query for the API server."""
+        parameters = {"container": container, "timestamps": "true"}
+        if follow:
+            parameters["follow"] = "true"
+        if self.since and (moment := time_of(self.since)) is not None:
+            # Whole seconds: a little too much, of which what is known is left out.
+            parameters["sinceTime"] = moment.replace(microsecond=0).isoformat().replace("+00:00", "Z")
+        elif self.since_seconds:
+            parameters["sinceSeconds"] = self.since_seconds
+        if self.tail and not self.since:
+            parameters["tailLines"] = self.tail
+        if self.previous:
+            parameters["previous"] = "true"
+        return urlencode(parameters)
+
+
+async def read_log(
+    kube: KubeClient, source: LogSource, query: str, silence: float, keep: Callable[[ContainerLine], Awaitable[None]]
+) -> str:
+    """Read a log to its end, and keep its lines. The reason why it cannot be read, or an empty text.
+
+    `silence` is how long the log may write nothing, in seconds.
+    """
+    try:
+        async with kube.stream_log(source.pod, query, silence=silence) as content:
+            async for line in _lines_of(content):
+                time, _, text = line.partition(" ")
+                # A node that cannot read a log says so in a line without a time.
+                await keep(
+                    ContainerLine(source, time, text) if time_of(time) is not None else ContainerLine(source, "", line)
+                )
+    except KubeError as error:
+        return f"{source.pod.name}/{source.container}: {error.message[:500]}"
+    return ""
+
+
+async def _lines_of(content: aiohttp.StreamReader) -> AsyncIterator[str]:
+    """Lines of a log, as text; of very long ones the beginning, which has the time."""
+    rest, is_cut = b"", False
+    async for chunk in content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if not is_cut:
+                yield line[:_LONGEST_LINE].decode("utf-8", "replace")
+            is_cut = False
+        if len(rest) > _LONGEST_LINE:
+            if not is_cut:
+                yield rest[:_LONGEST_LINE].decode("utf-8", "replace")
+            rest, is_cut = b"", True
+    if rest and not is_cut:
+        yield rest.decode("utf-8", "replace")
+
+
+def time_of(text: str) -> datetime | None:
+    """The time of a line, with or without a zone. None for what is not a valid time."""
+    try:
+        moment = datetime.fromisoformat(text[:40].replace("Z", "+00:00"))
+    except ValueError:
+        # Nanoseconds, which Python does not read.
+        head, _, fraction = text[:40].partition(".")
+        digits = fraction.rstrip("Z")
+        try:
+            moment = datetime.fromisoformat(f"{head}+00:00") + timedelta(microseconds=int(digits[:6] or "0"))
+        except (ValueError, OverflowError):
+            return None
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        return None

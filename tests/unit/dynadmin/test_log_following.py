@@ -1,0 +1,279 @@
+"""Logs that are followed: of containers that run, that start later, that start again, and that break off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, cast
+from urllib.parse import parse_qs
+
+import pytest
+from dynamo_dynadmin.api.logs import following
+from dynamo_dynadmin.api.logs.following import CONTAINERS, LogFollower
+from dynamo_dynadmin.api.logs.reading import LogPart
+from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSelection, chosen, starts
+from dynamo_dynadmin.state.entries import StoredObject
+from dynamo_dynadmin.state.hub import Hub
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import PODS, ObjectKey
+from dynamo_shared.kube import KubeError, NotFound
+from dynamo_shared.state.versions import Version
+
+WITHIN = 5.0
+ENDED = "the container has ended"
+RUNNING, ENDS = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, {"terminated": {"exitCode": 1}}
+TAIL = LogPart(tail="5")
+
+
+def waiting(reason: str) -> KubeObject:
+    return {"waiting": {"reason": reason}}
+
+
+def pod(name: str, state: KubeObject | None = None, *, restarts: int = 0, last: KubeObject | None = None) -> KubeObject:
+    """A pod with the container `main`; without a state its node has not reported on it."""
+    status: KubeObject = {"phase": "Pending"}
+    if state is not None:
+        main = {"name": "main", "restartCount": restarts, "state": state, "lastState": last or {}}
+        status = {"phase": "Running", "containerStatuses": [main]}
+    metadata = {
+        "namespace": "n",
+        "name": name,
+        "uid": f"uid-{name}",
+        "labels": {"nvidia.com/dynamo-component": "Decode"},
+    }
+    return {"metadata": metadata, "spec": {"containers": [{"name": "main"}]}, "status": status}
+
+
+@pytest.mark.parametrize(
+    ("observed", "restarts", "reason"),
+    [
+        (pod("p", RUNNING), 0, ""),
+        (pod("p", ENDS), 0, ""),
+        (pod("p", waiting("CrashLoopBackOff"), restarts=3, last=ENDS), 3, ""),
+        (pod("p", waiting("ImagePullBackOff")), 0, "ImagePullBackOff"),
+        (pod("p", waiting("")), 0, "Running"),
+        (pod("p"), 0, "Pending"),
+    ],
+)
+def test_a_start_of_a_container_has_a_log_once_it_has_begun(observed: KubeObject, restarts: int, reason: str) -> None:
+    (start,) = starts([observed], LogSelection())
+    assert (start.source.component, start.uid, start.restarts, start.reason) == ("Decode", "uid-p", restarts, reason)
+
+
+@pytest.mark.parametrize(
+    ("choice", "pods"),
+    [
+        (LogSelection(), ["a", "b"]),
+        (LogSelection(component="Decode", pod="b", container="main"), ["b"]),
+        (LogSelection(component="decode"), []),
+        (LogSelection(pod="c"), []),
+        (LogSelection(container="sidecar"), []),
+    ],
+)
+def test_a_choice_leaves_out_what_it_does_not_name(choice: LogSelection, pods: list[str]) -> None:
+    assert [each.pod.name for each in chosen([pod("a"), pod("b")], choice)] == pods
+
+
+class Logs:
+    """An API server that writes, for each reading of a pod's log, what the test says; then it ends, breaks off, or waits."""
+
+    def __init__(self, **readings: list[list[str | KubeError | asyncio.Event]]) -> None:
+        self.readings = readings
+        self.queries: list[str] = []
+
+    @asynccontextmanager
+    async def stream_log(self, key: ObjectKey, query: str, **_: Any) -> AsyncIterator[Any]:
+        self.queries.append(f"{key.name} {query}")
+        yield Content(self.readings[key.name].pop(0))
+
+
+class Content:
+    """A log: lines, what it waits for, and an error that breaks it off."""
+
+    def __init__(self, lines: list[str | KubeError | asyncio.Event]) -> None:
+        self._lines = lines
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        for each in self._lines:
+            if isinstance(each, KubeError):
+                raise each
+            if isinstance(each, asyncio.Event):
+                await each.wait()
+            else:
+                yield f"{each}\n".encode()
+
+
+class Pods:
+    """Pods that change."""
+
+    def __init__(self, hub: Hub, *pods: KubeObject) -> None:
+        self._hub = hub
+        self._pods: dict[str, KubeObject] | None = {each["metadata"]["name"]: each for each in pods}
+        self._sequence = 0
+        self.gone = asyncio.Event()
+        """`starts` has said so"""
+
+    def concerns(self, entry: StoredObject) -> bool:
+        return entry.key.name != "other"
+
+    async def starts(self) -> list[ContainerStart] | None:
+        if self._pods is None:
+            self.gone.set()
+            return None
+        return starts(self._pods.values(), LogSelection())
+
+    def change(self, *pods: KubeObject) -> None:
+        self._pods = {**(self._pods or {}), **{each["metadata"]["name"]: each for each in pods}}
+        for each in pods:
+            self._offer(each["metadata"]["name"])
+
+    def vanish(self) -> None:
+        self._pods = None
+        self._offer("p")
+
+    def other(self) -> None:
+        self._offer("other")
+
+    def _offer(self, name: str) -> None:
+        self._sequence += 1
+        self._hub._offer(PODS.id, StoredObject(ObjectKey("n", name), self._sequence, Version("u", 1, ""), b"{}"))
+
+
+class Stream:
+    """A stream that a test reads."""
+
+    def __init__(self, logs: Logs, *pods: KubeObject, part: LogPart = TAIL) -> None:
+        hub = Hub(cast("Any", None), "c", [PODS])
+        self.pods = Pods(hub, *pods)
+        self._lines = LogFollower(cast("Any", logs), hub, "n", self.pods, part).lines()
+
+    async def __aenter__(self) -> Stream:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._lines.aclose()
+
+    async def read(self, count: int) -> list[str]:
+        """So many lines, each with its pod."""
+        async with asyncio.timeout(WITHIN):
+            return [f"{line.source.pod.name} {line.text}" for line in [await anext(self._lines) for _ in range(count)]]
+
+    async def end(self) -> None:
+        async with asyncio.timeout(WITHIN):
+            with pytest.raises(StopAsyncIteration):
+                await anext(self._lines)
+
+
+def at(second: int, text: str) -> str:
+    return f"2026-01-01T00:00:{second:02d}.000000000Z {text}"
+
+
+async def test_pods_that_start_later_are_read_whole() -> None:
+    logs = Logs(
+        a=[[at(1, "first"), asyncio.Event()]],
+        b=[[at(2, "second"), asyncio.Event()]],
+        c=[[at(3, "third"), asyncio.Event()]],
+    )
+    async with Stream(logs, pod("a", RUNNING), pod("b")) as stream:
+        assert sorted(await stream.read(2)) == ["a first", "b Pending"]
+        stream.pods.change(pod("b", waiting("ContainerCreating")))
+        assert await stream.read(1) == ["b ContainerCreating"]
+        stream.pods.change(pod("b", RUNNING))
+        assert await stream.read(1) == ["b second"]
+        stream.pods.change(pod("c", RUNNING))
+        assert await stream.read(1) == ["c third"]
+    assert logs.queries == [
+        "a container=main&timestamps=true&follow=true&tailLines=5",
+        "b container=main&timestamps=true&follow=true",
+        "c container=main&timestamps=true&follow=true",
+    ]
+
+
+async def test_each_start_of_a_container_is_read_once() -> None:
+    logs = Logs(a=[[at(1, "first")], [at(2, "second")]])
+    async with Stream(logs, pod("a", RUNNING)) as stream:
+        assert await stream.read(2) == ["a first", f"a {ENDED}"]
+        stream.pods.change(pod("a", waiting("CrashLoopBackOff"), last=ENDS))
+        stream.pods.change(pod("a", RUNNING, restarts=1, last=ENDS))
+        assert await stream.read(2) == ["a second", f"a {ENDED}"]
+        stream.pods.change(pod("a", waiting("CrashLoopBackOff"), restarts=1, last=ENDS))
+        stream.pods.vanish()
+        await stream.end()
+
+
+async def test_each_reason_is_said_once() -> None:
+    async with Stream(Logs(), pod("a")) as stream:
+        assert await stream.read(1) == ["a Pending"]
+        for reason in ("ErrImagePull", "ImagePullBackOff"):
+            stream.pods.change(pod("a", waiting(reason)))
+            assert await stream.read(1) == [f"a {reason}"]
+        stream.pods.other()
+        stream.pods.change(pod("a", waiting("ErrImagePull")), pod("b"))
+        assert await stream.read(1) == ["b Pending"]
+
+
+async def test_the_stream_goes_on_until_the_object_is_gone_and_its_logs_are_read() -> None:
+    logs = Logs(a=[[at(1, "first"), at(2, "last")]])
+    async with Stream(logs) as stream:
+        stream.pods.change(pod("a", RUNNING))
+        assert await stream.read(1) == ["a first"]
+        stream.pods.vanish()
+        assert await stream.read(2) == ["a last", f"a {ENDED}"]
+        await stream.end()
+
+
+async def test_a_log_that_breaks_off_is_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "_FIRST_WAIT", 0.0)
+    gone = KubeError(0, "", "the API server went away")
+    logs = Logs(a=[[at(1, "x"), at(2, "y"), gone], [gone], [at(2, "y"), at(3, "z"), asyncio.Event()]])
+    async with Stream(logs, pod("a", RUNNING)) as stream:
+        failure = "a a/main: the API server went away"
+        assert await stream.read(5) == ["a x", "a y", failure, failure, "a z"]
+    assert [each.split("&")[3] for each in logs.queries] == ["tailLines=5", *["sinceTime=2026-01-01T00%3A00%3A02Z"] * 2]
+
+
+async def test_a_log_of_a_pod_that_is_gone_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "_FIRST_WAIT", 0.0)
+    logs = Logs(a=[[at(1, "x")]])
+    async with Stream(logs, pod("a", RUNNING)) as stream:
+        logs.readings["a"][0] += [stream.pods.gone, KubeError(404, "NotFound", "no such pod")]
+        assert await stream.read(1) == ["a x"]
+        stream.pods.vanish()
+        assert await stream.read(1) == ["a a/main: no such pod"]
+        await stream.end()
+
+
+async def test_a_reader_that_comes_back_gets_what_it_does_not_have() -> None:
+    last = at(2, "").strip()
+    logs = Logs(a=[[at(2, "old"), at(3, "new"), asyncio.Event()]])
+    async with Stream(logs, pod("a", RUNNING), part=TAIL.after(last)) as stream:
+        assert await stream.read(1) == ["a new"]
+    assert parse_qs(logs.queries[0].split()[1])["sinceTime"] == ["2026-01-01T00:00:02Z"]
+
+
+async def test_of_the_containers_before_these_there_is_nothing_to_follow() -> None:
+    logs = Logs(a=[[at(1, "before")]])
+    async with Stream(logs, pod("a", RUNNING, restarts=1), part=LogPart(tail="5", previous=True)) as stream:
+        assert await stream.read(2) == ["a before", f"a {ENDED}"]
+        await stream.end()
+
+
+async def test_a_stream_reads_so_many_logs_at_a_time() -> None:
+    pods = [pod(f"p{number:03}", RUNNING) for number in range(CONTAINERS + 1)]
+    logs = Logs()
+    logs.readings = {each["metadata"]["name"]: [[asyncio.Event()]] for each in pods}
+    async with Stream(logs, *pods) as stream:
+        (line,) = await stream.read(1)
+        assert line.startswith(f"p{CONTAINERS:03} not read: {CONTAINERS} other logs are")
+
+
+async def test_a_failure_to_list_ends_the_stream() -> None:
+    class Forbidden(Pods):
+        async def starts(self) -> list[ContainerStart] | None:
+            raise NotFound(404, "NotFound", "the namespace is gone")
+
+    hub = Hub(cast("Any", None), "c", [PODS])
+    async with aclosing(LogFollower(cast("Any", None), hub, "n", Forbidden(hub), TAIL).lines()) as lines:
+        with pytest.raises(NotFound):
+            await anext(lines)
