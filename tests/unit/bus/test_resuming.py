@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 import pytest
 from dynamo_shared.bus import streams
 from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
 from dynamo_shared.bus.nats import resuming
-from dynamo_shared.bus.nats.pull import Puller
+from dynamo_shared.bus.nats.pull import PullEndedError, Puller
 
 
 class ConnectedKeeper:
@@ -41,6 +42,33 @@ class Reading(resuming.Resuming[str]):
         return "message"
 
 
+class Ending(Reading):
+    """One whose pulls end at once until so many have; each that begins has a sign."""
+
+    def __init__(self, ends: int) -> None:
+        super().__init__()
+        self._exists = True
+        self._ends = ends
+        self._begun = False
+
+    async def establish(self) -> None:
+        await super().establish()
+        self._begun = True
+
+    def _sign(self) -> str | None:
+        begun, self._begun = self._begun, False
+        return "restarted" if begun else None
+
+    async def _next(self, puller: Puller) -> str:
+        if not self._ends:
+            return "message"
+        self._ends -= 1
+        raise PullEndedError("503 no responders")
+
+    async def _drop(self) -> None:
+        self._puller = None
+
+
 @pytest.fixture(autouse=True)
 def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resuming, "FIRST_PAUSE", 0.0)
@@ -55,3 +83,20 @@ async def test_a_stream_that_cannot_be_made_yet_is_tried_again(error: BusError) 
 async def test_a_reading_ends_where_the_bus_is_closed_while_its_stream_is_missing() -> None:
     with pytest.raises(StopAsyncIteration):
         await Reading(BusClosedError("the bus is closed")).__anext__()
+
+
+async def test_pulls_that_end_at_once_are_begun_after_longer_and_longer_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A consumer without a leader has no one who answers, and each new pull cost requests to the server."""
+    monkeypatch.setattr(resuming, "FIRST_PAUSE", 1.0)
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    reading = Ending(3)
+    assert [await reading.__anext__() for _ in range(5)] == [*["restarted"] * 4, "message"]
+    assert len(pauses) == 3
+    assert pauses[0] <= 1.0 <= pauses[2] <= resuming.LAST_PAUSE

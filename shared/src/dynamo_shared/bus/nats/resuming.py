@@ -35,6 +35,8 @@ class Resuming(ABC, Generic[T]):
         self._reader = reader
         self._puller: Puller | None = None
         self._closed = False
+        self._backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
+        """only a message resets it: a server that ends each pull at once is not asked without a pause"""
 
     @abstractmethod
     async def establish(self) -> None:
@@ -52,13 +54,15 @@ class Resuming(ABC, Generic[T]):
         """Deals with what a puller that has ended still holds."""
 
     async def __anext__(self) -> T:
-        backoff, is_missing = Backoff(FIRST_PAUSE, LAST_PAUSE), False
+        is_missing = False
         while not self._closed:
             if (sign := self._sign()) is not None:
                 return sign
             try:
                 if self._puller is not None:
-                    return await self._next(self._puller)
+                    item = await self._next(self._puller)
+                    self._backoff.reset()
+                    return item
                 await self._keeper.wait_session()
                 if is_missing:
                     await self._declare(self._stream)
@@ -67,15 +71,16 @@ class Resuming(ABC, Generic[T]):
             except PullEndedError as error:
                 log.debug("reading interrupted", reader=self._reader, cause=str(error))
                 await self._drop()
+                await asyncio.sleep(self._backoff.next())
             except StreamNotFoundError:
                 is_missing = True
-                await asyncio.sleep(backoff.next())
+                await asyncio.sleep(self._backoff.next())
             except BusClosedError:
                 break
             except BusError as error:
                 if not isinstance(error, BusUnavailableError):
                     log.warning("cannot read", reader=self._reader, error=str(error))
-                await asyncio.sleep(backoff.next())
+                await asyncio.sleep(self._backoff.next())
         raise StopAsyncIteration
 
     async def close(self) -> None:
