@@ -200,6 +200,20 @@ CASES = [
         ),
     ),
     Case(
+        "alpha: an adapter of a picker",
+        services({"Epp": service("epp", eppConfig=EPP_CONFIG, scalingAdapter={"enabled": True})}),
+        warnings=(
+            "spec.services.Epp.scalingAdapter: has no use: an endpoint picker has one replica, and a graph with another number is refused; leave it out",
+        ),
+    ),
+    Case(
+        "beta: an adapter of a picker",
+        components(component("epp", "epp", eppConfig=EPP_CONFIG, scalingAdapter={})),
+        warnings=(
+            "spec.components[0].scalingAdapter: has no use: an endpoint picker has one replica, and a graph with another number is refused; leave it out",
+        ),
+    ),
+    Case(
         "beta: a picker of several nodes and replicas, without a configuration",
         components(component("epp", "epp", replicas=0, multinode={})),
         errors=(

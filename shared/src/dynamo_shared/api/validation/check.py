@@ -24,7 +24,7 @@ from dynamo_shared.api.validation.graph import GRAPHS
 from dynamo_shared.api.validation.immutability import ADVICE, ADVICE_ALONE, CHANGES, CHANGES_ALONE
 from dynamo_shared.api.validation.model import ADVICE_FOR_MODELS, CHANGES_OF_MODELS, MODELS
 from dynamo_shared.api.validation.names import NAMES, NAMES_ALONE
-from dynamo_shared.api.validation.picker import PICKERS, PICKERS_OF_GRAPHS
+from dynamo_shared.api.validation.picker import ADVICE_FOR_PICKERS, PICKERS, PICKERS_OF_GRAPHS
 from dynamo_shared.api.validation.reading import mapping
 from dynamo_shared.api.validation.request import (
     ADVICE_FOR_REQUESTS,
@@ -65,6 +65,7 @@ WARNING: tuple[RuleSet, ...] = (
     ANNOTATIONS_WITHOUT_EFFECT,
     TOPOLOGY_WITHOUT_EFFECT,
     *_ABOUT_COMPONENTS,
+    ADVICE_FOR_PICKERS,
     ADVICE,
     ALONE,
     ADVICE_ALONE,
@@ -124,7 +125,7 @@ def _warnings_of_graph(graph: GraphView, old: GraphView | None, facts: Facts) ->
     yield from ANNOTATIONS_WITHOUT_EFFECT.broken(version, graph, facts)
     yield from TOPOLOGY_WITHOUT_EFFECT.broken(version, graph, facts)
     for component in graph.components:
-        for rule_set in _ABOUT_COMPONENTS:
+        for rule_set in (*_ABOUT_COMPONENTS, ADVICE_FOR_PICKERS):
             yield from rule_set.broken(version, component, facts)
     if old is not None:
         yield from ADVICE.broken(version, graph, old, facts)

@@ -12,6 +12,8 @@ from dynamo_shared.api.validation.view import ComponentView, GraphView
 PICKERS = RuleSet("Endpoint pickers", (GRAPH, COMPONENT), "always")
 PICKERS_OF_GRAPHS = RuleSet("Endpoint pickers", (GRAPH,), "always")
 
+ADVICE_FOR_PICKERS = RuleSet("Endpoint pickers", (GRAPH,), "always")
+
 _EPP = "epp"
 
 _NO_POOLS = (
@@ -83,3 +85,13 @@ def others_have_no_picker_configuration(component: ComponentView, _facts: Facts)
     if component.type != _EPP and component.spec.get("eppConfig") is not None:
         observed = shown(component.spec["componentType"]) if component.spec.get("componentType") else "not set"
         yield component.field("eppConfig"), _NOT_A_PICKER.format(type=observed)
+
+
+_NOT_SCALED = "has no use: an endpoint picker has one replica, and a graph with another number is refused; leave it out"
+
+
+@ADVICE_FOR_PICKERS.rule(_NOT_SCALED, added=True)
+def picker_is_not_scaled(component: ComponentView, _facts: Facts) -> Violations:
+    """The scaling adapter of an endpoint picker has nothing to scale."""
+    if component.type == _EPP and component.adapted:
+        yield component.field("scalingAdapter"), _NOT_SCALED
