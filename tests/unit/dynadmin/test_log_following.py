@@ -12,7 +12,7 @@ import pytest
 from dynamo_dynadmin.api.logs import following
 from dynamo_dynadmin.api.logs.following import CONTAINERS, LogFollower
 from dynamo_dynadmin.api.logs.reading import LogPart
-from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSelection, chosen, starts
+from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSelection, starts
 from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Hub
 from dynamo_shared.api.objects import KubeObject
@@ -62,7 +62,7 @@ def test_a_start_of_a_container_has_a_log_once_it_has_begun(observed: KubeObject
 
 
 @pytest.mark.parametrize(
-    ("choice", "pods"),
+    ("selection", "pods"),
     [
         (LogSelection(), ["a", "b"]),
         (LogSelection(component="Decode", pod="b", container="main"), ["b"]),
@@ -71,8 +71,17 @@ def test_a_start_of_a_container_has_a_log_once_it_has_begun(observed: KubeObject
         (LogSelection(container="sidecar"), []),
     ],
 )
-def test_a_choice_leaves_out_what_it_does_not_name(choice: LogSelection, pods: list[str]) -> None:
-    assert [each.pod.name for each in chosen([pod("a"), pod("b")], choice)] == pods
+def test_a_selection_leaves_out_what_it_does_not_name(selection: LogSelection, pods: list[str]) -> None:
+    assert [each.source.pod.name for each in starts([pod("a"), pod("b")], selection)] == pods
+
+
+def test_init_containers_and_their_sidecars_have_logs_too() -> None:
+    """All others come first: a stream reads so many."""
+    first, second = pod("a", waiting("PodInitializing")), pod("b", RUNNING)
+    first["spec"]["initContainers"] = [{"name": "fetch"}, {"name": "gms"}]
+    first["status"]["initContainerStatuses"] = [{"name": "fetch", "restartCount": 2, "state": RUNNING}]
+    observed = [(each.source.container, each.restarts, each.reason) for each in starts([first, second], LogSelection())]
+    assert observed == [("main", 0, "PodInitializing"), ("main", 0, ""), ("fetch", 2, ""), ("gms", 0, "Running")]
 
 
 class Logs:
@@ -121,7 +130,7 @@ class Pods:
         if self._pods is None:
             self.gone.set()
             return None
-        return starts(self._pods.values(), LogSelection())
+        return starts(list(self._pods.values()), LogSelection())
 
     def change(self, *pods: KubeObject) -> None:
         self._pods = {**(self._pods or {}), **{each["metadata"]["name"]: each for each in pods}}

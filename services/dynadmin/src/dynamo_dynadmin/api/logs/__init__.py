@@ -13,7 +13,7 @@ from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, Kind
 from dynamo_dynadmin.api.logs.following import CONTAINERS, LogFollower
 from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, read_log, time_of
-from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSelection, LogSource, chosen, starts
+from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSelection, starts
 from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
@@ -43,32 +43,39 @@ class Logs:
         """Lines of all containers; with `follow` as a stream."""
         pods = await self._details.pods_of(call, kind)
         await self._reading.require(call, ResourceAttributes("get", PODS, call.namespace, subresource="log"))
-        choice = LogSelection(call.text("component"), call.text("pod"), call.text("container"))
-        if choice.component and kind is DEPLOYMENTS:
-            require_component(choice.component, await self._details.object(call, kind))
-        sources = chosen(pods, choice)
-        if len(sources) > CONTAINERS:
-            detail = f"{len(sources)} containers; choose with component, pod or container at most {CONTAINERS}"
+        selection = LogSelection(call.text("component"), call.text("pod"), call.text("container"))
+        if selection.component and kind is DEPLOYMENTS:
+            require_component(selection.component, await self._details.object(call, kind))
+        selected = starts(pods, selection)
+        if (count := sum(not each.is_init for each in selected)) > CONTAINERS:
+            detail = f"{count} containers; choose with component, pod or container at most {CONTAINERS}"
             raise ProblemError("bad-request", detail)
         part = LogPart(call.text("tail") or "1000", call.text("sinceSeconds"), previous=call.flag("previous"))
         if call.flag("follow"):
-            return await self._follow(call, kind, choice, part)
-        return await self._lines(call, sources, part)
+            return await self._follow(call, kind, selection, part)
+        return await self._lines(call, selected, part)
 
-    async def _lines(self, call: Call, sources: list[LogSource], part: LogPart) -> web.StreamResponse:
+    async def _lines(self, call: Call, selected: list[ContainerStart], part: LogPart) -> web.StreamResponse:
         lines: list[dict[str, str]] = []
+        places = asyncio.Semaphore(CONTAINERS)
 
         async def keep(line: ContainerLine) -> None:
             if len(lines) < _LINES:
                 lines.append(line.row())
 
-        failures = await asyncio.gather(
-            *(read_log(call.kube, each, part.query(each.container, follow=False), _SILENCE, keep) for each in sources)
-        )
+        async def read(start: ContainerStart) -> str:
+            source = start.source
+            if start.reason:
+                return f"{source.pod.name}/{source.container}: {start.reason}"
+            async with places:
+                query = part.query(source.container, follow=False)
+                return await read_log(call.kube, source, query, _SILENCE, keep)
+
+        failures = await asyncio.gather(*map(read, selected))
         lines.sort(key=lambda each: each["time"])
         return call.answer({"items": lines, "problems": [each for each in failures if each]})
 
-    async def _follow(self, call: Call, kind: Kind, choice: LogSelection, part: LogPart) -> web.StreamResponse:
+    async def _follow(self, call: Call, kind: Kind, selection: LogSelection, part: LogPart) -> web.StreamResponse:
         last = call.request.headers.get("Last-Event-ID", "")
         if last and time_of(last) is None:
             raise ProblemError("bad-request", "Last-Event-ID is not one of this stream")
@@ -76,7 +83,7 @@ class Logs:
             ResourceAttributes("list", PODS, call.namespace),
             ResourceAttributes("get", PODS, call.namespace, subresource="log"),
         ]
-        pods = _Pods(self._hub, self._details, call, kind, choice)
+        pods = _Pods(self._hub, self._details, call, kind, selection)
         follower = LogFollower(call.kube, self._hub, call.namespace, pods, part.after(last))
         async with self._streams.opened(call, acts) as stream:
             async with Pulse(follower.lines(), stream, lambda: self._streams.heartbeat) as lines:
@@ -90,12 +97,12 @@ class Logs:
 class _Pods:
     """The chosen pods of the object that a call names."""
 
-    def __init__(self, hub: Hub, details: Details, call: Call, kind: Kind, choice: LogSelection) -> None:
+    def __init__(self, hub: Hub, details: Details, call: Call, kind: Kind, selection: LogSelection) -> None:
         self._hub = hub
         self._details = details
         self._call = call
         self._kind = kind
-        self._choice = choice
+        self._selection = selection
 
     def concerns(self, pod: StoredObject) -> bool:
         return self._details.is_pod_of(pod, self._kind, self._call.name)
@@ -109,7 +116,7 @@ class _Pods:
                 await self._details.object(self._call, self._kind)
             except NotFound:
                 return None
-        return starts(pods, self._choice)
+        return starts(pods, self._selection)
 
 
 def require_component(component: str, graph: KubeObject) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import ObjectKey
+
+_INIT = "initContainers"
 
 
 class LogSelection(NamedTuple):
@@ -33,36 +35,35 @@ class ContainerStart(NamedTuple):
     uid: str
     restarts: int
     reason: str = ""
+    is_init: bool = False
 
 
-def chosen(pods: Iterable[KubeObject], choice: LogSelection) -> list[LogSource]:
-    """The containers of a choice."""
-    return [source for _, source in _each(pods, choice)]
+def starts(pods: Sequence[KubeObject], selection: LogSelection) -> list[ContainerStart]:
+    """The latest start of each selected container; init containers, and with them sidecars of that kind, are the last."""
+    return [
+        _start(pod, LogSource(key, name, component), is_init=part == _INIT)
+        for part in ("containers", _INIT)
+        for pod in pods
+        for key, component in [_names(pod)]
+        for name in [str(each.get("name") or "") for each in (pod.get("spec") or {}).get(part) or ()]
+        if selection.component in ("", component) and selection.pod in ("", key.name)
+        if selection.container in ("", name)
+    ]
 
 
-def starts(pods: Iterable[KubeObject], choice: LogSelection) -> list[ContainerStart]:
-    """The latest start of each container of a choice."""
-    return [_start(pod, source) for pod, source in _each(pods, choice)]
+def _names(pod: KubeObject) -> tuple[ObjectKey, str]:
+    metadata = pod["metadata"]
+    key = ObjectKey(metadata["namespace"], metadata["name"])
+    return key, str((metadata.get("labels") or {}).get(labels.COMPONENT) or "")
 
 
-def _each(pods: Iterable[KubeObject], choice: LogSelection) -> Iterator[tuple[KubeObject, LogSource]]:
-    for pod in pods:
-        metadata = pod["metadata"]
-        component = str((metadata.get("labels") or {}).get(labels.COMPONENT) or "")
-        if choice.component not in ("", component) or choice.pod not in ("", metadata["name"]):
-            continue
-        key = ObjectKey(metadata["namespace"], metadata["name"])
-        for each in (pod.get("spec") or {}).get("containers") or ():
-            name = str(each.get("name") or "")
-            if choice.container in ("", name):
-                yield pod, LogSource(key, name, component)
-
-
-def _start(pod: KubeObject, source: LogSource) -> ContainerStart:
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+def _start(pod: KubeObject, source: LogSource, *, is_init: bool) -> ContainerStart:
+    reported = pod.get("status") or {}
+    statuses = reported.get("initContainerStatuses" if is_init else "containerStatuses") or ()
     status: KubeObject = next((each for each in statuses if each.get("name") == source.container), {})
     state, before = status.get("state") or {}, status.get("lastState") or {}
     reason = ""
     if not any(each.get(name) for each in (state, before) for name in ("running", "terminated")):
-        reason = str((state.get("waiting") or {}).get("reason") or (pod.get("status") or {}).get("phase") or "Pending")
-    return ContainerStart(source, str(pod["metadata"].get("uid") or ""), int(status.get("restartCount") or 0), reason)
+        reason = str((state.get("waiting") or {}).get("reason") or reported.get("phase") or "Pending")
+    uid, restarts = str(pod["metadata"].get("uid") or ""), int(status.get("restartCount") or 0)
+    return ContainerStart(source, uid, restarts, reason, is_init)
