@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from dynamo_image_builder import fetch
-from dynamo_image_builder.fetch import ArchiveSource, FetchError, find, main
+from dynamo_image_builder.fetch import ArchiveSource, FetchError, download, find, main
 
 LIMIT = 1 << 20
 
@@ -87,3 +87,9 @@ def test_the_pod_of_a_build_tries_again(
         assert (tmp_path / "log").read_text().startswith("StoreUnreachable: ")
     else:
         assert (tmp_path / "context" / "Dockerfile").read_text() == "FROM a"
+
+
+def test_a_full_disk_is_not_the_stores_fault() -> None:
+    with store(breaks=0) as url, pytest.raises(FetchError) as full:
+        download(ArchiveSource(url, "a", "b"), DIGEST, LIMIT, Path("/dev/full"), 5.0)
+    assert (full.value.reason, full.value.temporary) == ("WorkspaceFull", False)

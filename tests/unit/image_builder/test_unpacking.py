@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import random
@@ -103,3 +104,16 @@ def test_what_no_file_can_have_is_refused(tmp_path: Path, headers: dict[str, str
     with pytest.raises(FetchError) as refused:
         unpack(file, tmp_path / "context", tmp_path / "dockerfile", 1000)
     assert refused.value.reason == "InvalidArchive"
+
+
+def test_a_full_disk_is_not_the_archives_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tarfile.TarFile, "extract", full)
+    file = tmp_path / "archive"
+    with tarfile.open(file, "w") as written:
+        written.addfile(tarfile.TarInfo("x"))
+    with pytest.raises(FetchError) as refused:
+        unpack(file, tmp_path / "context", tmp_path / "dockerfile", 1000)
+    assert refused.value.reason == "WorkspaceFull"

@@ -9,6 +9,7 @@ the archive is the only layer of the artifact `HOST/PATH/NAME:VERSION`.
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import http.client
 import json
@@ -103,7 +104,7 @@ def find(source: ArchiveSource, limit: int, within: float) -> Archive:
 
 def download(source: ArchiveSource, digest: str, limit: int, file: Path, within: float) -> None:
     """Write the archive with this digest to a file. FetchError where the tag names another archive now."""
-    with _content(source, digest) as stream, file.open("wb") as target:
+    with _content(source, digest) as stream, _workspace(), file.open("wb") as target:
         archive = _copy(source, stream, target, limit, within)
     if archive.digest != digest:
         raise FetchError(
@@ -117,7 +118,7 @@ def unpack(file: Path, context: Path, dockerfile: Path, limit: int) -> None:
     context.mkdir(parents=True, exist_ok=True)
     left, files = limit * UNPACKED, 0
     try:
-        with tarfile.open(file, "r:*") as archive:
+        with _workspace(), tarfile.open(file, "r:*") as archive:
             for member in archive:
                 left, files = left - member.size, files + 1
                 if left < 0 or files > MAX_FILES:
@@ -137,6 +138,18 @@ def unpack(file: Path, context: Path, dockerfile: Path, limit: int) -> None:
         raise FetchError("NoDockerfile", f"the archive has neither {' nor '.join(DOCKERFILES)}: add one of them")
     dockerfile.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(dockerfile_path, dockerfile / "Dockerfile")
+
+
+@contextmanager
+def _workspace() -> Iterator[None]:
+    """A full disk is an error of its own, and not one of the store or of the archive. FetchError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        message = f"the disk of the build's pod has no room for the archive ({error.strerror}): free space on its node"
+        raise FetchError("WorkspaceFull", message) from error
 
 
 def credentials(server: str, username: str, password: str) -> str:
