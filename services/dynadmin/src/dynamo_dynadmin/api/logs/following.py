@@ -120,7 +120,7 @@ class LogFollower:
 
     async def _read(self, start: ContainerStart, part: LogPart) -> None:
         """Read a log to its end."""
-        backoff, since = Backoff(_FIRST_WAIT, _LONGEST_WAIT), part.since
+        backoff, since, failure = Backoff(_FIRST_WAIT, _LONGEST_WAIT), part.since, ""
 
         async def keep(line: ContainerLine) -> None:
             nonlocal since
@@ -134,8 +134,9 @@ class LogFollower:
         try:
             while True:
                 query = part.query(start.source.container, follow=True)
-                failure = await read_log(self._kube, start.source, query, _SILENCE, keep)
-                await self._say(start, failure or "the container has ended")
+                before, failure = failure, await read_log(self._kube, start.source, query, _SILENCE, keep)
+                if not failure or failure != before:
+                    await self._say(start, failure or "the container has ended")
                 if not failure or part.previous:
                     return
                 part = part.after(since)
