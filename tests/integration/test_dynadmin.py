@@ -155,6 +155,13 @@ async def test_the_same_request_again_creates_once(api: Api, namespace: str) -> 
     other = await api("POST", many, graph("a", restart={"id": "x"}), Idempotency_Key="k1")
     assert other.json["type"] == "urn:dynamo:problem:key-reused"
     assert (await api("POST", many, graph("a"), Idempotency_Key="k2")).status == 409
+    unnamed = graph("")
+    unnamed["metadata"] = {"generateName": "b-"}
+    first = await api("POST", many, unnamed, Idempotency_Key="k3")
+    again = await api("POST", many, unnamed, Idempotency_Key="k3")
+    assert (first.status, again.status) == (201, 200)
+    assert first.json["metadata"]["name"] == again.json["metadata"]["name"]
+    assert first.json["metadata"]["name"].startswith("b-")
 
 
 async def test_every_error_at_its_field(api: Api, namespace: str) -> None:
@@ -387,6 +394,12 @@ async def test_a_point_of_a_request_is_deployed(api: Api, kube: KubeClient, name
     assert (await api("POST", f"{path}/r/promote", {"point": 1})).status == 201
     changed = await api("POST", f"{path}/r/promote", {"point": 2})
     assert (changed.status, changed.json["spec"]["restart"]) == (200, {"id": "other"})
+    keyed = await api("POST", f"{path}/r/promote", {"point": 1}, Idempotency_Key="k")
+    assert (keyed.status, keyed.json["spec"].get("restart")) == (200, None)
+    again = await api("POST", f"{path}/r/promote", {"point": 1}, Idempotency_Key="k")
+    assert (again.status, again.headers["Idempotency-Replayed"]) == (200, "true")
+    reused = await api("POST", f"{path}/r/promote", {"point": 2}, Idempotency_Key="k")
+    assert reused.json["type"] == "urn:dynamo:problem:key-reused"
 
 
 async def test_a_token_that_ends_soon_is_noticed(api: Api, kube: KubeClient, namespace: str) -> None:

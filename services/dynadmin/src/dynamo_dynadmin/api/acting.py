@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
+from dynamo_shared.api.registry.annotations import IDEMPOTENCY, PLANNER_CONFIG
 from dynamo_shared.api.request_graphs import is_made_for, marked, points_of
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
@@ -22,7 +22,7 @@ from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.ownership import manager_of, to_commit
-from dynamo_dynadmin.api.writing import Writing
+from dynamo_dynadmin.api.writing import Writing, mark_of
 from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError, invalid
@@ -168,10 +168,15 @@ class Actions:
             raise ProblemError("conflict", "the graph was deleted meanwhile; try again") from error
         if not is_made_for(current, request):
             raise ProblemError("already-exists", f"graph {key.name} exists, and was not created for this request")
+        mark = mark_of(call, DEPLOYMENTS, body)
         metadata = {
             **current["metadata"],
             "labels": {**(current["metadata"].get("labels") or {}), **graph["metadata"]["labels"]},
-            "annotations": {**(current["metadata"].get("annotations") or {}), **graph["metadata"]["annotations"]},
+            "annotations": {
+                **(current["metadata"].get("annotations") or {}),
+                **graph["metadata"]["annotations"],
+                **({IDEMPOTENCY: mark} if mark else {}),
+            },
         }
         try:
             written = await call.kube.replace(

@@ -18,7 +18,7 @@ from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import IDEMPOTENCY
-from dynamo_shared.api.resources import ObjectKey, Resource
+from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.kube import AlreadyExists, Conflict, Invalid
 
 from dynamo_dynadmin.api.kinds import Kind
@@ -30,6 +30,8 @@ from dynamo_dynadmin.http.call import Call, etag, without_managed_fields
 from dynamo_dynadmin.http.problems import ProblemError, invalid
 
 _STALE = "the object has changed since it was read; read it again, and make the change to what it is now"
+#: Of a name that is made up for a request with a key: the API server's own have 58 characters and five more.
+_LONGEST_BEGINNING, _SUFFIX = 53, 10
 
 
 class Writing:
@@ -68,27 +70,24 @@ class Writing:
     async def ensure(
         self, call: Call, kind: Kind, obj: KubeObject, sent: Any, *, dry_run: bool = False
     ) -> tuple[KubeObject, bool]:
-        """The object, and whether it was created now. ProblemError where the name is taken by another."""
+        """The object, and whether it was created now. AlreadyExists where the name is taken by another."""
         resource = _served(kind, obj.get("apiVersion")) or kind.resource
-        key, mark = call.idempotency_key(), ""
-        if key:
-            mark = f"{_digest([call.caller.identity.user, key])}.{_digest([kind.collection, sent])}"
-            metadata = obj["metadata"]
-            annotations = {**(metadata.get("annotations") or {}), IDEMPOTENCY: mark}
-            obj = {**obj, "metadata": {**metadata, "annotations": annotations}}
+        mark = mark_of(call, kind, sent)
+        if mark:
+            obj = _marked(obj, mark)
         try:
             return await call.kube.create(resource, obj, dry_run=dry_run), True
         except AlreadyExists:
-            name = obj["metadata"].get("name")
-            if not mark or not name:
+            if not mark:
                 raise
-        stored_object = await call.kube.get(resource, ObjectKey(obj["metadata"]["namespace"], name))
-        stored = (stored_object["metadata"].get("annotations") or {}).get(IDEMPOTENCY, "")
-        if stored == mark:
-            return stored_object, False
-        if stored.partition(".")[0] == mark.partition(".")[0]:
-            raise ProblemError("key-reused", "this Idempotency-Key was used with another body; use a new one")
-        raise ProblemError("already-exists", f"{kind.resource.kind} {name} exists, and another request created it")
+            stored_object = await call.kube.get(resource, key_of(obj))
+            stored = (stored_object["metadata"].get("annotations") or {}).get(IDEMPOTENCY, "")
+            if stored == mark:
+                return stored_object, False
+            if stored.partition(".")[0] == mark.partition(".")[0]:
+                text = "this Idempotency-Key was used with another body; use a new one"
+                raise ProblemError("key-reused", text) from None
+            raise
 
     async def replace(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Put another object in place of the one that is there."""
@@ -97,7 +96,7 @@ class Writing:
         obj = self._checked(call, kind, sent, name=call.name)
         resource = _served(kind, obj["apiVersion"]) or kind.resource
         current = await self._current(call, resource, version)
-        self._refuse_managed(current, obj)
+        refuse_managed(current, obj)
         metadata = {**obj["metadata"], "resourceVersion": current["metadata"]["resourceVersion"]}
         try:
             written = await call.kube.replace(resource, {**obj, "metadata": metadata}, dry_run=call.flag("dryRun"))
@@ -128,7 +127,7 @@ class Writing:
                 metadata = sent.get("metadata")
                 if metadata is not None and not isinstance(metadata, dict):
                     raise invalid([FieldProblem("/metadata", "must be an object")])
-                self._refuse_managed(current, merged(without_managed_fields(current), sent))
+                refuse_managed(current, merged(without_managed_fields(current), sent))
                 patch = {**sent, "metadata": {**(metadata or {}), "resourceVersion": version}}
                 written = await call.kube.merge_patch(resource, key, patch, dry_run=dry_run)
         except Conflict as error:
@@ -171,10 +170,6 @@ class Writing:
             raise ProblemError("stale", _STALE, headers={"ETag": etag(current)})
         return current
 
-    def _refuse_managed(self, current: KubeObject, desired: KubeObject) -> None:
-        if owner := manager_of(current):
-            raise _managed(owner, to_commit(current, desired))
-
     def _checked(self, call: Call, kind: Kind, sent: dict[str, Any], *, name: str = "") -> KubeObject:
         """The object of a body, which is of this collection and belongs where the path says. ProblemError."""
         resource, errors = _served(kind, sent.get("apiVersion", kind.resource.api_version)), []
@@ -196,6 +191,27 @@ class Writing:
             raise invalid(errors)
         metadata = {**metadata, "namespace": call.namespace, **({"name": name} if name else {})}
         return {**sent, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+
+
+def mark_of(call: Call, kind: Kind, sent: Any) -> str:
+    """What is stored of the Idempotency-Key of a request: whose key it is, and for what; empty without a key."""
+    key = call.idempotency_key()
+    return f"{_digest([call.caller.identity.user, key])}.{_digest([kind.collection, sent])}" if key else ""
+
+
+def _marked(obj: KubeObject, mark: str) -> KubeObject:
+    """The object with its mark. Its name is the same each time that it is sent, also where it has the beginning of one."""
+    metadata = obj["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), IDEMPOTENCY: mark}
+    beginning = metadata.get("generateName")
+    name = metadata.get("name") or (f"{beginning[:_LONGEST_BEGINNING]}{mark[:_SUFFIX]}" if beginning else None)
+    return {**obj, "metadata": {**metadata, "annotations": annotations, **({"name": name} if name else {})}}
+
+
+def refuse_managed(current: KubeObject, desired: KubeObject) -> None:
+    """ProblemError where another tool manages an object and would undo a change, with the change as a patch for it."""
+    if owner := manager_of(current):
+        raise _managed(owner, to_commit(current, desired))
 
 
 def _versions(kind: Kind) -> list[Resource]:
