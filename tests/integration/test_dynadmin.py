@@ -176,7 +176,7 @@ async def test_every_error_at_its_field(api: Api, namespace: str) -> None:
     }
     elsewhere = {**graph("a"), "metadata": {"name": "a", "namespace": "kube-system"}}
     assert [each["pointer"] for each in (await api("POST", many, elsewhere)).json["errors"]] == ["/metadata/namespace"]
-    form = await api("POST", f"/api/v1/namespaces/{namespace}/deploy", {**INTENT, "nmae": 1, "hardware": {"cpu": 3}})
+    form = await api("POST", f"/api/v1/namespaces/{namespace}/deploy", {**INTENT, "nmae": 1, "hardware": {"cpu": "3x"}})
     assert {each["pointer"] for each in form.json["errors"]} == {"/nmae", "/hardware/cpu"}
 
 
@@ -204,9 +204,11 @@ async def test_an_intent_is_translated_checked_and_deployed(api: Api, kube: Kube
     assert (await api("POST", path, INTENT, Idempotency_Key="one")).status == 200
     objective = {"mode": "objective", "name": "qwen", "model": {"name": "Qwen/Qwen3-32B"}}
     assert (await api("POST", path, objective)).json["object"]["kind"] == "DynamoGraphDeploymentRequest"
-    # What the API server refuses of the object is reported at the field of the form.
-    refused = await api("POST", f"{path}?dryRun=server", {**INTENT, "name": "b", "hardware": {"cpu": "many"}})
-    assert refused.status in (200, 422)
+    # What is refused of the object is reported at the field of the form: by us, then by the API server.
+    wrong = await api("POST", f"{path}?dryRun=server", {**INTENT, "name": "b", "hardware": {"cpu": "many"}})
+    assert (wrong.status, [each["pointer"] for each in wrong.json["errors"]]) == (422, ["/hardware/cpu"])
+    refused = await api("POST", f"{path}?dryRun=server", {**INTENT, "name": "b", "labels": {"team": "x" * 64}})
+    assert (refused.status, [each["pointer"] for each in refused.json["errors"]]) == (422, ["/labels"])
 
 
 async def test_users_see_and_do_what_their_rights_allow(api: Api, kube: KubeClient, namespace: str) -> None:
@@ -357,7 +359,7 @@ async def test_replicas_are_scaled_where_their_owner_is(api: Api, kube: KubeClie
     planned["metadata"]["annotations"] = {"nvidia.com/planner-config": "c"}
     await api("POST", many, planned)
     answer = await api("POST", f"{many}/b/scale", {"component": "Frontend", "replicas": 3})
-    assert answer.status in (200, 409)
+    assert (answer.status, answer.json["owner"]) == (409, "planner")
     restarted = await api("POST", f"{many}/a/restart", {})
     assert restarted.json["restart"]["id"]
 
@@ -372,6 +374,8 @@ async def test_what_argo_cd_manages_is_answered_with_the_patch_to_commit(api: Ap
     assert (answer.status, answer.json["managedBy"]) == (409, "Argo CD application shop")
     assert answer.json["patch"] == {"spec": {"labels": {"x": "y"}}}
     assert (await api("DELETE", f"{many}/a", If_Match=etag)).status == 409
+    # A restart contradicts nothing in the repository.
+    assert (await api("POST", f"{many}/a/restart", {"id": "r"})).json["restart"]["id"] == "r"
 
 
 async def test_a_point_of_a_request_is_deployed(api: Api, kube: KubeClient, namespace: str) -> None:
@@ -400,6 +404,13 @@ async def test_a_point_of_a_request_is_deployed(api: Api, kube: KubeClient, name
     assert (again.status, again.headers["Idempotency-Replayed"]) == (200, "true")
     reused = await api("POST", f"{path}/r/promote", {"point": 2}, Idempotency_Key="k")
     assert reused.json["type"] == "urn:dynamo:problem:key-reused"
+    await kube.merge_patch(
+        DYNAMO_GRAPH_DEPLOYMENTS,
+        ObjectKey(namespace, "r-dgd"),
+        {"metadata": {"labels": {"argocd.argoproj.io/instance": "shop"}}},
+    )
+    managed = await api("POST", f"{path}/r/promote", {"point": 2})
+    assert (managed.status, managed.json["patch"]["spec"]) == (409, {"restart": {"id": "other"}})
 
 
 async def test_a_token_that_ends_soon_is_noticed(api: Api, kube: KubeClient, namespace: str) -> None:

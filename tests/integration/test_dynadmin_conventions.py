@@ -139,11 +139,11 @@ async def test_an_estimate_gets_better_and_is_remembered(api: Api, kube: KubeCli
     assert len(last["pareto"]) > 1
     again = await api("POST", path, OBJECTIVE)
     assert (again.status, again.json["cached"], again.json["selected"]) == (200, True, last["selected"])
-    # What a graph's GPUs can do, at their best: said so.
+    # What a graph's GPUs can do: the kind of GPU has to be known.
     graph = {"mode": "graph", "name": "qwen", "model": {"name": "Qwen/Qwen3-32B"}, "backend": "vllm"}
     serving = {"serving": {"replicas": {"worker": 2}}, "hardware": {"gpusPerReplica": 4}}
     unknown = await api("POST", path, {**graph, **serving})
-    assert unknown.status in (200, 422)
+    assert (unknown.status, unknown.json["errors"][0]["source"]) == (422, "spec.hardware")
     stranger = await account(kube, namespace, "stranger")
     assert (await api("POST", path, OBJECTIVE, token=stranger)).status == 403
     wrong = await api("POST", path, {**OBJECTIVE, "objective": {"ttftMs": -1}})

@@ -177,6 +177,7 @@ def test_what_a_field_cannot_express_is_reported(base: dict[str, Any], change: d
         ({**GRAPH, "backend": None}, {"/backend"}),
         ({**GRAPH, "backend": "auto"}, {"/backend"}),
         ({**GRAPH, "hardware": {"sharedMemory": "much"}}, {"/hardware/sharedMemory"}),
+        ({**GRAPH, "hardware": {"cpu": "many", "memory": "-1Gi"}}, {"/hardware/cpu", "/hardware/memory"}),
         ({**GRAPH, "hardware": {"gpusPerReplica": 3}, "parallelism": {"pipeline": 2}}, {"/hardware/gpusPerReplica"}),
         ({**OBJECTIVE, "objective": {"ttftMs": -1}, "workload": {"isl": 0}}, {"/objective/ttftMs", "/workload/isl"}),
         ({**OBJECTIVE, "objective": {"search": "thorough"}}, {"/objective/search"}),

@@ -21,8 +21,7 @@ from dynamo_shared.kube import AlreadyExists, Conflict, NotFound
 from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
-from dynamo_dynadmin.api.ownership import manager_of, to_commit
-from dynamo_dynadmin.api.writing import Writing, mark_of
+from dynamo_dynadmin.api.writing import Writing, mark_of, refuse_managed
 from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError, invalid
@@ -61,16 +60,9 @@ class Actions:
                 "adapter: give it `scalingAdapter: {}`, or change the planner's configuration",
                 owner="planner",
             )
-        if owner := manager_of(graph):
-            components = [{**each} for each in listed]
-            components[index]["replicas"] = replicas
-            desired = {**graph, "spec": {**graph["spec"], "components": components}}
-            raise ProblemError(
-                "managed-elsewhere",
-                f"{owner} manages this graph and would undo the change; commit the patch to its repository instead",
-                managedBy=owner,
-                patch=to_commit(graph, desired),
-            )
+        components = [{**each} for each in listed]
+        components[index]["replicas"] = replicas
+        refuse_managed(graph, {**graph, "spec": {**graph["spec"], "components": components}})
         operations: list[KubeObject] = [
             {"op": "test", "path": f"/spec/components/{index}/name", "value": component},
             {"op": "add", "path": f"/spec/components/{index}/replicas", "value": replicas},
@@ -168,6 +160,7 @@ class Actions:
             raise ProblemError("conflict", "the graph was deleted meanwhile; try again") from error
         if not is_made_for(current, request):
             raise ProblemError("already-exists", f"graph {key.name} exists, and was not created for this request")
+        refuse_managed(current, {**current, "spec": graph["spec"]})
         mark = mark_of(call, DEPLOYMENTS, body)
         metadata = {
             **current["metadata"],

@@ -8,9 +8,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any
 
+from dynamo_shared.api import quantity
 from dynamo_shared.api.field_errors import field_errors
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from dynamo_shared.api.model import Quantity
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 from dynamo_dynadmin.deploy.problems import FieldProblem, InvalidIntent, pointer
 
@@ -23,6 +26,15 @@ Positive = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Size = Annotated[int, Field(ge=1, le=1024)]
 Milliseconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Rate = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+
+
+def _not_negative(amount: int | str) -> int | str:
+    if quantity.parse(amount) < 0:
+        raise PydanticCustomError("quantity", "must not be negative")
+    return amount
+
+
+Amount = Annotated[Quantity, AfterValidator(_not_negative)]
 Labels = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=64)]
 Objects = Annotated[list[dict[str, Any]], Field(max_length=64)]
 
@@ -174,11 +186,11 @@ class Hardware(IntentSection):
     """nvlink or pcie (objective)."""
     rdma: bool | None = None
     """Whether nodes reach each other by RDMA (objective)."""
-    cpu: Text | None = None
+    cpu: Amount | None = None
     """CPUs of a worker's container, as a quantity."""
-    memory: Text | None = None
+    memory: Amount | None = None
     """Memory of a worker's container, as a quantity."""
-    shared_memory: Text | None = None
+    shared_memory: Amount | None = None
     """Size of /dev/shm, as a quantity; 8Gi by default, 0 for none."""
 
 
