@@ -8,6 +8,7 @@ from .appearance import every_view_is_accessible, the_keyboard_is_enough, the_pa
 from .deploying import (
     a_graph_by_hand_becomes_successful,
     a_point_of_a_request_is_deployed,
+    a_preset_fills_in_what_was_chosen_before,
     an_edited_manifest_fills_in_the_form,
     an_objective_becomes_successful,
     every_field_of_a_graph_is_in_the_object,
@@ -19,6 +20,7 @@ from .stage import Stage
 from .watching import (
     a_change_by_someone_else_is_a_conflict,
     a_killed_service_loses_and_doubles_nothing,
+    a_view_is_of_the_object_of_its_address,
     decisions_are_replayed_with_another_price,
     logs_say_why_they_are_missing,
     replicas_are_scaled_and_refused_with_the_reason,
@@ -42,9 +44,11 @@ ALL: tuple[Check, ...] = (
     a_point_of_a_request_is_deployed,
     every_field_of_a_graph_is_in_the_object,
     every_field_of_an_objective_is_in_the_object,
+    a_preset_fills_in_what_was_chosen_before,
     an_edited_manifest_fills_in_the_form,
     refusals_are_at_their_fields,
     a_change_by_someone_else_is_a_conflict,
+    a_view_is_of_the_object_of_its_address,
     replicas_are_scaled_and_refused_with_the_reason,
     logs_say_why_they_are_missing,
     decisions_are_replayed_with_another_price,

@@ -184,6 +184,28 @@ async def _every_field(stage: Stage, mode: str, name: str, fields: dict[str, tup
     assert not missing, missing
 
 
+#: A preset's place in the list: SGLang, aggregated.
+SGLANG = "2"
+
+
+async def a_preset_fills_in_what_was_chosen_before(stage: Stage) -> None:
+    """A preset sets fields that were chosen and mistyped before; a mistyped field keeps Deploy off."""
+    person = await stage.person(stage.engineer)
+    await empty_form(person, "A graph by hand", "preset")
+    for each in ("sglang", "vllm"):
+        await person.give("/backend", each)
+    button = person.page.get_by_role("button", name="Deploy", exact=True)
+    await expect(button).to_be_enabled(timeout=PATIENT)
+    workers = person.page.locator('[name="/serving/replicas/worker"]')
+    await person.give("/serving/replicas/worker", "2x")
+    await expect(workers).to_have_attribute("aria-invalid", "true")
+    await expect(button).to_be_disabled()
+    await person.page.locator("select[name=preset]").select_option(SGLANG)
+    await expect(person.page.locator('[name="/backend"]')).to_have_value("sglang")
+    await expect(workers).to_have_value("")
+    await expect(button).to_be_enabled(timeout=PATIENT)
+
+
 async def an_edited_manifest_fills_in_the_form(stage: Stage) -> None:
     """The manifest is edited: fields follow, and what has no field is kept, said, and deployed."""
     person = await stage.person(stage.engineer)
@@ -214,13 +236,12 @@ async def refusals_are_at_their_fields(stage: Stage) -> None:
     await person.give("/backend", "vllm")
     await person.give("/hardware/cpu", "plenty")
     await person.give("/engine/contextLength", "-4")
-    for pointer in ("/name", "/engine/contextLength"):
+    for pointer in ("/name", "/engine/contextLength", "/hardware/cpu"):
         field = person.page.locator(f'[name="{pointer}"]')
         await expect(field).to_have_attribute("aria-invalid", "true", timeout=PATIENT)
     await person.give("/name", "by-hand")
     await person.give("/engine/contextLength", "")
-    # The API server refuses the quantity, or that there is a graph of this name.
-    await expect(person.page.locator('[aria-invalid="true"]').first).to_be_visible(timeout=PATIENT)
+    await expect(person.page.locator('[name="/hardware/cpu"][aria-invalid="true"]')).to_be_visible(timeout=PATIENT)
     await expect(person.page.get_by_role("button", name="Deploy", exact=True)).to_be_disabled()
     await stage.screenshot(person, "deploy-refused")
     await person.give("/hardware/cpu", "")

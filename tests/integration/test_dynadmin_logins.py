@@ -127,7 +127,7 @@ async def test_a_stream_ends_with_its_token(api: Api, issuer: OidcIssuer, namesp
         assert (await events.next())[0] == "closed"
 
 
-async def begun(api: Api, back: str = "/graphs/a") -> tuple[str, str]:
+async def begun(api: Api, back: str = "/%23/team-a/deployments/a") -> tuple[str, str]:
     """Where the browser is sent, and its cookie."""
     answer = await api("GET", f"/api/v1/session/login?returnTo={back}")
     assert answer.status == 303
@@ -156,7 +156,7 @@ async def test_a_browser_logs_in_at_the_issuer(api: Api, issuer: OidcIssuer, nam
     assert (asked["response_type"], asked["code_challenge_method"], asked["redirect_uri"]) == ("code", "S256", CALLBACK)
     answered = await at_issuer(api, url)
     done = await back(api, login, **answered)
-    assert (done.status, done.headers["Location"]) == (303, "/graphs/a")
+    assert (done.status, done.headers["Location"]) == (303, "/#/team-a/deployments/a")
     session = next(each for each in done.headers.getall("Set-Cookie") if each.startswith("__Host-dynadmin="))
     assert {"HttpOnly", "Secure", "SameSite=Strict", "Path=/"} <= set(session.split("; "))
     cookie = session.partition(";")[0]

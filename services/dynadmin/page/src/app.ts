@@ -1,5 +1,6 @@
 // The shell: who uses the page, the sidebar, and the view of the address.
 import { html, nothing, type TemplateResult } from "lit";
+import { keyed } from "lit/directives/keyed.js";
 import { hooks, words } from "./api/client.ts";
 import { current, forget, namespaces, signOut, type Session } from "./api/session.ts";
 import { KINDS } from "./logic/kinds.ts";
@@ -7,7 +8,7 @@ import { COLLECTIONS, format, parse, type Route } from "./logic/route.ts";
 import { icon } from "./parts/icons.ts";
 import { Part, state } from "./parts/part.ts";
 import { nextTheme, theme } from "./parts/theme.ts";
-import "./parts/toasts.ts";
+import { say } from "./parts/toasts.ts";
 import "./views/signin.ts";
 import "./views/list.ts";
 import "./views/detail.ts";
@@ -69,7 +70,7 @@ class App extends Part {
   override render(): TemplateResult {
     if (!this.started) return html`<p class="starting" role="status">${this.problem || "Loading"}</p>`;
     if (!this.session)
-      return html`<dyn-sign-in .problem=${this.problem} @signed-in=${(event: CustomEvent<Session>) => this.signedIn(event.detail)}></dyn-sign-in>`;
+      return html`<dyn-sign-in .problem=${this.problem} @signed-in=${() => void this.begin()}></dyn-sign-in>`;
     return html`
       <a class="skip" href="#main" @click=${this.skip}>Skip to the content</a>
       <div class="shell ${this.isOpen ? "open" : ""}">
@@ -94,7 +95,7 @@ class App extends Part {
       <label class="space">
         <span>Namespace</span>
         <select @change=${(event: Event) => (location.hash = format({ ...this.route, name: "", namespace: (event.target as HTMLSelectElement).value }))}>
-          ${[...new Set([...all, ...(namespace ? [namespace] : [])])].map((each) => html`<option ?selected=${each === namespace}>${each}</option>`)}
+          ${[...new Set([...all, ...(namespace ? [namespace] : [])])].map((each) => html`<option .selected=${each === namespace}>${each}</option>`)}
         </select>
       </label>
       <a class="button accent" href=${format({ view: "deploy", namespace })} aria-current=${this.route.view === "deploy" ? "page" : nothing}>
@@ -111,7 +112,7 @@ class App extends Part {
       <div class="who">
         <span title=${session.user}>${session.user.split(":").pop()}</span>
         <button class="icon" aria-label=${`Colours: ${theme()}`} title=${`Colours: ${theme()}`} @click=${this.changeTheme}>${icon("theme")}</button>
-        <button class="icon" aria-label="Sign out" title="Sign out" @click=${() => void signOut()}>${icon("out")}</button>
+        <button class="icon" aria-label="Sign out" title="Sign out" @click=${() => void this.signOut()}>${icon("out")}</button>
       </div>
     `;
   }
@@ -119,18 +120,24 @@ class App extends Part {
   private view(): TemplateResult {
     const { view, namespace, kind, name, tab } = this.route;
     if (!namespace) {
+      if (this.problem) return html`<h1 tabindex="-1">Namespaces cannot be listed</h1><p class="notice bad" role="alert">${this.problem}</p>`;
       const none = this.spaces?.length === 0;
       return html`<h1 tabindex="-1">${none ? "Nothing to see yet" : "Choose a namespace"}</h1>
         ${none ? html`<p class="lead">You may not list graphs in any namespace. Ask for a role there; <code>kubectl auth can-i list dynamographdeployments</code> shows what you have.</p>` : nothing}`;
     }
     if (view === "deploy") return html`<dyn-deploy .namespace=${namespace}></dyn-deploy>`;
-    if (view === "detail") return html`<dyn-detail .namespace=${namespace} .kind=${kind} .name=${name} .tab=${tab}></dyn-detail>`;
+    // An element for each object: what comes late of one is not shown for another.
+    const key = format({ namespace, kind, name });
+    if (view === "detail") return html`${keyed(key, html`<dyn-detail .namespace=${namespace} .kind=${kind} .name=${name} .tab=${tab}></dyn-detail>`)}`;
     return html`<dyn-list .namespace=${namespace} .kind=${kind}></dyn-list>`;
   }
 
-  private async signedIn(session: Session): Promise<void> {
-    this.session = session;
-    await this.load().catch((error: unknown) => (this.problem = words(error)));
+  private async signOut(): Promise<void> {
+    try {
+      await signOut();
+    } catch (error) {
+      say(`You are still signed in. ${words(error)}`, true);
+    }
   }
 
   private skip(event: Event): void {

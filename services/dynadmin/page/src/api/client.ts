@@ -110,6 +110,6 @@ export function words(error: unknown): string {
     const all = error.errors.map((each) => (each.pointer ? `${each.pointer}: ${each.detail}` : each.detail));
     return all.length > 1 ? `${error.message} — ${all.join("; ")}` : error.message;
   }
-  if (error instanceof TypeError) return "The service cannot be reached. The page tries again.";
+  if (error instanceof TypeError) return "The service cannot be reached.";
   return error instanceof Error ? error.message : String(error);
 }

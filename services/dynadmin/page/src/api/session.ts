@@ -21,14 +21,16 @@ export async function current(): Promise<Session | null> {
 }
 
 /** Begin a session with a token, which leaves this page's memory at once. */
-export async function signIn(token: string): Promise<Session> {
+export async function signIn(token: string): Promise<void> {
   const { body } = await call<Schemas["SessionAnswer"]>("POST", "/session", { body: { token } });
   useToken(body.csrfToken);
-  return { user: body.user, expires: body.expires };
 }
 
+/** End the session, also one that has ended by itself. */
 export async function signOut(): Promise<void> {
-  await call("DELETE", "/session");
+  await call("DELETE", "/session").catch((error: unknown) => {
+    if (!(error instanceof ApiProblem) || error.status !== 401) throw error;
+  });
   useToken("");
   hooks.signedOut();
 }

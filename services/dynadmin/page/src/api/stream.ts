@@ -73,13 +73,14 @@ async function* events(response: Response, stop: AbortController): AsyncGenerato
   const parser = new Parser();
   const decoder = new TextDecoder();
   const reader = response.body!.getReader();
-  let silent = window.setTimeout(() => stop.abort(), SILENCE);
+  const silence = (): number => window.setTimeout(() => stop.abort(new Error("The service was silent for 45 seconds.")), SILENCE);
+  let silent = silence();
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
       window.clearTimeout(silent);
-      silent = window.setTimeout(() => stop.abort(), SILENCE);
+      silent = silence();
       yield* parser.feed(decoder.decode(value, { stream: true }));
     }
   } finally {

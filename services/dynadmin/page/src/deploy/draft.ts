@@ -13,7 +13,10 @@ const ASK = 700;
 
 export class Draft {
   intent: Any = { mode: "objective" };
-  errors: Entry[] = [];
+  /** Refusals of the API. */
+  private refusals: Entry[] = [];
+  /** By pointer: what is wrong with a text that has no meaning as its field's value. */
+  private mistyped: Record<string, string> = {};
   problem = "";
   answer: Deployed | null = null;
   kept: Change[] = [];
@@ -39,14 +42,27 @@ export class Draft {
     this.round += 1;
   }
 
+  /** What has to be corrected before it can be deployed. */
+  get errors(): Entry[] {
+    const mistyped = Object.entries(this.mistyped).map(([pointer, detail]) => ({ pointer, detail, source: null }));
+    return [...mistyped, ...this.refusals];
+  }
+
   replace(intent: Any): void {
-    [this.intent, this.kept] = [intent, []];
+    [this.intent, this.kept, this.mistyped] = [intent, [], {}];
     this.refresh();
   }
 
   give(pointer: string, value: Any): void {
-    this.intent = set(this.intent, pointer, value);
+    const { [pointer]: _, ...mistyped } = this.mistyped;
+    [this.intent, this.mistyped] = [set(this.intent, pointer, value), mistyped];
     this.refresh();
+  }
+
+  /** A field holds a text that is not a value of it. */
+  mistype(pointer: string, detail: string): void {
+    this.mistyped = { ...this.mistyped, [pointer]: detail };
+    this.changed();
   }
 
   drop(): void {
@@ -58,6 +74,8 @@ export class Draft {
   async edited(manifest: Any): Promise<void> {
     const before = this.answer;
     if (!before) return;
+    this.mistyped = {};
+    this.changed();
     const shown = applied(before.manifest, this.kept);
     if (same(shown, manifest)) return;
     const intent = offered(this.intent, shown, manifest, before.origins, typeOf);
@@ -97,7 +115,7 @@ export class Draft {
     this.checked = false;
     this.changed();
     if (!this.intent.name || !this.intent.model?.name) {
-      [this.errors, this.problem, this.answer] = [[], "", null];
+      [this.refusals, this.problem, this.answer] = [[], "", null];
       this.changed();
       return;
     }
@@ -111,7 +129,7 @@ export class Draft {
       const { body } = await this.translated(this.intent);
       if (round !== this.round) return;
       this.answer = { ...body, gpus: this.answer?.gpus ?? null };
-      [this.errors, this.problem] = [[], ""];
+      [this.refusals, this.problem] = [[], ""];
       this.timers.push(window.setTimeout(() => void this.check(round), ASK - TRANSLATE));
     } catch (error) {
       if (round === this.round) this.refused(error);
@@ -135,22 +153,27 @@ export class Draft {
   /** Deploy it; the object's collection and name. ApiProblem. */
   async deploy(): Promise<{ collection: string; name: string }> {
     try {
-      await this.send("");
+      const { name } = await this.send("");
+      return { collection: this.collection, name };
     } catch (error) {
       this.refused(error);
       this.changed();
       throw error;
     }
-    return { collection: this.collection, name: this.manifest?.metadata.name ?? this.intent.name };
   }
 
   /** With kept changes the object itself is sent; else the intent, which also says whether GPUs fit. */
-  private async send(dryRun: "" | "server"): Promise<{ body: Deployed | null }> {
+  private async send(dryRun: "" | "server"): Promise<{ body: Deployed | null; name: string }> {
     const path = `/namespaces/${this.namespace}`;
-    if (!this.kept.length)
-      return call<Deployed>("POST", `${path}/deploy`, { body: this.intent, query: { dryRun } });
-    await call("POST", `${path}/${this.collection}`, { body: this.manifest, query: { dryRun: dryRun ? true : undefined } });
-    return { body: null };
+    if (!this.kept.length) {
+      const { body } = await call<Deployed>("POST", `${path}/deploy`, { body: this.intent, query: { dryRun } });
+      return { body, name: body.manifest.metadata.name };
+    }
+    // Of the intent as it is now: the answer that is shown may be of one before the last letter.
+    const { body } = await this.translated(this.intent);
+    const manifest = applied(body.manifest, this.kept);
+    await call("POST", `${path}/${this.collection}`, { body: manifest, query: { dryRun: dryRun ? true : undefined } });
+    return { body: null, name: manifest.metadata.name };
   }
 
   private refused(error: unknown): void {
@@ -159,13 +182,13 @@ export class Draft {
       return;
     }
     if (error.kind === "already-exists") {
-      [this.errors, this.problem] = [[{ pointer: "/name", detail: `${error.message}; choose another name`, source: null }], ""];
+      [this.refusals, this.problem] = [[{ pointer: "/name", detail: `${error.message}; choose another name`, source: null }], ""];
       return;
     }
     // A refusal of the object is shown at the field that its place came from.
     const origins = this.answer?.origins ?? {};
-    this.errors = error.errors.map((each) => ({ ...each, pointer: originOf(each.pointer, origins) }));
-    this.problem = this.errors.length && this.errors.every((each) => each.pointer) ? "" : error.message;
+    this.refusals = error.errors.map((each) => ({ ...each, pointer: originOf(each.pointer, origins) }));
+    this.problem = this.refusals.length && this.refusals.every((each) => each.pointer) ? "" : error.message;
   }
 }
 

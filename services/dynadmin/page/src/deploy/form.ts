@@ -8,23 +8,23 @@ import { fieldAt, GROUPS, isShown, type Field } from "./fields.ts";
 
 export interface Edit {
   pointer: string;
-  value: Any;
+  value?: Any;
+  /** What is wrong with the text, which then gives no value. */
+  problem?: string;
 }
 
 class Form extends Part {
-  static override properties = { ...properties("intent", "errors", "suggestions", "disabled"), ...state("drafts", "wrong") };
+  static override properties = { ...properties("intent", "errors", "suggestions", "disabled"), ...state("drafts") };
   intent: Any = {};
   errors: Entry[] = [];
   suggestions: Record<string, string[]> = {};
   disabled = false;
   /** Texts as they are typed, where they are not the value's own: half a line, a number with a point at its end. */
   private drafts: Record<string, string> = {};
-  private wrong: Record<string, string> = {};
 
   /** Forget what was typed: the intent was set from elsewhere. */
   reset(): void {
     this.drafts = {};
-    this.wrong = {};
   }
 
   override render(): TemplateResult {
@@ -45,8 +45,7 @@ class Form extends Part {
   }
 
   private errorOf(field: Field): string {
-    const own = this.errors.filter((each) => fieldAt(each.pointer, this.intent) === field).map((each) => each.detail);
-    return [this.wrong[field.pointer], ...own].filter(Boolean).join("; ");
+    return this.errors.filter((each) => fieldAt(each.pointer, this.intent) === field).map((each) => each.detail).join("; ");
   }
 
   private field(field: Field): TemplateResult {
@@ -74,8 +73,8 @@ class Form extends Part {
       const options = field.type === "boolean" ? ["true", "false"] : (field.options ?? []);
       const words: Record<string, string> = { true: "yes", false: "no" };
       return html`<select id=${id} name=${field.pointer} ?disabled=${this.disabled} aria-invalid=${invalid} aria-describedby=${described} @change=${typed}>
-        <option value="" ?selected=${text === ""}>default</option>
-        ${options.map((each) => html`<option value=${each} ?selected=${each === text}>${words[each] ?? each}</option>`)}
+        <option value="" .selected=${text === ""}>default</option>
+        ${options.map((each) => html`<option value=${each} .selected=${each === text}>${words[each] ?? each}</option>`)}
       </select>`;
     }
     if (field.type === "list" || field.type === "map" || field.type === "json")
@@ -88,17 +87,22 @@ class Form extends Part {
 
   private typed(field: Field, text: string): void {
     this.drafts = { ...this.drafts, [field.pointer]: text };
+    let value: Any;
     try {
-      const value = meant(field.type, text);
-      this.wrong = { ...this.wrong, [field.pointer]: "" };
-      this.give(field, value);
+      value = meant(field.type, text);
     } catch (error) {
-      this.wrong = { ...this.wrong, [field.pointer]: (error as Error).message };
+      this.send({ pointer: field.pointer, problem: (error as Error).message });
+      return;
     }
+    this.give(field, value);
   }
 
   private give(field: Field, value: Any): void {
-    this.dispatchEvent(new CustomEvent<Edit>("edit", { detail: { pointer: field.pointer, value } }));
+    this.send({ pointer: field.pointer, value });
+  }
+
+  private send(edit: Edit): void {
+    this.dispatchEvent(new CustomEvent<Edit>("edit", { detail: edit }));
   }
 }
 

@@ -78,7 +78,7 @@ class Deploy extends Part {
       </label>
       <div class="deploy">
         <form class="left" novalidate @submit=${this.submit}>
-          <dyn-form .intent=${intent} .errors=${errors} .suggestions=${this.suggestions} @edit=${(event: CustomEvent<Edit>) => this.draft.give(event.detail.pointer, event.detail.value)}></dyn-form>
+          <dyn-form .intent=${intent} .errors=${errors} .suggestions=${this.suggestions} @edit=${(event: CustomEvent<Edit>) => this.edit(event.detail)}></dyn-form>
           ${this.summary()}
         </form>
         <div class="right">
@@ -129,6 +129,11 @@ class Deploy extends Part {
     if (!answer.tree)
       return html`<section class="card"><h2>What it becomes</h2><p class="muted">A request. Profiling finds the graph, which ${this.draft.intent.objective?.autoApply === false ? "waits for you" : "is deployed at once"}.</p></section>`;
     return html`<section class="card"><h2>What it becomes</h2><ul class="tree">${branches(answer.tree)}</ul></section>`;
+  }
+
+  private edit({ pointer, value, problem }: Edit): void {
+    if (problem) this.draft.mistype(pointer, problem);
+    else this.draft.give(pointer, value);
   }
 
   private setMode(mode: string): void {

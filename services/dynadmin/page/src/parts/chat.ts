@@ -44,7 +44,7 @@ class Chat extends Part {
     return html`<div class="tools">
         <label class="inline">Model <select @change=${(event: Event) => (this.model = (event.target as HTMLSelectElement).value)}>
           ${this.models.length ? nothing : html`<option value="">as the frontend says</option>`}
-          ${this.models.map((each) => html`<option ?selected=${each === this.model}>${each}</option>`)}
+          ${this.models.map((each) => html`<option .selected=${each === this.model}>${each}</option>`)}
         </select></label>
         <label class="inline">Tokens at most <input type="number" min="1" max="100000" .value=${String(this.longest)} @input=${(event: InputEvent) => (this.longest = (event.target as HTMLInputElement).valueAsNumber || 256)} /></label>
         ${this.messages.length ? html`<button class="button" @click=${this.clear}>New chat</button>` : nothing}

@@ -73,7 +73,7 @@ class Logs extends Part {
         <label class="inline">Component
           <select @change=${(event: Event) => this.choose((event.target as HTMLSelectElement).value)}>
             <option value="">all</option>
-            ${componentsOf(this.graph).map((each) => html`<option ?selected=${each.name === this.component}>${each.name}</option>`)}
+            ${componentsOf(this.graph).map((each) => html`<option .selected=${each.name === this.component}>${each.name}</option>`)}
           </select></label>
         <input type="search" aria-label="Filter lines" placeholder="Filter lines" .value=${this.search} @input=${(event: InputEvent) => (this.search = (event.target as HTMLInputElement).value)} />
         <label class="check"><input type="checkbox" .checked=${!this.held} @change=${() => (this.held = !this.held)} /> Follow</label>

@@ -31,7 +31,7 @@ class ReplayForm extends Part {
           ${CHANGES.map((each) => this.field(each))}
           <div class="field"><label for="replay-seconds">Traffic of</label>
             <select id="replay-seconds" @change=${(event: Event) => (this.seconds = Number((event.target as HTMLSelectElement).value))}>
-              ${SPANS.map(([seconds, text]) => html`<option value=${seconds} ?selected=${seconds === this.seconds}>${text}</option>`)}
+              ${SPANS.map(([seconds, text]) => html`<option value=${seconds} .selected=${seconds === this.seconds}>${text}</option>`)}
             </select></div>
         </div>
         <div class="actions"><button class="button accent" ?disabled=${this.busy}>Replay</button>

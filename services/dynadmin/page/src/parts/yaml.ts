@@ -2,6 +2,7 @@
 import { html, nothing, type TemplateResult } from "lit";
 import { parse, stringify } from "yaml";
 import { ApiProblem, call, words, type KubeObject } from "../api/client.ts";
+import { editable } from "../logic/editable.ts";
 import { copying } from "./badge.ts";
 import { Part, properties, state } from "./part.ts";
 import { say } from "./toasts.ts";
@@ -36,10 +37,7 @@ class Yaml extends Part {
   /** The manifest, and the version of the object that it is of. */
   private async read(): Promise<{ text: string; etag: string }> {
     const { etag, body } = await call<KubeObject>("GET", this.path, { signal: this.stop });
-    const { status: _, ...rest } = body;
-    const servers = ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "ownerReferences", "selfLink"];
-    const metadata = Object.fromEntries(Object.entries(rest.metadata).filter(([key]) => !servers.includes(key)));
-    return { text: stringify({ ...rest, metadata }, { lineWidth: 0 }), etag };
+    return { text: stringify(editable(body), { lineWidth: 0 }), etag };
   }
 
   override render(): TemplateResult {

@@ -17,7 +17,7 @@ class SignIn extends Part {
     document.title = "Sign in · Dynadmin";
     // The organisation's identity provider, where the service has one.
     get<{ login?: string | null }>("/session/ways")
-      .then((answer) => (this.provider = answer.login ? `${answer.login}?returnTo=%2F` : ""))
+      .then((answer) => (this.provider = answer.login ? `${answer.login}?returnTo=${encodeURIComponent(`/${location.hash}`)}` : ""))
       .catch(() => (this.provider = ""));
   }
 
@@ -45,9 +45,9 @@ class SignIn extends Part {
     this.busy = true;
     this.refused = "";
     try {
-      const session = await signIn(area.value.trim());
+      await signIn(area.value.trim());
       area.value = "";
-      this.dispatchEvent(new CustomEvent("signed-in", { detail: session }));
+      this.dispatchEvent(new CustomEvent("signed-in"));
     } catch (error) {
       this.refused = words(error);
       area.focus();
