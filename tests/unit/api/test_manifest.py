@@ -197,11 +197,11 @@ def test_a_version_that_does_not_exist_is_answered_with_those_that_do() -> None:
             "kind: DynamoGraphDeployment",
             "apiVersion: required, and missing; DynamoGraphDeployment has nvidia.com/v1beta1, nvidia.com/v1alpha1",
         ),
-        ("a: [1, *b]", "no valid YAML: line 1, column 8: undefined alias 'b'"),
-        ("a: 1\na: 2", "no valid YAML: line 2, column 1: the key 'a' stands twice"),
+        ("a: [1, *b]", "is not valid YAML: line 1, column 8: undefined alias 'b'"),
+        ("a: 1\na: 2", "is not valid YAML: line 2, column 1: the key 'a' is given twice"),
         ("a: &a [*a]", "nested more than 64 levels deep"),
         ("[" * 100_000, "nested more than 64 levels deep"),
-        ("a: !!set {b}", "no valid YAML: line 1, column 4: could not determine a constructor for the tag"),
+        ("a: !!set {b}", "is not valid YAML: line 1, column 4: could not determine a constructor for the tag"),
         ("a: .inf", "JSON has no such value: .inf"),
         ("a: !!python/object:os.system {}", None),
         ("a: \x07", None),
@@ -210,7 +210,7 @@ def test_a_version_that_does_not_exist_is_answered_with_those_that_do() -> None:
 )
 def test_texts_that_are_not_a_manifest(text: str, problem: str | None) -> None:
     (result,) = refusals(text)
-    assert result.startswith(problem or "no valid YAML: ")
+    assert result.startswith(problem or "is not valid YAML: ")
 
 
 @pytest.mark.parametrize("merged", [False, True])

@@ -110,7 +110,7 @@ def test_nothing_is_asked_for_where_nothing_says_so():
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        ("on: [", "no valid YAML"),
+        ("on: [", "is not valid YAML"),
         ("[]", "must be a map"),
         ({"W": {"minReplicas": 3, "maxReplicas": 2}}, "W.maxReplicas: must be at least minReplicas, which is 3"),
         ({"W": {"maxReplicas": 2, "pollingInterval": 5}}, "W.pollingInterval: is KEDA's, and needs triggers"),

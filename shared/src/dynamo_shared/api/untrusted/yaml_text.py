@@ -87,7 +87,7 @@ def documents(text: str, limits: ReadLimits = MANIFEST) -> list[Any]:
     if len(text) > limits.characters:
         raise refusal(f"longer than {limits.characters} characters")
     if sum(1 for _ in zip(range(_MAX_DIRECTIVES + 1), _DIRECTIVE.finditer(text), strict=False)) > _MAX_DIRECTIVES:
-        raise refusal(f"no valid YAML: more than {_MAX_DIRECTIVES} lines that begin with %")
+        raise refusal(f"is not valid YAML: more than {_MAX_DIRECTIVES} lines that begin with %")
     loader = None
     try:
         loader = _Parser(text)
@@ -96,11 +96,11 @@ def documents(text: str, limits: ReadLimits = MANIFEST) -> list[Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise refusal(f"no valid YAML: {where}{str(error.problem)[:_QUOTED]}") from error
+        raise refusal(f"is not valid YAML: {where}{str(error.problem)[:_QUOTED]}") from error
     except (yaml.YAMLError, ValueError) as error:
         if isinstance(error, InvalidManifest):
             raise
-        raise refusal(f"no valid YAML: {str(error)[:_QUOTED]}") from error
+        raise refusal(f"is not valid YAML: {str(error)[:_QUOTED]}") from error
     finally:
         if loader is not None:
             loader.dispose()
@@ -256,7 +256,7 @@ class _Reader:
     def _unique(self, name: str, event: yaml.Event) -> None:
         keys = self._open[-1].keys
         if name in keys:
-            raise _problem(f"the key {name[:80]!r} stands twice", event)
+            raise _problem(f"the key {name[:80]!r} is given twice", event)
         if len(keys) >= _MAX_KEYS:
             raise _problem(f"more than {_MAX_KEYS} keys in one object", event)
         keys.add(name)
