@@ -265,7 +265,13 @@ def _open(source: ArchiveSource, url: str, accept: str = "*/*") -> Iterator[http
     except urllib.error.HTTPError as error:
         error.close()
         raise _refusal(source, url, error.code) from error
-    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
+    except ValueError as error:
+        message = (
+            f"{_host(url)} does not answer as a registry for {source.tag}: {error}; check "
+            "platform.imageBuilder.store.endpoint"
+        )
+        raise FetchError("StoreFailed", message, temporary=True) from error
+    except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
         reason = getattr(error, "reason", None) or error
         message = (
             f"{_host(url)} cannot be reached for {source.tag}: {reason}; check platform.imageBuilder.store.endpoint"
