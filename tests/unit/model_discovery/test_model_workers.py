@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from dynamo_model_discovery.models.workers import Worker, base_model_of, find_workers, matters
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 HASH = "nvidia.com/dynamo-base-model-hash"
@@ -154,6 +154,7 @@ _ADDRESSES = st.sampled_from(["10.0.0.1", "10.0.0.2", "127.0.0.1", "169.254.169.
 _NAMES = st.sampled_from(["a", "b", "no one"])
 
 
+@example(pods=[("a", "10.0.0.1", True)], listed=[("a", "10.0.0.1", None, "prod"), ("a", "10.9.9.9", True, "evil")])
 @given(
     pods=st.lists(st.tuples(_NAMES, _ADDRESSES, st.booleans()), max_size=3, unique_by=lambda each: each[0]),
     listed=st.lists(
