@@ -78,6 +78,7 @@ MAIN = "spec.components[1].podTemplate.spec.containers[0]"
         ({"hardware": {"gpusPerReplica": 4}}, f"{MAIN}.resources.limits[nvidia.com/gpu]", "4"),
         ({"hardware": {"gpusPerReplica": 16, "gpusPerNode": 8}}, "spec.components[1].multinode.nodeCount", 2),
         ({"hardware": {"cpu": "8"}}, f"{MAIN}.resources.requests.cpu", "8"),
+        ({"hardware": {"cpu": 0}}, f"{MAIN}.resources.requests.cpu", 0),
         ({"hardware": {"memory": "80Gi"}}, f"{MAIN}.resources.limits.memory", "80Gi"),
         ({"hardware": {"sharedMemory": "16Gi"}}, "spec.components[1].sharedMemorySize", "16Gi"),
         (

@@ -253,8 +253,9 @@ class _Writer:
 
     def _resources(self, main: str, container: KubeObject, gpus: int) -> None:
         hardware, limits = self._intent.hardware, {}
-        requests = {name: given for name, given in (("cpu", hardware.cpu), ("memory", hardware.memory)) if given}
-        if hardware.memory:
+        amounts = {"cpu": hardware.cpu, "memory": hardware.memory}
+        requests = {name: amount for name, amount in amounts.items() if amount is not None}
+        if hardware.memory is not None:
             limits["memory"] = hardware.memory
         if not self._intent.mocker:
             limits[NVIDIA_GPU] = str(gpus)
