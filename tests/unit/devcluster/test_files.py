@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,24 @@ def test_ports_are_remembered_until_taken(tmp_path: Path) -> None:
 
 def test_ports_are_not_given_twice() -> None:
     assert len({free_port() for _ in range(200)}) == 200
+
+
+def test_a_port_that_another_process_was_given_is_not_given_again(tmp_path: Path) -> None:
+    """Also before its server listens, and while that is stopped; until the process ends."""
+    script = (
+        "import sys; from dynamo_devcluster.ports import free_port; print(free_port(), flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        port = int(other.stdout.readline())
+        remembered = tmp_path / "ports.json"
+        remembered.write_text(json.dumps({"api": port}))
+        assert PortFile(remembered).port("api") != port
+        other.stdin.close()
+        other.wait()
+    remembered.write_text(json.dumps({"api": port}))
+    assert PortFile(remembered).port("api") == port
 
 
 def test_a_directory_has_one_user(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Locks between processes. The kernel's (flock): a holder that is killed leaves them free."""
+"""Locks between processes. The kernel's: a holder that is killed leaves them free."""
 
 from __future__ import annotations
 
@@ -38,6 +38,36 @@ def exclusive(directory: Path) -> Iterator[None]:
         if not _taken(handle):
             raise LocalClusterError(f"{directory} is in use by another local cluster; stop that or choose another one")
         yield
+
+
+class ByteLocks:
+    """Any number of locks in one file, a byte each. They are this process' until it ends or releases them.
+
+    The kernel forgets all of them when the process closes the file once, however often it opened it: have one instance
+    a file. A forked child has none of them.
+    """
+
+    def __init__(self, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._handle = file.open("a")
+        self._taken: set[int] = set()
+
+    def take(self, byte: int) -> bool:
+        """Take the lock of `byte`; False if it is taken, by this process or another one."""
+        if byte in self._taken:
+            return False
+        try:
+            fcntl.lockf(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+        except (BlockingIOError, PermissionError):  # POSIX allows both answers.
+            return False
+        self._taken.add(byte)
+        return True
+
+    def release(self, byte: int) -> None:
+        """Let others take it. Does nothing if this process does not have it."""
+        if byte in self._taken:
+            self._taken.remove(byte)
+            fcntl.lockf(self._handle, fcntl.LOCK_UN, 1, byte)
 
 
 def _taken(handle: IO[str]) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import socket
 from pathlib import Path
 
+from .cache import default_cache_root
 from .errors import LocalClusterError
+from .locks import ByteLocks
 
 LOOPBACK = "127.0.0.1"
 
@@ -17,8 +20,15 @@ _FIRST, _LAST = 15000, 29999
 _ATTEMPTS = 1000
 _choice = random.SystemRandom()
 
-# Ports handed out by this process: two servers started together must not be given the same one before they bind it.
-_given: set[int] = set()
+
+@functools.cache
+def _claims() -> ByteLocks:
+    """Who was given which port, among all processes of this user: byte N of the file stands for port N.
+
+    A port is given out before its server binds it, and a server that is stopped for a while keeps its port. Another
+    process that looked for a free one in between would find this one.
+    """
+    return ByteLocks(default_cache_root() / "locks" / "ports.lock")
 
 
 def is_free(port: int) -> bool:
@@ -34,13 +44,22 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A port without a listener, that this process did not give out before."""
+    """A port without a listener, that no process of this user was given. It stays this process' until that ends."""
     for _ in range(_ATTEMPTS):
         port = _choice.randint(_FIRST, _LAST)
-        if port not in _given and is_free(port):
-            _given.add(port)
+        if _claimed(port):
             return port
     raise LocalClusterError(f"no free port between {_FIRST} and {_LAST} on {LOOPBACK}; stop some servers")
+
+
+def _claimed(port: int) -> bool:
+    """Take the port, if no one was given it and nothing listens there."""
+    if not _claims().take(port):
+        return False
+    if is_free(port):
+        return True
+    _claims().release(port)
+    return False
 
 
 class PortFile:
@@ -58,9 +77,8 @@ class PortFile:
         remembered = self._ports.get(name, 0)
         if given:
             port = given
-        elif remembered and remembered not in _given and is_free(remembered):
+        elif remembered and _claimed(remembered):
             port = remembered
-            _given.add(port)
         else:
             port = free_port()
         self._ports[name] = port
@@ -69,5 +87,6 @@ class PortFile:
         return port
 
     def release(self) -> None:
-        """Let later starts in this process reuse the ports."""
-        _given.difference_update(self._ports.values())
+        """Let later starts reuse the ports."""
+        for port in self._ports.values():
+            _claims().release(port)
