@@ -29,7 +29,7 @@ from dynamo_shared.leases.errors import (
 )
 from dynamo_shared.leases.partitions import Partitions
 from dynamo_shared.leases.registry import Registry
-from dynamo_shared.leases.rendezvous import PARTITIONS, partition_of
+from dynamo_shared.leases.rendezvous import PARTITIONS, SCHEME, partition_of
 from dynamo_shared.leases.session import Session
 from dynamo_shared.runtime import Health, Metrics
 from dynamo_shared.runtime.leasing import leasing
@@ -194,7 +194,7 @@ async def test_replicas_share_the_work_and_hand_it_over(settled_etcd: EtcdServer
             await until(complete(first, second))
             assert first.partitions.held < kept, "only what is given away moves"
             assert set(first.registry.members()) == {first.name, second.name}
-            assert first.registry.members()[second.name] == {"version": "1"}
+            assert first.registry.members()[second.name] == {"version": "1", **SCHEME}
             key = ObjectKey("default", "llama")
             owner = first if partition_of(key) in first.partitions.held else second
             assert owner.partitions.owns(key)
@@ -222,7 +222,7 @@ async def test_partitions_are_given_away_after_the_work_on_them(settled_etcd: Et
         asked: list[int] = []
 
         async def drain(concerns: Callable[[ObjectKey], bool]) -> None:
-            keys = (ObjectKey("default", f"graph-{number}") for number in range(2000))
+            keys = (ObjectKey(f"team-{number}", "graph") for number in range(2000))
             asked.extend({partition_of(key) for key in keys if concerns(key)})
             await finished.wait()
 
@@ -242,7 +242,7 @@ async def test_a_drain_that_is_called_off_forgets_no_key(settled_etcd: EtcdServe
     async with Replica(settled_etcd.url) as first:
         await until(complete(first))
         finished = asyncio.Event()
-        keys = [ObjectKey("default", f"graph-{number}") for number in range(200)]
+        keys = [ObjectKey(f"team-{number}", "graph") for number in range(200)]
         drains: list[Callable[[ObjectKey], bool]] = []
 
         async def drain(concerns: Callable[[ObjectKey], bool]) -> None:

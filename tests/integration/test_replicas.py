@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack
 
+import pytest
 from dynamo_pod_builder.app import PodBuilderService
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey, Resource
 from dynamo_shared.runtime import Running
 from dynamo_watcher.app import WatcherService
 
+from .namespaces import empty
 from .platform import eventually, frontend, graph, platform, settings, until_state
 
 
@@ -23,14 +26,35 @@ def measured(up: Running, name: str, **labels: str) -> float:
     )
 
 
-async def create_all(kube, namespace: str, names: Iterable[str]) -> None:
-    for name in names:
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, name, components=[frontend()]))
-    for name in names:
-        await until_state(kube, ObjectKey(namespace, name), "successful")
+def cached(up: Running, resource: Resource) -> float:
+    """How many objects of a resource the pod-builder of a replica keeps."""
+    return measured(up, "dynamo_platform_cached_objects", service="pod-builder", resource=resource.id)
 
 
-async def test_replicas_share_the_work_and_take_over(control_plane, nats_server, etcd_server, kube, namespace):
+async def deployments(kube) -> int:
+    """How many there are that the platform created."""
+    return len(await kube.list(DEPLOYMENTS, label_selector=labels.GRAPH_DEPLOYMENT_NAME))
+
+
+async def create_all(kube, keys: Iterable[ObjectKey], *, wait: bool = True) -> None:
+    for key in keys:
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(key.namespace, key.name, components=[frontend()]))
+    for key in keys if wait else ():
+        await until_state(kube, key, "successful")
+
+
+@pytest.fixture
+async def namespaces(kube, namespace) -> AsyncIterator[list[str]]:
+    """So many that either replica has some of them."""
+    names = [f"{namespace}-{number}" for number in range(8)]
+    for name in names:
+        await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield names
+    for name in names:
+        await empty(kube, name)
+
+
+async def test_replicas_share_the_work_and_take_over(control_plane, nats_server, etcd_server, kube, namespaces):
     def configured(replica: str):
         extra = {"PLATFORM__REPLICA_ID": replica, "PLATFORM__REPLICAS": "2"}
         return settings(control_plane.kubeconfig, nats_server.url, etcd_server.url, **extra)
@@ -43,12 +67,18 @@ async def test_replicas_share_the_work_and_take_over(control_plane, nats_server,
             return all(measured(up, "dynamo_platform_partitions", service="pod-builder") >= 4 for up in (one, two))
 
         await eventually(shared, "both replicas hold partitions")
-        await create_all(kube, namespace, [f"shared-{number}" for number in range(12)])
-        about = {"resource_type": "dynamographdeployments", "namespace": namespace}
+        await create_all(kube, [ObjectKey(each, "shared") for each in namespaces])
+        about = {"resource_type": "dynamographdeployments"}
         worked = [measured(up, "dynamo_operator_reconcile_total", **about) for up in (one, two)]
         assert all(worked), f"reconciles of graphs by replica: {worked}"
+        # The first one had everything for a moment, and forgets what it gave away after a minute.
+        assert 0 < cached(two, DEPLOYMENTS) < await deployments(kube), "it keeps those of its own namespaces alone"
+        graphs = [cached(up, DYNAMO_GRAPH_DEPLOYMENTS) for up in (one, two)]
+        assert graphs[0] == graphs[1], "both know all graphs"
         # One goes in the middle of work that it has begun.
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "handed-over"))
+        await create_all(kube, [ObjectKey(each, "handed-over") for each in namespaces], wait=False)
         await first.aclose()
-        await create_all(kube, namespace, [f"taken-over-{number}" for number in range(6)])
-        await until_state(kube, ObjectKey(namespace, "handed-over"), "successful")
+        await create_all(kube, [ObjectKey(each, "taken-over") for each in namespaces])
+        for each in namespaces:
+            await until_state(kube, ObjectKey(each, "handed-over"), "successful")
+        assert cached(two, DEPLOYMENTS) == await deployments(kube)

@@ -10,21 +10,27 @@ from typing import Any
 
 from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey, Resource, key_of
 from dynamo_shared.bus import Bus, streams
+from dynamo_shared.leases.rendezvous import partition_of
 from dynamo_shared.state import ObjectCache, StateReader, messages
 from dynamo_shared.state.publisher import StatePublisher, Truth
+from dynamo_shared.state.share import FORGET_AFTER
 from dynamo_shared.state.versions import version_of
 from dynamo_shared.wire import subjects
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
+from tests.building.clock import ManualClock
+
 CLUSTER = "c"
 KEY = ObjectKey("ns", "a")
 
 
-def obj(name: str, version: int, *, uid: str = "", created: str = "2026-01-01T00:00:00Z") -> dict[str, Any]:
+def obj(
+    name: str, version: int, *, uid: str = "", created: str = "2026-01-01T00:00:00Z", namespace: str = "ns"
+) -> dict[str, Any]:
     metadata = {
         "name": name,
-        "namespace": "ns",
+        "namespace": namespace,
         "uid": uid or f"uid-{name}",
         "resourceVersion": str(version),
         "generation": 3,
@@ -472,3 +478,119 @@ async def test_one_change_is_one_trace(bus: Bus) -> None:
         publisher.put(DEPLOYMENTS, obj("a", 6))
         await until(lambda: version(cache) == "6")
     assert observed == [span.get_span_context().trace_id, 0]
+
+
+class Replica:
+    """One of several: it keeps the partitions of namespaces, and reads a share of Deployments and all Services."""
+
+    def __init__(self, bus: Bus) -> None:
+        self.cache = ObjectCache()
+        self.clock = ManualClock()
+        self._kept: frozenset[int] = frozenset()
+        self.reader = StateReader(
+            bus,
+            CLUSTER,
+            (DEPLOYMENTS, SERVICES),
+            self.cache,
+            of_share=(DEPLOYMENTS,),
+            keeps=lambda: self._kept,
+            clock=self.clock,
+        )
+        self.covered = asyncio.Event()
+        self.reader.on_covered(self.covered.set)
+        self.heard: list[tuple[ObjectKey, bool]] = []
+        self.cache.on_change(lambda _, key, __, new: self.heard.append((key, new is not None)))
+
+    def keep(self, *namespaces: str) -> None:
+        self._kept = frozenset(partition_of(ObjectKey("", each)) for each in namespaces)
+        self.covered.clear()
+        self.reader.cover()
+
+    def has(self, resource: Resource = DEPLOYMENTS) -> set[str]:
+        return {key.namespace for key in self.cache.keys(resource)}
+
+
+@asynccontextmanager
+async def replica(bus: Bus) -> AsyncIterator[Replica]:
+    one = Replica(bus)
+    task = asyncio.create_task(one.reader.run())
+    try:
+        yield one
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+#: Namespaces in different partitions.
+TEAMS = ("team-0", "team-1", "team-3")
+
+
+@asynccontextmanager
+async def teams(bus: Bus) -> AsyncIterator[StatePublisher]:
+    async with publishing(bus, DEPLOYMENTS, SERVICES) as publisher:
+        for resource in (DEPLOYMENTS, SERVICES):
+            for team in TEAMS:
+                about = {"apiVersion": resource.api_version, "kind": resource.kind}
+                publisher.put(resource, {**obj("a", 5, uid=f"{resource.plural}-{team}", namespace=team), **about})
+            await publisher.mark_synced(resource, "5")
+        yield publisher
+
+
+async def test_a_replica_reads_its_share_and_what_is_not_shared(bus: Bus) -> None:
+    async with teams(bus), replica(bus) as one:
+        await asyncio.wait_for(one.reader.synced(), 10)
+        assert (one.has(), one.has(SERVICES)) == (set(), set(TEAMS))
+        one.keep("team-0")
+        assert not one.reader.covers(ObjectKey("team-0", "a")), "none of it has been read"
+        await asyncio.wait_for(one.covered.wait(), 10)
+        assert one.reader.covers(ObjectKey("team-0", "a"))
+        assert one.has() == {"team-0"}
+
+
+async def test_what_changes_in_the_share_of_others_is_not_read(bus: Bus) -> None:
+    async with teams(bus) as publisher, replica(bus) as one:
+        one.keep("team-0")
+        await asyncio.wait_for(one.covered.wait(), 10)
+        publisher.put(DEPLOYMENTS, obj("b", 6, namespace="team-1"))
+        publisher.put(DEPLOYMENTS, obj("b", 7, namespace="team-0"))
+        await until(lambda: one.cache.get(DEPLOYMENTS, ObjectKey("team-0", "b")))
+        assert one.has() == {"team-0"}
+
+
+async def test_a_gained_partition_is_read_while_the_others_stay_in_use(bus: Bus) -> None:
+    async with teams(bus) as publisher, replica(bus) as one:
+        one.keep("team-0")
+        await asyncio.wait_for(one.covered.wait(), 10)
+        publisher.delete(DEPLOYMENTS, ObjectKey("team-1", "a"), version_of(obj("a", 6, namespace="team-1")))
+        publisher.put(DEPLOYMENTS, obj("b", 7, namespace="team-1"))
+        await publisher.flushed(DEPLOYMENTS)
+        one.heard.clear()
+        one.keep("team-0", "team-1")
+        assert one.reader.covers(ObjectKey("team-0", "a"))
+        await asyncio.wait_for(one.covered.wait(), 10)
+        assert one.cache.keys(DEPLOYMENTS) == {ObjectKey("team-0", "a"), ObjectKey("team-1", "b")}
+        assert one.heard == [(ObjectKey("team-1", "b"), True)], "nothing is new of what was there"
+
+
+async def test_what_is_given_away_is_forgotten_without_a_word(bus: Bus) -> None:
+    async with teams(bus), replica(bus) as one:
+        one.keep("team-0", "team-1")
+        await asyncio.wait_for(one.covered.wait(), 10)
+        one.heard.clear()
+        one.keep("team-0")
+        one.reader.forget_given_away()
+        assert one.has() == {"team-0", "team-1"}, "it may come back"
+        one.clock.now += FORGET_AFTER
+        one.reader.forget_given_away()
+        assert (one.has(), one.has(SERVICES)) == ({"team-0"}, set(TEAMS))
+        assert not one.reader.covers(ObjectKey("team-1", "a"))
+        assert not one.heard, "the objects are not gone"
+
+
+async def test_a_partition_that_comes_back_at_once_needs_no_reading(bus: Bus) -> None:
+    async with teams(bus), replica(bus) as one:
+        one.keep("team-0", "team-1")
+        await asyncio.wait_for(one.covered.wait(), 10)
+        one.keep()
+        one.keep("team-0", "team-1")
+        assert one.covered.is_set()

@@ -110,3 +110,21 @@ def test_drop_reports_what_work_may_be_under_way_on() -> None:
     assert claims.drop() == frozenset(range(8)) - {drains[0].partition}
     assert not claims.held(LEASE)
     assert not claims.drop()
+
+
+def test_what_a_replica_must_know_includes_what_it_drains() -> None:
+    claims = alone()
+    assert claims.kept(LEASE) == frozenset(ALL)
+    drain = claims.observe(LEASE, BOTH, ALL).drain
+    assert claims.kept(LEASE) == frozenset(ALL), "work is under way"
+    for each in drain:
+        claims.drained(each)
+    assert claims.kept(LEASE) == frozenset(MINE)
+    assert not claims.kept(0)
+
+
+def test_a_replica_gives_everything_to_members_that_alone_may_have_partitions() -> None:
+    claims = alone()
+    decision = claims.observe(LEASE, BOTH, ALL, candidates=("b",))
+    assert {drain.partition for drain in decision.drain} == set(ALL)
+    assert not Claims("a", 8).observe(LEASE, BOTH, {}, candidates=("b",)).claim, "nor does it claim what is free"

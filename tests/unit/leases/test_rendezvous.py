@@ -5,19 +5,36 @@ from __future__ import annotations
 from collections import Counter
 
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.leases.rendezvous import PARTITIONS, best_member, partition_of
+from dynamo_shared.leases.rendezvous import PARTITIONS, SCHEME, best_member, candidates, partition_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+#: Of the namespaces team-0 to team-5.
+PLACES = [28, 16, 28, 27, 22, 0]
 MEMBERS = st.sets(st.text("abcdefgh-0123456789", min_size=1, max_size=12), min_size=1, max_size=8)
 
 
 def test_places_never_change() -> None:
     # Pinned: with another answer, replicas of two versions would work on the same key during an update.
     assert PARTITIONS == 32
-    assert [partition_of(ObjectKey("default", f"graph-{n}")) for n in range(6)] == [5, 18, 9, 19, 11, 17]
+    assert [partition_of(ObjectKey(f"team-{n}", "graph")) for n in range(6)] == PLACES
     assert partition_of(ObjectKey("", "default")) == 12
     assert [best_member(n, ["a", "b", "c"]) for n in range(8)] == ["b", "c", "a", "a", "b", "b", "b", "a"]
+
+
+@given(st.text("abc-", min_size=1, max_size=8), st.text("abc-", min_size=1, max_size=8))
+def test_a_namespace_is_in_one_partition(namespace: str, name: str) -> None:
+    assert partition_of(ObjectKey(namespace, name)) == partition_of(ObjectKey("", namespace))
+
+
+def test_partitions_go_to_all_members_of_this_release() -> None:
+    assert list(candidates({"a": {"version": "1", **SCHEME}, "b": {**SCHEME}})) == ["a", "b"]
+    assert list(candidates({})) == []
+
+
+def test_while_members_of_an_earlier_release_are_there_partitions_are_theirs() -> None:
+    """They have other keys in a partition: next to them a key would have two owners."""
+    assert list(candidates({"old": {"version": "0.1.0"}, "new": {**SCHEME}, "unreadable": {}})) == ["old", "unreadable"]
 
 
 def test_no_one_is_best_among_no_one() -> None:
@@ -25,7 +42,7 @@ def test_no_one_is_best_among_no_one() -> None:
 
 
 def test_keys_spread_over_all_partitions() -> None:
-    counts = Counter(partition_of(ObjectKey(f"ns-{n % 7}", f"graph-{n}")) for n in range(32_000))
+    counts = Counter(partition_of(ObjectKey(f"ns-{n}", "graph")) for n in range(32_000))
     assert len(counts) == PARTITIONS
     assert 800 < min(counts.values()) <= max(counts.values()) < 1200
 

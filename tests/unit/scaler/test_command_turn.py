@@ -10,6 +10,7 @@ import pytest
 from dynamo_scaler.commands.turn import Turn
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases.ownership import AllKeys, Drainer, Listener
+from dynamo_shared.leases.rendezvous import ALL
 
 KEY, OTHER = ObjectKey("", "mine"), ObjectKey("", "other")
 
@@ -28,6 +29,9 @@ class Owned:
 
     def owns(self, key: ObjectKey) -> bool:
         return self.owned and key == KEY
+
+    def keeps(self) -> frozenset[int]:
+        return ALL
 
     def on_gain(self, listener: Listener) -> None:
         self.gain.append(listener)

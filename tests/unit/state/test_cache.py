@@ -313,3 +313,15 @@ def test_an_index_finds_few_and_many_objects_of_one_value() -> None:
         cache.take(DEPLOYMENTS, key_of(obj(1, name=name)), None, version_of(obj(1, name=name)))
     assert cache.by_index(DEPLOYMENTS, "all", "all") == [obj(1, name=names[0])]
     assert [key.name for _, key in cache.indexed(DEPLOYMENTS, "all")] == names[:1]
+
+
+def test_what_is_forgotten_leaves_indexes_and_no_listener_hears_of_it() -> None:
+    cache = ObjectCache()
+    cache.add_index(DEPLOYMENTS, "app", by_app)
+    said(cache, obj(5))
+    cache.put(DEPLOYMENTS, obj(6))
+    heard: list[ObjectKey] = []
+    cache.on_change(lambda _, key, __, ___: heard.append(key))
+    cache.forget(DEPLOYMENTS, [KEY, ObjectKey("ns", "unknown")])
+    assert (cache.count(DEPLOYMENTS), cache.by_index(DEPLOYMENTS, "app", "x"), heard) == (0, [], [])
+    assert said(cache, obj(5)), "what was written here counts no longer"

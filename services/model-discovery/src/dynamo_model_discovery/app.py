@@ -57,7 +57,7 @@ class ModelDiscoveryService:
 
 def _controller(context: ServiceContext, api: HttpWorkerApi, metrics: LoraMetrics) -> Controller:
     """DynamoModels."""
-    controller = Controller(context, NAME, READS)
+    controller = Controller(context, NAME, READS, of_share=(ENDPOINT_SLICES, PODS))
     kube, cache, ownership = controller.kube, controller.cache, controller.ownership
     cache.pack(ENDPOINT_SLICES, PODS)
     routing.index(cache)

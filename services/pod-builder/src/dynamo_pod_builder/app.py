@@ -71,6 +71,8 @@ READS: tuple[Resource, ...] = (
     PODS,
     KAI_QUEUES,
 )
+#: What belongs to graphs, of which there is far more than graphs.
+OF_SHARE: tuple[Resource, ...] = (*children.OWNED, *children.OF_SETS, PODS)
 
 
 class PodBuilderService:
@@ -88,7 +90,8 @@ class _PodBuilder(Controller):
         settings = context.settings
         # The watcher publishes none where the settings do without them.
         self._reads_queues = settings.orchestrators.kai_scheduler.enabled is not False
-        super().__init__(context, NAME, tuple(each for each in READS if each != KAI_QUEUES or self._reads_queues))
+        reads = tuple(each for each in READS if each != KAI_QUEUES or self._reads_queues)
+        super().__init__(context, NAME, reads, of_share=OF_SHARE)
         kube, cache = self.kube, self.cache
         cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, *children.OWNED, POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS, PODS)
         for each in (children, pods, cohorts, checkpoints, artifact_images, surroundings):

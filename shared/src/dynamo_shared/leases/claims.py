@@ -75,8 +75,26 @@ class Claims:
         """All partitions on which new work may begin."""
         return frozenset(partition for partition in self._entries if self.holds(partition, lease))
 
-    def observe(self, lease: int, members: Collection[str], claims: Mapping[int, Claim]) -> ClaimDecision:
-        """Take in what etcd has, `lease` being the one that is alive now (0: none)."""
+    def kept(self, lease: int) -> frozenset[int]:
+        """All partitions on which work may begin or be under way."""
+        return frozenset(
+            partition
+            for partition, entry in self._entries.items()
+            if lease and entry.claim.lease == lease and entry.phase is not Phase.RELEASING
+        )
+
+    def observe(
+        self,
+        lease: int,
+        members: Collection[str],
+        claims: Mapping[int, Claim],
+        candidates: Collection[str] | None = None,
+    ) -> ClaimDecision:
+        """Take in what etcd has, `lease` being the one that is alive now (0: none).
+
+        `candidates` are the members that partitions go to, where these are not all of them.
+        """
+        candidates = members if candidates is None else candidates
         before = {partition for partition, entry in self._entries.items() if entry.phase is Phase.HELD}
         mine = {partition: claim for partition, claim in claims.items() if lease and claim.lease == lease}
         self._entries = {n: entry for n, entry in self._entries.items() if mine.get(n) == entry.claim}
@@ -89,7 +107,7 @@ class Claims:
         # A replica that is not registered (yet, or any more) neither takes nor gives.
         if lease and self._replica in members:
             for partition in range(self._count):
-                assigned = best_member(partition, members) == self._replica
+                assigned = best_member(partition, candidates) == self._replica
                 entry = self._entries.get(partition)
                 if entry is None:
                     if assigned and partition not in claims:

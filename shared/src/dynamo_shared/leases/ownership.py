@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
 
 from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.leases.rendezvous import ALL
 
 Listener: TypeAlias = Callable[[], None]
 Drainer: TypeAlias = Callable[[Callable[[ObjectKey], bool]], Awaitable[None]]
@@ -18,6 +19,10 @@ class Ownership(Protocol):
 
     def owns(self, key: ObjectKey) -> bool:
         """Whether this replica may work on a key now."""
+        ...
+
+    def keeps(self) -> frozenset[int]:
+        """Partitions whose objects this replica has to know: of keys that it works on, or may own without further notice."""
         ...
 
     def may_write(self) -> bool:
@@ -60,6 +65,10 @@ class AllKeys:
         """Always."""
         del key
         return True
+
+    def keeps(self) -> frozenset[int]:
+        """All of them."""
+        return ALL
 
     def may_write(self) -> bool:
         """Always."""

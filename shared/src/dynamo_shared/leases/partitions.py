@@ -18,7 +18,7 @@ from dynamo_shared.leases.client import Snapshot
 from dynamo_shared.leases.errors import EtcdError, LeaseNotFoundError
 from dynamo_shared.leases.ownership import Drainer, Listener
 from dynamo_shared.leases.registry import RETRY_PAUSE, SYNC_INTERVAL, Registry
-from dynamo_shared.leases.rendezvous import PARTITIONS, partition_of
+from dynamo_shared.leases.rendezvous import PARTITIONS, candidates, partition_of
 from dynamo_shared.leases.session import Session
 from dynamo_shared.leases.view import PrefixView, Wakes
 
@@ -53,6 +53,10 @@ class Partitions:
     def owns(self, key: ObjectKey) -> bool:
         """Whether this replica may begin work on a key now."""
         return self._claims.holds(partition_of(key), self._lease.id)
+
+    def keeps(self) -> frozenset[int]:
+        """Those of this replica, and those that it gives away until work on them has ended."""
+        return self._claims.kept(self._lease.id)
 
     def may_write(self) -> bool:
         """Whether the lease that all claims are bound to is alive."""
@@ -103,7 +107,8 @@ class Partitions:
         """Read, decide, act; returns the seconds until the next sync."""
         wait, snapshot = SYNC_INTERVAL, await self._view.read()
         lease = self._lease.id
-        decision = self._claims.observe(lease, self._registry.members().keys(), self._read(snapshot))
+        members = self._registry.members()
+        decision = self._claims.observe(lease, members, self._read(snapshot), candidates(members))
         if decision.lost:
             log.info("partitions lost", service=self._service, partitions=sorted(decision.lost))
             if decision.lost - {drain.partition for drain in decision.drain}:

@@ -10,6 +10,7 @@ import structlog
 
 from dynamo_shared.aio import spread
 from dynamo_shared.leases.errors import EtcdError, LeaseNotFoundError
+from dynamo_shared.leases.rendezvous import SCHEME
 from dynamo_shared.leases.session import Session
 from dynamo_shared.leases.view import PrefixView, Wakes
 
@@ -29,7 +30,7 @@ class Registry:
         self._client = client = session.client
         self._lease = lease = session.lease
         self._prefix = f"{session.prefix}/registry/{service}/"
-        self._value = msgspec.json.encode(dict(about))
+        self._value = msgspec.json.encode({**about, **SCHEME})
         self._view = PrefixView(client, self._prefix)
         self._members: dict[str, dict[str, str]] = {}
         self._listeners: list[Callable[[], None]] = []

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from dynamo_shared.api import namespace_scope
@@ -24,6 +25,7 @@ from dynamo_shared.runtime import own_writes
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.health import HealthState
 from dynamo_shared.runtime.metrics import Outcome
+from dynamo_shared.runtime.read_ownership import ReadOwnership
 from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.service import ServiceContext
 from dynamo_shared.runtime.tasks import Task
@@ -52,17 +54,38 @@ NAMED = 3
 class Controller:
     """A service's shell. `wire` says what it does, `serve` runs it; `kube` writes under the service's own field manager."""
 
-    def __init__(self, context: ServiceContext, name: str, reads: Iterable[Resource], *, identity: str = "") -> None:
-        """`identity` is what the cluster knows it by, where that is not its name: owner of keys, writer, reporter."""
+    def __init__(
+        self,
+        context: ServiceContext,
+        name: str,
+        reads: Iterable[Resource],
+        *,
+        of_share: Collection[Resource] = (),
+        identity: str = "",
+    ) -> None:
+        """What it reads, all objects of a resource or, of those also in `of_share`, only those of this replica's partitions.
+
+        What is in `of_share` is asked for by namespace alone, and no one but its owner reports its end: for other replicas
+        it is not there. `identity` is what the cluster knows the service by, where that is not its name: owner of keys,
+        writer, reporter.
+        """
         platform = context.settings.platform
         identity = identity or name
         manager = f"dynamo-{identity}"
         self.context = context
         self.name = name
-        self.ownership = context.ownership(identity)
-        self.kube = context.kube.acting_as(manager).guarded(self.ownership.may_write)
+        ownership = context.ownership(identity)
+        self.kube = context.kube.acting_as(manager).guarded(ownership.may_write)
         self.cache = ObjectCache()
-        self.reader = StateReader(context.bus, platform.cluster_name, dict.fromkeys((*reads, LEASES)), self.cache)
+        self.reader = StateReader(
+            context.bus,
+            platform.cluster_name,
+            dict.fromkeys((*reads, LEASES)),
+            self.cache,
+            of_share=of_share,
+            keeps=ownership.keeps,
+        )
+        self.ownership = ReadOwnership(ownership, self.reader)
         self.recorder = EventRecorder(self.kube, manager)
         self.publisher = EventPublisher(context.bus, platform.cluster_name)
         self.announcer = Announcer(self.recorder, self.publisher)
@@ -114,6 +137,9 @@ class Controller:
     async def serve(self) -> None:
         """Read, wait until all is read, then work."""
         platform, health = self.context.settings.platform, self.context.health
+        for resource in self.reader.resources:
+            cached = self.context.metrics.cached_objects.labels(self.name, resource.id)
+            cached.set_function(partial(self.cache.count, resource))
         try:
             async with self.recorder, asyncio.TaskGroup() as tasks:
 

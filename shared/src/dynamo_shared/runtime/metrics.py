@@ -149,6 +149,12 @@ class Metrics:
             ["service"],
             registry=registry,
         )
+        self.cached_objects = Gauge(
+            "dynamo_platform_cached_objects",
+            "Objects that a service of this replica keeps: all, or those of its partitions.",
+            ["service", "resource"],
+            registry=registry,
+        )
         self.lease_alive = Gauge(
             "dynamo_platform_lease_alive", "Leases in etcd that this replica may trust: 1 or 0.", registry=registry
         )

@@ -19,6 +19,7 @@ from dynamo_shared.api.resources import LEASES, ObjectKey
 from dynamo_shared.kube import AlreadyExists, Conflict, KubeClient, KubeError, NotFound
 from dynamo_shared.leases import Drainer, Listener
 from dynamo_shared.leases.candidate import LeaseCandidate, LeaseRecord
+from dynamo_shared.leases.rendezvous import ALL
 from dynamo_shared.leases.term import Term, lease_clock
 
 #: How often replicas that stand by check whether the Lease is free, in seconds, with jitter.
@@ -85,6 +86,10 @@ class KubeClaim:
     def owns(self, _: ObjectKey) -> bool:
         """Whether this replica may work on a key now: on all, or on none."""
         return self.may_write()
+
+    def keeps(self) -> frozenset[int]:
+        """All partitions: a replica that stands by takes over at once."""
+        return ALL
 
     def is_leader(self) -> bool:
         """Whether this replica is the active one, now."""

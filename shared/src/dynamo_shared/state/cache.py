@@ -308,6 +308,14 @@ class ObjectCache:
             return False
         return self._accept(resource, key, obj, version)
 
+    def forget(self, resource: Resource, keys: Iterable[ObjectKey]) -> None:
+        """Takes out objects that others work on now. Listeners are not called: the objects are not gone."""
+        table = self._table(resource)
+        for key in keys:
+            table.set(key, None)
+            self._written.pop((resource.id, key), None)
+            self._held.pop((resource.id, key), None)
+
     def settle(self) -> None:
         """Takes in what was held back for long enough; to be called every few seconds."""
         if not self._held:

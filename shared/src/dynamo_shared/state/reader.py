@@ -8,7 +8,10 @@ What can happen, and what the reader does:
    again. What the cache has and the second reading lacks is gone, but that is believed only when the resource's marker
    has come again: a recreated stream is empty until the watcher has refilled it.
 3. NATS is away: the cache stays as it is.
-4. A message is damaged: its subject, headers and payload do not say the same. The cache keeps what it has of the object,
+4. Its replica gains a partition: of the resources of which it reads a share, it reads the last messages again, this time
+   with those of the partition. What it has stays in use meanwhile. What it has given away it forgets after a while, and
+   says nothing of it to listeners: the objects are not gone.
+5. A message is damaged: its subject, headers and payload do not say the same. The cache keeps what it has of the object,
    the subject is in quarantine until a sound message comes, and the watcher, which holds STATE against the API server,
    sees to that.
 """
@@ -16,15 +19,19 @@ What can happen, and what the reader does:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Collection, Iterable
 
 import structlog
 
+from dynamo_shared.aio import either
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus import metrics, streams, tracing
-from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Start, SubscriptionRestarted
+from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Start, Subscription, SubscriptionRestarted
+from dynamo_shared.leases.rendezvous import ALL, partition_of
 from dynamo_shared.state import messages
 from dynamo_shared.state.cache import ObjectCache
+from dynamo_shared.state.share import Share
 from dynamo_shared.state.versions import Version
 from dynamo_shared.wire import subjects
 
@@ -42,9 +49,13 @@ log = structlog.get_logger("dynamo.bus.state")
 class _Resource:
     """How far the reading of one resource is."""
 
-    def __init__(self, resource: Resource) -> None:
+    def __init__(self, resource: Resource, *, of_share: bool) -> None:
         self.resource = resource
+        self.of_share = of_share
+        """whether only objects of the replica's partitions are read"""
         self.marked = False
+        self.complete = False
+        """whether the present reading has all of it"""
         self.served = True
         self.unconfirmed: set[ObjectKey] = set()
         """keys that the cache had when the last reading began and that it has not met since"""
@@ -54,15 +65,34 @@ class _Resource:
 class StateReader:
     """Keeps `cache` equal to STATE for some resources. Run it as a task; it ends only by cancellation."""
 
-    def __init__(self, bus: Bus, cluster: str, resources: Iterable[Resource], cache: ObjectCache) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        cluster: str,
+        resources: Iterable[Resource],
+        cache: ObjectCache,
+        *,
+        of_share: Collection[Resource] = (),
+        keeps: Callable[[], frozenset[int]] = lambda: ALL,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Of the resources in `of_share` it reads the namespaced objects of the partitions that `keeps` gives; see `cover`."""
         self._bus = bus
         self._cluster = cluster
         self._cache = cache
-        self._resources = {resource.id: _Resource(resource) for resource in resources}
+        self._resources = {each.id: _Resource(each, of_share=each in of_share) for each in resources}
+        self._share = Share(keeps if of_share else lambda: ALL, clock)
+        self._again = asyncio.Event()
         self._caught_up = False
+        self._covered: list[Callable[[], None]] = []
         self._observers: list[Callable[[Resource], None]] = []
         self._quarantine: dict[str, str] = {}
         self._on_quarantine: Callable[[str], None] = lambda _: None
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """What it reads."""
+        return tuple(entry.resource for entry in self._resources.values())
 
     def on_quarantine(self, observer: Callable[[str], None]) -> None:
         """Calls back whenever the quarantine changes, with what is in it in one sentence; empty where it is empty."""
@@ -92,38 +122,74 @@ class StateReader:
         """
         self._observers.append(observer)
 
+    def covers(self, key: ObjectKey) -> bool:
+        """Whether all objects that belong to a key have been read: the replica may work on it."""
+        return partition_of(key) in self._share.covered
+
+    def on_covered(self, observer: Callable[[], None]) -> None:
+        """Calls back when partitions that were gained have been read."""
+        self._covered.append(observer)
+
+    def cover(self) -> None:
+        """Read what the replica has gained. `on_covered` calls back when it is there, at once where nothing is missing."""
+        if self._share.lacks():
+            self._again.set()
+        elif self._share.is_covered():
+            self._report_covered()
+
     async def run(self) -> None:
         """Reads until cancelled."""
+        await either(self._read_always(), self._settle_now_and_then())
+
+    async def _read_always(self) -> None:
         filters = [subjects.state_filter(self._cluster, resource_id) for resource_id in self._resources]
-        subscription = await self._bus.subscribe(streams.STATE, filters, start=Start.LAST_PER_SUBJECT)
-        self._begin()
-        settling = asyncio.create_task(self._settle_now_and_then(), name="cache-settle")
-        try:
-            async for item in subscription:
-                if isinstance(item, Message):
-                    self._take(item)
-                elif isinstance(item, CaughtUp):
-                    self._caught_up = True
-                    for entry in self._resources.values():
-                        self._settle(entry)
-                elif isinstance(item, SubscriptionRestarted) and not item.complete:
-                    self._begin()
-        finally:
-            settling.cancel()
-            await asyncio.gather(settling, return_exceptions=True)
-            await subscription.close()
+        self._again.set()
+        while self._again.is_set():
+            subscription = await self._bus.subscribe(streams.STATE, filters, start=Start.LAST_PER_SUBJECT)
+            self._again.clear()
+            self._share.begin()
+            self._begin()
+            try:
+                await either(self._read(subscription), self._gained())
+            finally:
+                await subscription.close()
+
+    async def _gained(self) -> None:
+        await self._again.wait()
+
+    async def _read(self, subscription: Subscription) -> None:
+        async for item in subscription:
+            if isinstance(item, Message):
+                self._take(item)
+            elif isinstance(item, CaughtUp):
+                self._caught_up = True
+                for entry in self._resources.values():
+                    self._settle(entry)
+            elif isinstance(item, SubscriptionRestarted) and not item.complete:
+                self._begin()
 
     async def _settle_now_and_then(self) -> None:
         while True:
             await asyncio.sleep(SETTLE_INTERVAL)
             self._cache.settle()
+            self.forget_given_away()
+
+    def forget_given_away(self) -> None:
+        """Takes out of the cache what the replica has not kept for a while; called every few seconds."""
+        if self._share.expire():
+            for entry in self._resources.values():
+                given_away = [key for key in self._cache.keys(entry.resource) if not self._reads(entry, key)]
+                self._cache.forget(entry.resource, given_away)
 
     def _begin(self) -> None:
         """A reading from the last values begins."""
         self._caught_up = False
         for entry in self._resources.values():
-            entry.marked = False
-            entry.unconfirmed = self._cache.keys(entry.resource)
+            entry.marked = entry.complete = False
+            entry.unconfirmed = {key for key in self._cache.keys(entry.resource) if self._reads(entry, key)}
+
+    def _reads(self, entry: _Resource, key: ObjectKey) -> bool:
+        return not (entry.of_share and key.namespace) or partition_of(key) in self._share.reading
 
     def _take(self, message: Message) -> None:
         """Never raises: one message, whatever is in it, does not stop the reading of the others."""
@@ -146,6 +212,8 @@ class StateReader:
     def _take_object(self, message: Message) -> None:
         _, resource_id, key = subjects.parse_state(message.subject)
         entry = self._resources[resource_id]
+        if not self._reads(entry, key):
+            return
         # Damaged or not: STATE has something of this name.
         entry.unconfirmed.discard(key)
         version = messages.read_version(message.headers)
@@ -187,8 +255,15 @@ class StateReader:
         vanished, entry.unconfirmed = entry.unconfirmed, set()
         for key in vanished:
             self._cache.take(entry.resource, key, None, _NO_VERSION)
+        entry.complete = True
         entry.synced.set()
         if first or vanished:
             log.debug("resource read", resource=entry.resource.id, count=self._cache.count(entry.resource))
         for observer in self._observers:
             observer(entry.resource)
+        if all(each.complete for each in self._resources.values()) and self._share.complete():
+            self._report_covered()
+
+    def _report_covered(self) -> None:
+        for observer in self._covered:
+            observer()

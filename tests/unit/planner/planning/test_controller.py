@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -17,6 +16,7 @@ from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, LEASES, ObjectKey
 from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.leases import AllKeys
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.settings import Settings
 from prometheus_client import CollectorRegistry
@@ -48,26 +48,13 @@ class NoObjects:
         return obj
 
 
-class AllOwned:
-    """This replica has every key."""
-
-    def owns(self, _: ObjectKey) -> bool:
-        return True
-
-    def may_write(self, _: ObjectKey) -> bool:
-        return True
-
-    def on_loss(self, _: Callable[[], None]) -> None:
-        """Nothing is ever lost."""
-
-
 def plans() -> tuple[Plans, Announced]:
     announced = Announced()
     context = SimpleNamespace(
         settings=Settings(),
         kube=NoObjects(),
         bus=MemoryBus(),
-        ownership=lambda _: AllOwned(),
+        ownership=lambda _: AllKeys(),
         supervisor=lambda _: SimpleNamespace(isolated=lambda *_: nullcontext()),
         queue=lambda *_: SimpleNamespace(add=lambda *_: None),
         clock=lambda: 0.0,

@@ -69,7 +69,9 @@ class Plans(Controller):
     """Graphs that are planned."""
 
     def __init__(self, context: ServiceContext, name: str, metrics: PlanMetrics, listener: NatsListener | None) -> None:
-        super().__init__(context, name, READS, identity=IDENTITY)
+        super().__init__(
+            context, name, READS, of_share=(PODS, CONFIG_MAPS, RESOURCE_CLAIM_TEMPLATES), identity=IDENTITY
+        )
         self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, PODS)
         gathering.index(self.cache)
         self._metrics = metrics
