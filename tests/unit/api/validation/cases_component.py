@@ -24,6 +24,13 @@ from tests.unit.api.validation.building import (
 
 EPP_CONFIG: dict[str, Any] = {"config": {"plugins": [], "schedulingProfiles": []}}
 
+SHARING: dict[str, Any] = {
+    "spec": {
+        "containers": [{"name": "main", "image": "engine:1"}],
+        "resourceClaims": [{"name": "a", "resourceClaimName": "c"}],
+    }
+}
+
 CASES = [
     Case(
         "alpha: ingress without a host",
@@ -189,6 +196,37 @@ CASES = [
         "beta: a picker where no one knows of InferencePools",
         components(component("epp", "epp", eppConfig=EPP_CONFIG)),
         facts=replace(PLAIN, inference_pools=None),
+    ),
+    Case(
+        "alpha: replicas that share a claim",
+        services(
+            {
+                "w": service(
+                    replicas=3,
+                    extraPodSpec={
+                        "mainContainer": {"image": "engine:1"},
+                        "resourceClaims": [
+                            {"name": "a", "resourceClaimTemplateName": "t"},
+                            {"name": "b", "resourceClaimName": "c"},
+                        ],
+                    },
+                )
+            }
+        ),
+        warnings=(
+            "spec.services.w.extraPodSpec.resourceClaims[1].resourceClaimName: all 3 pods share the devices of ResourceClaim 'c': more of them get no more; with resourceClaimTemplateName each pod gets its own",
+        ),
+    ),
+    Case(
+        "beta: replicas and nodes that share a claim, and one pod that has a claim alone",
+        components(
+            component("a", replicas=2, multinode={"nodeCount": 2}, podTemplate=SHARING),
+            component("b", podTemplate=SHARING),
+        ),
+        facts=GROVE,
+        warnings=(
+            "spec.components[0].podTemplate.spec.resourceClaims[0].resourceClaimName: all 4 pods share the devices of ResourceClaim 'c': more of them get no more; with resourceClaimTemplateName each pod gets its own",
+        ),
     ),
     Case(
         "alpha: a picker of several nodes and replicas, without a configuration",

@@ -193,3 +193,25 @@ def engine_has_an_image(component: ComponentView, _facts: Facts) -> Violations:
     """A component needs an image before it can run, and has no default."""
     if component.image.value in (None, ""):
         yield component.image.at, _NO_IMAGE
+
+
+_SHARED_CLAIM = (
+    "all {pods} pods share the devices of ResourceClaim {name}: more of them get no more; with resourceClaimTemplateName "
+    "each pod gets its own"
+)
+
+
+@WORTH_KNOWING.rule(_SHARED_CLAIM, added=True)
+def pods_share_a_claim(component: ComponentView, _facts: Facts) -> Violations:
+    """Pods that name one ResourceClaim have its devices together, however many pods there are."""
+    pods = (1 if component.replicas is None else component.replicas) * component.nodes
+    if pods < 2:
+        return
+    at: Location = ("extraPodSpec",) if "extraPodSpec" in component.spec else ("podTemplate", "spec")
+    pod: Any = component.spec
+    for step in at:
+        pod = mapping(mapping(pod).get(str(step)))
+    for index, claim in enumerate(items(pod.get("resourceClaims"))):
+        if name := text(mapping(claim).get("resourceClaimName")):
+            message = _SHARED_CLAIM.format(pods=pods, name=shown(name))
+            yield component.field(*at, "resourceClaims", index, "resourceClaimName"), message
