@@ -199,7 +199,7 @@ async def test_two_deployments_exchange_gpus_in_one_go(
         await until_pods(kube, namespace, "b", Prefill=3, Decode=4)
         (event,) = await ask.reported("scale-applied", "b")
         assert event["budgets"] == [
-            {"name": "twelve", "minGpus": 12, "maxGpus": 12, "before": 12, "after": 12, "tolerance": 1}
+            {"name": "twelve", "minGpus": 12, "maxGpus": 12, "before": 12, "after": 12, "tolerance": 1, "unknown": []}
         ]
         # The one who was refused first hears of it, too.
         (event,) = await ask.reported("scale-applied", "a")

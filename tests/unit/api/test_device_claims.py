@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api import device_claims, gpus
+from dynamo_shared.api.device_claims import KnownClaims
+from dynamo_shared.api.gpus import ReplicaGpus
 
 
 def exactly(class_name: str = "gpu.nvidia.com", **fields: Any) -> dict[str, Any]:
@@ -24,8 +26,10 @@ def claim(*requests: dict[str, Any]) -> dict[str, Any]:
         (claim(exactly(count=4, allocationMode="ExactCount")), 4),
         (claim(exactly(count=2), exactly("mig.nvidia.com", count=3)), 5),
         (claim(exactly(count=8), exactly("rdma.nvidia.com", count=8)), 8),
-        # All devices of a node, and those that are only inspected, name no number.
-        (claim(exactly(allocationMode="All")), 0),
+        # All devices of a node are as many as there are; devices that are only inspected are taken from no one.
+        (claim(exactly(allocationMode="All")), None),
+        (claim(exactly(count=2), exactly(allocationMode="All")), None),
+        (claim(exactly("rdma.nvidia.com", allocationMode="All")), 0),
         (claim(exactly(count=1, adminAccess=True)), 0),
         (claim(exactly(count="two")), 0),
         (
@@ -40,10 +44,67 @@ def claim(*requests: dict[str, Any]) -> dict[str, Any]:
             ),
             4,
         ),
+        (
+            claim(
+                {
+                    "name": "r",
+                    "firstAvailable": [
+                        {"name": "all", "deviceClassName": "gpu.nvidia.com", "allocationMode": "All"},
+                        {"name": "small", "deviceClassName": "gpu.nvidia.com", "count": 4},
+                    ],
+                }
+            ),
+            None,
+        ),
     ],
 )
-def test_gpus_of_a_claim(spec: dict[str, Any], expected: int) -> None:
-    assert device_claims.count(spec) == expected
+def test_gpus_that_a_claim_asks_for(spec: dict[str, Any], expected: int | None) -> None:
+    assert device_claims.requested(spec) == expected
+
+
+def allocated(spec: dict[str, Any], *requests: str, node: str = "a", **fields: Any) -> dict[str, Any]:
+    results = [
+        {"request": request, "driver": "gpu.nvidia.com", "pool": node, "device": f"gpu-{index}", **fields}
+        for index, request in enumerate(requests)
+    ]
+    return {"spec": spec, "status": {"allocation": {"devices": {"results": results}}}}
+
+
+ALL = claim(exactly(allocationMode="All"))
+ALTERNATIVES = claim(
+    {
+        "name": "r",
+        "firstAvailable": [
+            {"name": "all", "deviceClassName": "gpu.nvidia.com", "allocationMode": "All"},
+            {"name": "nic", "deviceClassName": "rdma.nvidia.com", "count": 4},
+        ],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        ({"spec": ALL}, None),
+        ({"spec": ALL, "status": {"reservedFor": []}}, None),
+        (allocated(ALL, "r", "r", "r"), 3),
+        # A device that a claim has twice, by shares of it, is one device.
+        (allocated(claim(exactly(count=2)), "r", "r", device="gpu-0"), 1),
+        (allocated(claim(exactly("rdma.nvidia.com", count=2)), "r", "r"), 0),
+        (allocated(ALTERNATIVES, "r/all", "r/all"), 2),
+        (allocated(ALTERNATIVES, "r/nic", "r/nic"), 0),
+        (allocated(claim(exactly(allocationMode="All", adminAccess=True)), "r"), 0),
+    ],
+)
+def test_gpus_that_a_claim_has_got(of: dict[str, Any], expected: int | None) -> None:
+    assert device_claims.allocated(of) == expected
+
+
+def test_what_administrators_inspect_is_free_for_others() -> None:
+    inspected = allocated(ALL, "r", adminAccess=True)
+    assert list(device_claims.devices_of(inspected)) == []
+    assert list(device_claims.devices_of(allocated(ALL, "r"))) == [("gpu.nvidia.com", "a", "gpu-0")]
+    assert list(device_claims.devices_of({"spec": ALL})) == []
 
 
 @pytest.mark.parametrize(
@@ -61,18 +122,91 @@ def test_classes_of_gpus_are_known_by_their_names(name: str, expected: bool) -> 
     assert device_claims.is_gpu_class(name) is expected
 
 
+def known(
+    templates: dict[str, Any] | None = None, claims: dict[str, Any] | None = None, *pods: dict[str, Any]
+) -> KnownClaims:
+    return KnownClaims((templates or {}).get, (claims or {}).get, lambda: pods)
+
+
+def template(spec: dict[str, Any]) -> dict[str, Any]:
+    return {"spec": {"spec": spec}}
+
+
+def component(*claims: dict[str, str], **fields: Any) -> dict[str, Any]:
+    named = [{"name": f"c{index}", **each} for index, each in enumerate(claims)]
+    return {"podTemplate": {"spec": {"containers": [{"name": "main"}], "resourceClaims": named}}, **fields}
+
+
+def by_template(name: str) -> dict[str, str]:
+    return {"resourceClaimTemplateName": name}
+
+
+def by_name(name: str) -> dict[str, str]:
+    return {"resourceClaimName": name}
+
+
 def test_claims_count_next_to_containers_on_each_node() -> None:
-    templates = {"pair": {"spec": {"spec": claim(exactly(count=2))}}}
-    pod = {
-        "containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": 1}}}],
-        "resourceClaims": [
-            {"name": "a", "resourceClaimTemplateName": "pair"},
-            {"name": "b", "resourceClaimTemplateName": "unknown"},
-            {"name": "all-replicas-share-it", "resourceClaimName": "pair"},
-        ],
+    counted = component(by_template("pair"), by_template("nics"), multinode={"nodeCount": 2})
+    counted["podTemplate"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}
+    templates = {"pair": template(claim(exactly(count=2))), "nics": template(claim(exactly("rdma.nvidia.com")))}
+    assert gpus.of_replica(counted, known(templates)) == ReplicaGpus(6)
+    assert gpus.of_replica(counted) == ReplicaGpus(2)
+
+
+def test_a_claim_that_pods_share_counts_once() -> None:
+    counted = component(by_name("four"), by_name("four"), by_name("nics"), multinode={"nodeCount": 2})
+    claims = {"four": {"spec": claim(exactly(count=4))}, "nics": {"spec": claim(exactly("rdma.nvidia.com"))}}
+    result = gpus.of_replica(counted, known(None, claims))
+    assert result == ReplicaGpus(0, {"four": 4})
+    assert result.of_engine == 4
+
+
+def test_a_shared_claim_counts_what_it_has_got() -> None:
+    alternatives = {"name": "r", "firstAvailable": [{"name": n, **exactly(count=int(n))["exactly"]} for n in "84"]}
+    asked = claim(alternatives)
+    sharing = component(by_name("c"))
+    assert gpus.of_replica(sharing, known(None, {"c": {"spec": asked}})).shared == {"c": 8}
+    got = allocated(asked, *["r/4"] * 4)
+    assert gpus.of_replica(sharing, known(None, {"c": got})).shared == {"c": 4}
+
+
+def test_all_of_a_node_is_not_known_before_it_is_allocated() -> None:
+    counted = component(by_template("all"), by_name("rest"))
+    templates, claims = {"all": template(ALL)}, {"rest": {"spec": ALL}}
+    result = gpus.of_replica(counted, known(templates, claims))
+    assert (result.own, result.shared) == (0, {})
+    why = "asks for all devices of a node, and is not allocated yet"
+    assert list(map(str, result.unknown)) == [f"ResourceClaimTemplate all {why}", f"ResourceClaim rest {why}"]
+
+
+def test_all_of_a_node_is_what_the_pod_that_got_most_has() -> None:
+    """Nodes may differ, and the next pod may come to the largest."""
+    counted = component(by_template("all"), by_name("rest"), multinode={"nodeCount": 2})
+    pods = [
+        {"status": {"resourceClaimStatuses": [{"name": "c0", "resourceClaimName": name}, {"name": "c1"}]}}
+        for name in ("on-a", "on-b", "waits", "away")
+    ]
+    claims = {
+        "on-a": allocated(ALL, *["r"] * 4),
+        "on-b": allocated(ALL, *["r"] * 8, node="b"),
+        "waits": {"spec": ALL},
+        "rest": allocated(ALL, "r", node="c"),
     }
-    component = {"podTemplate": {"spec": pod}, "multinode": {"nodeCount": 2}}
-    assert gpus.of_replica(component, templates.get) == 6
-    assert gpus.of_replica(component) == 2
-    graph = {"spec": {"components": [{"name": "f"}, component]}}
-    assert [device_claims.claims_by(graph, name) for name in ("pair", "other")] == [True, False]
+    result = gpus.of_replica(counted, known({"all": template(ALL)}, claims, *pods))
+    assert result == ReplicaGpus(16, {"rest": 1})
+    # The template may be deleted; its claims are there.
+    assert gpus.of_replica(counted, known({}, claims, *pods)) == result
+
+
+def test_a_claim_that_does_not_exist_may_have_gpus() -> None:
+    result = gpus.of_replica(component(by_template("t"), by_name("c")), known())
+    assert list(map(str, result.unknown)) == [
+        "ResourceClaimTemplate t does not exist",
+        "ResourceClaim c does not exist",
+    ]
+
+
+def test_which_graphs_a_claim_concerns() -> None:
+    graph = {"spec": {"components": [{"name": "f"}, component(by_template("t"), by_name("c"))]}}
+    assert [device_claims.names_template(graph, name) for name in "tc"] == [True, False]
+    assert [device_claims.names_claim(graph, name) for name in "tc"] == [False, True]

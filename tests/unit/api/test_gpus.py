@@ -29,4 +29,4 @@ def asking(**amounts: Any) -> dict[str, Any]:
     ],
 )
 def test_gpus_of_a_replica(component: dict[str, Any], expected: int) -> None:
-    assert gpus.of_replica(component) == expected
+    assert gpus.of_replica(component) == gpus.ReplicaGpus(expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -216,3 +217,47 @@ def test_figures_fit_into_what_they_are_reported_in() -> None:
     pools = [pool(PREFILL, 2**31 - 1, 1_000_000), pool(DECODE)]
     (reported,) = asked({DECODE: 2}, pools, Budget(name="any", max_gpus=6)).figures
     assert msgspec.convert(msgspec.to_builtins(reported), type(reported)) == reported
+
+
+@pytest.mark.parametrize(
+    ("budget", "changes", "fit"),
+    [
+        # Whatever the unknown ones have: this takes no more than before.
+        (Budget(name="b", max_gpus=6), {}, BudgetFit.WITHIN),
+        (Budget(name="b", max_gpus=6), {PREFILL: 2}, BudgetFit.WITHIN),
+        (Budget(name="b", max_gpus=6), {DECODE: 2}, BudgetFit.WITHIN),
+        (Budget(name="b", max_gpus=6), {DECODE: 4}, BudgetFit.UNKNOWN),
+        (Budget(name="b", max_gpus=6), {PREFILL: 4}, BudgetFit.UNKNOWN),
+        (Budget(name="b", max_gpus=6), {PREFILL: 7}, BudgetFit.ABOVE_CEILING),
+        # Without replicas they have none.
+        (Budget(name="b", max_gpus=6), {PREFILL: 4, DECODE: 0}, BudgetFit.WITHIN),
+        (Budget(name="b", min_gpus=3), {PREFILL: 4, DECODE: 9}, BudgetFit.WITHIN),
+        (Budget(name="b", min_gpus=3), {DECODE: 2}, BudgetFit.WITHIN),
+        (Budget(name="b", min_gpus=4), {DECODE: 2}, BudgetFit.BELOW_FLOOR),
+        (Budget(name="b", min_gpus=4), {DECODE: 4}, BudgetFit.WITHIN),
+    ],
+)
+def test_gpus_that_are_not_known_are_neither_none_nor_enough(
+    budget: Budget, changes: Mapping[PoolKey, int], fit: BudgetFit
+) -> None:
+    pools = [pool(PREFILL), replace(pool(DECODE, gpus=0), unknown=("they wait",))]
+    (account,) = accounts([budget], pools)
+    assert account.fit(changes) is fit
+
+
+def test_a_bound_that_is_breached_is_reported_before_one_that_may_be() -> None:
+    unknown = replace(pool(DECODE, gpus=0), unknown=("they wait",))
+    budgets = [Budget(name="may", max_gpus=9), Budget(name="is", max_gpus=3)]
+    settlement = settle(accounts(budgets, [pool(PREFILL), unknown]), {PREFILL: 4})
+    assert settlement.breached is not None
+    assert (settlement.breached.budget.name, settlement.fit) == ("is", BudgetFit.ABOVE_CEILING)
+
+
+@pytest.mark.parametrize(
+    ("current", "replicas", "gained"), [(0, 2, 10), (2, 0, -10), (1, 3, 4), (3, 1, -4), (0, 0, 0), (2, 2, 0)]
+)
+def test_a_shared_claim_comes_with_the_first_replica_and_goes_with_the_last(
+    current: int, replicas: int, gained: int
+) -> None:
+    sharing = replace(pool(DECODE, current, gpus=2), shared={ObjectKey("team", "six"): 6})
+    assert sharing.gained(replicas) == gained

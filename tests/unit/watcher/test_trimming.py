@@ -6,7 +6,7 @@ from typing import Any
 
 from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_watcher.resources import WATCHED
-from dynamo_watcher.trimming import trimmed, trimmed_slice
+from dynamo_watcher.trimming import trimmed, trimmed_claim, trimmed_slice
 
 SECRET = "hunter2"
 
@@ -52,6 +52,7 @@ def pod() -> dict[str, Any]:
             "phase": "Running",
             "podIP": "10.0.0.1",
             "conditions": [{"type": "Ready", "status": "True"}],
+            "resourceClaimStatuses": [{"name": "gpus", "resourceClaimName": "p-gpus-x7k2p"}],
             "containerStatuses": [
                 {"name": "main", "ready": True, "restartCount": 1, "volumeMounts": [{"mountPath": SECRET}]}
             ],
@@ -77,6 +78,7 @@ def test_what_services_read_stays() -> None:
     ]
     assert result["spec"]["nodeName"] == "n"
     assert result["status"]["containerStatuses"] == [{"name": "main", "ready": True, "restartCount": 1}]
+    assert result["status"]["resourceClaimStatuses"] == [{"name": "gpus", "resourceClaimName": "p-gpus-x7k2p"}]
     assert result["metadata"]["labels"] == {"a": "b"}
     assert trimmed(result) == result
 
@@ -117,3 +119,43 @@ def test_of_a_resource_slice_the_gpus_are_there() -> None:
             }
         ],
     }
+
+
+def test_of_a_resource_claim_the_numbers_are_there() -> None:
+    asked = {
+        "deviceClassName": "gpu.nvidia.com",
+        "allocationMode": "All",
+        "selectors": [{"cel": {"expression": SECRET}}],
+    }
+    kept = {"deviceClassName": "gpu.nvidia.com", "allocationMode": "All"}
+    result = {"request": "gpus", "driver": "gpu.nvidia.com", "pool": "a", "device": "gpu-0"}
+    whole = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c", "uid": "u", "resourceVersion": "1", "annotations": {"mine": SECRET}},
+        "spec": {
+            "devices": {
+                "requests": [
+                    {"name": "gpus", "exactly": asked},
+                    {"name": "any", "firstAvailable": [{"name": "some", **asked, "count": 2}]},
+                ],
+                "config": [{"opaque": {"driver": "gpu.nvidia.com", "parameters": {"token": SECRET}}}],
+            }
+        },
+        "status": {
+            "allocation": {
+                "devices": {"results": [{**result, "bindingConditions": [SECRET]}], "config": [{"opaque": SECRET}]}
+            },
+            "devices": [{"data": SECRET}],
+        },
+    }
+    trimmed_one = trimmed_claim(whole)
+    assert SECRET not in str(trimmed_one)
+    assert trimmed_one["spec"]["devices"]["requests"] == [
+        {"name": "gpus", "exactly": kept},
+        {"name": "any", "firstAvailable": [{"name": "some", **kept, "count": 2}]},
+    ]
+    assert trimmed_one["status"] == {"allocation": {"devices": {"results": [result]}}}
+    assert trimmed_claim(trimmed_one) == trimmed_one
+    waiting = trimmed_claim({**whole, "status": {}})
+    assert waiting["status"] == {}

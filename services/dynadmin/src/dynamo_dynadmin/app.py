@@ -29,6 +29,9 @@ from dynamo_shared.api.resources import (
     POD_CLIQUE_SETS,
     POD_CLIQUES,
     PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     SCALED_OBJECTS,
     SERVICES,
     Resource,
@@ -88,6 +91,9 @@ READS: tuple[Resource, ...] = (
     SCALED_OBJECTS,
     PERSISTENT_VOLUME_CLAIMS,
     NODES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
 )
 
 log = structlog.get_logger("dynamo.dynadmin")

@@ -13,6 +13,7 @@ from dynamo_shared.api.resources import (
     EVENTS,
     NAMESPACES,
     PODS,
+    RESOURCE_CLAIMS,
     SERVICES,
     TOKEN_REVIEWS,
     Resource,
@@ -45,6 +46,7 @@ AS_CALLERS = (
     Right(EVENTS, ("list", "watch")),
     Right(NAMESPACES, ("list",)),
     Right(PODS, ("list",)),
+    Right(RESOURCE_CLAIMS, ("list",)),
     Right(PODS, ("get",), "log"),
     Right(SERVICES, ("create", "get"), "proxy"),
 )

@@ -13,6 +13,7 @@ from dynamo_shared.api.resources import (
     LEASES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     SCALED_OBJECTS,
     ObjectKey,
     Resource,
@@ -41,6 +42,7 @@ READS: tuple[Resource, ...] = (
     HORIZONTAL_POD_AUTOSCALERS,
     SCALED_OBJECTS,
     RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
 )
 
 
@@ -62,7 +64,7 @@ class ScalerService:
 def _controller(context: ServiceContext, metrics: AdapterMetrics, decisions: DecisionMetrics) -> Controller:
     controller = Controller(context, NAME, READS)
     kube, cache, announcer = controller.kube, controller.cache, controller.announcer
-    cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, PODS)
+    cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, PODS, RESOURCE_CLAIMS)
     pods.index(cache)
     adapters.index(cache)
     reconciler = AdapterReconciler(

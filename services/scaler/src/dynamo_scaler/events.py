@@ -119,6 +119,7 @@ def _component(verdict: PoolVerdict, *, done: bool) -> ScaledComponent:
         requested=verdict.requested,
         allowed=verdict.allowed if done else pool.current,
         gpus_per_replica=pool.gpus,
+        shared_gpus=sum(pool.shared.values()),
         adapter=pool.adapter,
         reason=verdict.reason,
         message=verdict.message,

@@ -41,6 +41,7 @@ from dynamo_shared.api.resources import (
     POD_CLIQUES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     ROLE_BINDINGS,
     ROLES,
@@ -51,7 +52,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 
-from dynamo_watcher.trimming import trimmed, trimmed_slice
+from dynamo_watcher.trimming import trimmed, trimmed_claim, trimmed_slice
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,8 @@ WATCHED: tuple[Watched, ...] = (
     Watched(POD_CLIQUE_SCALING_GROUPS, optional=True),
     # Those of users, too: they say how many GPUs a pod claims.
     Watched(RESOURCE_CLAIM_TEMPLATES, optional=True),
+    # How many it has got; claims carry no label that says whose they are.
+    Watched(RESOURCE_CLAIMS, optional=True, trim=trimmed_claim),
     Watched(KAI_QUEUES, optional=True),
     # Which platform manages which namespace. Leases of nodes change all the time.
     Watched(LEASES, field_selector=f"metadata.name={namespace_scope.NAME}"),

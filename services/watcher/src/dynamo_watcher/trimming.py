@@ -1,4 +1,4 @@
-"""What of pods and ResourceSlices goes to STATE: only the fields that a service reads.
+"""What of pods, ResourceSlices and ResourceClaims goes to STATE: only the fields that a service reads.
 
 What users and engines write into their pods stays there: variables, commands, arguments, volumes, annotations. It may hold
 passwords, no service reads it, and it is most of a pod's bytes. A service that needs another field adds it here.
@@ -20,7 +20,9 @@ _SPEC = frozenset({"nodeName", "hostNetwork"})
 _CONTAINER = frozenset({"name", "image", "resources"})
 _PROBES = frozenset({"startupProbe", "readinessProbe"})
 """Only whether there is one is read; what it calls is left out."""
-_STATUS = frozenset({"phase", "reason", "message", "conditions", "podIP", "podIPs", "startTime"})
+_STATUS = frozenset(
+    {"phase", "reason", "message", "conditions", "podIP", "podIPs", "startTime", "resourceClaimStatuses"}
+)
 _CONTAINER_STATUS = frozenset(
     {"name", "image", "ready", "started", "restartCount", "state", "lastState"},
 )
@@ -64,6 +66,34 @@ def trimmed_slice(each: KubeObject) -> KubeObject:
         "metadata": _only(_METADATA, each["metadata"]),
         "spec": _only(_SLICE, spec) | {"devices": devices},
     }
+
+
+_REQUEST = frozenset({"name", "deviceClassName", "allocationMode", "count", "adminAccess"})
+_RESULT = frozenset({"request", "driver", "pool", "device", "adminAccess"})
+
+
+def trimmed_claim(claim: KubeObject) -> KubeObject:
+    """A ResourceClaim with how many devices it asks for and which it has got: the configuration of drivers stays there."""
+    devices = (claim.get("spec") or {}).get("devices") or {}
+    allocation = (claim.get("status") or {}).get("allocation")
+    results = ((allocation or {}).get("devices") or {}).get("results") or ()
+    allocated = {"allocation": {"devices": {"results": [_only(_RESULT, each) for each in results]}}}
+    return {
+        "apiVersion": claim["apiVersion"],
+        "kind": claim["kind"],
+        "metadata": _only(_METADATA, claim["metadata"]),
+        "spec": {"devices": {"requests": [_request(each) for each in devices.get("requests") or ()]}},
+        "status": {} if allocation is None else allocated,
+    }
+
+
+def _request(request: dict[str, Any]) -> dict[str, Any]:
+    kept = _only(_REQUEST, request)
+    if "exactly" in request:
+        kept["exactly"] = _only(_REQUEST, request["exactly"])
+    if "firstAvailable" in request:
+        kept["firstAvailable"] = [_only(_REQUEST, each) for each in request["firstAvailable"]]
+    return kept
 
 
 def _device(device: dict[str, Any]) -> dict[str, Any]:

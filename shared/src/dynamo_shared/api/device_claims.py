@@ -1,53 +1,155 @@
 """GPUs that pods claim through dynamic resource allocation (resource.k8s.io) in place of counting them. Pure.
 
-Pods name claims in `spec.resourceClaims`: by a template, from which each pod gets a claim of its own, or by the name of one claim
-that all of them share. Only the first kind grows with replicas, so only that is counted.
+Pods name claims in `spec.resourceClaims`, in one of two ways:
+
+1. By a ResourceClaimTemplate, from which each pod gets a claim of its own: its GPUs grow with the replicas.
+2. By the name of one ResourceClaim, which all pods that name it share: its GPUs count once, however many pods there are.
+
+Most claims say how many GPUs they want. A request for all devices of a node does not: only the allocation says it, and before
+that the number is not known, which is not 0.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
-#: The ResourceClaimTemplate of a name in the pods' namespace; None where there is none.
-Templates = Callable[[str], Mapping[str, Any] | None]
+#: An object of the pods' namespace by its name; None where there is none.
+Lookup = Callable[[str], Mapping[str, Any] | None]
 
 _WORDS = frozenset({"gpu", "gpus", "mig"})
 """Words of a DeviceClass's name that say that its devices are GPUs or slices of them: gpu.nvidia.com, mig.nvidia.com."""
 _BOUNDARY = re.compile(r"[^a-z0-9]+")
 
 
-def no_templates(name: str) -> None:
-    """Knows none: for those who read nothing but the graph."""
+@dataclass(frozen=True, slots=True)
+class KnownClaims:
+    """What is known of the claims of one component's pods."""
+
+    template: Lookup
+    """ResourceClaimTemplates"""
+    claim: Lookup
+    """ResourceClaims, with their allocation"""
+    pods: Callable[[], Iterable[Mapping[str, Any]]] = tuple
+    """Pods of the component; their status names the claims that were made for them."""
+
+
+class NotCounted(StrEnum):
+    """Why the GPUs of a claim are not known."""
+
+    MISSING = "does not exist"
+    ALL_OF_A_NODE = "asks for all devices of a node, and is not allocated yet"
+
+
+@dataclass(frozen=True, slots=True)
+class UncountedClaim:
+    """A claim whose GPUs are not known."""
+
+    kind: str
+    name: str
+    why: NotCounted
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedGpus:
+    """GPUs that the pods of a component claim."""
+
+    own: int = 0
+    """of each pod, by templates"""
+    shared: Mapping[str, int] = field(default_factory=dict)
+    """by the name of a ResourceClaim: all pods that name it have these together"""
+    unknown: tuple[UncountedClaim, ...] = ()
+    """claims that may have GPUs, too"""
 
 
 def template_names(pod: Mapping[str, Any]) -> Iterator[str]:
     """Names of the templates that a pod's spec claims by, once for each claim."""
-    for claim in pod.get("resourceClaims") or ():
-        if name := claim.get("resourceClaimTemplateName"):
-            yield str(name)
+    return (name for _, name in _named(pod, "resourceClaimTemplateName"))
 
 
-def claims_by(graph: Mapping[str, Any], name: str) -> bool:
+def shared_names(pod: Mapping[str, Any]) -> Iterator[str]:
+    """Names of the ResourceClaims that a pod's spec shares with others."""
+    return (name for _, name in _named(pod, "resourceClaimName"))
+
+
+def names_template(graph: Mapping[str, Any], name: str) -> bool:
     """Whether pods of a v1beta1 graph claim by a template."""
-    components = (graph.get("spec") or {}).get("components") or ()
-    pods = ((component.get("podTemplate") or {}).get("spec") or {} for component in components)
-    return any(name in template_names(pod) for pod in pods)
+    return any(name in template_names(pod) for pod in _pod_specs(graph))
 
 
-def of_pod(pod: Mapping[str, Any], templates: Templates) -> int:
-    """GPUs that one pod of a spec claims."""
-    return sum(_of_template(templates(name)) for name in template_names(pod))
+def names_claim(graph: Mapping[str, Any], name: str) -> bool:
+    """Whether pods of a v1beta1 graph share a ResourceClaim."""
+    return any(name in shared_names(pod) for pod in _pod_specs(graph))
 
 
-def count(claim: Mapping[str, Any]) -> int:
-    """GPUs of a claim's spec. 0 for what names no number (all devices of a node), and for other devices.
+def made_for(pod: Mapping[str, Any]) -> dict[str, str]:
+    """Names of the ResourceClaims that were made for a pod from templates, by their names within the pod."""
+    statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+    return {each["name"]: each["resourceClaimName"] for each in statuses if each.get("resourceClaimName")}
+
+
+def of_pods(pod: Mapping[str, Any], known: KnownClaims) -> ClaimedGpus:
+    """GPUs that pods of a spec claim."""
+    own, shared, unknown = 0, {}, []
+    for claim_name, name in _named(pod, "resourceClaimTemplateName"):
+        number = _of_template(claim_name, known.template(name), known)
+        if isinstance(number, NotCounted):
+            unknown.append(UncountedClaim("ResourceClaimTemplate", name, number))
+        else:
+            own += number
+    for name in dict.fromkeys(shared_names(pod)):
+        number = of_claim(known.claim(name))
+        if isinstance(number, NotCounted):
+            unknown.append(UncountedClaim("ResourceClaim", name, number))
+        elif number:
+            shared[name] = number
+    return ClaimedGpus(own, shared, tuple(unknown))
+
+
+def requested(spec: Mapping[str, Any]) -> int | None:
+    """GPUs that a claim's spec asks for. None where it asks for all of a node, so that only the allocation says it.
 
     Of alternatives the largest counts: a budget must hold whichever is allocated.
     """
-    requests = (claim.get("devices") or {}).get("requests") or ()
-    return sum(_of_request(request) for request in requests)
+    numbers = [_of_request(request) for request in _requests(spec)]
+    return None if None in numbers else sum(number or 0 for number in numbers)
+
+
+def allocated(claim: Mapping[str, Any]) -> int | None:
+    """GPUs that a ResourceClaim has got; None where nothing is allocated to it yet."""
+    allocation = (claim.get("status") or {}).get("allocation")
+    if not allocation:
+        return None
+    gpu_requests = set(_gpu_requests(claim.get("spec") or {}))
+    devices = {device_of(each) for each in _results(allocation) if each.get("request") in gpu_requests}
+    return len(devices)
+
+
+def of_claim(claim: Mapping[str, Any] | None) -> int | NotCounted:
+    """GPUs of a ResourceClaim: what it has got, or else what it asks for."""
+    if claim is None:
+        return NotCounted.MISSING
+    number = allocated(claim)
+    if number is None:
+        number = requested(claim.get("spec") or {})
+    return NotCounted.ALL_OF_A_NODE if number is None else number
+
+
+def devices_of(claim: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Driver, pool and name of the devices of any kind that a ResourceClaim keeps from other claims."""
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    return (device_of(each) for each in _results(allocation) if not each.get("adminAccess"))
+
+
+def device_of(result: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Driver, pool and name, which identify a device."""
+    return str(result.get("driver")), str(result.get("pool")), str(result.get("device"))
 
 
 def is_gpu_class(name: str) -> bool:
@@ -55,19 +157,61 @@ def is_gpu_class(name: str) -> bool:
     return not _WORDS.isdisjoint(_BOUNDARY.split(name.lower()))
 
 
-def _of_template(template: Mapping[str, Any] | None) -> int:
-    return count(((template or {}).get("spec") or {}).get("spec") or {})
+def _pod_specs(graph: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for component in (graph.get("spec") or {}).get("components") or ():
+        yield (component.get("podTemplate") or {}).get("spec") or {}
 
 
-def _of_request(request: Mapping[str, Any]) -> int:
+def _named(pod: Mapping[str, Any], by: str) -> Iterator[tuple[str, str]]:
+    """Claims of a pod's spec: the name within the pod, and what the field names."""
+    for claim in pod.get("resourceClaims") or ():
+        if name := claim.get(by):
+            yield str(claim.get("name")), str(name)
+
+
+def _of_template(claim_name: str, template: Mapping[str, Any] | None, known: KnownClaims) -> int | NotCounted:
+    number = None if template is None else requested((template.get("spec") or {}).get("spec") or {})
+    if number is not None:
+        return number
+    # Nodes may differ: the next pod may get as many as the one that got most.
+    made = (known.claim(name) for pod in known.pods() if (name := made_for(pod).get(claim_name)))
+    numbers = [number for claim in made if claim is not None and (number := allocated(claim)) is not None]
+    return max(numbers, default=NotCounted.MISSING if template is None else NotCounted.ALL_OF_A_NODE)
+
+
+def _requests(spec: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    return (spec.get("devices") or {}).get("requests") or ()
+
+
+def _results(allocation: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    return (allocation.get("devices") or {}).get("results") or ()
+
+
+def _gpu_requests(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Names of the requests for GPUs as results of an allocation have them: of an alternative `request/alternative`."""
+    for request in _requests(spec):
+        for each in request.get("firstAvailable") or ():
+            if _takes_gpus(each):
+                yield f"{request.get('name')}/{each.get('name')}"
+        if _takes_gpus(request.get("exactly") or {}):
+            yield str(request.get("name"))
+
+
+def _of_request(request: Mapping[str, Any]) -> int | None:
     alternatives = request.get("firstAvailable") or (request.get("exactly") or {},)
-    return max(_exactly(each) for each in alternatives)
+    numbers = [_exactly(each) for each in alternatives]
+    return None if None in numbers else max(number or 0 for number in numbers)
 
 
-def _exactly(request: Mapping[str, Any]) -> int:
-    if request.get("adminAccess") or not is_gpu_class(str(request.get("deviceClassName") or "")):
+def _exactly(request: Mapping[str, Any]) -> int | None:
+    if not _takes_gpus(request):
         return 0
     if request.get("allocationMode", "ExactCount") != "ExactCount":
-        return 0
+        return None
     number = request.get("count", 1)
     return max(0, number) if isinstance(number, int) else 0
+
+
+def _takes_gpus(request: Mapping[str, Any]) -> bool:
+    """Whether a request is for GPUs; one for administration takes none from others."""
+    return not request.get("adminAccess") and is_gpu_class(str(request.get("deviceClassName") or ""))

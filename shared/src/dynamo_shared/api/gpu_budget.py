@@ -21,6 +21,8 @@ class BudgetFit(StrEnum):
     WITHIN = "within"
     BELOW_FLOOR = "floor"
     ABOVE_CEILING = "ceiling"
+    UNKNOWN = "unknown"
+    """Some of the total is not known, so that it may be above the ceiling."""
 
 
 class Pair(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from dynamo_shared.api import device_claims, quantity
@@ -32,17 +33,39 @@ def words(count: int) -> str:
     return f"{count} GPU" if count == 1 else f"{count} GPUs"
 
 
-def of_replica(component: Mapping[str, Any], templates: device_claims.Templates = device_claims.no_templates) -> int:
-    """GPUs of one replica of a v1beta1 component, as JSON has it: those of its containers and claims, on each of its nodes.
+@dataclass(frozen=True, slots=True)
+class ReplicaGpus:
+    """GPUs that replicas of a component take."""
 
-    `templates` are the ResourceClaimTemplates of its namespace. 0 where it asks for none in a way that can be counted.
+    own: int = 0
+    """of each replica"""
+    shared: Mapping[str, int] = field(default_factory=dict)
+    """by the name of a ResourceClaim: all replicas that name it have these together"""
+    unknown: tuple[device_claims.UncountedClaim, ...] = ()
+    """claims that may have GPUs, too"""
+
+    @property
+    def of_engine(self) -> int:
+        """GPUs that one replica computes on, its own and those that it shares."""
+        return self.own + sum(self.shared.values())
+
+
+def of_replica(component: Mapping[str, Any], claims: device_claims.KnownClaims | None = None) -> ReplicaGpus:
+    """GPUs of a v1beta1 component, as JSON has it: those of its containers and claims, on each of its nodes.
+
+    `claims` is what is known of its claims; None, for those who read nothing but the graph, counts only containers.
     """
     template = (component.get("podTemplate") or {}).get("spec") or {}
+    claimed = device_claims.ClaimedGpus() if claims is None else device_claims.of_pods(template, claims)
+    each = sum(count(container) for container in template.get("containers") or ()) + claimed.own
+    shared = {name: min(MOST, number) for name, number in claimed.shared.items()}
+    return ReplicaGpus(min(MOST, nodes(component) * each), shared, claimed.unknown)
+
+
+def nodes(component: Mapping[str, Any]) -> int:
+    """Nodes of one replica of a v1beta1 component."""
     multinode = component.get("multinode")
-    nodes = 1 if multinode is None else multinode.get("nodeCount", DEFAULT_NODES)
-    each = sum(count(container) for container in template.get("containers") or ())
-    each += device_claims.of_pod(template, templates)
-    return min(MOST, max(1, int(nodes)) * each)
+    return 1 if multinode is None else max(1, int(multinode.get("nodeCount", DEFAULT_NODES)))
 
 
 def is_gpu(name: str) -> bool:

@@ -8,6 +8,7 @@ from dynamo_planner.inputs import InputError, InputUnavailable
 from dynamo_planner.inputs.engines import engines_of, is_of_pool
 from dynamo_planner.inputs.startup import StartupTimes, seconds_to_ready
 from dynamo_planner.inputs.workers import find_pools, gpus_of_worker, pool_counts
+from dynamo_shared.api import gpus
 from dynamo_shared.api.contracts.planner import Mode
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.wire.discovered import ModelCard, WorkerData
@@ -123,8 +124,8 @@ class TestCounts:
     def test_gpus(self):
         limits = {"resources": {"limits": {"nvidia.com/gpu": 4}}}
         worker = component("w", podTemplate={"spec": {"containers": [limits]}}, multinode={"nodeCount": 2})
-        assert gpus_of_worker(worker) == 8
-        assert gpus_of_worker(component("w")) is None
+        assert gpus_of_worker("w", gpus.of_replica(worker)) == 8
+        assert gpus_of_worker("w", gpus.of_replica(component("w"))) is None
 
 
 class TestStartup:

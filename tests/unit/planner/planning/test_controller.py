@@ -8,16 +8,28 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
+from dynamo_planner.core.observing import Pool
 from dynamo_planner.metrics import PlanMetrics
-from dynamo_planner.planning.controller import Plans, _Running
+from dynamo_planner.planning.controller import RETRY_AFTER, Plans, _Running
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, LEASES, ObjectKey
+from dynamo_shared.api.resources import (
+    CONFIG_MAPS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    LEASES,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    ObjectKey,
+)
 from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.leases import AllKeys
+from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
+from dynamo_shared.runtime.routes import CacheChange
 from dynamo_shared.runtime.settings import Settings
 from prometheus_client import CollectorRegistry
 
@@ -51,7 +63,7 @@ class NoObjects:
 def plans() -> tuple[Plans, Announced]:
     announced = Announced()
     context = SimpleNamespace(
-        settings=Settings(),
+        settings=Settings.model_validate({"infrastructure": {"prometheusEndpoint": "http://prometheus.example"}}),
         kube=NoObjects(),
         bus=MemoryBus(),
         ownership=lambda _: AllKeys(),
@@ -106,6 +118,72 @@ async def test_nothing_is_remembered_of_graphs_that_are_gone() -> None:
         await controller.reconcile(KEY)
         controller.cache.remove(DYNAMO_GRAPH_DEPLOYMENTS, KEY, uid)
     assert not controller._reporter._last
+
+
+def _pod(name: str, graph_name: str, made: str) -> KubeObject:
+    pod_labels = {labels.GRAPH_DEPLOYMENT_NAME: graph_name, labels.COMPONENT: "Worker"}
+    return {
+        "metadata": {"name": name, "namespace": "ns", "uid": name, "resourceVersion": "1", "labels": pod_labels},
+        "status": {"resourceClaimStatuses": [{"name": "gpus", "resourceClaimName": made}]},
+    }
+
+
+def _claim(name: str, version: int = 1, *, pod: str = "", allocated: int = 0) -> KubeObject:
+    owners = [{"kind": "Pod", "name": pod, "uid": pod, "controller": True}] if pod else []
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu.nvidia.com", "allocationMode": "All"}}
+    results = [{"request": "r", "driver": "d", "pool": "p", "device": f"gpu-{index}"} for index in range(allocated)]
+    metadata = {"name": name, "namespace": "ns", "uid": name, "resourceVersion": str(version)}
+    return {
+        "metadata": {**metadata, "ownerReferences": owners},
+        "spec": {"devices": {"requests": [request]}},
+        "status": {"allocation": {"devices": {"results": results}}} if allocated else {},
+    }
+
+
+async def test_planning_begins_when_the_gpus_of_an_engine_are_known() -> None:
+    controller, announced = plans()
+    claims = [{"name": "gpus", "resourceClaimTemplateName": "all"}]
+    worker = {"name": "Worker", "type": "worker", "podTemplate": {"spec": {"resourceClaims": claims}}}
+    desired = graph()
+    desired["spec"]["components"] = [worker]
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, desired)
+    metadata = {"namespace": "ns", "uid": "m", "resourceVersion": "1"}
+    config_map = {"metadata": {**metadata, "name": "plan"}, "data": {"planner_config.json": '{"mode": "agg"}'}}
+    controller.cache.put(CONFIG_MAPS, config_map)
+    template = {"metadata": {**metadata, "name": "all"}, "spec": {"spec": _claim("")["spec"]}}
+    controller.cache.put(RESOURCE_CLAIM_TEMPLATES, template)
+    assert await controller.reconcile(KEY) == Result(RETRY_AFTER)
+    assert [line.split()[1] for line in announced.lines] == ["GpusUnknown"]
+
+    controller.cache.put(PODS, _pod("p", "g", "p-gpus"))
+    controller.cache.put(RESOURCE_CLAIMS, _claim("p-gpus", pod="p", allocated=4))
+    assert await controller.reconcile(KEY) == Result()
+    assert controller._runners[KEY].plan.gpus == {Pool.DECODE: 4}
+    controller._stop(KEY)
+
+
+async def test_a_claim_concerns_graphs_that_name_it_or_whose_pod_it_was_made_for() -> None:
+    controller, _ = plans()
+    sharing = graph(uid="s")
+    sharing["metadata"]["name"] = "sharing"
+    claims = [{"name": "gpus", "resourceClaimName": "four"}]
+    sharing["spec"]["components"] = [{"name": "Worker", "podTemplate": {"spec": {"resourceClaims": claims}}}]
+    for each in (graph(), sharing):
+        controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, each)
+    controller.cache.put(PODS, _pod("p", "g", "p-gpus"))
+
+    def concerned(old: KubeObject | None, new: KubeObject | None) -> list[str]:
+        changed = new or old or {}
+        change = CacheChange(RESOURCE_CLAIMS, ObjectKey("ns", changed["metadata"]["name"]), old, new)
+        (route,) = controller._routes[RESOURCE_CLAIMS]
+        return [task.key.name for task, _ in route.tasks(change)]
+
+    waiting, allocated = _claim("p-gpus", pod="p"), _claim("p-gpus", 2, pod="p", allocated=4)
+    assert concerned(waiting, allocated) == ["g"]
+    assert concerned(allocated, allocated) == []
+    assert concerned(None, _claim("four")) == ["sharing"]
+    assert concerned(_claim("four"), None) == ["sharing"]
+    assert concerned(None, _claim("other", pod="away")) == []
 
 
 def _newer(controller: Plans, obj: KubeObject) -> KubeObject:

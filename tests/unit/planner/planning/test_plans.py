@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.planning.opt_in import config_map_of
-from dynamo_planner.planning.plans import NotPlannable, profile_map_of, read_plan
+from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, profile_map_of, read_plan
 from dynamo_shared.api.contracts.planner import PlanningPolicy
+from dynamo_shared.api.device_claims import NotCounted, UncountedClaim
+from dynamo_shared.api.gpus import ReplicaGpus
 from dynamo_shared.api.resources import ObjectKey
 
 PREFILL = {"prefill_isl": [100, 1000, 4000], "prefill_ttft": [10, 100, 400]}
@@ -186,12 +189,48 @@ def test_a_plan_is_made_of_the_graphs_own_dynamo_namespace(shared: bool, namespa
     assert ("the graph's own is" in str(refused.value)) is not own
 
 
-def test_workers_that_claim_their_gpus_are_counted_by_their_templates() -> None:
-    claiming = component("D", "decode", "0")
-    claiming["podTemplate"]["spec"]["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": "four"}]
-    request = {"name": "gpus", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 4}}
-    templates = {"four": {"spec": {"spec": {"devices": {"requests": [request]}}}}}
-    obj = graph(component("P", "prefill"), claiming)
-    plan = read_plan(obj, config_map({"mode": "disagg"}), None, templates.get)
-    assert plan.gpus == {Pool.PREFILL: 2, Pool.DECODE: 4}
+CLAIMED = {"P": ReplicaGpus(2), "D": ReplicaGpus(4)}
+WAITS = UncountedClaim("ResourceClaimTemplate", "all", NotCounted.ALL_OF_A_NODE)
+
+
+def planned(counted: Mapping[str, ReplicaGpus], before: PlannedGraph | None = None, **config: Any) -> PlannedGraph:
+    obj = graph(component("P", "prefill"), component("D", "decode", "0"))
+    return read_plan(obj, config_map({"mode": "disagg", **config}), None, counted, before)
+
+
+def refusal(counted: Mapping[str, ReplicaGpus], before: PlannedGraph | None = None) -> tuple[str, str]:
+    with pytest.raises(NotPlannable) as refused:
+        planned(counted, before)
+    return refused.value.reason, str(refused.value)
+
+
+def test_workers_that_claim_their_gpus_are_counted() -> None:
+    assert planned(CLAIMED).gpus == {Pool.PREFILL: 2, Pool.DECODE: 4}
+    obj = graph(component("P", "prefill"), component("D", "decode", "0"))
     assert read_plan(obj, config_map({"mode": "disagg"}), None).gpus == {Pool.PREFILL: 2, Pool.DECODE: None}
+
+
+def test_replicas_that_share_their_gpus_are_not_planned() -> None:
+    """With more replicas there are no more GPUs, so none keeps a latency."""
+    shared = CLAIMED | {"D": ReplicaGpus(0, {"four": 4})}
+    reason, message = refusal(shared)
+    assert reason == "SharedGpus"
+    assert message == (
+        "all replicas of D share 4 GPUs of ResourceClaim four: more replicas get no more GPUs. Name a ResourceClaimTemplate "
+        "(resourceClaimTemplateName), from which each pod gets its own, or set decode_engine_num_gpu"
+    )
+    assert planned(shared, decode_engine_num_gpu=1).gpus[Pool.DECODE] == 1
+
+
+def test_nothing_is_planned_before_the_gpus_of_an_engine_are_known() -> None:
+    unknown = CLAIMED | {"P": ReplicaGpus(0, {}, (WAITS,))}
+    reason, message = refusal(unknown)
+    assert (reason, message) == (
+        "GpusUnknown",
+        "GPUs of P are not known: ResourceClaimTemplate all asks for all devices of a node, and is not allocated yet; until they "
+        "are, prefill_engine_num_gpu may say it",
+    )
+    assert planned(unknown, prefill_engine_num_gpu=8).gpus[Pool.PREFILL] == 8
+    # All pods are away for a while: what they had is known.
+    before = planned(CLAIMED)
+    assert planned(unknown, before) == before

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from functools import partial
 from typing import Any
 
 import msgspec
 from aiohttp import web
+from dynamo_shared.api.device_claims import KnownClaims
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     EVENTS,
@@ -19,8 +21,13 @@ from dynamo_shared.api.resources import (
     NODES,
     POD_CLIQUE_SETS,
     PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     SCALED_OBJECTS,
     SERVICES,
+    ObjectKey,
+    Resource,
 )
 from dynamo_shared.api.validation.request import GPU_SKUS
 from dynamo_shared.kube import Forbidden, KubeClient, NotFound
@@ -101,18 +108,40 @@ class Cluster:
         )
 
     async def gpu_nodes(self, call: Call) -> tuple[list[fit.NodeRoom] | None, bool]:
-        """Nodes with GPUs, None where the caller may not list nodes; and whether all pods of the cluster were counted."""
+        """Nodes with GPUs, None where the caller may not list nodes; and whether all that is in use was counted."""
         if not await self._reading.may(call, ResourceAttributes("list", NODES)) or not self._hub.is_synced(NODES):
             return None, False
-        nodes = [messages.decode_object(each.payload) for each in self._hub.entries(NODES).all()]
         exact = await self._reading.may(call, ResourceAttributes("list", PODS))
         pods: list[KubeObject]
         if exact:
             # Others than the platform's have GPUs, too.
             pods = list(await call.kube.list(PODS, field_selector="status.phase!=Succeeded,status.phase!=Failed"))
         else:
-            pods = [messages.decode_object(each.payload) for each in self._hub.entries(PODS).all()]
-        return fit.nodes_of(nodes, pods), exact
+            pods = self._known(PODS)
+        slices = self._known(RESOURCE_SLICES)
+        claims: list[KubeObject] = []
+        if slices:
+            # Where no driver publishes devices, no claim has any.
+            may_list = await self._reading.may(call, ResourceAttributes("list", RESOURCE_CLAIMS))
+            claims = list(await call.kube.list(RESOURCE_CLAIMS)) if may_list else self._known(RESOURCE_CLAIMS)
+            exact = exact and may_list
+        return fit.nodes_of(self._known(NODES), pods, slices, claims), exact
+
+    async def claims(self, call: Call) -> KnownClaims | None:
+        """The claims of the call's namespace; None where the caller may not read them."""
+        namespace = call.namespace
+        for resource in (RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS):
+            if not await self._reading.may(call, ResourceAttributes("get", resource, namespace)):
+                return None
+
+        def lookup(resource: Resource, name: str) -> KubeObject | None:
+            entry = self._hub.entries(resource).get(ObjectKey(namespace, name))
+            return None if entry is None else messages.decode_object(entry.payload)
+
+        return KnownClaims(partial(lookup, RESOURCE_CLAIM_TEMPLATES), partial(lookup, RESOURCE_CLAIMS))
+
+    def _known(self, resource: Resource) -> list[KubeObject]:
+        return [messages.decode_object(each.payload) for each in self._hub.entries(resource).all()]
 
     async def me(self, call: Call) -> web.StreamResponse:
         """Who the caller is."""

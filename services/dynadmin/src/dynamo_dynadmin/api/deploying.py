@@ -81,7 +81,9 @@ class IntentDeployer:
             nodes, exact = await self._cluster.gpu_nodes(call)
         except KubeError:
             return None
-        return None if nodes is None else fit.fit(fit.demands_of(graph), nodes, exact=exact)
+        if nodes is None:
+            return None
+        return fit.fit(fit.demands_of(graph, await self._cluster.claims(call)), nodes, exact=exact)
 
 
 def _at_the_form(made: Translation, error: KubeError) -> ProblemError:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynamo_shared.api import gpus
+from dynamo_shared.api import device_claims, gpus
+from dynamo_shared.api.device_claims import KnownClaims, NotCounted
+from dynamo_shared.api.device_slices import PublishedGpu, whole_gpus
+from dynamo_shared.api.gpus import ReplicaGpus
 from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 
 from dynamo_dynadmin.api.family import gpus_in_use
 
@@ -41,25 +45,68 @@ class GpuDemand:
     selector: dict[str, str] = field(hash=False, default_factory=dict)
     tolerations: tuple[dict[str, Any], ...] = ()
     claims: tuple[str, ...] = ()
+    shared: int = 0
+    """GPUs that all pods have together, by claims that are not allocated yet: all pods go to the node that has them"""
+    whole_node: bool = False
+    """whether each pod takes all GPUs of its node, which must be free"""
+    together: bool = False
+    """whether all pods go to one node"""
+    uncounted: tuple[str, ...] = ()
+    """claims that may want GPUs, too"""
+
+    @property
+    def units(self) -> int:
+        """How many times room is looked for: for each pod, or once for all."""
+        return 1 if self.together else self.pods
+
+    @property
+    def pods_of_unit(self) -> int:
+        """Pods that go to one node together."""
+        return self.pods if self.together else 1
+
+    @property
+    def gpus_of_unit(self) -> int:
+        """GPUs that these take, where they do not take all of a node."""
+        return self.pods_of_unit * self.gpus + self.shared
+
+    def taken_of(self, node: NodeRoom) -> int:
+        """GPUs that a unit takes of a node."""
+        return node.total if self.whole_node else self.gpus_of_unit
 
 
-def nodes_of(nodes: Iterable[KubeObject], pods: Iterable[KubeObject]) -> list[NodeRoom]:
-    """Nodes with GPUs, and how many of them no pod has."""
+def nodes_of(
+    nodes: Iterable[KubeObject],
+    pods: Iterable[KubeObject],
+    slices: Iterable[KubeObject] = (),
+    claims: Iterable[KubeObject] = (),
+) -> list[NodeRoom]:
+    """Nodes with GPUs, and how many of them no pod has.
+
+    A node has the GPUs that it counts, or those that a driver publishes in `slices` where these are more: they are the same GPUs.
+    Pods have those that they count, and those that are allocated to `claims`.
+    """
+    published: dict[str, list[PublishedGpu]] = defaultdict(list)
+    for gpu in whole_gpus(slices):
+        published[gpu.node].append(gpu)
+    node_of = {gpu.device: gpu.node for members in published.values() for gpu in members}
     used: Counter[str] = Counter()
     for pod in pods:
         if count := gpus_in_use(pod):
             used[pod["spec"]["nodeName"]] += count
+    allocated = {device for claim in claims for device in device_claims.devices_of(claim)}
+    used.update(node_of[device] for device in allocated if device in node_of)
     rows = []
     for node in nodes:
         metadata, spec = node["metadata"], node.get("spec") or {}
         allocatable = (node.get("status") or {}).get("allocatable") or {}
-        total = gpus.count({"resources": {"limits": allocatable}})
+        own = published.get(metadata["name"], [])
+        total = max(gpus.count({"resources": {"limits": allocatable}}), len(own))
         if total:
             given = metadata.get("labels") or {}
             rows.append(
                 NodeRoom(
                     name=metadata["name"],
-                    product=given.get(labels.GPU_PRODUCT, ""),
+                    product=given.get(labels.GPU_PRODUCT) or (own[0].product if own else ""),
                     total=total,
                     free=max(0, total - used[metadata["name"]]),
                     labels=given,
@@ -70,72 +117,116 @@ def nodes_of(nodes: Iterable[KubeObject], pods: Iterable[KubeObject]) -> list[No
     return sorted(rows, key=lambda each: each.name)
 
 
-def demands_of(graph: KubeObject) -> list[GpuDemand]:
-    """What the components of a v1beta1 graph want."""
-    rows = []
+def demands_of(graph: KubeObject, claims: KnownClaims | None = None) -> list[GpuDemand]:
+    """What the components of a v1beta1 graph want. `claims` are those of its namespace, None where they may not be read."""
+    rows: list[GpuDemand] = []
+    asked: set[str] = set()
     for component in graph["spec"].get("components") or ():
         spec = (component.get("podTemplate") or {}).get("spec") or {}
-        of_replica = gpus.of_replica(component)
-        nodes = 1
-        if component.get("multinode") is not None:
-            nodes = component["multinode"].get("nodeCount", gpus.DEFAULT_NODES)
-        claims = tuple(str(each.get("name") or "") for each in spec.get("resourceClaims") or ())
+        counted = gpus.of_replica(component, claims)
+        nodes = gpus.nodes(component)
         replicas = component.get("replicas", 1)
-        if (of_replica or claims) and replicas:
-            rows.append(
-                GpuDemand(
-                    component=component["name"],
-                    pods=replicas * nodes,
-                    gpus=of_replica // nodes,
-                    selector=dict(spec.get("nodeSelector") or {}),
-                    tolerations=tuple(spec.get("tolerations") or ()),
-                    claims=claims,
-                )
+        names = tuple(str(each.get("name") or "") for each in spec.get("resourceClaims") or ())
+        if not replicas or not (counted != ReplicaGpus() or names):
+            continue
+        # What is allocated is in use already; what several components share is needed once.
+        waiting = {
+            name
+            for name in device_claims.shared_names(spec)
+            if claims is not None
+            and (claim := claims.claim(name)) is not None
+            and device_claims.allocated(claim) is None
+        }
+        of_node = [each for each in counted.unknown if each.why is NotCounted.ALL_OF_A_NODE]
+        shared_of_node = {each.name for each in of_node if each.kind == RESOURCE_CLAIMS.kind}
+        rows.append(
+            GpuDemand(
+                component=component["name"],
+                pods=replicas * nodes,
+                gpus=counted.own // nodes,
+                selector=dict(spec.get("nodeSelector") or {}),
+                tolerations=tuple(spec.get("tolerations") or ()),
+                claims=names,
+                shared=sum(number for name, number in counted.shared.items() if name in waiting - asked),
+                whole_node=len(of_node) > len(shared_of_node) or bool(shared_of_node - asked),
+                together=bool(waiting & (counted.shared.keys() | shared_of_node)),
+                uncounted=_unread(spec)
+                if claims is None
+                else tuple(str(each) for each in counted.unknown if each.why is NotCounted.MISSING),
             )
+        )
+        asked |= waiting
     return rows
 
 
+def _unread(pod: KubeObject) -> tuple[str, ...]:
+    templates = (f"{RESOURCE_CLAIM_TEMPLATES.kind} {name}" for name in device_claims.template_names(pod))
+    claims = (f"{RESOURCE_CLAIMS.kind} {name}" for name in device_claims.shared_names(pod))
+    return tuple(f"{each}, which you may not read" for each in (*templates, *claims))
+
+
 def fit(demands: Sequence[GpuDemand], nodes: Sequence[NodeRoom], *, exact: bool) -> dict[str, Any]:
-    """Where pods would go, largest first; `exact` says whether all pods of the cluster were counted."""
+    """Where pods would go, largest first; `exact` says whether all that is in use in the cluster was counted.
+
+    GPUs of claims in `uncounted` are not known: nothing of them is in `needed`.
+    """
     free = {node.name: node.free for node in nodes}
     placed: list[dict[str, Any]] = []
     missing: list[dict[str, Any]] = []
-    for demand in sorted(demands, key=lambda each: -each.gpus):
+    needed = 0
+    for demand in sorted(demands, key=lambda each: (not each.whole_node, -each.gpus_of_unit)):
         reasons: Counter[str] = Counter(reason for node in nodes if (reason := _unfit(node, demand)))
         suited = [node for node in nodes if not _unfit(node, demand)]
-        where: Counter[str] = Counter()
-        for _ in range(min(demand.pods, 10_000)):
-            # The fullest node that still has room keeps others whole for larger pods.
-            room = [node for node in suited if free[node.name] >= demand.gpus]
-            if not room:
-                break
-            best = min(room, key=lambda node: (free[node.name], node.name))
-            free[best.name] -= demand.gpus
-            where[best.name] += 1
-        placed += [
-            {"component": demand.component, "node": name, "pods": count, "gpus": count * demand.gpus}
-            for name, count in sorted(where.items())
+        where = _placed(demand, suited, free)
+        rows = [
+            {
+                "component": demand.component,
+                "node": node.name,
+                "pods": where[node.name] * demand.pods_of_unit,
+                "gpus": where[node.name] * demand.taken_of(node),
+            }
+            for node in sorted(suited, key=lambda each: each.name)
+            if where[node.name]
         ]
-        if (lacking := demand.pods - where.total()) > 0:
+        placed += rows
+        needed += sum(where[node.name] * demand.taken_of(node) for node in suited)
+        if (lacking := demand.units - where.total()) > 0:
+            needed += lacking * demand.gpus_of_unit
             missing.append(
                 {
                     "component": demand.component,
-                    "pods": lacking,
-                    "gpus": lacking * demand.gpus,
+                    "pods": lacking * demand.pods_of_unit,
+                    "gpus": lacking * demand.gpus_of_unit,
                     "why": _why(demand, suited, reasons),
-                    "free": [node.name for node in suited if node.total >= demand.gpus],
+                    "free": [node.name for node in suited if node.total >= demand.gpus_of_unit],
                 }
             )
+    uncounted = sorted({claim for each in demands for claim in each.uncounted})
     return {
         "fits": not missing,
-        "exact": exact,
-        "needed": sum(each.pods * each.gpus for each in demands),
+        "exact": exact and not uncounted,
+        "needed": needed,
         "free": sum(node.free for node in nodes if node.schedulable),
         "placed": placed,
         "missing": missing,
         "claims": sorted({claim for each in demands for claim in each.claims}),
+        "uncounted": uncounted,
         "nodes": [node_row(node) for node in nodes],
     }
+
+
+def _placed(demand: GpuDemand, suited: Sequence[NodeRoom], free: dict[str, int]) -> Counter[str]:
+    """Units of a demand by node; `free` is what is left after them."""
+    where: Counter[str] = Counter()
+    for _ in range(min(demand.units, 10_000)):
+        # The fullest node that still has room keeps others whole for larger pods.
+        room = [node for node in suited if free[node.name] >= demand.taken_of(node)]
+        if not room:
+            break
+        best = min(room, key=lambda node: (free[node.name], node.name))
+        free[best.name] -= demand.taken_of(best)
+        where[best.name] += 1
+    return where
 
 
 def node_row(node: NodeRoom) -> dict[str, Any]:
@@ -151,8 +242,11 @@ def node_row(node: NodeRoom) -> dict[str, Any]:
 
 
 def _why(demand: GpuDemand, suited: Sequence[NodeRoom], reasons: Counter[str]) -> str:
-    if suited and all(node.total < demand.gpus for node in suited):
-        return f"no node has {gpu_words(demand.gpus)}; give hardware.gpusPerNode, so that a replica spans several nodes"
+    if suited and all(node.total < demand.gpus_of_unit for node in suited):
+        split = "" if demand.claims else "; give hardware.gpusPerNode, so that a replica spans several nodes"
+        return f"no node has {gpu_words(demand.gpus_of_unit)}{split}"
+    if suited and demand.whole_node:
+        return "all GPUs of a node are asked for, and no node has all of its GPUs free"
     words = [f"{len(suited)} nodes suit and have too few free GPUs"] if suited else []
     words += [f"{count} {reason}" for reason, count in sorted(reasons.items())]
     return "; ".join(words) or "the cluster has no node with GPUs"

@@ -11,7 +11,7 @@ from typing import Any
 
 from dynamo_shared.api import conditions, gpus
 from dynamo_shared.api.contracts.planner import Mode
-from dynamo_shared.api.device_claims import Templates, no_templates
+from dynamo_shared.api.gpus import ReplicaGpus
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 
@@ -25,6 +25,14 @@ _NAMES = {
 }
 """Names that give the role of workers without a type, as Dynamo's planner knows them; case does not count."""
 _OVER = frozenset({"Succeeded", "Failed"})
+
+
+class SharedGpusError(Exception):
+    """Workers compute on the same GPUs, so that a replica has no capacity of its own."""
+
+
+class UnknownGpusError(Exception):
+    """GPUs of a worker are not known yet."""
 
 
 def find_pools(graph: KubeObject, mode: Mode) -> dict[Pool, KubeObject]:
@@ -43,7 +51,7 @@ def pool_counts(graph: KubeObject, component: KubeObject, pods: Iterable[KubeObj
             why=Missing.NO_WORKERS, message=f"the graph's status does not say yet how many workers {name} has"
         )
     there = [pod for pod in pods if _is_there(pod)]
-    nodes = _nodes(component)
+    nodes = gpus.nodes(component)
     return PoolCounts(
         ready=int(ready),
         expected=int(component.get("replicas", 1) or 0),
@@ -53,9 +61,20 @@ def pool_counts(graph: KubeObject, component: KubeObject, pods: Iterable[KubeObj
     )
 
 
-def gpus_of_worker(component: KubeObject, templates: Templates = no_templates) -> int | None:
-    """GPUs of one worker; None where neither its pods nor the claims that these make say it."""
-    return gpus.of_replica(component, templates) or None
+def gpus_of_worker(name: str, counted: ReplicaGpus) -> int | None:
+    """GPUs of one worker of a component; None where neither its pods nor their claims say it.
+
+    SharedGpusError where more workers have no more GPUs, UnknownGpusError where some of its claims cannot be counted yet.
+    """
+    if counted.shared:
+        shared = " and ".join(f"ResourceClaim {claim}" for claim in sorted(counted.shared))
+        raise SharedGpusError(
+            f"all replicas of {name} share {gpus.words(sum(counted.shared.values()))} of {shared}: more replicas get no "
+            "more GPUs. Name a ResourceClaimTemplate (resourceClaimTemplateName), from which each pod gets its own"
+        )
+    if counted.unknown:
+        raise UnknownGpusError(f"GPUs of {name} are not known: {'; '.join(map(str, counted.unknown))}")
+    return counted.own or None
 
 
 def _find(components: Sequence[KubeObject], pool: Pool, mode: Mode) -> KubeObject:
@@ -84,11 +103,6 @@ def _kind(component: KubeObject) -> str:
     template = component.get("podTemplate") or {}
     pod_labels: Mapping[str, str] = (template.get("metadata") or {}).get("labels") or {}
     return pod_labels.get(labels.SUB_COMPONENT_TYPE) or kind
-
-
-def _nodes(component: KubeObject) -> int:
-    multinode = component.get("multinode")
-    return 1 if multinode is None else max(1, int(multinode.get("nodeCount", gpus.DEFAULT_NODES)))
 
 
 def _is_there(pod: KubeObject) -> bool:

@@ -10,14 +10,17 @@ from typing import Any
 import structlog
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import PLANNING, find
-from dynamo_shared.api.device_claims import claims_by
+from dynamo_shared.api.device_claims import KnownClaims, names_claim, names_template, of_claim
+from dynamo_shared.api.gpus import ReplicaGpus, of_replica
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     LEASES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     ObjectKey,
     key_of,
 )
@@ -46,7 +49,8 @@ from dynamo_planner.planning.reporting import PlanReporter, TickResult, plan_dat
 from dynamo_planner.planning.runner import Acted, Runner
 from dynamo_planner.planning.scaling import ScaleSender
 
-READS = (DYNAMO_GRAPH_DEPLOYMENTS, PODS, CONFIG_MAPS, RESOURCE_CLAIM_TEMPLATES)
+OF_SHARE = (PODS, CONFIG_MAPS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
+READS = (DYNAMO_GRAPH_DEPLOYMENTS, *OF_SHARE)
 #: Names the reconciler of planning.
 CONCERN = "plans"
 #: As in release 0.1.0, so that a graph has one owner during an upgrade, too: there `planner` has the requests.
@@ -69,10 +73,8 @@ class Plans(Controller):
     """Graphs that are planned."""
 
     def __init__(self, context: ServiceContext, name: str, metrics: PlanMetrics, listener: NatsListener | None) -> None:
-        super().__init__(
-            context, name, READS, of_share=(PODS, CONFIG_MAPS, RESOURCE_CLAIM_TEMPLATES), identity=IDENTITY
-        )
-        self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, PODS)
+        super().__init__(context, name, READS, of_share=OF_SHARE, identity=IDENTITY)
+        self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, PODS, RESOURCE_CLAIMS)
         gathering.index(self.cache)
         self._metrics = metrics
         self._listener = listener
@@ -93,6 +95,11 @@ class Plans(Controller):
                 ),
                 TaskRoute(CONFIG_MAPS, to=self._of_config_map),
                 TaskRoute(RESOURCE_CLAIM_TEMPLATES, to=self._of_template),
+                TaskRoute(
+                    RESOURCE_CLAIMS,
+                    to=self._of_claim,
+                    when=lambda change: of_claim(change.old) != of_claim(change.new),
+                ),
             ),
             effects={DYNAMO_GRAPH_DEPLOYMENTS: self._graph_changed, LEASES: self._lease_changed},
             background={"runners": self._own, "engines": engines.run},
@@ -107,7 +114,16 @@ class Plans(Controller):
 
     def _of_template(self, change: CacheChange) -> Iterator[Task]:
         for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace):
-            if config_map_of(graph) and claims_by(graph, change.key.name):
+            if config_map_of(graph) and names_template(graph, change.key.name):
+                yield _task(key_of(graph))
+
+    def _of_claim(self, change: CacheChange) -> Iterator[Task]:
+        """Of graphs that name the claim, or whose pod it was made for."""
+        owner = objects.controller_of(change.obj)
+        pod = self.cache.get(PODS, ObjectKey(change.key.namespace, owner["name"])) if owner else None
+        made = objects.labels(pod).get(labels.GRAPH_DEPLOYMENT_NAME) if pod is not None else None
+        for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace):
+            if config_map_of(graph) and (made == key_of(graph).name or names_claim(graph, change.key.name)):
                 yield _task(key_of(graph))
 
     def _graph_changed(self, change: CacheChange) -> None:
@@ -164,10 +180,20 @@ class Plans(Controller):
         config_map = await self._config_map(ObjectKey(namespace, name))
         profile = await self._config_map(ObjectKey(namespace, profile_map_of(name)))
 
-        def template(name: str) -> KubeObject | None:
-            return self.cache.get(RESOURCE_CLAIM_TEMPLATES, ObjectKey(namespace, name))
+        # The cache changes on this thread alone.
+        named = (each for each in graph["spec"].get("components") or () if each.get("name"))
+        counted = {each["name"]: self._gpus(key_of(graph), each) for each in named}
+        running = self._runners.get(key_of(graph))
+        before = running.plan if running is not None and running.plan.uid == objects.uid(graph) else None
+        return await asyncio.to_thread(read_plan, graph, config_map, profile, counted, before)
 
-        return await asyncio.to_thread(read_plan, graph, config_map, profile, template)
+    def _gpus(self, graph: ObjectKey, component: KubeObject) -> ReplicaGpus:
+        claims = KnownClaims(
+            lambda name: self.cache.get(RESOURCE_CLAIM_TEMPLATES, ObjectKey(graph.namespace, name)),
+            lambda name: self.cache.get(RESOURCE_CLAIMS, ObjectKey(graph.namespace, name)),
+            lambda: gathering.pods_of(self.cache, graph, component["name"]),
+        )
+        return of_replica(component, claims)
 
     async def _config_map(self, key: ObjectKey) -> KubeObject | None:
         """From STATE. ConfigMaps of users may lack the label that brings them there."""

@@ -11,7 +11,7 @@ from dynamo_shared.api.contracts.planner import Mode
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace, worker_namespace
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, PODS
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.bus.nats import NatsListener
 from dynamo_shared.state.cache import ObjectCache
 from dynamo_shared.wire import discovered
@@ -64,6 +64,11 @@ class Gatherer(Protocol):
 def index(cache: ObjectCache) -> None:
     """Pods are indexed by the component that they belong to."""
     cache.add_index(PODS, OF_COMPONENT, _component_of)
+
+
+def pods_of(cache: ObjectCache, graph: ObjectKey, component: str) -> list[KubeObject]:
+    """Pods of a component, in any phase."""
+    return cache.by_index(PODS, OF_COMPONENT, f"{graph.namespace}/{graph.name}/{component}")
 
 
 def _component_of(pod: KubeObject) -> list[str]:
@@ -131,8 +136,7 @@ class ClusterGatherer:
         return Gathered(observation, troubles)
 
     def _pods(self, component: str) -> list[KubeObject]:
-        graph = self._plan.graph
-        return self._cache.by_index(PODS, OF_COMPONENT, f"{graph.namespace}/{graph.name}/{component}")
+        return pods_of(self._cache, self._plan.graph, component)
 
     def _workers(self, pods: dict[Pool, list[KubeObject]]) -> dict[Pool, PoolCounts] | InputUnavailable:
         graph = self._cache.get(DYNAMO_GRAPH_DEPLOYMENTS, self._plan.graph)

@@ -8,10 +8,10 @@ from functools import reduce
 from pathlib import PurePosixPath
 
 from dynamo_shared.api.contracts import PlannerConfig, contract_errors
-from dynamo_shared.api.device_claims import Templates, no_templates
 from dynamo_shared.api.dynamo_namespace import GLOBAL, dynamo_namespace
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import field_errors, shown
+from dynamo_shared.api.gpus import ReplicaGpus, of_replica
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.planner_names import profile_data_name
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
@@ -25,7 +25,7 @@ from dynamo_planner.core.observing import Pool
 from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError
 from dynamo_planner.core.warmup import Interval, WarmupError, intervals
 from dynamo_planner.inputs.outcome import InputError
-from dynamo_planner.inputs.workers import find_pools, gpus_of_worker
+from dynamo_planner.inputs.workers import SharedGpusError, UnknownGpusError, find_pools, gpus_of_worker
 from dynamo_planner.planning.opt_in import config_map_of
 
 CONFIG_KEYS = ("planner_config.json", "planner_config.yaml")
@@ -65,11 +65,13 @@ def read_plan(
     graph: KubeObject,
     config_map: KubeObject | None,
     profile_map: KubeObject | None,
-    templates: Templates = no_templates,
+    counted: Mapping[str, ReplicaGpus] | None = None,
+    before: PlannedGraph | None = None,
 ) -> PlannedGraph:
     """The plan of a graph that asks for one. NotPlannable where it cannot be made.
 
-    `templates` are the ResourceClaimTemplates of its namespace, which say how many GPUs pods claim.
+    `counted` has the GPUs of components, by name; without it, those of claims do not count. `before` is the plan that the graph
+    has: GPUs that were known once are known while no pod says it, as when all pods start again.
     """
     components = (graph.get("spec") or {}).get("components") or ()
     own = [each["name"] for each in components if each.get("type") == "planner"]
@@ -88,7 +90,16 @@ def read_plan(
     _check_namespace(config, graph)
     try:
         pools = find_pools(graph, config.mode)
-        gpus = {pool: gpus_of_worker(component, templates) for pool, component in pools.items()}
+        gpus = {
+            pool: _gpus(
+                config,
+                pool,
+                component["name"],
+                of_replica(component) if counted is None else counted[component["name"]],
+                before.gpus.get(pool) if before else None,
+            )
+            for pool, component in pools.items()
+        }
         profile = _profile(profile_map, _engines(config, gpus))
     except (InputError, ProfileError) as error:
         raise NotPlannable("InvalidPlannerConfig", str(error)) from error
@@ -101,6 +112,23 @@ def read_plan(
         profile=profile,
         warmup=_warmup(config, config_map),
     )
+
+
+def _gpus(config: PlannerConfig, pool: Pool, component: str, counted: ReplicaGpus, before: int | None) -> int | None:
+    """GPUs of one worker of a pool. What the PlannerConfig says of its engines goes before what cannot be counted."""
+    field = "prefill_engine_num_gpu" if pool is Pool.PREFILL else "decode_engine_num_gpu"
+    stated: int | None = getattr(config, field)
+    try:
+        return gpus_of_worker(component, counted)
+    except SharedGpusError as error:
+        if stated is not None:
+            return stated
+        raise NotPlannable("SharedGpus", f"{error}, or set {field}") from error
+    except UnknownGpusError as error:
+        known = stated or before
+        if known is not None:
+            return known
+        raise NotPlannable("GpusUnknown", f"{error}; until they are, {field} may say it") from error
 
 
 def _check_namespace(config: PlannerConfig, graph: KubeObject) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dynamo_shared.api.gpus import DEFAULT_NODES
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import PODS
+from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.state import ObjectCache
 
 BY_COMPONENT = "component"
@@ -13,7 +13,7 @@ _METADATA = frozenset(
     {"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "labels"}
     | {"ownerReferences"}
 )
-_STATUS = frozenset({"phase", "conditions"})
+_STATUS = frozenset({"phase", "conditions", "resourceClaimStatuses"})
 #: Pods of these phases are there no more: a Deployment does not count them either.
 _OVER = frozenset({"Succeeded", "Failed"})
 LEADER = "leader"
@@ -39,6 +39,11 @@ def kept(pod: KubeObject) -> KubeObject:
 def of_component(cache: ObjectCache, namespace: str, graph: str, component: str) -> list[KubeObject]:
     """Pods of a component, in any phase."""
     return cache.by_index(PODS, BY_COMPONENT, f"{namespace}/{graph}/{component}")
+
+
+def graph_of(pod: KubeObject) -> ObjectKey:
+    """The graph of a pod; one without a name where it has none."""
+    return ObjectKey(pod["metadata"].get("namespace", ""), _labels(pod).get(labels.GRAPH_DEPLOYMENT_NAME, ""))
 
 
 def is_there(pod: KubeObject) -> bool:

@@ -35,25 +35,48 @@ class Account:
 
     @property
     def before(self) -> int:
-        """GPUs of all desired replicas."""
-        return sum(pool.total for pool in self.pools.values())
+        """GPUs of all desired replicas, as far as they are known."""
+        return self.after({})
 
     def after(self, changes: Mapping[PoolKey, int]) -> int:
-        """GPUs of all desired replicas, were some pools of these sizes."""
-        return sum(changes.get(key, pool.current) * pool.gpus for key, pool in self.pools.items())
+        """GPUs of all desired replicas, were some pools of these sizes. A ResourceClaim that several pools share counts once."""
+        own = 0
+        shared: dict[ObjectKey, int] = {}
+        for key, pool in self.pools.items():
+            replicas = changes.get(key, pool.current)
+            own += replicas * pool.gpus
+            if replicas and pool.shared:
+                shared.update(pool.shared)
+        return own + sum(shared.values())
+
+    def unknown(self, changes: Mapping[PoolKey, int]) -> list[DesiredPool]:
+        """Pools with replicas that may have more GPUs than are known, were some pools of these sizes."""
+        return [pool for key, pool in self.pools.items() if pool.unknown and changes.get(key, pool.current)]
 
     def fit(self, changes: Mapping[PoolKey, int], allowance: int = 0) -> BudgetFit:
         """How changes would leave the budget.
 
         What is out of bounds already (the budget is new, or a user scales without a command) may always come nearer to them,
         so a change breaches a bound only where it makes things worse. `allowance`: GPUs that may be missing at the floor.
+
+        GPUs that are not known may be any number: nothing that may take more of them fits below a ceiling, and towards a floor
+        only those count that are known.
         """
         before, after = self.before, self.after(changes)
         if 0 <= self.budget.max_gpus < after and after > before:
             return BudgetFit.ABOVE_CEILING
-        if self.budget.min_gpus >= 0 and after < self.budget.min_gpus - allowance and after < before:
+        moved = [replicas - pool.current for pool, replicas in self._changes_of_unknown(changes)]
+        below = self.budget.min_gpus >= 0 and after < self.budget.min_gpus - allowance
+        if below and (after < before or min(moved, default=0) < 0):
             return BudgetFit.BELOW_FLOOR
+        takes_more = after > before or max(moved, default=0) > 0
+        if self.budget.max_gpus >= 0 and takes_more and self.unknown(changes):
+            return BudgetFit.UNKNOWN
         return BudgetFit.WITHIN
+
+    def _changes_of_unknown(self, changes: Mapping[PoolKey, int]) -> list[tuple[DesiredPool, int]]:
+        counted = ((self.pools[key], replicas) for key, replicas in changes.items() if key in self.pools)
+        return [(pool, replicas) for pool, replicas in counted if pool.unknown]
 
 
 def accounts(budgets: Iterable[Budget], pools: Iterable[DesiredPool]) -> list[Account]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dynamo_shared.api import adapted, gpus
-from dynamo_shared.api.device_claims import Templates, no_templates
+from dynamo_shared.api.device_claims import KnownClaims
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, key_of
 
@@ -36,37 +36,53 @@ class DesiredPool:
     #: v1beta1 type: frontend, worker, prefill, decode, planner, epp; empty where it has none.
     type: str
     current: int
-    #: GPUs of one replica; 0 where it has none, or an unknown number.
+    #: GPUs of one replica, as far as they are known.
     gpus: int
     #: Name of the scaling adapter that owns the replicas; empty: the graph itself.
     adapter: str = ""
+    #: GPUs that all replicas have together, by the ResourceClaim that they share.
+    shared: Mapping[ObjectKey, int] = field(default_factory=dict, hash=False)
+    #: Why there may be more GPUs than are known: one text for each claim that cannot be counted.
+    unknown: tuple[str, ...] = ()
 
     @property
-    def total(self) -> int:
-        """GPUs of all desired replicas."""
-        return self.current * self.gpus
+    def has_gpus(self) -> bool:
+        """Whether its pods take GPUs, or may."""
+        return bool(self.gpus or self.shared or self.unknown)
+
+    def gained(self, replicas: int) -> int:
+        """GPUs that it takes in addition with so many replicas, as if no other pool shared its claims; below 0: gives back."""
+        together = sum(self.shared.values())
+        return (replicas - self.current) * self.gpus + (bool(replicas) - bool(self.current)) * together
 
 
 def pools_of(
-    graph: KubeObject, adapters: Iterable[KubeObject], templates: Templates = no_templates
+    graph: KubeObject,
+    adapters: Iterable[KubeObject],
+    claims_of: Callable[[PoolKey], KnownClaims] | None = None,
 ) -> list[DesiredPool]:
     """The pools of a graph (v1beta1); where an adapter owns a component's replicas, its number counts.
 
-    `templates` are the ResourceClaimTemplates of its namespace, which say how many GPUs pods claim.
+    `claims_of` gives what is known of the claims of a pool's pods; without it, only GPUs of containers count.
     """
     owners = adapted.owning(graph, adapters)
-    key = key_of(graph)
     components = graph["spec"].get("components") or ()
-    return [_pool(PoolKey(*key, each["name"]), each, owners, templates) for each in components]
+    keyed = ((PoolKey(*key_of(graph), each["name"]), each) for each in components)
+    return [_pool(key, each, owners, claims_of(key) if claims_of else None) for key, each in keyed]
 
 
-def _pool(key: PoolKey, component: KubeObject, owners: Mapping[str, KubeObject], templates: Templates) -> DesiredPool:
+def _pool(
+    key: PoolKey, component: KubeObject, owners: Mapping[str, KubeObject], claims: KnownClaims | None
+) -> DesiredPool:
     owner = owners.get(component["name"])
     own = component.get("replicas")
+    counted = gpus.of_replica(component, claims)
     return DesiredPool(
         key,
         type=component.get("type") or "",
         current=int(owner["spec"]["replicas"]) if owner else 1 if own is None else own,
-        gpus=gpus.of_replica(component, templates),
+        gpus=counted.own,
         adapter=owner["metadata"]["name"] if owner else "",
+        shared={ObjectKey(key.namespace, name): number for name, number in counted.shared.items()},
+        unknown=tuple(map(str, counted.unknown)),
     )

@@ -4,7 +4,8 @@
 2. A ceiling would be exceeded, or a floor missed: some fresh intent of the opposite direction, of another pool in that
    budget, may make up for it. Both are then done in one transfer. The oldest that suffices alone is taken; where none does,
    the oldest that suffice together.
-3. Otherwise the changes are refused, and remembered as intents for others to be paired with.
+3. GPUs of some replicas are not known yet: nothing makes up for that, and the changes wait until they are.
+4. Otherwise the changes are refused, and remembered as intents for others to be paired with.
 
 A transfer may leave the floor missed by the tolerance, the GPUs of the largest replica in it, and never exceeds the ceiling.
 """
@@ -56,7 +57,7 @@ def settle(every: Sequence[Account], changes: Mapping[PoolKey, int], partners: S
     if breach is None:
         return Settlement(changes, figures=figures(every, changes))
     account, fit = breach
-    for chosen in _combinations(account, fit, changes, partners):
+    for chosen in () if fit is BudgetFit.UNKNOWN else _combinations(account, fit, changes, partners):
         trial = {**changes, **{each.key: each.replicas for each in chosen}}
         if _breach(every, trial) is None:
             return Settlement(trial, [each.key for each in chosen], figures=figures(every, trial))
@@ -73,6 +74,7 @@ def figures(every: Sequence[Account], changes: Mapping[PoolKey, int]) -> list[Bu
             before=min(account.before, _LARGEST),
             after=min(account.after(changes), _LARGEST),
             tolerance=min(_allowance(account, changes), _LARGEST),
+            unknown=[str(pool.key) for pool in account.unknown(changes)],
         )
         for account in _touched(every, changes)
     ]
@@ -83,11 +85,14 @@ def _touched(every: Sequence[Account], changes: Mapping[PoolKey, int]) -> list[A
 
 
 def _breach(every: Sequence[Account], changes: Mapping[PoolKey, int]) -> tuple[Account, BudgetFit] | None:
-    for account in _touched(every, changes):
-        fit = account.fit(changes, _allowance(account, changes))
-        if fit is not BudgetFit.WITHIN and not account.budget.advisory:
-            return account, fit
-    return None
+    """The first bound that is breached; where none is, the first that may be."""
+    breaches = [
+        (account, fit)
+        for account in _touched(every, changes)
+        if not account.budget.advisory
+        and (fit := account.fit(changes, _allowance(account, changes))) is not BudgetFit.WITHIN
+    ]
+    return min(breaches, key=lambda each: each[1] is BudgetFit.UNKNOWN, default=None)
 
 
 def _allowance(account: Account, changes: Mapping[PoolKey, int]) -> int:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from dynamo_shared.api import device_claims
+from dynamo_shared.api.device_claims import KnownClaims
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import SCALING_INTENTS
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
+    PODS,
     RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     SCALED_OBJECTS,
     ObjectKey,
     Resource,
@@ -91,12 +95,15 @@ class ClusterView:
         key = key_of(graph)
         known = self._pools.get(key)
         if known is None:
-            known = self._pools[key] = pools_of(
-                graph,
-                self._adapters(key),
-                lambda name: self.cache.get(RESOURCE_CLAIM_TEMPLATES, ObjectKey(key.namespace, name)),
-            )
+            known = self._pools[key] = pools_of(graph, self._adapters(key), self._claims_of)
         return known
+
+    def _claims_of(self, pool: PoolKey) -> KnownClaims:
+        return KnownClaims(
+            lambda name: self.cache.get(RESOURCE_CLAIM_TEMPLATES, ObjectKey(pool.namespace, name)),
+            lambda name: self.cache.get(RESOURCE_CLAIMS, ObjectKey(pool.namespace, name)),
+            lambda: pods.of_component(self.cache, *pool),
+        )
 
     def _changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         if resource == DYNAMO_GRAPH_DEPLOYMENTS:
@@ -110,7 +117,15 @@ class ClusterView:
             for each in (old, new):
                 if each is not None:
                     self._pools.pop(ObjectKey(key.namespace, each["spec"]["dgdRef"]["name"]), None)
-        elif resource == RESOURCE_CLAIM_TEMPLATES:
+        elif resource == PODS:
+            # What a pod got from a template may say how many GPUs its component's replicas get.
+            if device_claims.made_for(old or {}) != device_claims.made_for(new or {}):
+                for each in (old, new):
+                    if each is not None:
+                        self._pools.pop(pods.graph_of(each), None)
+        elif resource == RESOURCE_CLAIM_TEMPLATES or (
+            resource == RESOURCE_CLAIMS and device_claims.of_claim(old) != device_claims.of_claim(new)
+        ):
             for graph in [each for each in self._pools if each.namespace == key.namespace]:
                 del self._pools[graph]
 
@@ -205,7 +220,7 @@ class ClusterView:
 
     def _competing(self, pool: DesiredPool, graph: KubeObject) -> list[KubeObject]:
         """Pods that a pool's new ones would wait with: its own, and of one with GPUs all of the graph that have some."""
-        rivals = [each for each in self.pools(graph) if each.key == pool.key or (pool.gpus and each.gpus)]
+        rivals = [each for each in self.pools(graph) if each.key == pool.key or (pool.has_gpus and each.has_gpus)]
         return [pod for each in rivals for pod in pods.of_component(self.cache, *each.key)]
 
     def _accounts(self, graphs: set[ObjectKey]) -> list[Account]:

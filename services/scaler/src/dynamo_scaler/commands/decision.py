@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -16,7 +16,7 @@ from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 from dynamo_scaler.budgets.transfers import Partner, Settlement, settle
 from dynamo_scaler.safety.verdict import PoolVerdict, Situation, judge
 
-CEILING, FLOOR = "BudgetCeiling", "BudgetFloor"
+CEILING, FLOOR, UNKNOWN_GPUS = "BudgetCeiling", "BudgetFloor", "GpusUnknown"
 APPLIED, PAIRED, UNCHANGED = "Applied", "Paired", "Unchanged"
 
 
@@ -92,6 +92,8 @@ def decide(desired: Mapping[PoolKey, int], inputs: DecisionInputs) -> CommandDec
         if waiting and settle(inputs.accounts, in_full, partners).allowed:
             # Half of it would breach a budget that the whole does not: it waits for its other half.
             return nothing_done(ScaleOutcome.HOLD, waiting[0].reason, _held(waiting))
+        if settlement.fit is BudgetFit.UNKNOWN:
+            return nothing_done(ScaleOutcome.HOLD, UNKNOWN_GPUS, _not_known(settlement))
         return nothing_done(ScaleOutcome.REFUSE, *_breach(settlement))
     if changes:
         return _applied(inputs, verdicts, offered, settlement)
@@ -143,19 +145,33 @@ def _breach(settlement: Settlement) -> tuple[str, str]:
     above = settlement.fit is BudgetFit.ABOVE_CEILING
     bound = f"ceiling of {budget.max_gpus}" if above else f"floor of {budget.min_gpus}"
     sought = "gives enough of them back" if above else "asks for enough of them"
+    known = " known" if account.unknown(settlement.changes) else ""
     return (
         CEILING if above else FLOOR,
-        f"budget {budget.name}: {gpu_words(after)}, {'above' if above else 'below'} its {bound} "
+        f"budget {budget.name}: {gpu_words(after)}{known}, {'above' if above else 'below'} its {bound} "
         f"(now {account.before}), and no component that it could be paired with {sought}",
     )
 
 
-def _advice(inputs: DecisionInputs, changes: Mapping[PoolKey, int]) -> list[str]:
-    return [
-        f"budget {each.budget.name} (advisory): {gpu_words(each.after(changes))} are out of its bounds"
-        for each in inputs.accounts
-        if each.budget.advisory and each.fit(changes) is not BudgetFit.WITHIN
-    ]
+def _not_known(settlement: Settlement) -> str:
+    account = settlement.breached
+    assert account is not None
+    return f"budget {account.budget.name}: {_why_unknown(account, settlement.changes)}"
+
+
+def _why_unknown(account: Account, changes: Mapping[PoolKey, int]) -> str:
+    pools = account.unknown(changes)
+    more = f" and {len(pools) - 1} more" if len(pools) > 1 else ""
+    return f"the GPUs of {pools[0].key}{more} are not known: {'; '.join(pools[0].unknown)}"
+
+
+def _advice(inputs: DecisionInputs, changes: Mapping[PoolKey, int]) -> Iterator[str]:
+    for each in inputs.accounts:
+        fit = each.fit(changes) if each.budget.advisory else BudgetFit.WITHIN
+        if fit is BudgetFit.UNKNOWN:
+            yield f"budget {each.budget.name} (advisory): {_why_unknown(each, changes)}"
+        elif fit is not BudgetFit.WITHIN:
+            yield f"budget {each.budget.name} (advisory): {gpu_words(each.after(changes))} are out of its bounds"
 
 
 def _held(waiting: Sequence[PoolVerdict]) -> str:

@@ -179,8 +179,11 @@ def in_order(writes: Sequence[Write]) -> list[list[Write]]:
     units: dict[tuple[ObjectKey, str], list[Write]] = {}
     for each in writes:
         units.setdefault((each.pool.key.graph_key, each.pool.adapter), []).append(each)
-    return sorted(units.values(), key=_gpus)
+    return sorted(units.values(), key=_gained)
 
 
-def _gpus(unit: Sequence[Write]) -> int:
-    return sum((each.replicas - each.pool.current) * each.pool.gpus for each in unit)
+def _gained(unit: Sequence[Write]) -> tuple[int, int]:
+    """GPUs that a unit takes in addition, and replicas, since those of some pools may have GPUs that are not known."""
+    return sum(each.pool.gained(each.replicas) for each in unit), sum(
+        each.replicas - each.pool.current for each in unit
+    )

@@ -24,6 +24,8 @@ class ScaledComponent(msgspec.Struct, kw_only=True, frozen=True, rename="camel")
     """replicas that are desired now, or would be"""
     gpus_per_replica: Count = 0
     """0: none, or not known"""
+    shared_gpus: Count = 0
+    """GPUs of ResourceClaims that all replicas share"""
     adapter: str = ""
     """scaling adapter that was written; empty: the graph deployment itself"""
     reason: str = ""
@@ -43,6 +45,8 @@ class BudgetFigures(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """GPUs of all desired replicas if everything requested that nothing else holds is done"""
     tolerance: Count = 0
     """how far a transfer may leave the total below the floor"""
+    unknown: list[str] = []
+    """components that may have more GPUs than are counted, as `namespace/graph component`"""
 
 
 class ScalingDecision(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):

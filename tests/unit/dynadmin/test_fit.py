@@ -1,0 +1,126 @@
+"""Whether the GPUs that pods claim are there: what a graph wants, what nodes have, and what of it is in use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_dynadmin.api import fit
+from dynamo_shared.api.device_claims import KnownClaims
+
+DRIVER = "gpu.nvidia.com"
+
+
+def devices(**exactly: Any) -> dict[str, Any]:
+    return {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": DRIVER, **exactly}}]}}
+
+
+def claim(*gpus: int, node: str = "a", **exactly: Any) -> dict[str, Any]:
+    """A ResourceClaim with the GPUs of a node that are allocated to it."""
+    results = [{"request": "r", "driver": DRIVER, "pool": node, "device": f"gpu-{each}"} for each in gpus]
+    allocation = {"allocation": {"devices": {"results": results}}} if gpus else {}
+    return {"spec": devices(**exactly), "status": allocation}
+
+
+def known(templates: dict[str, Any] | None = None, **claims: Any) -> KnownClaims:
+    made = {name: {"spec": {"spec": spec}} for name, spec in (templates or {}).items()}
+    return KnownClaims(made.get, claims.get)
+
+
+def graph(*components: tuple[str, int, dict[str, str]], nodes: int = 0) -> dict[str, Any]:
+    return {
+        "spec": {
+            "components": [
+                {
+                    "name": name,
+                    "replicas": replicas,
+                    "podTemplate": {"spec": {"resourceClaims": [{"name": "gpus", **by}]}},
+                    **({"multinode": {"nodeCount": nodes}} if nodes else {}),
+                }
+                for name, replicas, by in components
+            ]
+        }
+    }
+
+
+OWN, SHARED = {"resourceClaimTemplateName": "t"}, {"resourceClaimName": "c"}
+
+
+def node(name: str, gpus: int = 0) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "status": {"allocatable": {"nvidia.com/gpu": str(gpus)} if gpus else {}}}
+
+
+def published(name: str, gpus: int, kind: str = "gpu") -> dict[str, Any]:
+    attributes = {"type": {"string": kind}, "productName": {"string": "H100"}}
+    members = [{"name": f"gpu-{each}", "attributes": attributes} for each in range(gpus)]
+    return {"spec": {"driver": DRIVER, "nodeName": name, "pool": {"name": name, "generation": 1}, "devices": members}}
+
+
+def fitted(of: dict[str, Any], claims: KnownClaims | None, *rooms: fit.NodeRoom) -> dict[str, Any]:
+    return fit.fit(fit.demands_of(of, claims), rooms, exact=True)
+
+
+def room(name: str, free: int, total: int = 8) -> fit.NodeRoom:
+    return fit.NodeRoom(name=name, product="H100", total=total, free=free, labels={})
+
+
+def placed(result: dict[str, Any]) -> list[tuple[str, str, int, int]]:
+    return [(each["component"], each["node"], each["pods"], each["gpus"]) for each in result["placed"]]
+
+
+def test_each_pod_gets_what_its_template_says() -> None:
+    claims = known({"t": devices(count=4)})
+    result = fitted(graph(("w", 2, OWN), nodes=2), claims, room("a", 8), room("b", 8))
+    assert (result["fits"], result["needed"]) == (True, 16)
+    assert placed(result) == [("w", "a", 2, 8), ("w", "b", 2, 8)]
+    result = fitted(graph(("w", 2, OWN)), claims, room("a", 4))
+    assert (result["fits"], result["needed"], result["missing"][0]["gpus"]) == (False, 8, 4)
+
+
+def test_all_pods_that_share_a_claim_go_to_the_node_that_has_its_gpus() -> None:
+    shared = graph(("w", 3, SHARED), ("x", 2, SHARED))
+    result = fitted(shared, known(c=claim(count=6)), room("a", 5), room("b", 7))
+    assert (result["fits"], result["needed"]) == (True, 6)
+    assert ("w", "b", 3, 6) in placed(result)
+    result = fitted(shared, known(c=claim(count=9)), room("a", 8), room("b", 8))
+    assert [(each["component"], each["pods"], each["gpus"]) for each in result["missing"]] == [("w", 3, 9)]
+    assert result["missing"][0]["why"] == "no node has 9 GPUs"
+    # What it has got is in use already.
+    result = fitted(shared, known(c=claim(0, 1, count=2)), room("a", 0))
+    assert (result["fits"], result["needed"]) == (True, 0)
+
+
+@pytest.mark.parametrize(("by", "claims"), [(OWN, known({"t": devices(allocationMode="All")})), (SHARED, None)])
+def test_all_of_a_node_needs_a_node_that_is_free(by: dict[str, str], claims: KnownClaims | None) -> None:
+    claims = claims or known(c=claim(allocationMode="All"))
+    result = fitted(graph(("w", 1, by)), claims, room("a", 7), room("b", 4, 4))
+    assert (result["fits"], result["needed"], placed(result)) == (True, 4, [("w", "b", 1, 4)])
+    result = fitted(graph(("w", 1, by)), claims, room("a", 7))
+    assert result["missing"][0]["why"] == "all GPUs of a node are asked for, and no node has all of its GPUs free"
+
+
+def test_claims_that_cannot_be_counted_are_named() -> None:
+    both = graph(("w", 1, OWN), ("x", 1, SHARED))
+    result = fitted(both, known(), room("a", 8))
+    assert result["uncounted"] == ["ResourceClaim c does not exist", "ResourceClaimTemplate t does not exist"]
+    assert result["exact"] is False
+    result = fitted(both, None, room("a", 8))
+    assert result["uncounted"] == [
+        "ResourceClaim c, which you may not read",
+        "ResourceClaimTemplate t, which you may not read",
+    ]
+
+
+def test_nodes_have_the_gpus_that_a_driver_publishes() -> None:
+    slices = [published("a", 8), published("b", 8), published("c", 7, "mig")]
+    claims = [claim(0, 1), claim(0, node="b"), claim(5, node="gone"), claim()]
+    pod = {
+        "metadata": {"name": "p"},
+        "spec": {"nodeName": "b", "containers": [{"name": "m", "resources": {"limits": {"nvidia.com/gpu": 3}}}]},
+    }
+    nodes = fit.nodes_of([node("a"), node("b", 4), node("c"), node("d", 2)], [pod], slices, claims)
+    assert [(each.name, each.total, each.free, each.product) for each in nodes] == [
+        ("a", 8, 6, "H100"),
+        ("b", 8, 4, "H100"),
+        ("d", 2, 2, ""),
+    ]
