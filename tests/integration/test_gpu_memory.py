@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 from dynamo_devcluster.controlplane import ControlPlane
@@ -13,44 +12,15 @@ from dynamo_shared.api.registry.annotations import KUBE_DISCOVERY_MODE
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
-    NODES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     ObjectKey,
-    Resource,
 )
 from dynamo_shared.kube import KubeClient
 
+from .devices import DRIVER, devices_of
 from .platform import IMAGE, eventually, frontend, gone, graph, platform, settings, until_state, worker
-
-DRIVER = "gpu.nvidia.com"
-GPUS_A_NODE = 4
-DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
-RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False)
-RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
-
-
-@asynccontextmanager
-async def devices_of(kube: KubeClient) -> AsyncIterator[None]:
-    """What a driver for GPUs reports to the cluster: a class of devices, and those of each node."""
-    selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
-    made: list[tuple[Resource, KubeObject]] = [
-        (DEVICE_CLASSES, {"metadata": {"name": DRIVER}, "spec": {"selectors": [selector]}})
-    ]
-    for node in (await kube.list(NODES)).items:
-        name = node["metadata"]["name"]
-        spec = {
-            "driver": DRIVER,
-            "nodeName": name,
-            "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
-            "devices": [{"name": f"gpu-{index}"} for index in range(GPUS_A_NODE)],
-        }
-        made.append((RESOURCE_SLICES, {"metadata": {"name": name}, "spec": spec}))
-    for resource, obj in made:
-        await kube.create(resource, {"apiVersion": resource.api_version, "kind": resource.kind, **obj})
-    yield
-    for resource, obj in made:
-        await kube.delete(resource, ObjectKey("", obj["metadata"]["name"]))
 
 
 @pytest.fixture
