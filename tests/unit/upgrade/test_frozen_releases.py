@@ -93,6 +93,15 @@ def _of_pods(children: list[KubeObject]) -> dict[str, Any]:
     return {f"{each['kind']}/{each['metadata']['name']}": each["spec"] for each in children if each["kind"] in OF_PODS}
 
 
+def _as_sent(read: Any, sent: Any) -> Any:
+    """What was read, without the optional fields that are new since."""
+    if isinstance(read, dict) and isinstance(sent, dict):
+        return {name: _as_sent(value, sent[name]) for name, value in read.items() if name in sent}
+    if isinstance(read, list) and isinstance(sent, list) and len(read) == len(sent):
+        return [_as_sent(*each) for each in zip(read, sent, strict=True)]
+    return read
+
+
 @pytest.mark.parametrize(("name", "message"), MESSAGES)
 def test_a_message_is_read(name: str, message: KubeObject) -> None:
     """The next release of a frozen one reads what that one sent, so that both may run side by side."""
@@ -111,4 +120,4 @@ def test_a_message_is_read(name: str, message: KubeObject) -> None:
         case _:
             event = cloudevents.decode(body)
             read = msgspec.convert(event.data, BY_TYPE[event.type].data)
-            assert msgspec.to_builtins(read) == payload["data"]
+            assert _as_sent(msgspec.to_builtins(read), payload["data"]) == payload["data"]
