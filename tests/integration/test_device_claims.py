@@ -139,16 +139,18 @@ async def test_gpus_of_claims_are_in_use_on_the_nodes_that_dynadmin_shows(
             await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, desired)
             await until_state(kube, ObjectKey(namespace, "claims"), "successful")
         api = await stack.enter_async_context(dynadmin(control_plane.kubeconfig, nats_server.url))
-        token = await account(kube, namespace, "sees")
-        await cluster_wide(
-            kube, namespace, "sees", {"verbs": ["list"], "apiGroups": [""], "resources": ["nodes", "pods"]}
-        )
-
-        async def gpus() -> Any:
-            return (await api("GET", "/api/v1/capabilities", token=token)).json["gpus"]
-
-        observed = await eventually(gpus, "the caller may list nodes")
+        pods = {"verbs": ["list"], "apiGroups": [""], "resources": ["nodes", "pods"]}
+        claims = {"verbs": ["list"], "apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims"]}
         nodes = len((await kube.list(NODES)).items)
-        assert sum(each["total"] - each["free"] for each in observed["nodes"]) == 4, observed
-        assert len(observed["nodes"]) == nodes
-        assert observed["exact"] is False, "claims of other namespaces are not listed"
+        for name, rules in (("sees-pods", [pods]), ("sees-claims", [pods, claims])):
+            token = await account(kube, namespace, name)
+            await cluster_wide(kube, namespace, name, *rules)
+
+            async def gpus(token: str = token) -> Any:
+                return (await api("GET", "/api/v1/capabilities", token=token)).json["gpus"]
+
+            observed = await eventually(gpus, "the caller may list nodes")
+            assert sum(each["total"] - each["free"] for each in observed["nodes"]) == 4, observed
+            assert len(observed["nodes"]) == nodes
+            # To be sure, it takes the claims of all namespaces.
+            assert observed["exact"] is (claims in rules)
