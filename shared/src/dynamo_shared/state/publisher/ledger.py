@@ -55,9 +55,12 @@ class Ledger:
 
     def set(self, resource_id: str, subject: str, known: LastMessage) -> None:
         """STATE has this message."""
-        self._tables.setdefault(resource_id, {})[subject] = _encode(known)
+        self._set(resource_id, subject, _encode(known), deleted=known.deleted)
+
+    def _set(self, resource_id: str, subject: str, text: str, *, deleted: bool) -> None:
+        self._tables.setdefault(resource_id, {})[subject] = text
         self._tombstones.pop(subject, None)
-        if known.deleted:
+        if deleted:
             self._tombstones[subject] = resource_id
         if len(self._tombstones) > REMEMBERED_TOMBSTONES:
             oldest, owner = self._tombstones.popitem(last=False)
@@ -99,18 +102,17 @@ class Ledger:
 
     async def load(self, bus: Bus, cluster: str, resources: Iterable[Resource]) -> None:
         """Reads what STATE has of some resources."""
-        read: dict[str, tuple[str, LastMessage]] = {}
+        read = Ledger()
         async for message in last_messages(bus, cluster, resources, headers_only=False):
             if message is None:
                 read.clear()
             elif (resource_id := resource_of(message.subject)) is not None:
                 version, deleted = messages.version_in(message.headers), messages.is_tombstone(message.headers)
-                read[message.subject] = (
-                    resource_id,
-                    LastMessage(message.sequence, version, deleted, hash(message.payload)),
-                )
-        for subject, (resource_id, known) in read.items():
-            self.set(resource_id, subject, known)
+                known = LastMessage(message.sequence, version, deleted, hash(message.payload))
+                read.set(resource_id, message.subject, known)
+        for resource_id, table in read._tables.items():
+            for subject, text in table.items():
+                self._set(resource_id, subject, text, deleted=subject in read._tombstones)
 
 
 def resource_of(subject: str) -> str | None:
