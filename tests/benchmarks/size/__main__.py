@@ -9,6 +9,8 @@
   after these.
 - `failover_s`: the watcher that leads is killed: until a change is reacted to. `relist_s`: the API server is killed and
   started: the same, from its start.
+- `ended_with`: where the machine's memory or the time ends first, how many graphs have all Deployments then. Nothing more is
+  measured.
 - `load`: processes that run or wait, as the system counts them, before and after.
 
 What each process uses, and the figures as they come, go to standard error.
@@ -33,7 +35,7 @@ from tests.stage.balancer import balanced
 from tests.stage.cluster import Stage, StageOptions, stage, until_ready
 
 from .graphs import Deployments, Probe, create, followed
-from .used import cpu_seconds, load, nats_storage_mib, renewals, used, writes
+from .used import available_mib, cpu_seconds, load, nats_storage_mib, renewals, used, writes
 
 REPLICAS, CHANGES, AT_REST, AFTER = 2, 40, 20.0, 10.0
 #: Controllers of Kubernetes that are held to 20 requests a second would be what is measured.
@@ -46,13 +48,21 @@ BRISK = (
 SCHEDULER = ("--kube-api-qps=1000", "--kube-api-burst=2000")
 API_SERVER = ("--max-requests-inflight=1600", "--max-mutating-requests-inflight=800", "--event-ttl=5m")
 PODS_A_NODE = 2500
+#: MiB that the machine must have left, or the system ends processes of its own choice.
+LEAST_AVAILABLE = 1500.0
+#: Up to so many graphs the API server is held to the first limit of its memory, beyond to the second.
+LARGE, LIMITS = 3000, ("6GiB", "12GiB")
 RESTARTED = ("watcher", "pod-builder", "scaler", "model-discovery", "profiler", "planner", "admission")
+
+
+class EndedError(Exception):
+    """The machine holds no more."""
 
 
 async def run(count: int, within: float) -> str:
     """Measure, and return the line."""
     # Memory that the servers of Go may take before they collect garbage all the time.
-    os.environ.setdefault("GOMEMLIMIT", "6GiB")
+    os.environ.setdefault("GOMEMLIMIT", LIMITS[count > LARGE])
     nodes = max(2, -(-count * len(COMPONENTS) // PODS_A_NODE) + 1)
     plane = {
         "kwok_nodes": nodes,
@@ -89,7 +99,11 @@ async def run(count: int, within: float) -> str:
         await _settled(up)
         empty = memory(up)
         _report(up, "before")
-        show(await _grow(up, deployments, count, within))
+        try:
+            show(await _grow(up, deployments, count, within))
+        except EndedError as end:
+            _report(up, "where it ended")
+            return " ".join([*parts, str(end)])
         await _settled(up)
         _report(up, "with all graphs")
         show("react_p50_s={:.3f} react_p99_s={:.3f}".format(*await probe.reacts(CHANGES)))
@@ -114,12 +128,17 @@ def _report(up: Stage, when: str) -> None:
 
 
 async def _grow(up: Stage, deployments: Deployments, count: int, within: float) -> str:
+    def ends() -> bool:
+        return deployments.complete >= count or available_mib() < LEAST_AVAILABLE
+
     started = time.perf_counter()
     await create(up.admin, range(count))
     sent = time.perf_counter() - started
-    if not await deployments.until(lambda: deployments.complete >= count, within):
-        sys.exit(f"{deployments.complete} of {count} graphs have all Deployments after {within:.0f} s")
+    await deployments.until(ends, within)
     children = time.perf_counter() - started
+    if deployments.complete < count:
+        left = f"ended_after_s={children:.0f} ended_with_available_mib={available_mib():.0f}"
+        raise EndedError(f"sent_s={sent:.0f} ended_with={deployments.complete} {left}")
     pods = await deployments.until(lambda: deployments.available >= count * len(COMPONENTS), within)
     took = f"{time.perf_counter() - started:.0f}" if pods else f"none:{deployments.available}"
     return f"sent_s={sent:.0f} children_s={children:.0f} graphs_per_s={count / children:.1f} available_s={took}"

@@ -62,6 +62,13 @@ def _resident_mib(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE / 2**20
 
 
+def available_mib() -> float:
+    """What the machine can still give without swapping."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    assert found is not None
+    return int(found[1]) / 1024
+
+
 def load() -> float:
     """Processes that run or wait for a processor, over the last minute: how much else the machine does."""
     return os.getloadavg()[0]
