@@ -5,7 +5,7 @@ The platform's own stand here in their storage version; `Resource.at` names anot
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -29,6 +29,15 @@ class Resource:
     plural: str
     kind: str
     namespaced: bool = True
+    id: str = field(init=False, repr=False, compare=False)
+    """Group resource, `deployments.apps` or `pods`: the name that subjects, metrics and indexes use."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", f"{self.plural}.{self.group}" if self.group else self.plural)
+
+    def __hash__(self) -> int:
+        # Resources are keys of many tables, and a text knows its hash.
+        return hash(self.id)
 
     @property
     def api_version(self) -> str:
@@ -38,11 +47,6 @@ class Resource:
     def at(self, version: str) -> Resource:
         """The same resource in another version."""
         return self if version == self.version else replace(self, version=version)
-
-    @property
-    def id(self) -> str:
-        """Group resource, `deployments.apps` or `pods`: the name that subjects, metrics and indexes use."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Path on the API server; without a namespace a namespaced resource is addressed in all of them."""

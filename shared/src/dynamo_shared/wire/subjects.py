@@ -69,6 +69,7 @@ def encode(token: str) -> str:
     return quote(token, safe="").replace(".", "%2E").replace("~", "%7E")
 
 
+@lru_cache(maxsize=16384)
 def decode(token: str) -> str:
     """The text that `encode` made a token of."""
     return unquote(token)
