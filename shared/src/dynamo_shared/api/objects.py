@@ -87,6 +87,12 @@ def without_managed_fields(obj: KubeObject) -> KubeObject:
     return {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
 
 
+def without_status(obj: KubeObject) -> KubeObject:
+    """The object as far as it says what is desired: without its status, and the version that changes with that."""
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
+    return {**{name: value for name, value in obj.items() if name != "status"}, "metadata": metadata}
+
+
 def condition(obj: KubeObject | None, type_: str) -> KubeObject | None:
     """The condition of a type in an object's status; None where it is missing, or there is no object."""
     entries = ((obj or {}).get("status") or {}).get("conditions") or ()

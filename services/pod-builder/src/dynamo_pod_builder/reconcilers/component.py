@@ -34,6 +34,7 @@ from dynamo_pod_builder.reconcilers import scaling
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
 from dynamo_pod_builder.reconcilers.requeue import SHARED_INTERVAL, earliest
 from dynamo_pod_builder.reconcilers.sharing import graph_uid, is_left_to
+from dynamo_pod_builder.remembered import remembered
 from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
 from dynamo_pod_builder.render.config import NEW_COMPONENT
 from dynamo_pod_builder.ssh_keys import SshKeys
@@ -46,7 +47,7 @@ from dynamo_pod_builder.surroundings import PullSecretLists, component_account
 
 @dataclass(frozen=True, slots=True)
 class ComponentInputs:
-    """One component deployment, and what decides how it is rendered."""
+    """One component deployment, and what decides how it is rendered: so not its status."""
 
     component: KubeObject
     config: render.RenderConfig
@@ -73,6 +74,7 @@ class ComponentOutcome:
     again: float | None = None
 
 
+@remembered(lambda observed: observed.component)
 def planned(observed: ComponentInputs) -> ComponentPlan:
     """The objects that a component should become, with the checkpoint that is to be taken of it. Pure."""
     try:
@@ -129,7 +131,7 @@ class ComponentReconciler:
         namespace = objects.namespace(component)
         secrets = await self.pull_secrets.of(namespace)
         return ComponentInputs(
-            component,
+            objects.without_status(component),
             self.config(),
             render.ObservedComponent(
                 service_account=component_account(self.cache, namespace),

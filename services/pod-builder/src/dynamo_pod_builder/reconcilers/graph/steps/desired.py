@@ -2,31 +2,58 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from dynamo_shared.api.v1beta1 import parse_graph
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.v1beta1 import DynamoGraphDeployment, parse_graph
 
 from dynamo_pod_builder import render
 from dynamo_pod_builder.legacy_types import legacy_types, unlabelled_models
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
-from dynamo_pod_builder.starts import Starts, starts_of
+from dynamo_pod_builder.remembered import remembered
+from dynamo_pod_builder.starts import Catalogue, Starts, starts_of
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInputs:
+    """One graph, and what decides how it is rendered: so not its status."""
+
+    graph: KubeObject
+    config: render.RenderConfig
+    checkpoints: Catalogue
+    kept: render.ObservedGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """All objects of a graph, and what they follow from."""
+
+    parsed: DynamoGraphDeployment
+    starts: Starts
+    children: list[KubeObject]
 
 
 def desire(plan: Plan, observed: Observed) -> Plan:
     """All objects of the graph. Raises InvalidManifest and RenderError."""
-    parsed = parse_graph(observed.graph_as_scaled)
-    starts = starts_of(((each.name, each) for each in parsed.spec.components), observed.checkpoints, observed.config)
-    children = render.graph_children(parsed, observed.config, _kept(observed, starts))
-    return replace(plan, parsed=parsed, starts=starts).having(children)
+    graph = objects.without_status(observed.graph_as_scaled)
+    rendered = _rendered(GraphInputs(graph, observed.config, observed.checkpoints, _kept(observed)))
+    return replace(plan, parsed=rendered.parsed, starts=rendered.starts).having(rendered.children)
 
 
-def _kept(observed: Observed, starts: Starts) -> render.ObservedGraph:
+@remembered(lambda inputs: inputs.graph)
+def _rendered(inputs: GraphInputs) -> Rendered:
+    parsed = parse_graph(inputs.graph)
+    starts = starts_of(((each.name, each) for each in parsed.spec.components), inputs.checkpoints, inputs.config)
+    kept = replace(inputs.kept, restores=starts.restores)
+    return Rendered(parsed, starts, render.graph_children(parsed, inputs.config, kept))
+
+
+def _kept(observed: Observed) -> render.ObservedGraph:
     backends = {name: each["spec"].get("backendFramework", "") for name, each in observed.components.items()}
-    kept = render.ObservedGraph(
-        {name: backend for name, backend in backends.items() if backend}, restores=starts.restores
-    )
+    kept = render.ObservedGraph({name: backend for name, backend in backends.items() if backend})
     if not observed.config.grove:
         return kept
     # Pods of other graphs are made by their component deployments.

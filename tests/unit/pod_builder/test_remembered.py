@@ -1,0 +1,87 @@
+"""`remembered`: the same inputs are worked on once, and what is remembered is bounded."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+from dynamo_pod_builder.remembered import LARGEST, MOST, remembered
+from dynamo_shared.api.objects import KubeObject
+
+
+class Inputs(NamedTuple):
+    obj: KubeObject
+    config: str = ""
+
+
+def obj(uid: str = "a", **spec: object) -> KubeObject:
+    return {"metadata": {"uid": uid}, "spec": spec}
+
+
+class Work:
+    def __init__(self) -> None:
+        self.calls: list[Inputs] = []
+        self.of = remembered(lambda inputs: inputs.obj)(self._of)
+
+    def _of(self, inputs: Inputs) -> list[str]:
+        self.calls.append(inputs)
+        if "refused" in inputs.obj["spec"]:
+            raise ValueError("refused")
+        return [inputs.obj["metadata"]["uid"], inputs.config]
+
+
+def test_equal_inputs_are_worked_on_once():
+    work = Work()
+    first = work.of(Inputs(obj(replicas=1)))
+    assert work.of(Inputs(obj(replicas=1))) is first
+    assert len(work.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("inputs", "result"),
+    [
+        pytest.param(Inputs(obj(replicas=2)), ["a", ""], id="another spec"),
+        pytest.param(Inputs(obj(replicas=1), "new"), ["a", "new"], id="another configuration"),
+        pytest.param(Inputs(obj("b", replicas=1)), ["b", ""], id="another object"),
+    ],
+)
+def test_other_inputs_are_worked_on_again(inputs, result):
+    work = Work()
+    work.of(Inputs(obj(replicas=1)))
+    assert work.of(inputs) == result
+    assert len(work.calls) == 2
+
+
+def test_inputs_of_the_time_before_the_last_are_not_remembered():
+    work = Work()
+    for replicas in (1, 2, 1):
+        work.of(Inputs(obj(replicas=replicas)))
+    assert len(work.calls) == 3
+
+
+def test_an_error_is_raised_each_time():
+    work = Work()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="refused"):
+            work.of(Inputs(obj(refused=True)))
+    assert len(work.calls) == 2
+
+
+def test_the_object_that_was_asked_for_longest_ago_is_forgotten():
+    work = Work()
+    for number in range(MOST):
+        work.of(Inputs(obj(str(number))))
+    work.of(Inputs(obj("0")))
+    work.of(Inputs(obj("one more")))
+    work.calls.clear()
+    work.of(Inputs(obj("0")))
+    assert work.calls == []
+    work.of(Inputs(obj("1")))
+    assert len(work.calls) == 1
+
+
+def test_a_large_object_is_not_remembered():
+    work = Work()
+    for _ in range(2):
+        work.of(Inputs(obj(text="x" * LARGEST)))
+    assert len(work.calls) == 2
