@@ -89,5 +89,5 @@ def test_a_generation_that_comes_or_goes_changes_whose_the_number_is(rows: tuple
     key = ObjectKey("ns", "g-w-def")
     for old, new in ((None, next_one), (next_one, None)):
         assert routed(rows, DYNAMO_COMPONENT_DEPLOYMENTS, key, old, new) == [(own, 0.0), (GRAPH, 0.0), (other, 0.0)]
-    written = {**next_one, "status": {"conditions": []}}
+    written = {**next_one, "status": {"observedGeneration": 1}}
     assert routed(rows, DYNAMO_COMPONENT_DEPLOYMENTS, key, next_one, written) == [(GRAPH, 0.0)]
