@@ -26,6 +26,7 @@ from dynamo_shared.kube import KubeClient
 READY_WITHIN = 60.0
 TICKS = os.sysconf("SC_CLK_TCK")
 NAMESPACE = "bench"
+USER = "dynamo-platform"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,8 @@ async def servers(*, scheduler: bool, kwok_nodes: int, controllers: bool = True)
         # The second one is that of the webhooks' certificate.
         for name in (NAMESPACE, "dynamo-system"):
             await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        yield Stage(kube, nats.url, plane.kubeconfig, directory)
+        # Rights are not what is measured; the platform is a user of its own, as it is where it is installed.
+        yield Stage(kube, nats.url, plane.user_kubeconfig(USER, ("system:masters",)), directory)
 
 
 @contextlib.asynccontextmanager
@@ -132,7 +134,7 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def _configuration(stage: Stage, health: int, metrics: int, webhooks: int) -> dict[str, object]:
-    called = {"admission": {"url": f"https://127.0.0.1:{webhooks}"}} if webhooks else {}
+    called = {"admission": {"url": f"https://127.0.0.1:{webhooks}", "operators": [USER]}} if webhooks else {}
     return {
         "apiVersion": "operator.config.dynamo.nvidia.com/v1alpha1",
         "kind": "OperatorConfiguration",

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import copy
+import json
 import ssl
 import time
 from collections.abc import AsyncIterator
@@ -24,9 +25,11 @@ from dynamo_devcluster import free_port
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.probe import LocalHttp
 from dynamo_shared.api.crds import crd_manifests
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     CLUSTER_ROLES,
     CUSTOM_RESOURCE_DEFINITIONS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     LEASES,
     MUTATING_WEBHOOK_CONFIGURATIONS,
@@ -247,6 +250,44 @@ async def test_a_trusted_namespace_that_another_platform_holds_is_not_judged(pla
             return False
 
         await eventually(refused, "judged again", 15)
+
+
+async def test_component_deployments_that_the_platform_creates_are_not_reviewed_and_those_of_others_are(plane, kube):
+    """The user decides, not what an object or a request says of itself."""
+    builder = "system:serviceaccount:dynamo:builder"
+    kubeconfig = plane.user_kubeconfig(builder, ("system:masters",))
+
+    picker = {"plugins": [{"type": "queue-scorer"}], "schedulingProfiles": [{"name": "default", "plugins": []}]}
+
+    def invalid(name: str) -> KubeObject:
+        """Fits the schema, and breaks a rule."""
+        return {
+            "apiVersion": DYNAMO_COMPONENT_DEPLOYMENTS.api_version,
+            "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind,
+            "metadata": {"name": name, "namespace": "default", "labels": {"app.kubernetes.io/managed-by": "dynamo"}},
+            "spec": {"name": "one", "type": "epp", "replicas": 3, "eppConfig": {"config": picker}},
+        }
+
+    operators = json.dumps([builder])
+    async with (
+        await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamo-pod-builder") as platform,
+        admission_platform(plane, PLATFORM__ADMISSION__OPERATORS=operators) as admission,
+    ):
+        tenant = kube.acting_as("dynamo-pod-builder")
+        with pytest.raises(KubeError, match="must be 1 for an endpoint picker"):
+            await tenant.create(DYNAMO_COMPONENT_DEPLOYMENTS, invalid("tenants"))
+        reviews = await figure(admission, "dynamo_operator_webhook_requests_total")
+        created = await platform.create(DYNAMO_COMPONENT_DEPLOYMENTS, invalid("platforms"))
+        assert await figure(admission, "dynamo_operator_webhook_requests_total") == reviews
+        # Its updates are reviewed, and so are its objects of other kinds.
+        more = {**invalid("platforms"), "spec": {**created["spec"], "type": "epp"}}
+        await platform.apply(
+            DYNAMO_COMPONENT_DEPLOYMENTS, {**more, "metadata": {**more["metadata"], "labels": {"a": "b"}}}
+        )
+        assert await figure(admission, "dynamo_operator_webhook_requests_total") == reviews + 2
+        with pytest.raises(KubeError, match="must be 1 for an endpoint picker"):
+            await platform.create(BETA, beta("default", components=[invalid("one")["spec"]]))
+        await platform.delete(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("default", "platforms"))
 
 
 async def test_objects_of_a_time_when_v1alpha1_was_stored_are_read_in_both_versions(programs):

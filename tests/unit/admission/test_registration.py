@@ -169,3 +169,22 @@ def test_authorities_that_others_wrote_are_theirs():
     observed = applied(Registration(SERVICE))
     observed["webhooks"][0]["clientConfig"]["caBundle"] = base64.b64encode(ONE).decode()
     assert is_written(observed, configurations(Registration(SERVICE))[0][1], "me")
+
+
+def test_what_the_platforms_services_create_is_known_by_who_asks():
+    """The graph was reviewed; a label or a field manager could be anyone's."""
+    registration = Registration(SERVICE, operators=frozenset({"system:serviceaccount:dynamo:builder", 'o"dd'}))
+    users = '["o\\"dd", "system:serviceaccount:dynamo:builder"]'
+    for webhook in webhooks(registration):
+        if webhook["name"].startswith("scale."):
+            assert "matchConditions" not in webhook
+            continue
+        (condition,) = webhook["matchConditions"]
+        assert condition["expression"] == (
+            '!(request.operation == "CREATE" && request.resource.resource == "dynamocomponentdeployments"'
+            f" && request.userInfo.username in {users})"
+        )
+
+
+def test_without_users_of_its_own_everything_is_reviewed():
+    assert not any("matchConditions" in webhook for webhook in webhooks(Registration(SERVICE)))

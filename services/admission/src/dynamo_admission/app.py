@@ -121,7 +121,12 @@ class _Admission:
         certificates, settings = self._certificates, self._context.settings
         owner = await owner_of(self._kube, settings.platform.admission.owner)
         return Registration(
-            self._address, certificates.bundle, certificates.inject_from, settings.namespace.restricted, owner
+            self._address,
+            certificates.bundle,
+            certificates.inject_from,
+            settings.namespace.restricted,
+            owner,
+            facts.operators(settings),
         )
 
     async def _register(self) -> None:

@@ -26,7 +26,7 @@ def first_world(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
     """What settings and environment say; the cluster is not asked."""
     restricted = settings.namespace.restricted
     facts = Facts(
-        operators=frozenset(_operators(settings, environ)),
+        operators=operators(settings, environ),
         gms_snapshot=environ.get("DYN_OPERATOR_ALLOW_GMS_SNAPSHOT", "").lower() in _TRUE,
         cluster_wide=not restricted,
         gpu_discovery=settings.gpu.discovery_enabled,
@@ -53,6 +53,11 @@ def domains(topology: KubeObject) -> tuple[str, ...]:
     """Names of a topology's levels, from broad to narrow."""
     levels = topology.get("spec", {}).get("levels") or ()
     return tuple(str(level.get("domain", "")) for level in levels if isinstance(level, dict))
+
+
+def operators(settings: Settings, environ: Mapping[str, str] = os.environ) -> frozenset[str]:
+    """Usernames of the platform's own services."""
+    return frozenset(_operators(settings, environ))
 
 
 def _operators(settings: Settings, environ: Mapping[str, str]) -> Iterable[str]:

@@ -6,6 +6,7 @@ Rules name every version. A request then comes as its author wrote it, and messa
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     GROUP,
     MUTATING_WEBHOOK_CONFIGURATIONS,
@@ -23,7 +25,7 @@ from dynamo_shared.api.resources import (
 )
 
 from dynamo_admission.kinds import CONVERTED, REVIEWED, SERVED
-from dynamo_admission.review import Webhook
+from dynamo_admission.review import CREATE, Webhook
 
 NAME = "dynamo-admission"
 CONVERT_PATH = "/convert"
@@ -67,7 +69,8 @@ class Registration:
 
     `bundle`: PEM authorities; empty where cert-manager or the user writes them. `inject_from`: the Certificate (namespace/name)
     from which cert-manager writes them, empty otherwise. `restricted`: the only namespace that is managed, empty for all.
-    `owner`: an owner reference, with which the configurations are deleted; None for none.
+    `owner`: an owner reference, with which the configurations are deleted; None for none. `operators`: usernames of the
+    platform's services, whose new component deployments are not reviewed.
     """
 
     address: Address
@@ -75,6 +78,7 @@ class Registration:
     inject_from: str = ""
     restricted: str = ""
     owner: KubeObject | None = None
+    operators: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -96,7 +100,7 @@ def configurations(registration: Registration) -> list[tuple[Resource, KubeObjec
                 MUTATING_WEBHOOK_CONFIGURATIONS,
                 registration,
                 # Defaults are added, too, to what another webhook writes after this one.
-                [{**_webhook(Webhook.MUTATE, registration, _rules(REVIEWED)), "reinvocationPolicy": "IfNeeded"}],
+                [{**_review(Webhook.MUTATE, registration), "reinvocationPolicy": "IfNeeded"}],
             ),
         ),
         (
@@ -105,7 +109,7 @@ def configurations(registration: Registration) -> list[tuple[Resource, KubeObjec
                 VALIDATING_WEBHOOK_CONFIGURATIONS,
                 registration,
                 [
-                    _webhook(Webhook.VALIDATE, registration, _rules(REVIEWED)),
+                    _review(Webhook.VALIDATE, registration),
                     _webhook(Webhook.SCALE, registration, [_scale_rule()]),
                 ],
             ),
@@ -238,6 +242,25 @@ def _configuration(resource: Resource, registration: Registration, webhooks: lis
     if registration.owner:
         head["metadata"]["ownerReferences"] = [registration.owner]
     return {**head, "webhooks": webhooks}
+
+
+def _review(webhook: Webhook, registration: Registration) -> KubeObject:
+    result = _webhook(webhook, registration, _rules(REVIEWED))
+    return {**result, "matchConditions": [_not_of_the_platform(registration)]} if registration.operators else result
+
+
+def _not_of_the_platform(registration: Registration) -> KubeObject:
+    """Without the component deployments that the platform creates: their graphs were reviewed, and say all that they do.
+
+    The API server itself decides that by who asks: no field of an object counts, since its author may write any. Updates
+    are reviewed: only then is known which fields an author in the other version has released.
+    """
+    # A text of JSON is one of CEL, too.
+    users = ", ".join(json.dumps(each, ensure_ascii=False) for each in sorted(registration.operators))
+    created = f"request.operation == {json.dumps(CREATE)}"
+    component = f"request.resource.resource == {json.dumps(DYNAMO_COMPONENT_DEPLOYMENTS.plural)}"
+    expression = f"!({created} && {component} && request.userInfo.username in [{users}])"
+    return {"name": f"not-of-the-platform.dynamo.{GROUP}", "expression": expression}
 
 
 def _webhook(webhook: Webhook, registration: Registration, rules: list[KubeObject]) -> KubeObject:
