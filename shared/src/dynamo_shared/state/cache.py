@@ -19,7 +19,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple, TypeAlias, cast
 
 import structlog
@@ -63,7 +63,7 @@ class _Index:
         for value in after - before:
             self._add(value, key)
 
-    def keys(self, value: str) -> Iterable[ObjectKey]:
+    def keys(self, value: str) -> Collection[ObjectKey]:
         return self._keys.get(value, ())
 
     def all(self) -> Iterator[tuple[str, ObjectKey]]:
@@ -255,7 +255,10 @@ class ObjectCache:
     def by_index(self, resource: Resource, name: str, value: str) -> Objects:
         """Objects for which an index's function gave the value; KeyError where there is no such index."""
         table = self._table(resource)
-        objects = (table.get(key) for key in table.indexes[name].keys(value))
+        # Most values have no objects: a graph has no children of most resources.
+        if not (keys := table.indexes[name].keys(value)):
+            return []
+        objects = (table.get(key) for key in keys)
         return [obj for obj in objects if obj is not None]
 
     def version(self, resource: Resource, key: ObjectKey) -> Version | None:
