@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dynamo_pod_builder import children
 from dynamo_pod_builder.render import MANAGED_BY
-from dynamo_pod_builder.routing import routes
+from dynamo_pod_builder.routing import TOGETHER, routes
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -26,7 +26,7 @@ from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
-from tests.unit.routed import tasks_of
+from tests.unit.routed import routed, tasks_of
 
 KEY = ObjectKey("ns", "o")
 GRAPH = Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "g"))
@@ -69,6 +69,23 @@ def test_a_component_deployment_that_lost_its_labels_is_its_graphs_all_the_same(
 def test_an_owner_that_loses_a_child_is_reconciled(resource: Resource, owner: tuple[Resource, str], task: Task) -> None:
     assert task in asked(resource, child(owner), child(version=2))
     assert task in asked(resource, child(owner), child((DYNAMO_GRAPH_DEPLOYMENTS, "another"), 2))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wait"),
+    [
+        pytest.param(None, child(OF_COMPONENT), TOGETHER, id="created"),
+        pytest.param(child(OF_COMPONENT), {**child(OF_COMPONENT, 2), "status": {"a": 1}}, TOGETHER, id="progress"),
+        pytest.param(child(OF_COMPONENT), {**child(OF_COMPONENT, 2), "spec": {"a": 1}}, 0.0, id="someone changed it"),
+        pytest.param(child(OF_COMPONENT), None, 0.0, id="gone"),
+    ],
+)
+@pytest.mark.parametrize("resource", [SERVICES, DEPLOYMENTS], ids=lambda each: each.plural)
+def test_what_children_report_is_reconciled_together_and_what_has_to_be_set_right_at_once(
+    resource: Resource, before: KubeObject | None, after: KubeObject | None, wait: float
+) -> None:
+    tasks = routed(routes(ObjectCache(), Debounce(lambda: 0.0)), resource, KEY, before, after)
+    assert tasks == [(COMPONENT, wait)]
 
 
 def component(version: int, generation: int = 1, **status: Any) -> KubeObject:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import children
-from dynamo_pod_builder.routing import SETTLE, routes
+from dynamo_pod_builder.routing import SETTLE, TOGETHER, routes
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -73,7 +73,6 @@ def test_what_only_counts_pods_waits_too(rows: tuple[TaskRoute, ...]) -> None:
     component = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "g-w-abc"))
     key = ObjectKey("ns", "g-w-abc")
     assert routed(rows, DEPLOYMENTS, key, workload(1), workload(2)) == [(component, SETTLE), (GRAPH, SETTLE)]
-    assert routed(rows, DEPLOYMENTS, key, None, workload(2)) == [(component, 0.0), (GRAPH, 0.0)]
 
 
 def test_other_changes_of_an_adapter_do_not_wait(rows: tuple[TaskRoute, ...]) -> None:
@@ -87,7 +86,7 @@ def test_a_generation_that_comes_or_goes_changes_whose_the_number_is(rows: tuple
     own = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "g-w-def"))
     other = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "g-w-abc"))
     key = ObjectKey("ns", "g-w-def")
-    for old, new in ((None, next_one), (next_one, None)):
-        assert routed(rows, DYNAMO_COMPONENT_DEPLOYMENTS, key, old, new) == [(own, 0.0), (GRAPH, 0.0), (other, 0.0)]
+    for old, new, wait in ((None, next_one, TOGETHER), (next_one, None, 0.0)):
+        assert routed(rows, DYNAMO_COMPONENT_DEPLOYMENTS, key, old, new) == [(own, 0.0), (GRAPH, wait), (other, 0.0)]
     written = {**next_one, "status": {"observedGeneration": 1}}
-    assert routed(rows, DYNAMO_COMPONENT_DEPLOYMENTS, key, next_one, written) == [(GRAPH, 0.0)]
+    assert routed(rows, DYNAMO_COMPONENT_DEPLOYMENTS, key, next_one, written) == [(GRAPH, TOGETHER)]

@@ -34,6 +34,8 @@ from dynamo_pod_builder.status.workload import WORKLOADS
 
 #: Adapters of one graph that change together are reconciled together. Seconds.
 SETTLE = 0.02
+#: Children report one after the other, each several times within moments: their owner is reconciled once. Seconds.
+TOGETHER = 0.05
 _ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 _OWNERS = (DYNAMO_CHECKPOINTS, DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS)
 #: Children for which there is no other rule than that their owner is reconciled.
@@ -56,6 +58,9 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
     def after_pods(change: CacheChange) -> float:
         """Pods first: rendering again for a number alone, and its reports, may wait a little."""
         return SETTLE + debounce.after_these() if is_of_replicas(change) else 0.0
+
+    def after_others(change: CacheChange) -> float:
+        return after_pods(change) or after_siblings(change)
 
     def other_components(change: CacheChange) -> Iterator[Task]:
         return (Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, each) for each in other_generations(cache, change.obj))
@@ -86,7 +91,7 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_legacy_of),
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_namespace_of, when=lambda change: change.new is None),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, when=_is_news),
-        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=_of_child, when=_concerns_graph),
+        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=_of_child, when=_concerns_graph, after=after_siblings),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=other_components, when=lambda change: not change.alters),
         TaskRoute(DYNAMO_CHECKPOINTS),
         *(TaskRoute(each, when=_is_news) for each in LEGACY),
@@ -95,11 +100,17 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
         TaskRoute(PODS, to=rolled, when=lambda change: change.gone is not None),
         TaskRoute(_ADAPTERS, to=scaled, when=is_of_replicas, after=at_once),
         TaskRoute(_ADAPTERS, to=_of_child, when=lambda change: not _is_of_status(change), after=after_pods),
-        *(TaskRoute(each, to=_of_child, after=after_pods) for each in WORKLOADS),
-        *(TaskRoute(each, to=_of_child) for each in _CHILDREN),
+        *(TaskRoute(each, to=_of_child, after=after_others) for each in WORKLOADS),
+        *(TaskRoute(each, to=_of_child, after=after_siblings) for each in _CHILDREN),
         *(TaskRoute(each, to=sharers, when=_was_shared) for each in SHARED),
         *(TaskRoute(each, to=of_set) for each in OF_SETS),
     )
+
+
+def after_siblings(change: CacheChange) -> float:
+    """Seconds that a child's creation and its progress wait for those of others. A change that someone made does not wait."""
+    old, new = change.old, change.new
+    return TOGETHER if new is not None and (old is None or old.get("spec") == new.get("spec")) else 0.0
 
 
 def is_of_replicas(change: CacheChange) -> bool:
