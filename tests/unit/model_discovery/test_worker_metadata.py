@@ -68,16 +68,16 @@ def test_data_as_text():
 
 
 def test_a_pod_counts_while_a_slice_that_discovery_sees_has_it_ready():
-    assert metadata.ready_pods([slice_of("a", "b")]) == {("team", "a"), ("team", "b")}
-    assert not metadata.ready_pods([slice_of("a", ready=False)])
-    assert not metadata.ready_pods([slice_of("a", ready=None)])
+    assert metadata.ready_pods(slice_of("a", "b")) == {"team/a", "team/b"}
+    assert not metadata.ready_pods(slice_of("a", ready=False))
+    assert not metadata.ready_pods(slice_of("a", ready=None))
     # The slices of a model's headless Service are not discovery's.
-    assert not metadata.ready_pods([slice_of("a", enabled="")])
+    assert not metadata.ready_pods(slice_of("a", enabled=""))
 
 
 def where(obj: dict[str, Any], pods: list[dict[str, Any]], *ready: str) -> WorkerLocation | None:
     known = {ObjectKey("team", each["metadata"]["name"]): each for each in pods}
-    return metadata.place(obj, known.get, {("team", each) for each in ready})
+    return metadata.place(obj, known.get, lambda key: key.namespace == "team" and key.name in ready)
 
 
 def test_an_object_is_where_its_pod_is():

@@ -7,7 +7,7 @@ the container is ready. Data that is null or unreadable for a moment does not ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from dynamo_shared.api.objects import KubeObject
@@ -68,32 +68,31 @@ def owner_of(metadata: KubeObject) -> str:
     )
 
 
-def ready_pods(slices: Iterable[KubeObject]) -> set[tuple[str, str]]:
-    """Namespace and name of each pod that discovery finds ready."""
-    ready: set[tuple[str, str]] = set()
-    for each in slices:
-        metadata = each["metadata"]
-        if (metadata.get("labels") or {}).get(labels.DISCOVERY_ENABLED) != "true":
-            continue
-        for entry in each.get("endpoints") or ():
-            target = entry.get("targetRef") or {}
-            if (entry.get("conditions") or {}).get("ready") and target.get("name"):
-                ready.add((metadata.get("namespace", ""), target["name"]))
-    return ready
+def ready_pods(each: KubeObject) -> set[str]:
+    """The pods that an EndpointSlice which discovery sees has ready, as `namespace/name`."""
+    metadata = each["metadata"]
+    if (metadata.get("labels") or {}).get(labels.DISCOVERY_ENABLED) != "true":
+        return set()
+    return {
+        str(ObjectKey(metadata.get("namespace", ""), name))
+        for entry in each.get("endpoints") or ()
+        if (entry.get("conditions") or {}).get("ready") and (name := (entry.get("targetRef") or {}).get("name"))
+    }
 
 
 def place(
-    metadata: KubeObject, pod_of: Callable[[ObjectKey], KubeObject | None], ready: Container[tuple[str, str]]
+    metadata: KubeObject, pod_of: Callable[[ObjectKey], KubeObject | None], is_ready: Callable[[ObjectKey], bool]
 ) -> WorkerLocation | None:
     """Where the object's worker is, None while it is not ready."""
     name, namespace = metadata["metadata"]["name"], metadata["metadata"].get("namespace", "")
     owner = owner_of(metadata)
-    pod = pod_of(ObjectKey(namespace, owner))
+    key = ObjectKey(namespace, owner)
+    pod = pod_of(key)
     container = name.removeprefix(f"{owner}-") if name != owner and name.startswith(f"{owner}-") else ""
     if container:
         if pod is None or not _container_is_ready(pod, container):
             return None
-    elif (namespace, owner) not in ready:
+    elif not is_ready(key):
         return None
     return place_of(pod, container) if pod is not None else WorkerLocation(namespace, owner)
 

@@ -16,6 +16,8 @@ from dynamo_model_discovery.workers.metadata import SLICE_LABELS
 from dynamo_model_discovery.workers.places import POD_LABELS, WorkerLocation, by_address
 
 READS: tuple[Resource, ...] = (DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES, PODS)
+#: The index of slices by the pods that they have ready.
+_READY = "ready"
 _METADATA = ("name", "namespace", "uid", "resourceVersion")
 _POD_STATUS = ("phase", "podIP", "podIPs", "containerStatuses", "initContainerStatuses")
 
@@ -31,6 +33,7 @@ class KubernetesSource:
         # Of all pods of the cluster, few are workers with records, and little of each is read.
         self._cache.keep_only(PODS, _pod)
         self._cache.keep_only(ENDPOINT_SLICES, _slice)
+        self._cache.add_index(ENDPOINT_SLICES, _READY, metadata.ready_pods)
         self._reader = StateReader(bus, cluster, READS, self._cache)
         self._by_object: dict[ObjectKey, metadata.MetadataRecords] = {}
         self._places: Mapping[str, WorkerLocation] | None = None
@@ -74,15 +77,17 @@ class KubernetesSource:
         await self._reader.run()
 
     def _ready(self) -> Iterable[tuple[metadata.MetadataRecords, WorkerLocation]]:
-        ready = metadata.ready_pods(self._cache.list(ENDPOINT_SLICES))
         for key, parsed in self._by_object.items():
             obj = self._cache.get(DYNAMO_WORKER_METADATAS, key)
-            place = metadata.place(obj, self._pod_of, ready) if obj is not None else None
+            place = metadata.place(obj, self._pod_of, self._is_ready) if obj is not None else None
             if place is not None:
                 yield parsed, place
 
     def _pod_of(self, key: ObjectKey) -> KubeObject | None:
         return self._cache.get(PODS, key)
+
+    def _is_ready(self, pod: ObjectKey) -> bool:
+        return bool(self._cache.by_index(ENDPOINT_SLICES, _READY, str(pod)))
 
     def _take(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         if resource != DYNAMO_WORKER_METADATAS and _says_the_same(old, new):
