@@ -64,9 +64,9 @@ def _resident_mib(pid: int) -> float:
 
 def available_mib() -> float:
     """What the machine can still give without swapping."""
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    assert found is not None
-    return int(found[1]) / 1024
+    line = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    assert line is not None
+    return int(line[1]) / 1024
 
 
 def load() -> float:
