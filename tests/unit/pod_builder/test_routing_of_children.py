@@ -88,61 +88,6 @@ def test_what_children_report_is_reconciled_together_and_what_has_to_be_set_righ
     assert tasks == [(COMPONENT, wait)]
 
 
-def component(version: int, generation: int = 1, **status: Any) -> KubeObject:
-    result = child(OF_GRAPH, version, generation=generation)
-    return {**result, "status": status} if status else result
-
-
-def conditions(reason: str, message: str) -> list[KubeObject]:
-    return [{"type": "Available", "status": "False", "reason": reason, "message": message}]
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "concerned"),
-    [
-        pytest.param(
-            component(1, observedGeneration=1, component={"replicas": 0}),
-            component(2, observedGeneration=1, component={"replicas": 1}),
-            False,
-            id="replicas, which the graph counts itself",
-        ),
-        pytest.param(
-            component(1, observedGeneration=1, conditions=conditions("DeploymentNotReady", "0 of 2")),
-            component(2, observedGeneration=1, conditions=conditions("DeploymentNotReady", "1 of 2")),
-            False,
-            id="what its workload says",
-        ),
-        pytest.param(component(1), component(2, observedGeneration=1), True, id="its first status"),
-        pytest.param(
-            component(1, 2, observedGeneration=1),
-            component(2, 2, observedGeneration=2),
-            True,
-            id="its change is acted on",
-        ),
-        pytest.param(
-            component(1, observedGeneration=1),
-            component(2, observedGeneration=1, conditions=conditions("NameTaken", "in use")),
-            True,
-            id="it fails",
-        ),
-        pytest.param(
-            component(1, observedGeneration=1), component(2, 2, observedGeneration=1), True, id="its change is new"
-        ),
-        pytest.param(
-            component(1, observedGeneration=1),
-            {**component(2, observedGeneration=1), "spec": {"replicas": 2}},
-            True,
-            id="another spec",
-        ),
-        pytest.param(component(1, observedGeneration=1), None, True, id="gone"),
-    ],
-)
-def test_of_a_components_status_its_graph_hears_what_it_reports(
-    before: KubeObject, after: KubeObject | None, concerned: bool
-) -> None:
-    assert (GRAPH in asked(DYNAMO_COMPONENT_DEPLOYMENTS, before, after)) is concerned
-
-
 @pytest.mark.parametrize("resource", [SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS], ids=lambda each: each.plural)
 def test_what_graphs_share_is_made_again_by_them(resource: Resource) -> None:
     """Without its account no pod of a planner starts."""

@@ -29,7 +29,6 @@ from dynamo_pod_builder.pods import changes_trouble, component_of
 from dynamo_pod_builder.reconcilers.graph.steps.rollout import IN_PROGRESS
 from dynamo_pod_builder.reconcilers.namespace import is_shared
 from dynamo_pod_builder.reconcilers.scaling import components_of, other_generations
-from dynamo_pod_builder.status.component import heard_by_graph
 from dynamo_pod_builder.status.workload import WORKLOADS
 
 #: Adapters of one graph that change together are reconciled together. Seconds.
@@ -91,7 +90,7 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_legacy_of),
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_namespace_of, when=lambda change: change.new is None),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, when=_is_news),
-        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=_of_child, when=_concerns_graph, after=after_siblings),
+        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=_of_child, after=after_siblings),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=other_components, when=lambda change: not change.alters),
         TaskRoute(DYNAMO_CHECKPOINTS),
         *(TaskRoute(each, when=_is_news) for each in LEGACY),
@@ -126,12 +125,6 @@ def _is_of_status(change: CacheChange) -> bool:
     """Whether all that changed of an object is its status, or who wrote what."""
     old, new = change.old, change.new
     return old is not None and new is not None and _rest(old) == _rest(new) and old.get("spec") == new.get("spec")
-
-
-def _concerns_graph(change: CacheChange) -> bool:
-    """Whether there is more to a component deployment than a status that its graph does not read: it reads the workloads."""
-    old, new = change.old, change.new
-    return not _is_of_status(change) or (old and heard_by_graph(old)) != (new and heard_by_graph(new))
 
 
 def _rest(obj: KubeObject) -> KubeObject:

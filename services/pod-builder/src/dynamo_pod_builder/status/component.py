@@ -89,11 +89,6 @@ def is_observed(component: dict[str, Any]) -> bool:
     return bool(generation >= component["metadata"].get("generation", 1))
 
 
-def heard_by_graph(component: dict[str, Any]) -> tuple[Failure | None, bool]:
-    """All of a DCD's status that its graph's status is concluded from."""
-    return failure_of(component), is_observed(component)
-
-
 def is_available(component: dict[str, Any]) -> bool:
     """Whether a DCD's status says that it serves."""
     entry = find(component.get("status", {}).get("conditions", ()), AVAILABLE)

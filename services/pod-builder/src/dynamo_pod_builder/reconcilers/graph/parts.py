@@ -13,7 +13,7 @@ from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, POD_CLIQUE
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
-from dynamo_pod_builder.status.component import heard_by_graph
+from dynamo_pod_builder.status.component import failure_of, is_observed
 from dynamo_pod_builder.status.graph import Generation
 from dynamo_pod_builder.status.pods import troubles
 from dynamo_pod_builder.status.workload import readiness
@@ -76,15 +76,14 @@ def _of_components(plan: Plan, observed: Observed) -> dict[str, list[Generation]
         if component is None:
             continue
         workload = observed.workloads.get(name)
-        failure, is_observed = heard_by_graph(dcd) if dcd is not None else (None, False)
         generation = Generation(
             name,
             workload,
             # Where nothing could be rendered, what is there already is all that there is to report.
             current=name in current or plan.children is None,
-            failure=failure,
+            failure=failure_of(dcd) if dcd is not None else None,
             troubles=troubles(observed.pods_of(workload), observed.now),
-            observed=is_observed,
+            observed=dcd is not None and is_observed(dcd),
         )
         parts.setdefault(component, []).append(generation)
     return parts
