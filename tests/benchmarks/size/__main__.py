@@ -48,6 +48,8 @@ BRISK = (
 SCHEDULER = ("--kube-api-qps=1000", "--kube-api-burst=2000")
 API_SERVER = ("--max-requests-inflight=1600", "--max-mutating-requests-inflight=800", "--event-ttl=5m")
 PODS_A_NODE = 2500
+#: Graphs that are sent at once.
+AT_ONCE = 1000
 #: MiB that the machine must have left, or the system ends processes of its own choice.
 LEAST_AVAILABLE = 1500.0
 #: Up to so many graphs the API server is held to the first limit of its memory, beyond to the second.
@@ -132,9 +134,11 @@ async def _grow(up: Stage, deployments: Deployments, count: int, within: float) 
         return deployments.complete >= count or available_mib() < LEAST_AVAILABLE
 
     started = time.perf_counter()
-    await create(up.admin, range(count))
+    for first in range(0, count, AT_ONCE):
+        if available_mib() >= LEAST_AVAILABLE:
+            await create(up.admin, range(first, min(first + AT_ONCE, count)))
     sent = time.perf_counter() - started
-    await deployments.until(ends, within)
+    await deployments.until(ends, max(0.0, within - sent))
     children = time.perf_counter() - started
     if deployments.complete < count:
         left = f"ended_after_s={children:.0f} ended_with_available_mib={available_mib():.0f}"
