@@ -23,7 +23,9 @@ from dynamo_model_discovery.reconcilers.model import ModelReconciler
 from dynamo_model_discovery.workers.discovery import WorkerDiscoveryService
 
 NAME = "model-discovery"
-READS: tuple[Resource, ...] = (DYNAMO_MODELS, ENDPOINT_SLICES, PODS)
+#: Workers, of which there are far more than models: each replica reads its share.
+OF_SHARE: tuple[Resource, ...] = (ENDPOINT_SLICES, PODS)
+READS: tuple[Resource, ...] = (DYNAMO_MODELS, *OF_SHARE)
 #: While many workers load an adapter: seconds between reconciles that report progress.
 PROGRESS = 0.2
 #: How often adapters are counted for the metric. Seconds.
@@ -57,9 +59,9 @@ class ModelDiscoveryService:
 
 def _controller(context: ServiceContext, api: HttpWorkerApi, metrics: LoraMetrics) -> Controller:
     """DynamoModels."""
-    controller = Controller(context, NAME, READS, of_share=(ENDPOINT_SLICES, PODS))
+    controller = Controller(context, NAME, READS, of_share=OF_SHARE)
     kube, cache, ownership = controller.kube, controller.cache, controller.ownership
-    cache.pack(ENDPOINT_SLICES, PODS)
+    cache.pack(*OF_SHARE)
     routing.index(cache)
     settings = context.settings.platform.model_discovery
     keeper = AdapterKeeper(

@@ -16,8 +16,6 @@ from dynamo_shared.api.resources import (
     DYNAMO_NIM_REQUESTS,
     KAI_QUEUES,
     NAMESPACES,
-    POD_CLIQUE_SCALING_GROUPS,
-    POD_CLIQUES,
     PODS,
     SERVICE_ACCOUNTS,
     ObjectKey,
@@ -59,20 +57,17 @@ NAME = "pod-builder"
 LARGE_OBJECT, LARGE_AT_ONCE = 16 << 10, 2
 #: Each waits for one small write most of the time.
 SCALING_WORKERS = 64
+#: What belongs to graphs, of which there is far more than graphs: each replica reads its share.
+OF_SHARE: tuple[Resource, ...] = (*children.OWNED, *children.OF_SETS, PODS)
 READS: tuple[Resource, ...] = (
     DYNAMO_GRAPH_DEPLOYMENTS,
     DYNAMO_CHECKPOINTS,
     *LEGACY,
     DYNAMO_NIM_REQUESTS,
     DAEMON_SETS,
-    *children.OWNED,
-    POD_CLIQUES,
-    POD_CLIQUE_SCALING_GROUPS,
-    PODS,
+    *OF_SHARE,
     KAI_QUEUES,
 )
-#: What belongs to graphs, of which there is far more than graphs.
-OF_SHARE: tuple[Resource, ...] = (*children.OWNED, *children.OF_SETS, PODS)
 
 
 class PodBuilderService:
@@ -93,7 +88,7 @@ class _PodBuilder(Controller):
         reads = tuple(each for each in READS if each != KAI_QUEUES or self._reads_queues)
         super().__init__(context, NAME, reads, of_share=OF_SHARE)
         kube, cache = self.kube, self.cache
-        cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, *children.OWNED, POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS, PODS)
+        cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, *OF_SHARE)
         for each in (children, pods, cohorts, checkpoints, artifact_images, surroundings):
             each.index(cache)
         applier = Applier(kube, cache)
