@@ -202,3 +202,13 @@ def test_rate_limit() -> None:
     assert limit.take() == pytest.approx(0.1)
     now[0] = 100
     assert [limit.take() for _ in range(3)] == pytest.approx([0, 0, 0.1])
+
+
+async def test_the_depth_does_not_count_keys_that_were_given_away() -> None:
+    metrics = Metrics()
+    queue = WorkQueue[str](metrics=metrics.queue("test"))
+    for key in ("mine-1", "mine-2", "theirs"):
+        queue.add(key)
+    assert metrics.registry.get_sample_value("dynamo_platform_queue_depth", {"queue": "test"}) == 3
+    await queue.drain(lambda key: key.startswith("mine"))
+    assert metrics.registry.get_sample_value("dynamo_platform_queue_depth", {"queue": "test"}) == 1

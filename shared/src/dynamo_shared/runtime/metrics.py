@@ -54,6 +54,10 @@ class QueueMetrics:
         self._waited.observe(waited)
         self._depth.set(depth)
 
+    def dropped(self, depth: int) -> None:
+        """Keys were given away or lost; `depth` keys wait now."""
+        self._depth.set(depth)
+
     def retried(self) -> None:
         """A key comes back after a failure."""
         self._retries.inc()

@@ -292,6 +292,7 @@ class WorkQueue(Generic[K]):
             self._due.pop(key, None)
             self._failures.pop(key, None)
             self._again.discard(key)
+        self._metrics.dropped(len(self))
 
     def _next(self, *, urgent: bool) -> Turns[K] | None:
         """Where the next key is taken from; None where nothing can be taken."""
