@@ -542,7 +542,9 @@ async def test_a_replica_reads_its_share_and_what_is_not_shared(bus: Bus) -> Non
         assert (one.has(), one.has(SERVICES)) == (set(), set(TEAMS))
         one.keep("team-0")
         assert not one.reader.covers(ObjectKey("team-0", "a")), "none of it has been read"
+        assert set(one.reader.unread()) == {DEPLOYMENTS.id, SERVICES.id}
         await asyncio.wait_for(one.covered.wait(), 10)
+        assert not one.reader.unread()
         assert one.reader.covers(ObjectKey("team-0", "a"))
         assert one.has() == {"team-0"}
 

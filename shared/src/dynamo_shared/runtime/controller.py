@@ -41,6 +41,8 @@ Part: TypeAlias = Callable[[], Awaitable[object]]
 
 #: How long news that is still on its way may hold up an orderly end. Seconds.
 FLUSH_WITHIN = 5.0
+#: How long the objects of gained keys may take to be read before that is reported. Seconds.
+UNREAD_AFTER = 30.0
 #: How soon the end of another platform's claim on a namespace takes effect. Seconds.
 LEASE_INTERVAL = 5.0
 #: The reference's interval (operator behaviour, section 10). Seconds.
@@ -130,9 +132,22 @@ class Controller:
             self.context.health.forget(part)
 
     def _report_waiting(self, resources: list[str]) -> None:
-        more = f" and {len(resources) - NAMED} more" if len(resources) > NAMED else ""
-        words = f"waiting for the watcher's first full list of {', '.join(resources[:NAMED])}{more}"
+        words = f"waiting for the watcher's first full list of {_named(resources)}"
         self.context.health.set(self.name, HealthState.FAILED, words)
+
+    async def _report_unread(self) -> None:
+        """Keys that were gained stand still until their objects are read: that shows where it takes long."""
+        part, clock = f"{self.name}: share", self.context.clock
+        last_covered = clock()
+        while True:
+            unread = self.reader.unread()
+            last_covered = last_covered if unread else clock()
+            if clock() - last_covered >= UNREAD_AFTER:
+                words = f"keys that this replica gained wait for a full list of {_named(unread)}"
+                self.context.health.set(part, HealthState.DEGRADED, words)
+            else:
+                self.context.health.forget(part)
+            await asyncio.sleep(LEASE_INTERVAL)
 
     async def serve(self) -> None:
         """Read, wait until all is read, then work."""
@@ -161,6 +176,7 @@ class Controller:
                 keep("resync", lambda: self._resync(platform.resync))
                 keep("count", self._count)
                 keep("leases", self._sync_leases)
+                keep("share", self._report_unread)
                 for name, part in self._background.items():
                     keep(name, part)
                 health.ok(self.name)
@@ -283,6 +299,11 @@ class Controller:
             for concern, counted in self.counts().items():
                 self.context.metrics.resources.replace(concern, counted)
             await asyncio.sleep(COUNT_INTERVAL)
+
+
+def _named(resources: list[str]) -> str:
+    more = f" and {len(resources) - NAMED} more" if len(resources) > NAMED else ""
+    return f"{', '.join(resources[:NAMED])}{more}"
 
 
 def _is_set_back(old: KubeObject | None, new: KubeObject | None) -> bool:

@@ -126,6 +126,12 @@ class StateReader:
         """Whether all objects that belong to a key have been read: the replica may work on it."""
         return partition_of(key) in self._share.covered
 
+    def unread(self) -> list[str]:
+        """Ids of resources that are still to be read before gained keys may be worked on; empty where none is."""
+        if self._share.is_covered():
+            return []
+        return [each.resource.id for each in self._resources.values() if self._again.is_set() or not each.complete]
+
     def on_covered(self, observer: Callable[[], None]) -> None:
         """Calls back when partitions that were gained have been read."""
         self._covered.append(observer)
