@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
-from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
+from dynamo_pod_builder.reconcilers.refusals import REFUSALS, SeveralRefusals, failure_of, retry_after
 from dynamo_pod_builder.reconcilers.requeue import earliest
+from dynamo_pod_builder.reconcilers.writes import all_written
 from dynamo_pod_builder.render import NotDeployable, RenderError
 from dynamo_pod_builder.status.component import FAILURES
 from dynamo_shared.api.errors import FieldError, InvalidManifest
@@ -70,3 +71,61 @@ def test_what_another_try_may_mend_is_raised(error):
 )
 def test_the_first_of_several_delays(delays, first):
     assert earliest(*delays) == first
+
+
+QUOTA = Forbidden(403, "Forbidden", "quota")
+TAKEN = NameTaken(SERVICES, {"metadata": {"name": "s"}})
+REMAINS = PredecessorRemains(SERVICES, {"metadata": {"name": "s", "ownerReferences": [OLD]}})
+
+
+def _invalid(number: int) -> Invalid:
+    return Invalid(422, "Invalid", f"bad field {number}")
+
+
+@pytest.mark.parametrize(
+    ("errors", "reason", "message"),
+    [
+        ([QUOTA, _invalid(1)], "RefusedByApiServer", "403 Forbidden: quota; 422 Invalid: bad field 1"),
+        ([QUOTA, QUOTA], "RefusedByApiServer", "403 Forbidden: quota"),
+        ([REMAINS, TAKEN], "NameTaken", f"{TAKEN}; {REMAINS}"),
+        (
+            [_invalid(number) for number in range(4)],
+            "RefusedByApiServer",
+            "; ".join(f"422 Invalid: bad field {number}" for number in range(4)),
+        ),
+        (
+            [_invalid(number) for number in range(5)],
+            "RefusedByApiServer",
+            "422 Invalid: bad field 0; 422 Invalid: bad field 1; 422 Invalid: bad field 2; 2 more objects are refused",
+        ),
+    ],
+    ids=["each is named", "once each", "what ends by itself comes last", "four in full", "of five the rest is counted"],
+)
+def test_several_refusals_are_one_failure(errors, reason, message):
+    failure = failure_of(SeveralRefusals(errors))
+    assert (failure.reason, failure.message) == (reason, message)
+    assert retry_after(failure) == 60.0
+
+
+@pytest.mark.parametrize(
+    ("errors", "raised"),
+    [
+        ([QUOTA, Unavailable(503, "ServiceUnavailable", "away"), TAKEN], Unavailable),
+        ([None, QUOTA, None], Forbidden),
+        ([QUOTA, TAKEN], SeveralRefusals),
+    ],
+    ids=["what another try may mend comes first", "one refusal", "several refusals"],
+)
+async def test_of_writes_that_are_sent_together_all_end_and_one_error_is_raised(errors, raised):
+    ended = []
+
+    async def write(error):
+        try:
+            if error is not None:
+                raise error
+        finally:
+            ended.append(error)
+
+    with pytest.raises(raised):
+        await all_written(write(error) for error in errors)
+    assert ended == errors

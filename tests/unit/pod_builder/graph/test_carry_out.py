@@ -235,6 +235,18 @@ async def test_what_another_try_may_mend_is_raised_and_events_of_it_are_not_lost
     assert announced.lines == ["Normal Created Create: Created ServiceAccount account"]
 
 
+async def test_a_refused_object_does_not_hide_that_another_may_be_written_soon():
+    ledger = Ledger(front=Forbidden(403, "Forbidden", "quota"), worker=Unavailable(503, "", "away"))
+    with pytest.raises(Unavailable):
+        await Executor(ledger, Keys(), Announced()).carry_out(desiring(FRONT, WORKER), observed())  # type: ignore[arg-type]
+
+
+async def test_all_refused_objects_are_reported():
+    ledger = Ledger(front=Forbidden(403, "Forbidden", "quota"), worker=Forbidden(403, "Forbidden", "policy"))
+    outcome, _ = await carried_out(desiring(FRONT, WORKER), observed(), ledger)
+    assert outcome.failure == Failure("RefusedByApiServer", "403 Forbidden: quota; 403 Forbidden: policy")
+
+
 async def test_a_checkpoint_that_is_refused_fails_a_graph_that_is_written():
     ledger = Ledger(checkpoint=Forbidden(403, "Forbidden", "no"))
     outcome, _ = await carried_out(desiring(FRONT, checkpoints=[CHECKPOINT]), observed(), ledger)

@@ -159,9 +159,9 @@ async def test_a_change_that_is_not_acted_on_yet_is_not_success():
     assert "its change is not yet acted on" in status["conditions"][0]["message"]
 
 
-async def test_a_graph_that_cannot_be_rendered_is_failed_and_tried_again():
+async def test_a_graph_that_cannot_be_rendered_is_failed_until_it_or_the_cluster_changes():
     world = World(stored_graph())
-    assert await world.reconcile() == Result(requeue_after=60.0)
+    assert await world.reconcile() == Result()
     assert world.applier.lines == []
     (status,) = world.writer.statuses
     assert (status["state"], world.writer.urgent) == ("failed", [True])

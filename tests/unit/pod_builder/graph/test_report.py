@@ -17,6 +17,7 @@ from dynamo_shared.api.registry import labels
 from .building import NOW, clique, deployment, desiring, observed, stored, stored_graph
 
 FAILURE = Failure("InvalidSpec", "x")
+REFUSED = Failure("RefusedByApiServer", "quota")
 BEFORE: dict[str, Any] = {
     "checkpoints": {"One": {}},
     "restart": {"phase": "Completed"},
@@ -166,7 +167,11 @@ STARTING = {
     ("plan", "outcome", "pods", "delay"),
     [
         pytest.param(desiring(NEW), {}, [], None, id="events suffice"),
-        pytest.param(Plan(failure=FAILURE), {"failure": FAILURE}, [], 60.0, id="refused"),
+        pytest.param(Plan(failure=FAILURE), {"failure": FAILURE}, [], None, id="only a change of the graph can help"),
+        pytest.param(desiring(NEW), {"failure": REFUSED}, [], 60.0, id="refused by the API server"),
+        pytest.param(
+            desiring(NEW), {"failure": REFUSED, "again": 30.0}, [], 30.0, id="refused, and left to another owner"
+        ),
         pytest.param(desiring(NEW), {"again": 30.0}, [], 30.0, id="an object is left to another owner"),
         pytest.param(
             desiring(NEW, restart=RestartPlan(status={"phase": "Restarting"})),

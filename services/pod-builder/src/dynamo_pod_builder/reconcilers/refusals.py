@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.kube.errors import Forbidden, Invalid
 
@@ -10,8 +12,20 @@ from dynamo_pod_builder.reconcilers.requeue import RETRY_REFUSED
 from dynamo_pod_builder.render import RenderError
 from dynamo_pod_builder.status.component import PREDECESSOR_REMAINS, Failure
 
+#: Of refusals that come together so many are reported in full: a status has an end.
+_IN_FULL = 3
+
+
+class SeveralRefusals(Exception):
+    """What was refused of objects that were written together: `refusals` has at least two, in the order of the objects."""
+
+    def __init__(self, refusals: Sequence[Exception]) -> None:
+        super().__init__(f"{len(refusals)} objects were refused")
+        self.refusals = refusals
+
+
 #: All that is reported instead of raised. Other errors of the API server pass, and the queue comes back to the key.
-REFUSALS = (InvalidManifest, RenderError, NameTaken, Invalid, Forbidden)
+REFUSALS = (InvalidManifest, RenderError, NameTaken, Invalid, Forbidden, SeveralRefusals)
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (InvalidManifest, "InvalidSpec"),
     (RenderError, "NotDeployable"),
@@ -25,10 +39,19 @@ _PASSING = frozenset({PREDECESSOR_REMAINS, "NameTaken", "RefusedByApiServer"})
 
 
 def failure_of(error: Exception) -> Failure:
-    """The failure that one of `REFUSALS` stands for."""
+    """The failure that one of `REFUSALS` stands for. Of several, what a user has to mend comes before what ends by itself."""
+    if isinstance(error, SeveralRefusals):
+        return _joined(sorted(map(failure_of, error.refusals), key=lambda failure: failure.passes))
     return Failure(next(reason for kind, reason in _REASONS if isinstance(error, kind)), str(error))
 
 
 def retry_after(failure: Failure | None) -> float | None:
     """Seconds after which another try may succeed though the object is the same; None where it cannot, or none is needed."""
     return RETRY_REFUSED if failure is not None and failure.reason in _PASSING else None
+
+
+def _joined(failures: Sequence[Failure]) -> Failure:
+    messages = list(dict.fromkeys(failure.message for failure in failures))
+    more = len(messages) - _IN_FULL
+    rest = [f"{more} more objects are refused"] if more > 1 else messages[_IN_FULL:]
+    return Failure(failures[0].reason, "; ".join([*messages[:_IN_FULL], *rest]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dynamo_shared.aio import all_of
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
@@ -27,6 +26,7 @@ from dynamo_pod_builder.reconcilers.graph.steps.switch import handed_down
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of
 from dynamo_pod_builder.reconcilers.requeue import SHARED_INTERVAL
 from dynamo_pod_builder.reconcilers.sharing import is_left_to
+from dynamo_pod_builder.reconcilers.writes import all_written
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import Failure
 
@@ -92,8 +92,8 @@ class Executor:
         if any(render.needs_ssh_keys(child, self.keys.name) for child in plan.desired):
             await self.keys.ensure(observed.graph)
         try:
-            await all_of(self._ensure(child, family, answers) for child in first)
-            await all_of(self._ensure(child, family, answers) for child in rest)
+            await all_written(self._ensure(child, family, answers) for child in first)
+            await all_written(self._ensure(child, family, answers) for child in rest)
             await self._hand_over(plan, observed, answers)
             drained = plan.rollout.drain if plan.rollout is not None else ()
             for leftover, replicas in drained:

@@ -19,7 +19,8 @@ from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
 from dynamo_pod_builder.reconcilers.graph.parts import all_parts
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
-from dynamo_pod_builder.reconcilers.requeue import RESTART_INTERVAL, RETRY_REFUSED, earliest
+from dynamo_pod_builder.reconcilers.refusals import retry_after
+from dynamo_pod_builder.reconcilers.requeue import RESTART_INTERVAL, earliest
 from dynamo_pod_builder.status import graph as status
 from dynamo_pod_builder.status.graph import FAILED, READY, Generation, graph_status
 from dynamo_pod_builder.status.pods import recheck_after
@@ -104,10 +105,12 @@ def conclude(plan: Plan, outcome: CarryOutResult) -> status.GraphOutcome:
 
 def next_reconcile(plan: Plan, outcome: CarryOutResult) -> float | None:
     """Seconds after which another reconcile is due though no event asks for it. Pure."""
-    if outcome.failure is not None:
-        return RETRY_REFUSED
     observed = outcome.observed
-    delays = [outcome.again, RESTART_INTERVAL if plan.restart is not None and plan.restart.is_under_way else None]
+    delays = [
+        retry_after(outcome.failure),
+        outcome.again,
+        RESTART_INTERVAL if plan.restart is not None and plan.restart.is_under_way else None,
+    ]
     if plan.pod_clique_set is not None:
         workloads = [observed.cliques.get(each.place) for each in grove.workloads(plan.pod_clique_set)]
         pods = [pod for workload in workloads for pod in observed.pods_of(workload)]
