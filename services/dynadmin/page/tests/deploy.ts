@@ -1,3 +1,4 @@
+import { verdictOf } from "../src/logic/fit.ts";
 import { applied, changes, offered } from "../src/logic/inverse.ts";
 import { asGraph, graphWords, isWhole, pointWords } from "../src/logic/points.ts";
 import { get, set } from "../src/logic/pointer.ts";
@@ -103,4 +104,10 @@ test("a point becomes a graph", () => {
   });
   ok(isWhole(POINT));
   ok(!isWhole({ parallelism: { prefill: { tp: 1, gpus: 1 }, decode: { tp: 4, gpus: 4 } } }));
+});
+
+test("GPUs that are not known are not said to fit", () => {
+  equal(verdictOf({ fits: true, uncounted: [] }), "fits");
+  equal(verdictOf({ fits: true, uncounted: ["ResourceClaim a"] }), "fits without what is not counted");
+  equal(verdictOf({ fits: false, uncounted: ["ResourceClaim a"] }), "does not fit");
 });

@@ -1,6 +1,7 @@
 // Whether the GPUs are there now, by node, and what would have to be freed.
 import { html, nothing, type TemplateResult } from "lit";
 import type { Any } from "../api/client.ts";
+import { verdictOf } from "../logic/fit.ts";
 import { count } from "../logic/format.ts";
 
 export function fitting(gpus: Any): TemplateResult | typeof nothing {
@@ -9,9 +10,10 @@ export function fitting(gpus: Any): TemplateResult | typeof nothing {
   return html`<section class="card">
     <h2>GPUs now</h2>
     <p>
-      <span class="badge ${gpus.fits ? "good" : "bad"}">${gpus.fits ? "fits" : "does not fit"}</span>
-      ${count(gpus.needed, "GPU")} needed, ${gpus.free} free${gpus.exact ? "" : ", of the pods that you may see"}
+      <span class="badge ${!gpus.fits ? "bad" : gpus.uncounted.length ? "busy" : "good"}">${verdictOf(gpus)}</span>
+      ${count(gpus.needed, "GPU")} needed, ${gpus.free} free${gpus.exact || gpus.uncounted.length ? "" : ", of the pods that you may see"}
     </p>
+    ${gpus.uncounted.length ? html`<p class="notice">Not counted, since their GPUs are not known: ${gpus.uncounted.join("; ")}.</p>` : nothing}
     ${gpus.nodes.length
       ? html`<ul class="nodes">
           ${gpus.nodes.map((node: Any) => {
