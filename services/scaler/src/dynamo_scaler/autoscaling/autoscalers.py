@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -69,14 +68,22 @@ class Autoscalers:
         for resource, other in self._present(adapter):
             if desired is None or resources.of(desired) != resource:
                 # Before another kind takes its place: two of them would undo each other's work.
-                with contextlib.suppress(NotFound, Conflict):
-                    await self.kube.delete(resource, key_of(other), uid=other["metadata"]["uid"])
-                self.cache.remove(resource, key_of(other), other["metadata"]["uid"])
-                self.announcer.announce(adapter, events.AUTOSCALER_DELETED(f"Deleted {described(other)}"))
+                await self._delete(adapter, resource, other)
         if desired is None:
             return AutoscalerState()
         await self._make(adapter, desired)
         return AutoscalerState(ConditionState(True, desired["kind"], described(desired)))
+
+    async def _delete(self, adapter: KubeObject, resource: Resource, obj: KubeObject) -> None:
+        key, uid = key_of(obj), obj["metadata"]["uid"]
+        try:
+            await self.kube.delete(resource, key, uid=uid)
+        except (NotFound, Conflict):
+            # Another client deleted it, or another object has its name by now: it is gone, but not by this service.
+            self.cache.remove(resource, key, uid)
+            return
+        self.cache.remove(resource, key, uid)
+        self.announcer.announce(adapter, events.AUTOSCALER_DELETED(f"Deleted {described(obj)}"))
 
     async def _make(self, adapter: KubeObject, desired: KubeObject) -> None:
         resource, key = resources.of(desired), key_of(desired)

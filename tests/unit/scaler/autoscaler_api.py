@@ -1,0 +1,144 @@
+"""An API server that stores autoscalers, with KEDA's webhook, and what a scaler that writes to it announced."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+from dynamo_scaler.autoscaling.autoscalers import Autoscalers, AutoscalerState
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.annotations import AUTOSCALING
+from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, ObjectKey, Resource, key_of
+from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
+from dynamo_shared.state import ObjectCache
+
+from tests.unit.announced import Announced
+
+KEY = ObjectKey("n", "g-w")
+TRANSFER = "scaledobject.keda.sh/transfer-hpa-ownership"
+ADAPTER: KubeObject = {
+    "apiVersion": "nvidia.com/v1beta1",
+    "kind": "DynamoGraphDeploymentScalingAdapter",
+    "metadata": {"name": "g-w", "namespace": "n", "uid": "u", "resourceVersion": "1"},
+    "spec": {"dgdRef": {"name": "g", "componentName": "W"}, "replicas": 1},
+}
+HPA = {"maxReplicas": 3}
+TRIGGERS = {"maxReplicas": 3, "triggers": [{"type": "cron", "metadata": {"timezone": "UTC"}}]}
+
+
+class AutoscalerApi:
+    """As much of an API server as autoscalers need. `calls` are writes and trials of writes, in order."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, ObjectKey], KubeObject] = {}
+        self.calls: list[str] = []
+        #: Kinds whose writes a policy refuses; trials of them pass where it is not `strict`.
+        self.refused: set[str] = set()
+        self.strict = True
+        self.has_keda_webhook = True
+        self.before_delete: Callable[[], None] = lambda: None
+        self.field_manager = "dynamo-scaler"
+        self._version = 100
+
+    def put(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        """Store an object as any user may write it."""
+        self._version += 1
+        metadata = {"uid": f"uid-{self._version}", **obj["metadata"], "resourceVersion": str(self._version)}
+        stored = copy.deepcopy({**obj, "metadata": metadata})
+        self.objects[resource.id, key_of(obj)] = stored
+        return copy.deepcopy(stored)
+
+    def kinds(self) -> list[str]:
+        """Kinds of what is stored and not being deleted."""
+        return sorted(each["kind"] for each in self.objects.values() if "deletionTimestamp" not in each["metadata"])
+
+    async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
+        if (resource.id, key) not in self.objects:
+            raise NotFound(404, "NotFound", f"{key.name} is not there", {"name": key.name})
+        return copy.deepcopy(self.objects[resource.id, key])
+
+    async def create(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> KubeObject:
+        self.calls.append(f"{'try' if dry_run else 'create'} {resource.kind}")
+        self._admit(resource, obj, dry_run=dry_run)
+        if (resource.id, key_of(obj)) in self.objects:
+            raise AlreadyExists(409, "AlreadyExists", "it exists", {"name": obj["metadata"]["name"]})
+        return copy.deepcopy(obj) if dry_run else self.put(resource, obj)
+
+    async def apply(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        self.calls.append(f"apply {resource.kind}")
+        self._admit(resource, obj, dry_run=False)
+        stored = await self.get(resource, key_of(obj))
+        if obj["metadata"]["uid"] != stored["metadata"]["uid"]:
+            raise Conflict(409, "Conflict", "another object has the name")
+        merged = {**stored, **obj, "metadata": {**stored["metadata"], **obj["metadata"]}}
+        return stored if merged == stored else self.put(resource, merged)
+
+    async def delete(self, resource: Resource, key: ObjectKey, *, uid: str) -> None:
+        act, self.before_delete = self.before_delete, lambda: None
+        act()
+        self.calls.append(f"delete {resource.kind}")
+        stored = await self.get(resource, key)
+        if stored["metadata"]["uid"] != uid:
+            raise Conflict(409, "Conflict", "another object has the name")
+        if stored["metadata"].get("finalizers"):
+            self.objects[resource.id, key]["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
+        else:
+            del self.objects[resource.id, key]
+
+    def _admit(self, resource: Resource, obj: KubeObject, *, dry_run: bool) -> None:
+        if resource.kind in self.refused and (self.strict or not dry_run):
+            raise Forbidden(403, "Forbidden", "a policy says no")
+        if resource != SCALED_OBJECTS or not self.has_keda_webhook:
+            return
+        # As KEDA's webhook: no ScaledObject, old or new, next to an HPA of its target, unless it takes over that HPA.
+        for (kind, _), hpa in self.objects.items():
+            if kind != HORIZONTAL_POD_AUTOSCALERS.id or hpa["spec"]["scaleTargetRef"] != obj["spec"]["scaleTargetRef"]:
+                continue
+            config = obj["spec"].get("advanced", {}).get("horizontalPodAutoscalerConfig", {})
+            takes_over = obj["metadata"].get("annotations", {}).get(TRANSFER) == "true"
+            if not takes_over or config.get("name") != hpa["metadata"]["name"]:
+                raise Forbidden(403, "Forbidden", f"the workload is already managed by the hpa {key_of(hpa).name!r}")
+
+
+class AutoscalerDesk:
+    """One scaler's autoscalers of the adapter `g-w`, and what it knows of the API server."""
+
+    def __init__(self) -> None:
+        self.api = AutoscalerApi()
+        self.cache = ObjectCache()
+        self.announced = Announced()
+        self.autoscalers = Autoscalers(
+            self.api,  # type: ignore[arg-type]
+            self.cache,
+            self.announced,
+            lambda _: True,
+        )
+
+    def read(self) -> None:
+        """Hear of everything that is stored."""
+        for resource in (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS):
+            for (kind, _), obj in self.api.objects.items():
+                if kind == resource.id:
+                    self.cache.put(resource, copy.deepcopy(obj))
+
+    async def ask(self, rules: Any) -> AutoscalerState:
+        """A graph asks for an autoscaler, or for none, and is reconciled."""
+        annotations = {AUTOSCALING: json.dumps({"W": rules})} if rules is not None else {}
+        graph = {
+            "apiVersion": "nvidia.com/v1beta1",
+            "kind": "DynamoGraphDeployment",
+            "metadata": {"name": "g", "namespace": "n", "annotations": annotations},
+            "spec": {"components": [{"name": "W", "scalingAdapter": {}}]},
+        }
+        return await self.autoscalers.ensure(graph, ADAPTER)
+
+    def foreign(self, resource: Resource, name: str = "g-w", **spec: Any) -> KubeObject:
+        """An autoscaler of a user; of the adapter where `spec` does not say otherwise."""
+        target = {"apiVersion": ADAPTER["apiVersion"], "kind": ADAPTER["kind"], "name": "g-w"}
+        metadata = {"name": name, "namespace": "n"}
+        spec = {"scaleTargetRef": target, **spec}
+        return self.api.put(
+            resource, {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
+        )
