@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS
+from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS
 
-from tests.unit.scaler.autoscaler_api import HPA, KEY, AutoscalerDesk
+from tests.unit.scaler.autoscaler_api import HPA, KEY, TRIGGERS, AutoscalerDesk
 
 
 @pytest.mark.parametrize("taken_by_another", [False, True])
@@ -38,3 +38,141 @@ async def test_a_deletion_is_announced() -> None:
     assert desk.announced.lines[1:] == [
         "Normal AutoscalerDeleted Autoscale: Deleted HorizontalPodAutoscaler g-w between 1 and 3 replicas"
     ]
+
+
+async def test_an_hpa_stays_where_the_name_of_a_scaled_object_is_taken() -> None:
+    desk = AutoscalerDesk()
+    await desk.ask(HPA)
+    desk.foreign(SCALED_OBJECTS)
+    desk.api.has_keda_webhook = False
+    for known in (False, True):
+        if known:
+            desk.read()
+        desk.api.calls.clear()
+        state = await desk.ask(TRIGGERS)
+        assert state.condition is not None
+        assert (state.condition.status, state.condition.reason) == (False, "NameTaken")
+        assert state.condition.message == (
+            "a ScaledObject named 'g-w' exists already and belongs to another owner: delete or rename it, or remove the "
+            "request for an autoscaler; until then HorizontalPodAutoscaler g-w between 1 and 3 replicas stays"
+        )
+        assert "delete HorizontalPodAutoscaler" not in desk.api.calls
+
+
+async def test_a_scaled_object_stays_where_the_name_of_an_hpa_is_taken() -> None:
+    desk = AutoscalerDesk()
+    await desk.ask(TRIGGERS)
+    desk.foreign(HORIZONTAL_POD_AUTOSCALERS)
+    state = await desk.ask(HPA)
+    assert state.condition is not None
+    assert (state.condition.status, state.condition.reason) == (False, "NameTaken")
+    assert state.condition.message.endswith("until then ScaledObject g-w between 1 and 3 replicas stays")
+    assert "delete ScaledObject" not in desk.api.calls
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refused", "stays"),
+    [
+        (HPA, TRIGGERS, "ScaledObject", "HorizontalPodAutoscaler"),
+        (TRIGGERS, HPA, "HorizontalPodAutoscaler", "ScaledObject"),
+    ],
+)
+async def test_an_autoscaler_stays_where_the_other_kind_is_refused(before, after, refused, stays) -> None:
+    desk = AutoscalerDesk()
+    await desk.ask(before)
+    desk.api.refused = {refused}
+    state = await desk.ask(after)
+    assert state.condition is not None
+    assert (state.condition.status, state.condition.reason, state.again) == (False, "RefusedByApiServer", 30.0)
+    assert "a policy says no" in state.condition.message
+    assert state.condition.message.endswith(f"until then {stays} g-w between 1 and 3 replicas stays")
+    assert desk.api.kinds() == [stays]
+    assert len(desk.announced.lines) == 1
+    # Without the policy, the other kind takes its place.
+    desk.api.refused = set()
+    state = await desk.ask(after)
+    assert state.condition is not None
+    assert (state.condition.status, desk.api.kinds()) == (True, [refused])
+
+
+async def test_an_hpa_is_made_before_a_scaled_object_is_deleted() -> None:
+    desk = AutoscalerDesk()
+    await desk.ask(TRIGGERS)
+    desk.api.calls.clear()
+    await desk.ask(HPA)
+    assert desk.api.calls == ["create HorizontalPodAutoscaler", "delete ScaledObject"]
+    assert [line.split()[1] for line in desk.announced.lines] == [
+        "AutoscalerCreated",
+        "AutoscalerCreated",
+        "AutoscalerDeleted",
+    ]
+
+
+async def test_a_scaled_object_is_tried_before_an_hpa_is_deleted() -> None:
+    """KEDA's webhook lets no ScaledObject come next to an HPA of its target."""
+    desk = AutoscalerDesk()
+    await desk.ask(HPA)
+    desk.api.calls.clear()
+    await desk.ask(TRIGGERS)
+    assert desk.api.calls == ["try ScaledObject", "delete HorizontalPodAutoscaler", "create ScaledObject"]
+    # What was tried said that it takes over the HPA; what is made does not, since there is no HPA any more.
+    made = await desk.api.get(SCALED_OBJECTS, KEY)
+    assert list(made["metadata"]["annotations"]) == ["nvidia.com/last-applied-hash"]
+    assert "advanced" not in made["spec"]
+
+
+async def test_an_hpa_stays_where_keda_refuses_because_of_a_users_hpa() -> None:
+    desk = AutoscalerDesk()
+    await desk.ask(HPA)
+    desk.foreign(HORIZONTAL_POD_AUTOSCALERS, "mine")
+    state = await desk.ask(TRIGGERS)
+    assert state.condition is not None
+    assert "already managed by the hpa 'mine'" in state.condition.message
+    assert "delete HorizontalPodAutoscaler" not in desk.api.calls
+
+
+async def test_what_is_refused_after_the_deletion_is_tried_again_soon() -> None:
+    """KEDA may hear of the deletion later than the API server answers."""
+    desk = AutoscalerDesk()
+    await desk.ask(HPA)
+    desk.api.refused, desk.api.strict = {"ScaledObject"}, False
+    state = await desk.ask(TRIGGERS)
+    assert state.condition is not None
+    assert (state.condition.reason, state.again) == ("RefusedByApiServer", 1.0)
+    # Refused again, with no HPA left, it takes longer.
+    assert (await desk.ask(TRIGGERS)).again == 30.0
+
+
+async def test_where_both_are_there_the_hpa_goes_before_the_scaled_object_is_changed() -> None:
+    """A scaler that stopped in between leaves both; KEDA refuses changes of a ScaledObject next to an HPA, too."""
+    desk = AutoscalerDesk()
+    await desk.ask(TRIGGERS)
+    scaled_object = await desk.api.get(SCALED_OBJECTS, KEY)
+    await desk.ask(HPA)
+    del scaled_object["metadata"]["uid"]
+    desk.api.put(SCALED_OBJECTS, scaled_object)
+    desk.read()
+    desk.api.calls.clear()
+    await desk.ask({**TRIGGERS, "maxReplicas": 5})
+    assert desk.api.calls == ["delete HorizontalPodAutoscaler", "apply ScaledObject"]
+    assert desk.api.kinds() == ["ScaledObject"]
+
+
+async def test_what_is_being_deleted_counts_as_gone_only_when_it_is() -> None:
+    """KEDA's finalizer keeps a ScaledObject for a while; another of its name cannot come until then."""
+    desk = AutoscalerDesk()
+    await desk.ask(TRIGGERS)
+    (stored,) = desk.api.objects.values()
+    stored["metadata"]["finalizers"] = ["finalizer.keda.sh"]
+    await desk.ask(None)
+    for known in (False, True):
+        if known:
+            desk.read()
+        state = await desk.ask(TRIGGERS)
+        assert state.condition is not None
+        assert (state.condition.status, state.condition.reason, state.again) == (False, "BeingDeleted", 30.0)
+    # Nor does an HPA go for one that is on its way out.
+    await desk.ask(HPA)
+    state = await desk.ask(TRIGGERS)
+    assert state.condition is not None
+    assert (state.condition.reason, desk.api.kinds()) == ("BeingDeleted", ["HorizontalPodAutoscaler"])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import msgspec
-from dynamo_shared.api import resources
+from dynamo_shared.api import objects, resources
 from dynamo_shared.api.contracts import ComponentAutoscaling
 from dynamo_shared.api.objects import KubeObject, of_uid
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_HASH
@@ -21,11 +21,14 @@ from dynamo_shared.state import ObjectCache
 from dynamo_scaler import events
 from dynamo_scaler.adapters.status import ConditionState
 from dynamo_scaler.autoscaling.desired import InvalidAutoscalingError, desired_autoscaling
-from dynamo_scaler.autoscaling.render import autoscaler, described
+from dynamo_scaler.autoscaling.render import autoscaler, described, taking_over
 
 KINDS: tuple[Resource, ...] = (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS)
 #: A refusing policy may change, and a name become free, without an event. Seconds.
 RETRY = 30.0
+#: How long KEDA may take to hear that an HPA is gone. Seconds.
+SOON = 1.0
+REFUSED = "RefusedByApiServer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +56,62 @@ class Autoscalers:
             # An existing autoscaler stays: its removal was not requested.
             return AutoscalerState(ConditionState(False, "InvalidAutoscaling", str(error)))
         if settings is not None and settings.triggers and not self.is_served(SCALED_OBJECTS):
-            return AutoscalerState(
-                ConditionState(False, "KedaNotInstalled", "triggers need KEDA, which this cluster does not have"), RETRY
+            return self._failed(
+                adapter, "KedaNotInstalled", "triggers need KEDA, which this cluster does not have", again=RETRY
             )
         try:
             return await self._ensure(adapter, settings)
-        except _Taken as error:
-            return AutoscalerState(ConditionState(False, "NameTaken", str(error)), RETRY)
+        except _NameInUse as error:
+            return self._failed(adapter, error.reason, str(error), again=RETRY)
         except (Invalid, Forbidden) as error:
-            return AutoscalerState(ConditionState(False, "RefusedByApiServer", str(error)), RETRY)
+            return self._failed(adapter, REFUSED, str(error), again=RETRY)
 
     async def _ensure(self, adapter: KubeObject, settings: ComponentAutoscaling | None) -> AutoscalerState:
-        desired = stamped(autoscaler(adapter, settings)) if settings is not None else None
-        for resource, other in self._present(adapter):
-            if desired is None or resources.of(desired) != resource:
-                # Before another kind takes its place: two of them would undo each other's work.
-                await self._delete(adapter, resource, other)
-        if desired is None:
+        """Of two kinds, the one that is desired comes first: where it cannot come, the component keeps the one it has."""
+        if settings is None:
+            await self._delete_others(adapter, None)
             return AutoscalerState()
+        desired = stamped(autoscaler(adapter, settings))
+        resource = resources.of(desired)
+        if resource == SCALED_OBJECTS and any(kind != resource for kind, _ in self._present(adapter)):
+            return await self._take_over(adapter, desired)
         await self._make(adapter, desired)
-        return AutoscalerState(ConditionState(True, desired["kind"], described(desired)))
+        await self._delete_others(adapter, resource)
+        return _made(desired)
+
+    async def _take_over(self, adapter: KubeObject, desired: KubeObject) -> AutoscalerState:
+        """A ScaledObject instead of an HPA. KEDA's webhook refuses one, and its changes, while the target has an HPA.
+
+        So the HPA goes first, once the API server and KEDA have said that they would admit the ScaledObject.
+        """
+        resource, key = resources.of(desired), key_of(desired)
+        observed = self.cache.get(resource, key)
+        if observed is None:
+            try:
+                await self.kube.create(resource, taking_over(desired, hpa=key.name), dry_run=True)
+            except AlreadyExists:
+                observed = await self.kube.get(resource, key)
+        if observed is not None:
+            _check_name(adapter, resource, observed)
+        await self._delete_others(adapter, resource)
+        try:
+            await self._make(adapter, desired)
+        except (Invalid, Forbidden) as error:
+            # KEDA may hear of the deletion only now.
+            return self._failed(adapter, REFUSED, str(error), again=SOON)
+        return _made(desired)
+
+    def _failed(self, adapter: KubeObject, reason: str, message: str, *, again: float) -> AutoscalerState:
+        """The desired autoscaler could not be made; the message says which one the component has meanwhile."""
+        if kept := " and ".join(described(obj) for _, obj in self._present(adapter)):
+            message = f"{message}; until then {kept} stays"
+        return AutoscalerState(ConditionState(False, reason, message), again)
+
+    async def _delete_others(self, adapter: KubeObject, desired: Resource | None) -> None:
+        """Delete the adapter's autoscalers of all kinds but the desired one: two would undo each other's work."""
+        for resource, obj in list(self._present(adapter)):
+            if resource != desired:
+                await self._delete(adapter, resource, obj)
 
     async def _delete(self, adapter: KubeObject, resource: Resource, obj: KubeObject) -> None:
         key, uid = key_of(obj), obj["metadata"]["uid"]
@@ -96,11 +135,7 @@ class Autoscalers:
             else:
                 self.announcer.announce(adapter, events.AUTOSCALER_CREATED(f"Created {described(desired)}"))
                 return
-        if not _is_of(adapter, observed):
-            raise _Taken(
-                f"a {resource.kind} named {key.name!r} exists already and belongs to another owner: "
-                "delete or rename it, or remove the request for an autoscaler"
-            )
+        _check_name(adapter, resource, observed)
         if _hash_of(observed) == _hash_of(desired) and not coverage.missing(desired, observed):
             return
         await claim_fields(self.kube, resource, key)
@@ -110,12 +145,37 @@ class Autoscalers:
     def _present(self, adapter: KubeObject) -> Iterator[tuple[Resource, KubeObject]]:
         for resource in KINDS:
             obj = self.cache.get(resource, key_of(adapter))
-            if obj is not None and _is_of(adapter, obj) and "deletionTimestamp" not in obj["metadata"]:
+            if obj is not None and _is_of(adapter, obj) and not objects.is_deleting(obj):
                 yield resource, obj
 
 
-class _Taken(Exception):
-    """An object of the desired name has another owner."""
+class _NameInUse(Exception):
+    """An object has the desired name that is not, or not for long, the adapter's. `reason`: of the condition."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def _check_name(adapter: KubeObject, resource: Resource, observed: KubeObject) -> None:
+    """_NameInUse where the object of the desired name cannot be, or become, the adapter's autoscaler."""
+    name = observed["metadata"]["name"]
+    if not _is_of(adapter, observed):
+        raise _NameInUse(
+            "NameTaken",
+            f"a {resource.kind} named {name!r} exists already and belongs to another owner: "
+            "delete or rename it, or remove the request for an autoscaler",
+        )
+    if objects.is_deleting(observed):
+        waits = ", ".join(observed["metadata"].get("finalizers") or ()) or "the API server"
+        raise _NameInUse(
+            "BeingDeleted",
+            f"the former {resource.kind} {name} is being deleted, and another comes when it is gone: {waits} keeps it",
+        )
+
+
+def _made(desired: KubeObject) -> AutoscalerState:
+    return AutoscalerState(ConditionState(True, desired["kind"], described(desired)))
 
 
 def stamped(desired: KubeObject) -> KubeObject:

@@ -16,6 +16,11 @@ from dynamo_shared.api.resources import (
 CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
 
 
+#: With it, KEDA admits a ScaledObject next to the HPA that its `advanced` part names (keda.sh, "Transfer ownership of an
+#: existing HPA").
+_TRANSFER = "scaledobject.keda.sh/transfer-hpa-ownership"
+
+
 def autoscaler(adapter: KubeObject, settings: ComponentAutoscaling) -> KubeObject:
     """What is asked for, named as the adapter and owned by it."""
     return _scaled_object(adapter, settings) if settings.triggers else _horizontal(adapter, settings)
@@ -27,6 +32,18 @@ def described(child: KubeObject) -> str:
     least = spec.get("minReplicas", spec.get("minReplicaCount"))
     most = spec.get("maxReplicas", spec.get("maxReplicaCount"))
     return f"{child['kind']} {child['metadata']['name']} between {least} and {most} replicas"
+
+
+def taking_over(scaled_object: KubeObject, hpa: str) -> KubeObject:
+    """A ScaledObject that KEDA's webhook judges as if the adapter's HPA were gone. Only to ask with, as a dry run."""
+    metadata, spec = scaled_object["metadata"], scaled_object["spec"]
+    advanced = spec.get("advanced", {})
+    config = {**advanced.get("horizontalPodAutoscalerConfig", {}), "name": hpa}
+    return {
+        **scaled_object,
+        "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), _TRANSFER: "true"}},
+        "spec": {**spec, "advanced": {**advanced, "horizontalPodAutoscalerConfig": config}},
+    }
 
 
 def _horizontal(adapter: KubeObject, settings: ComponentAutoscaling) -> KubeObject:
