@@ -194,6 +194,8 @@ class Desk:
             self.kube.put(
                 DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
                 {
+                    "apiVersion": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.api_version,
+                    "kind": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind,
                     "metadata": {
                         "name": adapter_name,
                         "namespace": "team",

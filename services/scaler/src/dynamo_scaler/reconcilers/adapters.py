@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dynamo_shared.api import adapted
 from dynamo_shared.api.adapted import Difference
+from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -26,7 +27,14 @@ from dynamo_shared.state import ObjectCache
 
 from dynamo_scaler import events
 from dynamo_scaler.adapters import mirror, pods
-from dynamo_scaler.adapters.status import AdapterObservation, ConditionState, adapter_status, conflict_ends_in
+from dynamo_scaler.adapters.status import (
+    AUTOSCALING,
+    SYNCED,
+    AdapterObservation,
+    ConditionState,
+    adapter_status,
+    conflict_ends_in,
+)
 from dynamo_scaler.adapters.writers import UNKNOWN_WRITER, WriterConflicts, of_adapter, of_component
 from dynamo_scaler.autoscaling.autoscalers import Autoscalers
 from dynamo_scaler.metrics import AdapterMetrics
@@ -195,9 +203,8 @@ class AdapterReconciler:
         before = adapter.get("status", {})
 
         def report() -> None:
-            for state in (observation.synced, observation.autoscaling):
-                if state is not None and not state.status and _is_news(before, state):
-                    self.announcer.announce(adapter, events.failed(adapter, state))
+            for trouble in _new_troubles(before, status):
+                self.announcer.announce(adapter, events.failed(adapter, trouble))
 
         urgent = observation.scaled or observation.conflict is not None or not before
         wait = await self.statuses.write(
@@ -230,8 +237,14 @@ def _components(graph: KubeObject) -> Iterable[KubeObject]:
     return components
 
 
-def _is_news(before: KubeObject, state: ConditionState) -> bool:
-    """Whether the status does not have it yet; a message with other numbers is news, too."""
-    return all(
-        (entry["reason"], entry["message"]) != (state.reason, state.message) for entry in before.get("conditions", ())
-    )
+def _new_troubles(before: KubeObject, status: KubeObject) -> Iterator[ConditionState]:
+    """Troubles that the status before does not have; a message with other numbers is news, too.
+
+    Read from the statuses, whose words may differ from what was observed: they are without secrets, and not too long.
+    """
+    for type_ in (SYNCED, AUTOSCALING):
+        entry, known = find(status["conditions"], type_), find(before.get("conditions", ()), type_)
+        if entry is None or entry["status"] == "True":
+            continue
+        if known is None or any(known[part] != entry[part] for part in ("status", "reason", "message")):
+            yield ConditionState(False, entry["reason"], entry["message"])

@@ -1,0 +1,125 @@
+"""One reconcile of a graph's adapters: what is reported, and what the trouble of one of them leaves of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from dynamo_scaler.adapters.status import ConditionState
+from dynamo_scaler.adapters.writers import WriterConflicts
+from dynamo_scaler.autoscaling.autoscalers import AutoscalerState
+from dynamo_scaler.metrics import AdapterMetrics
+from dynamo_scaler.reconcilers.adapters import AdapterReconciler
+from dynamo_shared.api.conditions import find
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ObjectKey, Resource, key_of
+from dynamo_shared.kube.errors import KubeError
+from dynamo_shared.runtime.settings.scaler import Scaler
+from dynamo_shared.runtime.status_writer import StatusWriter
+from prometheus_client import CollectorRegistry
+
+from tests.building.clock import ManualClock
+from tests.unit.announced import Announced
+from tests.unit.scaler.desk import Desk, MemoryKube
+
+ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+GRAPH = ObjectKey("team", "g")
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class StatusKube(MemoryKube):
+    """With the status of adapters."""
+
+    async def apply_status(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        stored = await self.get(resource, key_of(obj))
+        return self.put(resource, {**stored, "status": obj["status"]})
+
+    async def apply(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        self._write(resource, key_of(obj))
+        return await self.get(resource, key_of(obj))
+
+
+class GivenAutoscalers:
+    """The state of each adapter's autoscaler, as a test says it."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, AutoscalerState | KubeError] = {}
+
+    async def ensure(self, _: KubeObject, adapter: KubeObject) -> AutoscalerState:
+        state = self.states.get(adapter["metadata"]["name"], AutoscalerState())
+        if isinstance(state, KubeError):
+            raise state
+        return state
+
+
+class ReconcilerDesk:
+    """A reconciler without servers; its graph `g` has adapters for its components."""
+
+    def __init__(self, **replicas: int) -> None:
+        self.kube = StatusKube()
+        self.kube.acts = False
+        self.desk = Desk(Scaler(), self.kube)
+        self.desk.graph("g", **replicas)  # type: ignore[arg-type]
+        self.announced = Announced()
+        self.autoscalers = GivenAutoscalers()
+        self.clock = ManualClock()
+        self.reconciler = AdapterReconciler(
+            kube=self.kube,  # type: ignore[arg-type]
+            cache=self.desk.cache,
+            statuses=StatusWriter(self.kube, self.desk.cache, self.clock),  # type: ignore[arg-type]
+            announcer=self.announced,
+            metrics=AdapterMetrics(CollectorRegistry()),
+            autoscalers=self.autoscalers,  # type: ignore[arg-type]
+            turns=WriterConflicts(self.clock),
+            now=lambda: NOW + timedelta(seconds=self.clock.now),
+        )
+
+    def change(self, name: str, how: Callable[[KubeObject], Any]) -> None:
+        """A user changes an adapter, and that is heard of."""
+        adapter = self.adapter(name)
+        how(adapter)
+        self.kube.put(ADAPTERS, adapter)
+        self.desk.read()
+
+    def adapter(self, name: str) -> KubeObject:
+        return self.kube.objects[ADAPTERS.id, ObjectKey("team", name)]
+
+    async def reconcile(self) -> None:
+        """Once, and again after what it waits for."""
+        for _ in range(3):
+            await self.reconciler.reconcile(GRAPH)
+            self.clock.now += 1.0
+
+    def condition(self, name: str, type_: str) -> tuple[str, str] | None:
+        """Status and reason."""
+        entry = find(self.adapter(name).get("status", {}).get("conditions", ()), type_)
+        return (entry["status"], entry["reason"]) if entry is not None else None
+
+
+@pytest.mark.parametrize("message", ["a policy says no", "the policy of password=hunter2hunter2 says no"])
+async def test_a_lasting_trouble_is_announced_once(message: str) -> None:
+    """Also where the status does not repeat it word by word: what looks like a secret is left out there."""
+    desk = ReconcilerDesk(Decode=1)
+    refused = ConditionState(False, "RefusedByApiServer", message)
+    desk.autoscalers.states["g-decode"] = AutoscalerState(refused, 30.0)
+    for replicas in (2, 3, 4):
+        desk.change("g-decode", lambda adapter, n=replicas: adapter["spec"].update(replicas=n))  # type: ignore[misc]
+        await desk.reconcile()
+    assert [fact.reason for fact in desk.announced.facts] == ["Scaled", "RefusedByApiServer", "Scaled", "Scaled"]
+
+
+async def test_a_trouble_that_is_back_is_announced_again() -> None:
+    desk = ReconcilerDesk(Decode=1)
+    refused = ConditionState(False, "RefusedByApiServer", "a policy says no")
+    desk.autoscalers.states["g-decode"] = AutoscalerState(refused, 30.0)
+    await desk.reconcile()
+    desk.autoscalers.states["g-decode"] = AutoscalerState(
+        ConditionState(True, "HorizontalPodAutoscaler", "it is there")
+    )
+    await desk.reconcile()
+    assert desk.condition("g-decode", "Autoscaling") == ("True", "HorizontalPodAutoscaler")
+    desk.autoscalers.states["g-decode"] = AutoscalerState(refused, 30.0)
+    await desk.reconcile()
+    assert [fact.reason for fact in desk.announced.facts] == ["RefusedByApiServer", "RefusedByApiServer"]
