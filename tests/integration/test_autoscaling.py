@@ -34,6 +34,7 @@ from dynamo_shared.api.resources import (
     PODS,
     SCALED_OBJECTS,
     ObjectKey,
+    Resource,
 )
 from dynamo_shared.kube import Invalid, KubeClient
 from dynamo_shared.runtime import Service
@@ -162,6 +163,16 @@ async def autoscaling(kube: KubeClient, namespace: str) -> KubeObject:
     return find(adapter.get("status", {}).get("conditions", ()), "Autoscaling") or {}
 
 
+async def until_autoscaling(kube: KubeClient, namespace: str, reason: str) -> KubeObject:
+    """The condition, when it has this reason."""
+
+    async def check() -> KubeObject | None:
+        entry = await autoscaling(kube, namespace)
+        return entry if entry.get("reason") == reason else None
+
+    return await eventually(check, f"the reason {reason}")
+
+
 async def test_kubectl_scales_an_adapter_and_shows_what_there_is(user, place, kubectl):
     await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place))
     await until_state(user, ObjectKey(place, "disagg"), "successful")
@@ -196,8 +207,7 @@ async def test_the_hpa_that_is_asked_for_follows_the_load_and_goes(user, place, 
     await eventually(exists, "an HPA")
     await eventually(current, "a metric that is served")
     assert "cpu: 80%/80%" in await kubectl("get", "hpa")
-    reported = await autoscaling(user, place)
-    assert (reported["status"], reported["reason"]) == ("True", "HorizontalPodAutoscaler")
+    await until_autoscaling(user, place, "HorizontalPodAutoscaler")
     await until_pods(user, place, 1)
     load.millicores = 400
     await until_pods(user, place, 3)
@@ -234,6 +244,52 @@ async def test_an_hpa_of_the_users_own_scales_an_adapter(user, place, load):
     }
     await user.create(HORIZONTAL_POD_AUTOSCALERS, hpa)
     await until_pods(user, place, 2)
+
+
+async def test_an_hpa_that_does_not_scale_is_a_trouble_of_its_adapter(user, place, load):
+    """Kubernetes scales nothing by two HPAs of the same pods, and says so in both."""
+    load.millicores = 80
+    await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, {"minReplicas": 1, "maxReplicas": 3}))
+    await until_autoscaling(user, place, "HorizontalPodAutoscaler")
+    await until_pods(user, place, 1)
+    target = {"apiVersion": ADAPTERS.api_version, "kind": ADAPTERS.kind, "name": "disagg-worker"}
+    second = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "mine", "namespace": place},
+        "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 2},
+    }
+    await user.create(HORIZONTAL_POD_AUTOSCALERS, second)
+    reported = await until_autoscaling(user, place, "AmbiguousSelector")
+    assert reported["status"] == "False"
+    assert "controlled by multiple HPAs" in reported["message"]
+    await user.delete(HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "mine"))
+    await until_autoscaling(user, place, "HorizontalPodAutoscaler")
+
+
+async def test_an_hpa_and_a_scaled_object_take_turns(user, place):
+    await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, {"maxReplicas": 3}))
+    key = ObjectKey(place, "disagg-worker")
+    kinds = {HORIZONTAL_POD_AUTOSCALERS: {"maxReplicas": 3}, SCALED_OBJECTS: {"maxReplicas": 3, "triggers": TRIGGERS}}
+
+    async def only(resource: Resource) -> bool:
+        return [each for each in kinds if not await gone(user, each, key)] == [resource]
+
+    for resource in (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS):
+        rules = json.dumps({"Worker": kinds[resource]})
+        change = {"metadata": {"annotations": {AUTOSCALING: rules}}}
+        await user.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(place, "disagg"), change)
+        await eventually(lambda: only(resource), f"a {resource.kind} alone")  # noqa: B023
+    # Where the name is taken, the one that is there stays.
+    taken = {"apiVersion": SCALED_OBJECTS.api_version, "kind": SCALED_OBJECTS.kind}
+    await user.create(SCALED_OBJECTS, {**taken, "metadata": {"name": key.name, "namespace": place}, "spec": {}})
+    rules = json.dumps({"Worker": kinds[SCALED_OBJECTS]})
+    await user.merge_patch(
+        DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(place, "disagg"), {"metadata": {"annotations": {AUTOSCALING: rules}}}
+    )
+    reported = await until_autoscaling(user, place, "NameTaken")
+    assert "until then HorizontalPodAutoscaler disagg-worker between 1 and 3 replicas stays" in reported["message"]
+    assert not await gone(user, HORIZONTAL_POD_AUTOSCALERS, key)
 
 
 async def test_the_older_section_asks_for_one_too_and_warns(user, place, kubectl, tmp_path):
@@ -299,10 +355,7 @@ async def test_what_cannot_be_made_is_said_and_another_of_the_name_left_alone(us
     before = await user.create(HORIZONTAL_POD_AUTOSCALERS, taken)
     await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, {"maxReplicas": 3}))
 
-    async def reason(word: str) -> bool:
-        return (await autoscaling(user, place)).get("reason") == word
-
-    await eventually(lambda: reason("NameTaken"), "a condition")
+    await until_autoscaling(user, place, "NameTaken")
     now = await user.get(HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "disagg-worker"))
     assert now["spec"] == before["spec"]
     # This API server lets no one scale to zero by an HPA.
@@ -310,5 +363,4 @@ async def test_what_cannot_be_made_is_said_and_another_of_the_name_left_alone(us
     rules = json.dumps({"Worker": {"minReplicas": 0, "maxReplicas": 3}})
     change = {"metadata": {"annotations": {AUTOSCALING: rules}}}
     await user.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(place, "disagg"), change)
-    await eventually(lambda: reason("RefusedByApiServer"), "the refusal")
-    assert "minReplicas" in (await autoscaling(user, place))["message"]
+    assert "minReplicas" in (await until_autoscaling(user, place, "RefusedByApiServer"))["message"]

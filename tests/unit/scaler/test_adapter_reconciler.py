@@ -123,3 +123,18 @@ async def test_a_trouble_that_is_back_is_announced_again() -> None:
     desk.autoscalers.states["g-decode"] = AutoscalerState(refused, 30.0)
     await desk.reconcile()
     assert [fact.reason for fact in desk.announced.facts] == ["RefusedByApiServer", "RefusedByApiServer"]
+
+
+async def test_what_another_program_words_again_and_again_is_announced_once() -> None:
+    """An HPA names another pod each time that it fails for the same reason."""
+    desk = ReconcilerDesk(Decode=1)
+    for pod in ("a", "b", "c"):
+        said = ConditionState(False, "FailedGetResourceMetric", f"pod {pod} has no metrics", by_other=True)
+        desk.autoscalers.states["g-decode"] = AutoscalerState(said)
+        await desk.reconcile()
+        assert "pod " + pod in str(desk.adapter("g-decode")["status"])
+    assert [fact.message for fact in desk.announced.facts] == ["pod a has no metrics"]
+    said = ConditionState(False, "FailedGetScale", "pod c has no metrics", by_other=True)
+    desk.autoscalers.states["g-decode"] = AutoscalerState(said)
+    await desk.reconcile()
+    assert [fact.reason for fact in desk.announced.facts] == ["FailedGetResourceMetric", "FailedGetScale"]

@@ -21,6 +21,7 @@ from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
 
 from dynamo_scaler.adapters.pods import is_there
+from dynamo_scaler.autoscaling.health import trouble_reason
 
 #: Several adapters of a graph that change together become one write. Seconds.
 SETTLE = 0.02
@@ -50,9 +51,17 @@ def routes(debounce: Debounce) -> tuple[TaskRoute, ...]:
         TaskRoute(
             PODS, to=_labelled, when=lambda change: _is_there(change.old) != _is_there(change.new), after=SETTLE_PODS
         ),
-        # Its status is its own; only its spec and metadata matter here.
         *(
-            TaskRoute(each, to=_labelled, when=lambda change: not _same(change, "spec", "labels", "annotations"))
+            TaskRoute(
+                each,
+                to=_labelled,
+                # Of its status only what the adapter repeats, and that comes and goes while pods do.
+                when=lambda change: (
+                    not _same(change, "spec", "labels", "annotations")
+                    or trouble_reason(change.old) != trouble_reason(change.new)
+                ),
+                after=lambda change: SETTLE_PODS if _same(change, "spec", "labels", "annotations") else 0.0,
+            )
             for each in (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS)
         ),
     )

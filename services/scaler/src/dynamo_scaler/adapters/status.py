@@ -24,6 +24,8 @@ class ConditionState:
     status: bool
     reason: str
     message: str
+    #: Another program words it, again and again: only another reason is news.
+    by_other: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from dynamo_shared.state import ObjectCache
 from dynamo_scaler import events
 from dynamo_scaler.adapters.status import ConditionState
 from dynamo_scaler.autoscaling.desired import InvalidAutoscalingError, desired_autoscaling
+from dynamo_scaler.autoscaling.health import trouble
 from dynamo_scaler.autoscaling.render import autoscaler, described, taking_over
 
 KINDS: tuple[Resource, ...] = (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS)
@@ -77,7 +78,7 @@ class Autoscalers:
             return await self._take_over(adapter, desired)
         await self._make(adapter, desired)
         await self._delete_others(adapter, resource)
-        return _made(desired)
+        return self._made(desired)
 
     async def _take_over(self, adapter: KubeObject, desired: KubeObject) -> AutoscalerState:
         """A ScaledObject instead of an HPA. KEDA's webhook refuses one, and its changes, while the target has an HPA.
@@ -99,7 +100,13 @@ class Autoscalers:
         except (Invalid, Forbidden) as error:
             # KEDA may hear of the deletion only now.
             return self._failed(adapter, REFUSED, str(error), again=SOON)
-        return _made(desired)
+        return self._made(desired)
+
+    def _made(self, desired: KubeObject) -> AutoscalerState:
+        """The desired autoscaler is there; it may have a trouble of its own."""
+        observed = self.cache.get(resources.of(desired), key_of(desired))
+        itself = trouble(observed) if observed is not None else None
+        return AutoscalerState(itself or ConditionState(True, desired["kind"], described(desired)))
 
     def _failed(self, adapter: KubeObject, reason: str, message: str, *, again: float) -> AutoscalerState:
         """The desired autoscaler could not be made; the message says which one the component has meanwhile."""
@@ -172,10 +179,6 @@ def _check_name(adapter: KubeObject, resource: Resource, observed: KubeObject) -
             "BeingDeleted",
             f"the former {resource.kind} {name} is being deleted, and another comes when it is gone: {waits} keeps it",
         )
-
-
-def _made(desired: KubeObject) -> AutoscalerState:
-    return AutoscalerState(ConditionState(True, desired["kind"], described(desired)))
 
 
 def stamped(desired: KubeObject) -> KubeObject:

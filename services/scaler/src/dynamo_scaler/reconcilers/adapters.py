@@ -203,7 +203,7 @@ class AdapterReconciler:
         before = adapter.get("status", {})
 
         def report() -> None:
-            for trouble in _new_troubles(before, status):
+            for trouble in _new_troubles(before, status, observation):
                 self.announcer.announce(adapter, events.failed(adapter, trouble))
 
         urgent = observation.scaled or observation.conflict is not None or not before
@@ -237,14 +237,15 @@ def _components(graph: KubeObject) -> Iterable[KubeObject]:
     return components
 
 
-def _new_troubles(before: KubeObject, status: KubeObject) -> Iterator[ConditionState]:
+def _new_troubles(before: KubeObject, status: KubeObject, observation: AdapterObservation) -> Iterator[ConditionState]:
     """Troubles that the status before does not have; a message with other numbers is news, too.
 
     Read from the statuses, whose words may differ from what was observed: they are without secrets, and not too long.
     """
-    for type_ in (SYNCED, AUTOSCALING):
+    for type_, state in ((SYNCED, observation.synced), (AUTOSCALING, observation.autoscaling)):
         entry, known = find(status["conditions"], type_), find(before.get("conditions", ()), type_)
-        if entry is None or entry["status"] == "True":
+        if state is None or state.status or entry is None:
             continue
-        if known is None or any(known[part] != entry[part] for part in ("status", "reason", "message")):
+        parts = ("status", "reason") if state.by_other else ("status", "reason", "message")
+        if known is None or any(known[part] != entry[part] for part in parts):
             yield ConditionState(False, entry["reason"], entry["message"])

@@ -1,0 +1,52 @@
+"""What an autoscaler says of itself, as its adapter repeats it. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api import resources
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS
+from dynamo_shared.api.untrusted.words import quoted
+
+from dynamo_scaler.adapters.status import ConditionState
+
+#: By kind, conditions that are False where an autoscaler does not scale; of several the first is repeated.
+_CONDITIONS = {HORIZONTAL_POD_AUTOSCALERS.kind: ("AbleToScale", "ScalingActive"), SCALED_OBJECTS.kind: ("Ready",)}
+#: An HPA leaves a component at 0 replicas alone, as the documentation says.
+_AS_IT_SHOULD_BE = frozenset({"ScalingDisabled"})
+
+
+def trouble(autoscaler: KubeObject) -> ConditionState | None:
+    """Why an autoscaler does not scale, by its own conditions; None where they do not say so."""
+    said = _said(autoscaler)
+    if said is None:
+        return None
+    kind, name, type_ = autoscaler["kind"], autoscaler["metadata"]["name"], said["type"]
+    message = quoted(str(said.get("message") or f"{type_} is False, without a message"))
+    see = f"see its events: kubectl describe {resources.of(autoscaler).plural} {name}"
+    return ConditionState(
+        False, _reason(said), f"{kind} {name} does not scale as it should: {message} ({see})", by_other=True
+    )
+
+
+def trouble_reason(autoscaler: KubeObject | None) -> str:
+    """The reason of an autoscaler's trouble; empty without one. Its words and figures change all the time."""
+    said = _said(autoscaler) if autoscaler is not None else None
+    return _reason(said) if said is not None else ""
+
+
+def _reason(said: KubeObject) -> str:
+    return str(said.get("reason") or f"{said['type']}IsFalse")
+
+
+def _said(autoscaler: KubeObject) -> KubeObject | None:
+    """The condition that says that an autoscaler does not scale."""
+    conditions: Any = (autoscaler.get("status") or {}).get("conditions") or ()
+    is_false = {
+        each["type"]: each
+        for each in conditions
+        if isinstance(each, dict) and each.get("status") == "False" and each.get("reason") not in _AS_IT_SHOULD_BE
+        if isinstance(each.get("type"), str)
+    }
+    return next((is_false[each] for each in _CONDITIONS.get(autoscaler.get("kind", ""), ()) if each in is_false), None)

@@ -1,0 +1,108 @@
+"""What an HPA or a ScaledObject says of itself reaches the users of its adapter."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from dynamo_scaler.routing import SETTLE_PODS, routes
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, ObjectKey, Resource
+from dynamo_shared.runtime.debounce import Debounce
+
+from tests.building.clock import ManualClock
+from tests.unit.routed import routed
+from tests.unit.scaler.autoscaler_api import HPA, TRIGGERS, AutoscalerDesk
+
+FAILED = {"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", "message": "no metrics"}
+UNABLE = {"type": "AbleToScale", "status": "False", "reason": "FailedUpdateScale", "message": "a webhook says no"}
+#: As an HPA says that there are 0 replicas.
+AT_ZERO = {"type": "ScalingActive", "status": "False", "reason": "ScalingDisabled", "message": "0 replicas"}
+ACTIVE = {"type": "ScalingActive", "status": "True", "reason": "ValidMetric", "message": "fine"}
+NOT_READY = {"type": "Ready", "status": "False", "reason": "ScaledObjectCheckFailed", "message": "no such trigger"}
+
+
+async def reported(rules: Any, status: Any) -> tuple[bool, str, str]:
+    """The condition of an adapter whose autoscaler has a status."""
+    desk = AutoscalerDesk()
+    await desk.ask(rules)
+    (stored,) = desk.api.objects.values()
+    desk.api.put(SCALED_OBJECTS if "triggers" in rules else HORIZONTAL_POD_AUTOSCALERS, {**stored, "status": status})
+    desk.read()
+    condition = (await desk.ask(rules)).condition
+    assert condition is not None
+    return condition.status, condition.reason, condition.message
+
+
+async def test_an_hpa_that_does_not_scale_is_a_trouble_of_its_adapter() -> None:
+    assert await reported(HPA, {"conditions": [FAILED]}) == (
+        False,
+        "FailedGetResourceMetric",
+        "HorizontalPodAutoscaler g-w does not scale as it should: no metrics "
+        "(see its events: kubectl describe horizontalpodautoscalers g-w)",
+    )
+    status, reason, message = await reported(HPA, {"conditions": [FAILED, UNABLE]})
+    assert (status, reason) == (False, "FailedUpdateScale")
+    assert "a webhook says no" in message
+
+
+async def test_a_scaled_object_that_is_not_ready_is_a_trouble_of_its_adapter() -> None:
+    assert await reported(TRIGGERS, {"conditions": [NOT_READY]}) == (
+        False,
+        "ScaledObjectCheckFailed",
+        "ScaledObject g-w does not scale as it should: no such trigger (see its events: kubectl describe scaledobjects g-w)",
+    )
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"conditions": [ACTIVE]},
+        {"conditions": [AT_ZERO]},
+        {"conditions": [{**FAILED, "status": "Unknown"}]},
+        {"conditions": [NOT_READY]},  # an HPA has none of that type
+        # Whatever else may stand there.
+        {},
+        None,
+        {"conditions": None},
+        {"conditions": ["ScalingActive", {}, {"type": "ScalingActive"}]},
+    ],
+)
+async def test_an_hpa_that_does_not_say_so_counts_as_one_that_scales(status: Any) -> None:
+    assert await reported(HPA, status) == (
+        True,
+        "HorizontalPodAutoscaler",
+        "HorizontalPodAutoscaler g-w between 1 and 3 replicas",
+    )
+
+
+async def test_what_another_program_says_is_repeated_without_secrets_and_with_a_reason() -> None:
+    status, reason, message = await reported(HPA, {"conditions": [{"type": "ScalingActive", "status": "False"}]})
+    assert (status, reason) == (False, "ScalingActiveIsFalse")
+    assert "ScalingActive is False, without a message" in message
+    _, _, message = await reported(
+        HPA, {"conditions": [{**FAILED, "message": "GET http://u:hunter2@m/ " + "x" * 9000}]}
+    )
+    assert "hunter2" not in message
+    assert len(message) < 500
+
+
+@pytest.mark.parametrize(("resource", "trouble"), [(HORIZONTAL_POD_AUTOSCALERS, FAILED), (SCALED_OBJECTS, NOT_READY)])
+def test_a_trouble_that_comes_or_goes_is_reconciled(resource: Resource, trouble: dict[str, Any]) -> None:
+    def autoscaler(*conditions: Any) -> dict[str, Any]:
+        metadata = {"name": "g-w", "namespace": "n", "uid": "h", "labels": {labels.GRAPH_DEPLOYMENT_NAME: "g"}}
+        return {"kind": resource.kind, "metadata": metadata, "spec": {}, "status": {"conditions": list(conditions)}}
+
+    def due(old: dict[str, Any], new: dict[str, Any]) -> list[tuple[ObjectKey, float]]:
+        pace = routes(Debounce(ManualClock()))
+        return [(task.key, after) for task, after in routed(pace, resource, ObjectKey("n", "g-w"), old, new)]
+
+    graph = [(ObjectKey("n", "g"), SETTLE_PODS)]
+    assert due(autoscaler(), autoscaler(trouble)) == graph
+    assert due(autoscaler(trouble), autoscaler({**trouble, "reason": "Other"})) == graph
+    assert due(autoscaler(trouble), autoscaler({**trouble, "status": "True"})) == graph
+    # Words and figures change all the time.
+    again = copy.deepcopy(autoscaler({**trouble, "message": "other words"}))
+    again["status"]["currentReplicas"] = 2
+    assert due(autoscaler(trouble), again) == []
