@@ -263,6 +263,11 @@ async def test_an_hpa_that_does_not_scale_is_a_trouble_of_its_adapter(user, plac
     reported = await until_autoscaling(user, place, "AmbiguousSelector")
     assert reported["status"] == "False"
     assert "controlled by multiple HPAs" in reported["message"]
+    # With the label of the graph the platform reads it itself.
+    labelled = {"metadata": {"labels": {labels.GRAPH_DEPLOYMENT_NAME: "disagg"}}}
+    await user.merge_patch(HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "mine"), labelled)
+    reported = await until_autoscaling(user, place, "SeveralAutoscalers")
+    assert "HorizontalPodAutoscaler disagg-worker and HorizontalPodAutoscaler mine scale Worker" in reported["message"]
     await user.delete(HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "mine"))
     await until_autoscaling(user, place, "HorizontalPodAutoscaler")
 

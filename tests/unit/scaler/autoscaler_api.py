@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from dynamo_scaler.autoscaling import rivals
 from dynamo_scaler.autoscaling.autoscalers import Autoscalers, AutoscalerState
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import AUTOSCALING
@@ -108,6 +109,7 @@ class AutoscalerDesk:
     def __init__(self) -> None:
         self.api = AutoscalerApi()
         self.cache = ObjectCache()
+        rivals.index(self.cache)
         self.announced = Announced()
         self.autoscalers = Autoscalers(
             self.api,  # type: ignore[arg-type]

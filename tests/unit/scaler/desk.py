@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dynamo_scaler.adapters import pods
+from dynamo_scaler.autoscaling import rivals
 from dynamo_scaler.commands.admission import CommandAdmission
 from dynamo_scaler.commands.cluster_view import ClusterView
 from dynamo_scaler.commands.held_scalings import HeldScalings
@@ -142,6 +143,7 @@ class Desk:
         self.cache = ObjectCache()
         pods.index(self.cache)
         adapters.index(self.cache)
+        rivals.index(self.cache)
         self.view = ClusterView(self.cache, settings, lambda namespace: namespace == "elsewhere")
         writer = Writer(self.kube, self.cache)  # type: ignore[arg-type]
         self.metrics = DecisionMetrics(CollectorRegistry())

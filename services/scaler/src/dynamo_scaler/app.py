@@ -27,6 +27,7 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_scaler.adapters import pods
 from dynamo_scaler.adapters.status import CONFLICT, SYNCED
 from dynamo_scaler.adapters.writers import WriterConflicts
+from dynamo_scaler.autoscaling import rivals
 from dynamo_scaler.autoscaling.autoscalers import Autoscalers
 from dynamo_scaler.commands.service import ScaleCommands
 from dynamo_scaler.metrics import AdapterMetrics, DecisionMetrics
@@ -67,6 +68,7 @@ def _controller(context: ServiceContext, metrics: AdapterMetrics, decisions: Dec
     cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, PODS, RESOURCE_CLAIMS)
     pods.index(cache)
     adapters.index(cache)
+    rivals.index(cache)
     reconciler = AdapterReconciler(
         kube=kube,
         cache=cache,

@@ -23,6 +23,7 @@ from dynamo_scaler.adapters.status import ConditionState
 from dynamo_scaler.autoscaling.desired import InvalidAutoscalingError, desired_autoscaling
 from dynamo_scaler.autoscaling.health import trouble
 from dynamo_scaler.autoscaling.render import autoscaler, described, taking_over
+from dynamo_scaler.autoscaling.rivals import rivalry
 
 KINDS: tuple[Resource, ...] = (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS)
 #: A refusing policy may change, and a name become free, without an event. Seconds.
@@ -34,10 +35,11 @@ REFUSED = "RefusedByApiServer"
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerState:
-    """The state of an adapter's autoscaler; without `condition` none is desired. `again`: seconds until the next reconcile."""
+    """The state of an adapter's autoscaler. Without `condition` none is desired, and users have not made several."""
 
     condition: ConditionState | None = None
     again: float | None = None
+    """seconds until the next reconcile"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +73,14 @@ class Autoscalers:
         """Of two kinds, the one that is desired comes first: where it cannot come, the component keeps the one it has."""
         if settings is None:
             await self._delete_others(adapter, None)
-            return AutoscalerState()
+            return AutoscalerState(rivalry(self.cache, adapter))
         desired = stamped(autoscaler(adapter, settings))
         resource = resources.of(desired)
         if resource == SCALED_OBJECTS and any(kind != resource for kind, _ in self._present(adapter)):
             return await self._take_over(adapter, desired)
         await self._make(adapter, desired)
         await self._delete_others(adapter, resource)
-        return self._made(desired)
+        return self._made(adapter, desired)
 
     async def _take_over(self, adapter: KubeObject, desired: KubeObject) -> AutoscalerState:
         """A ScaledObject instead of an HPA. KEDA's webhook refuses one, and its changes, while the target has an HPA.
@@ -100,13 +102,13 @@ class Autoscalers:
         except (Invalid, Forbidden) as error:
             # KEDA may hear of the deletion only now.
             return self._failed(adapter, REFUSED, str(error), again=SOON)
-        return self._made(desired)
+        return self._made(adapter, desired)
 
-    def _made(self, desired: KubeObject) -> AutoscalerState:
-        """The desired autoscaler is there; it may have a trouble of its own."""
+    def _made(self, adapter: KubeObject, desired: KubeObject) -> AutoscalerState:
+        """The desired autoscaler is there; it may have a trouble all the same."""
         observed = self.cache.get(resources.of(desired), key_of(desired))
-        itself = trouble(observed) if observed is not None else None
-        return AutoscalerState(itself or ConditionState(True, desired["kind"], described(desired)))
+        known = rivalry(self.cache, adapter) or (trouble(observed) if observed is not None else None)
+        return AutoscalerState(known or ConditionState(True, desired["kind"], described(desired)))
 
     def _failed(self, adapter: KubeObject, reason: str, message: str, *, again: float) -> AutoscalerState:
         """The desired autoscaler could not be made; the message says which one the component has meanwhile."""

@@ -12,11 +12,9 @@ from dynamo_shared.api.registry.annotations import SCALING_INTENTS
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
-    HORIZONTAL_POD_AUTOSCALERS,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
-    SCALED_OBJECTS,
     ObjectKey,
     Resource,
     key_of,
@@ -25,6 +23,7 @@ from dynamo_shared.runtime.settings.scaler import Scaler
 from dynamo_shared.state import ObjectCache
 
 from dynamo_scaler.adapters import pods
+from dynamo_scaler.autoscaling import rivals
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.budgets.intents import Intent, OpenIntent
 from dynamo_scaler.budgets.ledger import Account, accounts, includes, is_managed
@@ -196,13 +195,9 @@ class ClusterView:
 
     def autoscaler(self, pool: DesiredPool) -> str:
         """The autoscaler of a pool: `HorizontalPodAutoscaler web`; empty without one."""
-        for resource in (SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS) if pool.adapter else ():
-            for each in self.cache.list(resource, pool.key.namespace):
-                target = (each.get("spec") or {}).get("scaleTargetRef") or {}
-                kind = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind
-                if target.get("kind") == kind and target.get("name") == pool.adapter:
-                    return f"{resource.kind} {each['metadata']['name']}"
-        return ""
+        if not pool.adapter:
+            return ""
+        return next(iter(rivals.autoscalers_of(self.cache, ObjectKey(pool.key.namespace, pool.adapter))), "")
 
     def situation(self, pool: DesiredPool, now: float) -> Situation:
         """What speaks for or against scaling a pool. InvalidPolicyError where its graph's policy is wrong."""

@@ -1,0 +1,68 @@
+"""Several autoscalers of one adapter, among those that the platform reads: what has the label of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    SCALED_OBJECTS,
+    ObjectKey,
+    key_of,
+)
+from dynamo_shared.state import ObjectCache
+
+from dynamo_scaler.adapters.status import ConditionState
+
+BY_TARGET = "target"
+SEVERAL = "SeveralAutoscalers"
+#: A ScaledObject before the HPA that KEDA makes for it.
+_KINDS = (SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS)
+
+
+def index(cache: ObjectCache) -> None:
+    """Keep autoscalers findable by the adapter that they scale."""
+    for resource in _KINDS:
+        cache.add_index(resource, BY_TARGET, lambda each: list(_target(each)))
+
+
+def autoscalers_of(cache: ObjectCache, adapter: ObjectKey) -> dict[str, KubeObject]:
+    """What scales an adapter, by kind and name: `HorizontalPodAutoscaler web`. Without those that are being deleted."""
+    return {
+        f"{resource.kind} {objects.name(each)}": each
+        for resource in _KINDS
+        for each in cache.by_index(resource, BY_TARGET, str(adapter))
+        if not objects.is_deleting(each) and not _is_kedas(each)
+    }
+
+
+def rivalry(cache: ObjectCache, adapter: KubeObject) -> ConditionState | None:
+    """The trouble of an adapter that several autoscalers scale; None where there is one, or none."""
+    every = autoscalers_of(cache, key_of(adapter))
+    if len(every) < 2:
+        return None
+    component = adapter["spec"]["dgdRef"]["componentName"]
+    advice = "; ".join(
+        f"{name} is deleted with the request for it" for name, each in every.items() if objects.controls(adapter, each)
+    )
+    return ConditionState(
+        False,
+        SEVERAL,
+        f"{' and '.join(sorted(every))} scale {component}, and each undoes what the others do: keep one of them"
+        + (f"; {advice}" if advice else ""),
+    )
+
+
+def _is_kedas(autoscaler: KubeObject) -> bool:
+    """Whether KEDA made an HPA for a ScaledObject, with the labels of that."""
+    owner = objects.controller_of(autoscaler)
+    return owner is not None and owner.get("kind") == SCALED_OBJECTS.kind
+
+
+def _target(autoscaler: KubeObject) -> Iterator[str]:
+    target = (autoscaler.get("spec") or {}).get("scaleTargetRef")
+    if isinstance(target, dict) and target.get("kind") == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind:
+        yield f"{objects.namespace(autoscaler)}/{target.get('name')}"

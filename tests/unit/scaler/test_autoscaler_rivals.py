@@ -1,0 +1,84 @@
+"""Several autoscalers of one adapter, as far as the platform reads them, are a trouble."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS
+
+from tests.unit.scaler.autoscaler_api import HPA, KEY, TRIGGERS, AutoscalerDesk
+
+BOTH = (
+    "HorizontalPodAutoscaler g-w and HorizontalPodAutoscaler mine scale W, and each undoes what the others do: keep one of "
+    "them; HorizontalPodAutoscaler g-w is deleted with the request for it"
+)
+
+
+async def reported(desk: AutoscalerDesk, rules: Any) -> tuple[bool, str, str] | None:
+    """The condition, when everything that is stored was read."""
+    desk.read()
+    condition = (await desk.ask(rules)).condition
+    return (condition.status, condition.reason, condition.message) if condition is not None else None
+
+
+async def test_a_users_autoscaler_next_to_the_platforms_is_a_trouble_until_it_is_gone() -> None:
+    desk = AutoscalerDesk()
+    await desk.ask(HPA)
+    mine = desk.foreign(HORIZONTAL_POD_AUTOSCALERS, "mine")
+    assert await reported(desk, HPA) == (False, "SeveralAutoscalers", BOTH)
+    # It says more than what the autoscaler itself says of that.
+    stored = await desk.api.get(HORIZONTAL_POD_AUTOSCALERS, KEY)
+    ambiguous = {"type": "ScalingActive", "status": "False", "reason": "AmbiguousSelector", "message": "two"}
+    desk.api.put(HORIZONTAL_POD_AUTOSCALERS, {**stored, "status": {"conditions": [ambiguous]}})
+    assert await reported(desk, HPA) == (False, "SeveralAutoscalers", BOTH)
+    desk.api.put(HORIZONTAL_POD_AUTOSCALERS, stored)
+    mine["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
+    desk.api.put(HORIZONTAL_POD_AUTOSCALERS, mine)
+    condition = await reported(desk, HPA)
+    assert condition is not None
+    assert condition[:2] == (True, "HorizontalPodAutoscaler")
+
+
+async def test_several_of_the_users_own_are_a_trouble_and_one_is_not() -> None:
+    desk = AutoscalerDesk()
+    desk.foreign(HORIZONTAL_POD_AUTOSCALERS, "one")
+    assert await reported(desk, None) is None
+    desk.foreign(SCALED_OBJECTS, "two")
+    assert await reported(desk, None) == (
+        False,
+        "SeveralAutoscalers",
+        "HorizontalPodAutoscaler one and ScaledObject two scale W, and each undoes what the others do: keep one of them",
+    )
+
+
+async def test_the_hpa_that_keda_makes_for_a_scaled_object_is_a_part_of_it() -> None:
+    desk = AutoscalerDesk()
+    desk.api.has_keda_webhook = False
+    await desk.ask(TRIGGERS)
+    scaled_object = await desk.api.get(SCALED_OBJECTS, KEY)
+    kedas = desk.foreign(HORIZONTAL_POD_AUTOSCALERS, "keda-hpa-g-w")
+    owner = {"kind": "ScaledObject", "name": "g-w", "uid": scaled_object["metadata"]["uid"], "controller": True}
+    kedas["metadata"]["ownerReferences"] = [{"apiVersion": "keda.sh/v1alpha1", **owner}]
+    desk.api.put(HORIZONTAL_POD_AUTOSCALERS, kedas)
+    condition = await reported(desk, TRIGGERS)
+    assert condition is not None
+    assert condition[:2] == (True, "ScaledObject")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "g-w"}},
+        {"scaleTargetRef": {"kind": "DynamoGraphDeploymentScalingAdapter", "name": "g-v"}},
+        {"scaleTargetRef": None},
+        {"scaleTargetRef": "g-w"},
+    ],
+)
+async def test_autoscalers_of_other_targets_do_not_count(spec: dict[str, Any]) -> None:
+    desk = AutoscalerDesk()
+    await desk.ask(HPA)
+    desk.foreign(SCALED_OBJECTS, "other", **spec)
+    condition = await reported(desk, HPA)
+    assert condition is not None
+    assert condition[0] is True
