@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,7 @@ from dynamo_scaler.reconcilers.adapters import AdapterReconciler
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ObjectKey, Resource, key_of
-from dynamo_shared.kube.errors import KubeError
+from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, Unavailable
 from dynamo_shared.runtime.settings.scaler import Scaler
 from dynamo_shared.runtime.status_writer import StatusWriter
 from prometheus_client import CollectorRegistry
@@ -30,13 +30,26 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 class StatusKube(MemoryKube):
-    """With the status of adapters."""
+    """With the status of adapters. `failure` of patches of graphs; `refuses_apply`: of applies."""
+
+    failure: KubeError | None = None
+    refuses_apply: KubeError | None = None
+    refused_status = ""
+
+    async def json_patch(self, resource: Resource, key: ObjectKey, operations: Sequence[KubeObject]) -> KubeObject:
+        if self.failure is not None:
+            raise self.failure
+        return await super().json_patch(resource, key, operations)
 
     async def apply_status(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        if obj["metadata"]["name"] == self.refused_status:
+            raise Invalid(422, "Invalid", "no such status")
         stored = await self.get(resource, key_of(obj))
         return self.put(resource, {**stored, "status": obj["status"]})
 
     async def apply(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        if self.refuses_apply is not None:
+            raise self.refuses_apply
         self._write(resource, key_of(obj))
         return await self.get(resource, key_of(obj))
 
@@ -138,3 +151,82 @@ async def test_what_another_program_words_again_and_again_is_announced_once() ->
     desk.autoscalers.states["g-decode"] = AutoscalerState(said)
     await desk.reconcile()
     assert [fact.reason for fact in desk.announced.facts] == ["FailedGetResourceMetric", "FailedGetScale"]
+
+
+async def test_an_autoscaler_that_fails_leaves_the_other_adapters_as_they_should_be() -> None:
+    """A webhook for autoscalers that is away is a failure of the server, which passes or not."""
+    desk = ReconcilerDesk(Decode=1, Prefill=1)
+    away = Unavailable(500, "InternalError", "failed calling webhook")
+    desk.autoscalers.states["g-decode"] = away
+    desk.autoscalers.states["g-prefill"] = AutoscalerState(
+        ConditionState(True, "HorizontalPodAutoscaler", "it is there")
+    )
+    desk.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            await desk.reconciler.reconcile(GRAPH)
+        desk.clock.now += 1.0
+    assert desk.condition("g-prefill", "Autoscaling") == ("True", "HorizontalPodAutoscaler")
+    assert desk.condition("g-decode", "Autoscaling") == ("False", "RefusedByApiServer")
+    assert desk.condition("g-decode", "Synced") == ("True", "Synced")
+    assert "lastScaleTime" in desk.adapter("g-decode")["status"]
+    # What another attempt may mend says nothing of the autoscaler.
+    desk.autoscalers.states["g-decode"] = AutoscalerState(ConditionState(True, "ScaledObject", "it is there"))
+    await desk.reconcile()
+    desk.autoscalers.states["g-decode"] = Conflict(409, "Conflict", "it has changed")
+    with pytest.raises(Conflict):
+        await desk.reconciler.reconcile(GRAPH)
+    assert desk.condition("g-decode", "Autoscaling") == ("True", "ScaledObject")
+
+
+async def test_a_status_that_is_refused_leaves_those_of_other_adapters() -> None:
+    desk = ReconcilerDesk(Decode=1, Prefill=1)
+    desk.kube.refused_status = "g-decode"
+    with pytest.raises(Invalid):
+        await desk.reconciler.reconcile(GRAPH)
+    assert desk.condition("g-prefill", "Synced") == ("True", "Synced")
+
+
+async def test_an_api_server_that_does_not_answer_ends_the_reconcile_at_once() -> None:
+    desk = ReconcilerDesk(Decode=1, Prefill=1)
+    desk.autoscalers.states["g-decode"] = Unavailable(0, "TimedOut", "no answer")
+    with pytest.raises(Unavailable):
+        await desk.reconciler.reconcile(GRAPH)
+    assert "status" not in desk.adapter("g-prefill")
+
+
+async def test_an_update_of_a_graph_that_the_server_cannot_check_is_reported() -> None:
+    """The webhook of graphs is away: pods follow their adapters, and what autoscalers read must, too."""
+    desk = ReconcilerDesk(Decode=1)
+    desk.kube.failure = Unavailable(500, "InternalError", "failed calling webhook")
+    desk.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            await desk.reconciler.reconcile(GRAPH)
+        desk.clock.now += 1.0
+    assert desk.condition("g-decode", "Synced") == ("False", "UpdateFailed")
+    assert desk.adapter("g-decode")["status"]["selector"]
+    assert desk.desk.replicas("g")["Decode"] == 2
+    assert [fact.reason for fact in desk.announced.facts] == ["UpdateFailed"]
+    desk.kube.failure = None
+    await desk.reconcile()
+    assert desk.condition("g-decode", "Synced") == ("True", "Synced")
+
+
+@pytest.mark.parametrize("error", [Forbidden(403, "Forbidden", "a policy says no"), Invalid(422, "Invalid", "no")])
+async def test_a_number_reaches_the_graph_where_its_writer_cannot_be_tracked(error: KubeError) -> None:
+    """The adapter's own apply is only so that later writers are known by name."""
+    desk = ReconcilerDesk(Decode=1)
+    desk.kube.refuses_apply = error
+    desk.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
+    await desk.reconcile()
+    assert desk.condition("g-decode", "Synced") == ("True", "Synced")
+    assert [fact.message for fact in desk.announced.facts] == ["Scaled component Decode from 1 to 2 replicas"]
+
+
+async def test_a_graph_that_is_being_deleted_is_not_said_to_have_a_number_that_it_does_not_have() -> None:
+    desk = ReconcilerDesk(Decode=1)
+    desk.desk.change("g", lambda graph: graph["metadata"].update(deletionTimestamp="2026-03-01T12:00:00Z"))
+    desk.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
+    await desk.reconcile()
+    assert desk.condition("g-decode", "Synced") != ("True", "Synced")

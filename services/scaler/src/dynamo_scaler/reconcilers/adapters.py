@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from dynamo_shared.api import adapted
+from dynamo_shared.api import adapted, objects
 from dynamo_shared.api.adapted import Difference
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
@@ -19,7 +19,7 @@ from dynamo_shared.api.resources import (
     key_of,
 )
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, NotFound
+from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, Unavailable
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.status_writer import StatusWriter
@@ -36,7 +36,7 @@ from dynamo_scaler.adapters.status import (
     conflict_ends_in,
 )
 from dynamo_scaler.adapters.writers import UNKNOWN_WRITER, WriterConflicts, of_adapter, of_component
-from dynamo_scaler.autoscaling.autoscalers import Autoscalers
+from dynamo_scaler.autoscaling.autoscalers import REFUSED, Autoscalers
 from dynamo_scaler.metrics import AdapterMetrics
 
 BY_GRAPH = "graph"
@@ -69,7 +69,7 @@ class AdapterReconciler:
     _unreported: dict[str, tuple[bool, ConditionState | None]] = field(default_factory=dict)
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """`key` is the graph's. Raises KubeError where the API server is away: the queue retries."""
+        """`key` is the graph's. Raises KubeError where the API server is away, or failed at a part: the queue retries."""
         adapters = [
             adapter
             for adapter in self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(key))
@@ -81,19 +81,33 @@ class AdapterReconciler:
         owners = adapted.owning(graph, adapters) if graph is not None else {}
         waits: list[float | None] = []
         refusal = None
-        if graph is not None and "deletionTimestamp" not in graph["metadata"]:
-            refusal = await self._mirror(graph, owners)
+        #: What the server answered that may pass. The queue retries when all that can be reported is reported.
+        failure: KubeError | None = None
+        if graph is not None and not objects.is_deleting(graph):
+            try:
+                refusal = await self._mirror(graph, owners)
+                waits.append(RETRY_REFUSED if refusal is not None else None)
+            except Unavailable as error:
+                failure = _answered(error)
+                refusal = str(error)
             graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key) or graph
-            waits.append(RETRY_REFUSED if refusal is not None else None)
         for adapter in adapters:
-            component = adapter["spec"]["dgdRef"]["componentName"]
-            owns = owners.get(component) is adapter
+            owns = owners.get(adapter["spec"]["dgdRef"]["componentName"]) is adapter
             observation = self._observe(graph, adapter, owns=owns, refusal=refusal)
-            if owns and graph is not None:
-                autoscaler = await self.autoscalers.ensure(graph, adapter)
-                observation = replace(observation, autoscaling=autoscaler.condition)
-                waits.append(autoscaler.again)
-            waits.append(await self._report(adapter, observation))
+            try:
+                if owns and graph is not None:
+                    autoscaler = await self.autoscalers.ensure(graph, adapter)
+                    observation = replace(observation, autoscaling=autoscaler.condition)
+                    waits.append(autoscaler.again)
+            except KubeError as error:
+                failure = _answered(error)
+                observation = replace(observation, autoscaling=_failing(adapter, error))
+            try:
+                waits.append(await self._report(adapter, observation))
+            except KubeError as error:
+                failure = _answered(error)
+        if failure is not None:
+            raise failure
         return Result(requeue_after=min((wait for wait in waits if wait is not None), default=None))
 
     def forget(self, adapter: KubeObject) -> None:
@@ -136,7 +150,8 @@ class AdapterReconciler:
             adapter = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key_of(adapter))
             if (writer := of_adapter(adapter)) != UNKNOWN_WRITER:
                 return writer
-            with contextlib.suppress(Conflict):
+            # Without it the writer is not known by name, which must not keep the number from the graph.
+            with contextlib.suppress(Conflict, Invalid, Forbidden):
                 await self.kube.apply(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, _as_it_is(adapter))
         return UNKNOWN_WRITER
 
@@ -189,6 +204,9 @@ class AdapterReconciler:
         if refusal is not None and component.get("replicas") != desired:
             message = f"the graph could not be given {desired} replicas of {component['name']}: {refusal}"
             return AdapterObservation(ConditionState(False, "UpdateFailed", message), count, selector)
+        if objects.is_deleting(graph) and component.get("replicas") != desired:
+            message = f"{reference['name']} is being deleted, and not given {desired} replicas of {component['name']}"
+            return AdapterObservation(ConditionState(False, "GraphNotFound", message), count, selector)
         scaled, conflict = self._unreported.get(adapter["metadata"]["uid"], (False, None))
         synced = ConditionState(
             True, "Synced", f"the graph has the adapter's {desired} replicas of {component['name']}"
@@ -225,6 +243,21 @@ def _as_it_is(adapter: KubeObject) -> KubeObject:
         "metadata": {name: metadata[name] for name in ("name", "namespace", "resourceVersion")},
         "spec": {"replicas": adapter["spec"]["replicas"]},
     }
+
+
+def _answered(error: KubeError) -> KubeError:
+    """The error, where the API server answered: other adapters may fare better. Raises it where it did not."""
+    if not error.status:
+        raise error
+    return error
+
+
+def _failing(adapter: KubeObject, error: KubeError) -> ConditionState | None:
+    """The condition of an autoscaler that failed: what is to check it may be away; other errors change nothing."""
+    if isinstance(error, Unavailable):
+        return ConditionState(False, REFUSED, str(error))
+    known = find(adapter.get("status", {}).get("conditions", ()), AUTOSCALING)
+    return ConditionState(known["status"] == "True", known["reason"], known["message"]) if known is not None else None
 
 
 def _version(graph: KubeObject) -> tuple[str, int]:
