@@ -22,8 +22,11 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
     PODS,
+    SCALED_OBJECTS,
     ObjectKey,
+    Resource,
 )
 from dynamo_shared.runtime.debounce import Debounce
 
@@ -187,3 +190,19 @@ def test_only_what_can_change_an_adapters_outcome_is_checked():
     assert wait(PODS, ObjectKey("n", "p"), pod("Pending"), pod("Running")) is None
     assert wait(PODS, ObjectKey("n", "p"), pod(), pod(leaving=True)) == (about, SETTLE_PODS)
     assert wait(PODS, ObjectKey("n", "p"), pod(), None) == (about, SETTLE_PODS)
+
+
+@pytest.mark.parametrize("resource", [PODS, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS])
+def test_an_object_that_is_given_to_another_graph_concerns_both(resource: Resource) -> None:
+    """The former graph counts one pod less, and sets the labels of its autoscaler back."""
+    old, new = pod(), pod()
+    new["metadata"]["labels"][labels.GRAPH_DEPLOYMENT_NAME] = "h"
+    due = routed(routes(Debounce(ManualClock())), resource, ObjectKey("n", "p"), old, new)
+    assert sorted(task.key for task, _ in due) == [ObjectKey("n", "g"), ObjectKey("n", "h")]
+
+
+def test_a_pod_that_is_given_to_another_component_is_counted_again() -> None:
+    old, new = pod(), pod()
+    new["metadata"]["labels"][labels.COMPONENT] = "V"
+    due = routed(routes(Debounce(ManualClock())), PODS, ObjectKey("n", "p"), old, new)
+    assert [task.key for task, _ in due] == [ObjectKey("n", "g")]

@@ -49,7 +49,7 @@ def routes(debounce: Debounce) -> tuple[TaskRoute, ...]:
             after=SETTLE,
         ),
         TaskRoute(
-            PODS, to=_labelled, when=lambda change: _is_there(change.old) != _is_there(change.new), after=SETTLE_PODS
+            PODS, to=_labelled, when=lambda change: _counted(change.old) != _counted(change.new), after=SETTLE_PODS
         ),
         *(
             TaskRoute(
@@ -77,12 +77,17 @@ def _task(graph: ObjectKey) -> Task:
 
 
 def _labelled(change: CacheChange) -> Iterator[Task]:
-    if graph := objects.labels(change.obj).get(labels.GRAPH_DEPLOYMENT_NAME):
+    """The graph that an object has the label of; where another client changed the label, the former one, too."""
+    graphs = (objects.labels(each).get(labels.GRAPH_DEPLOYMENT_NAME) for each in (change.old, change.new) if each)
+    for graph in dict.fromkeys(filter(None, graphs)):
         yield _task(ObjectKey(change.key.namespace, graph))
 
 
-def _is_there(pod: KubeObject | None) -> bool:
-    return pod is not None and is_there(pod)
+def _counted(pod: KubeObject | None) -> tuple[str | None, ...] | None:
+    """The graph and the component that a pod counts for; None where it does not."""
+    if pod is None or not is_there(pod):
+        return None
+    return tuple(objects.labels(pod).get(label) for label in (labels.GRAPH_DEPLOYMENT_NAME, labels.COMPONENT))
 
 
 def _same(change: CacheChange, *parts: str) -> bool:
