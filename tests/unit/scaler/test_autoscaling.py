@@ -112,6 +112,7 @@ def test_nothing_is_asked_for_where_nothing_says_so():
     [
         ("on: [", "is not valid YAML"),
         ("[]", "must be a map"),
+        ("V: {maxReplicas: 2}\n---\nW: {maxReplicas: 2}", "has 2 YAML documents, of which only one would be read"),
         ({"W": {"minReplicas": 3, "maxReplicas": 2}}, "W.maxReplicas: must be at least minReplicas, which is 3"),
         ({"W": {"maxReplicas": 2, "pollingInterval": 5}}, "W.pollingInterval: is KEDA's, and needs triggers"),
         ({"W": {"maxReplicas": 2, "metrics": [CPU], "triggers": [{"type": "cpu"}]}}, "W.triggers: cannot be given"),

@@ -60,6 +60,20 @@ CASES = [
         ),
     ),
     Case(
+        "beta: autoscalers in two documents, of which only one would be read",
+        components(component("a", scalingAdapter={}), metadata=annotated(dynamo_autoscaling="{}\n---\n{}")),
+        errors=(
+            "metadata.annotations[\"nvidia.com/dynamo-autoscaling\"]: '{}\\n---\\n{}' is not a map of components to their autoscalers, as YAML or JSON",
+        ),
+    ),
+    Case(
+        "beta: limits of scale commands in two documents",
+        components(component("a"), metadata=annotated(scaling_policy="{}\n---\n{}")),
+        errors=(
+            "metadata.annotations[\"nvidia.com/scaling-policy\"]: '{}\\n---\\n{}' is not a map of components to their limits, as YAML or JSON",
+        ),
+    ),
+    Case(
         "beta: autoscalers that can be made",
         components(
             component("a", scalingAdapter={}),

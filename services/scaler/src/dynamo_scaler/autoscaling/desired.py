@@ -40,14 +40,16 @@ def desired_autoscaling(graph: KubeObject, component: str) -> ComponentAutoscali
 
 
 def _annotated(text: str, component: str) -> Any:
+    place = f"metadata.annotations[{AUTOSCALING!r}]"
     try:
-        components: Any = next(iter(documents(text, SETTINGS)), {})
+        read = documents(text, SETTINGS)
     except InvalidManifest as error:
-        raise InvalidAutoscalingError(f"metadata.annotations[{AUTOSCALING!r}]: {error}") from error
+        raise InvalidAutoscalingError(f"{place}: {error}") from error
+    if len(read) > 1:
+        raise InvalidAutoscalingError(f"{place}: has {len(read)} YAML documents, of which only one would be read")
+    components: Any = read[0] if read else {}
     if not isinstance(components, dict):
-        raise InvalidAutoscalingError(
-            f"metadata.annotations[{AUTOSCALING!r}]: must be a map of components to their autoscalers"
-        )
+        raise InvalidAutoscalingError(f"{place}: must be a map of components to their autoscalers")
     return components.get(component)
 
 

@@ -164,10 +164,13 @@ def _by_component(graph: GraphView, name: str, not_a_map: str) -> Generator[tupl
     value = annotation(graph.annotations, name)
     if value is None:
         return {}
+    asked: Any = None
     try:
-        asked: Any = next(iter(documents(value, SETTINGS)), {})
+        read = documents(value, SETTINGS) or [{}]
+        # A second document would go unread.
+        asked = read[0] if len(read) == 1 else None
     except InvalidManifest:
-        asked = None
+        pass
     if isinstance(asked, dict):
         return asked
     yield ("metadata", "annotations", name), not_a_map.format(value=shown(value))
