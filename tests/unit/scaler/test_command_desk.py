@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -560,6 +562,31 @@ async def test_answers_are_read_from_memory_and_from_the_stream() -> None:
     assert await answers.find("other", "two") is None
     bus.disconnect()
     assert await answers.find("team", "two") is None
+
+
+async def test_a_refusal_is_remembered_without_what_led_to_it() -> None:
+    """An error holds the frames that raised it, and they whole graphs: two thousand of them would be much."""
+    answers = Answers(MemoryBus(), "c")
+
+    async def refuse() -> weakref.ref[Desk]:
+        desk = Desk(Scaler())
+        desk.graph("a", Decode=1)
+        try:
+            await desk.scaling.carry_out(desk.ask("a", Nothing=2))
+        except CommandRefusedError as error:
+            answers.keep("team", "one", error)
+        return weakref.ref(desk)
+
+    desk = await refuse()
+    gc.collect()
+    assert desk() is None
+    # A caller that raises what is remembered leaves nothing in it.
+    for _ in range(2):
+        known = await answers.find("team", "one")
+        assert isinstance(known, CommandRefusedError)
+        assert (known.reason, known.__traceback__) == ("UnknownComponent", None)
+        with pytest.raises(CommandRefusedError):
+            raise known
 
 
 STEPS = st.lists(

@@ -23,18 +23,22 @@ class Answers:
         self._bus = bus
         self._cluster = cluster
         #: By namespace and id: ids are of the senders' making, and those of two namespaces may be the same.
-        self._known: OrderedDict[tuple[str, str], Answered | CommandRefusedError] = OrderedDict()
+        #: An error is kept as its text: it holds the frames that raised it, and they whole graphs.
+        self._known: OrderedDict[tuple[str, str], tuple[str, Answered]] = OrderedDict()
 
     def keep(self, namespace: str, command: str, answer: Answered | CommandRefusedError) -> None:
         """A command of a namespace was answered."""
-        self._known[namespace, command] = answer
+        if isinstance(answer, CommandRefusedError):
+            self._known[namespace, command] = FAILED, Answered(answer.reason, str(answer))
+        else:
+            self._known[namespace, command] = COMPLETED, answer
         if len(self._known) > _CAPACITY:
             self._known.popitem(last=False)
 
     async def find(self, namespace: str, command: str) -> Answered | CommandRefusedError | None:
         """The answer that a command was given; None where none is known. While NATS is away only memory is asked."""
         if (namespace, command) in self._known:
-            return self._known[namespace, command]
+            return _as_given(*self._known[namespace, command])
         for event in (COMPLETED, FAILED):
             subject = subjects.event_subject(self._cluster, namespace, COMMAND, command, event)
             try:
@@ -44,6 +48,10 @@ class Answers:
                 return None
             if message is not None:
                 result = msgspec.convert(cloudevents.decode(message.payload).data, CommandResult)
-                answer = Answered(result.reason, result.message)
-                return answer if event == COMPLETED else CommandRefusedError(*answer)
+                return _as_given(event, Answered(result.reason, result.message))
         return None
+
+
+def _as_given(event: str, answer: Answered) -> Answered | CommandRefusedError:
+    """An answer as the command's handler returns or raises it."""
+    return answer if event == COMPLETED else CommandRefusedError(*answer)
