@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS
 
@@ -176,3 +179,17 @@ async def test_what_is_being_deleted_counts_as_gone_only_when_it_is() -> None:
     state = await desk.ask(TRIGGERS)
     assert state.condition is not None
     assert (state.condition.reason, desk.api.kinds()) == ("BeingDeleted", ["HorizontalPodAutoscaler"])
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"), [({"maxReplicas": "many"}, "InvalidAutoscaling"), (TRIGGERS, "KedaNotInstalled")]
+)
+async def test_an_autoscaler_stays_where_the_next_one_cannot_be_asked_for(rules: Any, reason: str) -> None:
+    desk = AutoscalerDesk()
+    await desk.ask(HPA)
+    desk.autoscalers = replace(desk.autoscalers, is_served=lambda _: False)
+    state = await desk.ask(rules)
+    assert state.condition is not None
+    assert (state.condition.status, state.condition.reason) == (False, reason)
+    assert state.condition.message.endswith("; until then HorizontalPodAutoscaler g-w between 1 and 3 replicas stays")
+    assert desk.api.calls == ["create HorizontalPodAutoscaler"]

@@ -57,7 +57,7 @@ class Autoscalers:
             settings = desired_autoscaling(graph, adapter["spec"]["dgdRef"]["componentName"])
         except InvalidAutoscalingError as error:
             # An existing autoscaler stays: its removal was not requested.
-            return AutoscalerState(ConditionState(False, "InvalidAutoscaling", str(error)))
+            return self._failed(adapter, "InvalidAutoscaling", str(error), again=None)
         if settings is not None and settings.triggers and not self.is_served(SCALED_OBJECTS):
             return self._failed(
                 adapter, "KedaNotInstalled", "triggers need KEDA, which this cluster does not have", again=RETRY
@@ -110,7 +110,7 @@ class Autoscalers:
         known = rivalry(self.cache, adapter) or (trouble(observed) if observed is not None else None)
         return AutoscalerState(known or ConditionState(True, desired["kind"], described(desired)))
 
-    def _failed(self, adapter: KubeObject, reason: str, message: str, *, again: float) -> AutoscalerState:
+    def _failed(self, adapter: KubeObject, reason: str, message: str, *, again: float | None) -> AutoscalerState:
         """The desired autoscaler could not be made; the message says which one the component has meanwhile."""
         if kept := " and ".join(described(obj) for _, obj in self._present(adapter)):
             message = f"{message}; until then {kept} stays"
