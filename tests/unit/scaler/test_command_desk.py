@@ -705,6 +705,22 @@ async def test_no_partner_is_what_an_autoscaler_scales() -> None:
     assert (await refused(desk, desk.ask("a", "down", Prefill=2)))[0] == "BudgetFloor"
 
 
+async def test_a_partner_is_not_held_where_the_first_half_of_a_transfer_is_refused() -> None:
+    """It is remembered as before: refused for its budget, and its requester has its answer."""
+    desk = Desk(SIX)
+    desk.graph("a", Prefill=3, Decode=3)
+    await refused(desk, desk.ask("a", "up", Decode=4))
+    before = desk.intents("a")["Decode"]
+    assert not before.get("held")
+    desk.kube.refused = "dynamographdeploymentscalingadapters a-prefill"
+    desk.clock[0] += 5
+    assert (await refused(desk, desk.ask("a", "down", Prefill=2)))[0] == "WriteRefused"
+    assert desk.intents("a") == {"Decode": before}
+    reported = len(desk.reported.events)
+    await desk.resuming.check()
+    assert (desk.intents("a"), len(desk.reported.events)) == ({"Decode": before}, reported)
+
+
 async def test_half_done_a_command_goes_on_whatever_generation_its_own_half_made() -> None:
     desk = Desk(Scaler(limits=FREE))
     desk.graph("a", Prefill=1, Decode=1)

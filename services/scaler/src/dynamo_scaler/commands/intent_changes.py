@@ -72,6 +72,16 @@ def rest_of(remembered: IntentChanges, decision: CommandDecision) -> IntentChang
     return changes
 
 
+def withdrawn(decision: CommandDecision, rest: IntentChanges, done: frozenset[PoolKey]) -> IntentChanges:
+    """A write was refused, and that ends the command: its rest is not done, nor what was promised to partners until then."""
+    changes: IntentChanges = {key: dict.fromkeys(names) for key, names in rest.items()}
+    for verdict in decision.partners:
+        key = verdict.pool.key
+        if key not in done:
+            changes.setdefault(key.graph_key, {})[key.component] = decision.intents[key]
+    return changes
+
+
 def _intent(request: ScaleRequest, decision: CommandDecision, verdict: PoolVerdict, now: float) -> Intent | None:
     applied = decision.outcome is ScaleOutcome.APPLY
     current = verdict.allowed if applied else verdict.pool.current

@@ -25,7 +25,7 @@ from dynamo_scaler.budgets.pools import PoolKey
 from dynamo_scaler.commands.admission import Admitted, CommandAdmission
 from dynamo_scaler.commands.cluster_view import ClusterView
 from dynamo_scaler.commands.decision import APPLIED, CEILING, FLOOR, CommandDecision, ScaleOutcome, decide
-from dynamo_scaler.commands.intent_changes import IntentChanges, intents_after, promised, rest_of
+from dynamo_scaler.commands.intent_changes import IntentChanges, intents_after, promised, rest_of, withdrawn
 from dynamo_scaler.commands.records import ScalingRecord
 from dynamo_scaler.commands.request import ScaleRequest
 from dynamo_scaler.commands.writer import StaleError, Write, Writer, in_order
@@ -134,7 +134,7 @@ class Scaling:
                 done += unit
         except (Invalid, Forbidden) as error:
             # A refused write is not retried.
-            await self.remember({key: dict.fromkeys(names) for key, names in rest.items()})
+            await self.remember(withdrawn(decision, rest, frozenset(each.pool.key for each in done)))
             before = "; ".join(f"{each.pool.key} {each.pool.current} -> {each.replicas}" for each in done)
             message = f"the cluster refuses: {error}{f'; done before that: {before}' if before else ''}"
             report = report_of(decision)._replace(reason=WRITE_REFUSED, message=message)
