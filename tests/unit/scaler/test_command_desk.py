@@ -721,6 +721,25 @@ async def test_a_partner_is_not_held_where_the_first_half_of_a_transfer_is_refus
     assert (desk.intents("a"), len(desk.reported.events)) == ({"Decode": before}, reported)
 
 
+async def test_a_command_that_cannot_be_written_does_not_hold_up_another_one_of_its_graph() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(min=0, up=Direction(cooldown=30))))
+    desk.graph("a", Prefill=1, Decode=1)
+    for name in ("Prefill", "Decode"):
+        await desk.scaling.carry_out(desk.ask("a", f"{name}-2", **{name: 2}))  # type: ignore[arg-type]
+        assert (await desk.scaling.carry_out(desk.ask("a", f"{name}-3", **{name: 3}))).reason == "Held"  # type: ignore[arg-type]
+    desk.clock[0] += 60
+
+    def away() -> None:
+        raise Unavailable(500, "InternalError", "failed calling webhook")
+
+    desk.kube.before_write = away
+    with pytest.raises(Unavailable):
+        await desk.resuming.check()
+    assert sorted(desk.replicas("a").values()) == [2, 3]
+    await desk.resuming.check()
+    assert desk.replicas("a") == {"Prefill": 3, "Decode": 3}
+
+
 async def test_half_done_a_command_goes_on_whatever_generation_its_own_half_made() -> None:
     desk = Desk(Scaler(limits=FREE))
     desk.graph("a", Prefill=1, Decode=1)

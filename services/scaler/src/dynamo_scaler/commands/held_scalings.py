@@ -73,26 +73,31 @@ class HeldScalings:
         trouble: KubeError | None = None
         for graph in self.scaling.view.with_intents():
             try:
-                await self._check_graph(graph)
-            except KubeError as error:
-                if not error.status:
-                    raise  # the API server does not answer, for any graph
-                # A graph that cannot be written must not hold up all others.
-                trouble = error
+                trouble = await self._check_graph(graph) or trouble
+            except KubeError:
+                raise  # the API server does not answer, for any graph
             except Exception:
-                # Nor must one that cannot be understood.
+                # A graph that cannot be understood must not hold up all others.
                 log.exception("held scalings of a graph not checked", graph=str(key_of(graph)))
             # A decision awaits nothing, and there may be hundreds to decide about.
             await asyncio.sleep(0)
         if trouble is not None:
             raise trouble
 
-    async def _check_graph(self, graph: KubeObject) -> None:
+    async def _check_graph(self, graph: KubeObject) -> KubeError | None:
+        """Returns what the API server refused: a command that cannot be written must not hold up all others."""
+        trouble: KubeError | None = None
         for command, names in _by_command(intents.read(graph)).items():
-            async with self.scaling.lock:
-                with suppress(StaleError):
-                    # The next check handles what changed meanwhile.
-                    await self._check_command(key_of(graph), command, names)
+            try:
+                async with self.scaling.lock:
+                    with suppress(StaleError):
+                        # The next check handles what changed meanwhile.
+                        await self._check_command(key_of(graph), command, names)
+            except KubeError as error:
+                if not error.status:
+                    raise
+                trouble = error
+        return trouble
 
     async def _check_command(self, key: ObjectKey, command: str, names: Iterable[str]) -> None:
         graph = self.scaling.view.graph(key)
