@@ -77,6 +77,12 @@ def adapter_status(adapter: KubeObject, observation: AdapterObservation, now: da
     return status
 
 
+def reported(adapter: KubeObject, type_: str) -> ConditionState | None:
+    """A condition that an adapter has already, for an observation that says nothing new of it."""
+    entry = find(adapter.get("status", {}).get("conditions", ()), type_)
+    return ConditionState(entry["status"] == "True", entry["reason"], entry["message"]) if entry is not None else None
+
+
 def conflict_ends_in(status: KubeObject, now: datetime) -> float | None:
     """Seconds until a conflict is no longer shown; None without one."""
     shown = find(status.get("conditions", ()), CONFLICT)

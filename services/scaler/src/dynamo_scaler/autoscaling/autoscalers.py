@@ -19,7 +19,7 @@ from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state import ObjectCache
 
 from dynamo_scaler import events
-from dynamo_scaler.adapters.status import ConditionState
+from dynamo_scaler.adapters.status import AUTOSCALING, ConditionState, reported
 from dynamo_scaler.autoscaling.desired import InvalidAutoscalingError, desired_autoscaling
 from dynamo_scaler.autoscaling.health import trouble
 from dynamo_scaler.autoscaling.render import autoscaler, described, taking_over
@@ -99,9 +99,9 @@ class Autoscalers:
         await self._delete_others(adapter, resource)
         try:
             await self._make(adapter, desired)
-        except (Invalid, Forbidden) as error:
-            # KEDA may hear of the deletion only now.
-            return self._failed(adapter, REFUSED, str(error), again=SOON)
+        except (Invalid, Forbidden):
+            # KEDA may hear of the deletion only now. If it is not that, the next reconcile reports it.
+            return AutoscalerState(reported(adapter, AUTOSCALING), SOON)
         return self._made(adapter, desired)
 
     def _made(self, adapter: KubeObject, desired: KubeObject) -> AutoscalerState:

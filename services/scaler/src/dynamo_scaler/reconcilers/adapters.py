@@ -34,6 +34,7 @@ from dynamo_scaler.adapters.status import (
     ConditionState,
     adapter_status,
     conflict_ends_in,
+    reported,
 )
 from dynamo_scaler.adapters.writers import UNKNOWN_WRITER, WriterConflicts, of_adapter, of_component
 from dynamo_scaler.autoscaling.autoscalers import REFUSED, Autoscalers
@@ -256,8 +257,7 @@ def _failing(adapter: KubeObject, error: KubeError) -> ConditionState | None:
     """The condition of an autoscaler that failed: what is to check it may be away; other errors change nothing."""
     if isinstance(error, Unavailable):
         return ConditionState(False, REFUSED, str(error))
-    known = find(adapter.get("status", {}).get("conditions", ()), AUTOSCALING)
-    return ConditionState(known["status"] == "True", known["reason"], known["message"]) if known is not None else None
+    return reported(adapter, AUTOSCALING)
 
 
 def _version(graph: KubeObject) -> tuple[str, int]:
