@@ -11,6 +11,9 @@ from dynamo_shared.kube.errors import TooManyRequests
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.ratelimit import RateLimit
 from dynamo_shared.runtime.workqueue import Result, WorkQueue
+from structlog.testing import capture_logs
+
+from tests.building.clock import ManualClock
 
 
 class Work:
@@ -126,6 +129,71 @@ async def test_abort_ends_work_now_and_the_worker_goes_on() -> None:
         assert not task.done()
 
 
+async def test_a_handler_that_swallows_the_abort_leaves_nothing_behind_for_the_next_key() -> None:
+    """As some libraries do: what was asked of one key's work must not count against the work on another."""
+    queue = WorkQueue[str](metrics=Metrics().queue("test"))
+    ended: list[str] = []
+
+    async def handler(key: str) -> Result:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if key == "other":
+                raise
+            ended.append(key)
+        return Result()
+
+    task = asyncio.create_task(queue.run(1, handler))
+    for key in ("lost", "other", "lost-too"):
+        queue.add(key)
+        await turns()
+        queue.abort(lambda _: True)
+        await turns()
+    assert not task.done(), "the workers go on"
+    assert ended == ["lost", "lost-too"]
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_handler_that_is_cancelled_from_inside_has_failed() -> None:
+    clock = ManualClock()
+    queue = WorkQueue[str](metrics=Metrics().queue("test"), clock=clock)
+
+    async def handler(_: str) -> Result:
+        raise asyncio.CancelledError
+
+    task = asyncio.create_task(queue.run(1, handler))
+    queue.add("a")
+    await turns()
+    assert not task.done(), "the workers go on"
+    assert "a" in queue._due
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_what_is_left_at_the_end_is_in_the_log() -> None:
+    work = Work()
+    with capture_logs() as logs:
+        async with work.running(workers=1, finish_within=0.01):
+            for number in range(8):
+                work.queue.add(f"key-{number}")
+            work.queue.add("later", 60)
+            await turns()
+    assert [(each["cut_off"], each["waiting"], each["first"], each["later"]) for each in logs] == [
+        (["key-0"], 7, ["key-1", "key-2", "key-3", "key-4", "key-5"], 1)
+    ]
+
+
+async def test_an_end_that_leaves_nothing_is_not_worth_a_line() -> None:
+    work = Work()
+    work.go.set()
+    with capture_logs() as logs:
+        async with work.running(workers=1):
+            work.queue.add("a")
+            await turns()
+    assert not logs
+
+
 async def test_an_end_during_an_abort_is_not_lost() -> None:
     work = Work()
     async with work.running(workers=1, finish_within=1) as task:
@@ -212,3 +280,36 @@ async def test_the_depth_does_not_count_keys_that_were_given_away() -> None:
     assert metrics.registry.get_sample_value("dynamo_platform_queue_depth", {"queue": "test"}) == 3
     await queue.drain(lambda key: key.startswith("mine"))
     assert metrics.registry.get_sample_value("dynamo_platform_queue_depth", {"queue": "test"}) == 1
+
+
+async def test_the_longest_work_under_way_shows() -> None:
+    clock, metrics = ManualClock(), Metrics()
+    queue = WorkQueue[str](metrics=metrics.queue("test"), clock=clock)
+
+    def longest() -> float | None:
+        return metrics.registry.get_sample_value("dynamo_platform_queue_longest_work_seconds", {"queue": "test"})
+
+    assert longest() == 0
+    for key in ("slow", "slower"):
+        queue.add(key)
+        await queue.get()
+        clock.now += 10
+    assert longest() == 20
+    queue.done("slow")
+    assert longest() == 10
+    queue.done("slower")
+    assert longest() == 0
+
+
+async def test_work_that_is_aborted_before_its_first_step_is_over() -> None:
+    work = Work()
+    async with work.running(workers=1) as task:
+        await turns()
+        work.queue.add("lost")
+        while not work.queue.working:
+            await asyncio.sleep(0)
+        work.queue.abort(lambda _: True)
+        await turns()
+        assert not work.queue.working
+        assert not task.done()
+    assert not work.begun

@@ -6,7 +6,7 @@ do not see each other's figures. Children of labels are bound once: an increment
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Literal
 
@@ -40,23 +40,23 @@ class QueueMetrics:
 
     def __init__(self, metrics: Metrics, name: str) -> None:
         self._depth = metrics.queue_depth.labels(name)
+        self._longest = metrics.queue_longest_work.labels(name)
         self._adds = metrics.queue_adds.labels(name)
         self._retries = metrics.queue_retries.labels(name)
         self._waited = metrics.queue_waited.labels(name)
 
-    def added(self, depth: int) -> None:
-        """A key was added; `depth` keys wait now."""
-        self._adds.inc()
-        self._depth.set(depth)
+    def follow(self, depth: Callable[[], int], longest: Callable[[], float]) -> None:
+        """Ask for these whenever they are read: how many keys wait, and how many seconds the longest work has taken."""
+        self._depth.set_function(depth)
+        self._longest.set_function(longest)
 
-    def taken(self, waited: float, depth: int) -> None:
+    def added(self) -> None:
+        """A key was added."""
+        self._adds.inc()
+
+    def taken(self, waited: float) -> None:
         """A key was taken after so many seconds."""
         self._waited.observe(waited)
-        self._depth.set(depth)
-
-    def dropped(self, depth: int) -> None:
-        """Keys were given away or lost; `depth` keys wait now."""
-        self._depth.set(depth)
 
     def retried(self) -> None:
         """A key comes back after a failure."""
@@ -117,6 +117,12 @@ class Metrics:
         registry.register(self.resources)
         self.queue_depth = Gauge(
             "dynamo_platform_queue_depth", "Keys that wait to be reconciled.", ["queue"], registry=registry
+        )
+        self.queue_longest_work = Gauge(
+            "dynamo_platform_queue_longest_work_seconds",
+            "Seconds that the longest work under way has taken so far; 0 where none is.",
+            ["queue"],
+            registry=registry,
         )
         self.queue_adds = Counter("dynamo_platform_queue_adds", "Keys added.", ["queue"], registry=registry)
         self.queue_retries = Counter(

@@ -18,7 +18,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
 
@@ -40,8 +40,8 @@ RETRIES_PER_SECOND = 100.0
 FINISH_WITHIN = 10.0
 #: How long urgent work may hold up the rest of its lane, in seconds: so long it may take when very much of it comes at once.
 HOLD_WITHIN = 2.0
-#: After this time without waiting for anything a worker lets others run, in seconds.
-LONGEST_TURN = 0.005
+#: Keys that wait at the end and that the log names; of more it has the number.
+NAMED = 5
 
 log = structlog.get_logger("dynamo.runtime.workqueue")
 
@@ -80,8 +80,8 @@ class WorkQueue(Generic[K]):
         self._rest_next = False  # whether it is the turn of a key that is not urgent
         self._busy: dict[str, int] = {}  # by lane: keys that are not urgent and are being worked on
         self._most_of_lane = 0  # how many of these one lane may have; 0 for no limit
-        self._working: dict[K, asyncio.Task[Any] | None] = {}  # the task that `abort` cancels, where `run` made it
-        self._aborted: set[K] = set()
+        self._working: dict[K, float] = {}  # keys that are being worked on, and since when; the earliest first
+        self._works: dict[K, asyncio.Task[None]] = {}  # their tasks, where `run` made them
         self._again: set[K] = set()
         self._failures: dict[K, int] = {}
         self._due: dict[K, float] = {}
@@ -93,6 +93,7 @@ class WorkQueue(Generic[K]):
         self._ended = asyncio.Event()
         self._closing = False
         self._retries = Budgets(RETRIES_PER_SECOND, RETRIES_AT_ONCE, clock)
+        metrics.follow(self.__len__, self._longest)
 
     def __len__(self) -> int:
         return len(self._ready) + len(self._first)
@@ -125,7 +126,7 @@ class WorkQueue(Generic[K]):
                 self._press(self._lane(key))
             else:
                 self._ready.add(key, self._clock())
-            self._metrics.added(len(self))
+            self._metrics.added()
             if urgent or self._ready.available:
                 self._wake_one(urgent=urgent)
             elif self._waiting:
@@ -157,8 +158,9 @@ class WorkQueue(Generic[K]):
                 else:
                     self._rest_next = False
                     self._begin(self._lane(key))
-                self._metrics.taken(self._clock() - added, len(self))
-                self._working[key] = None
+                now = self._clock()
+                self._metrics.taken(now - added)
+                self._working[key] = now
                 return key
             waiter = asyncio.get_running_loop().create_future()
             idle = self._waiting_for_urgent if urgent else self._waiting
@@ -182,13 +184,13 @@ class WorkQueue(Generic[K]):
         if key not in self._working:
             return
         del self._working[key]
+        self._works.pop(key, None)
         lane = self._lane(key)
         if key in self._pressed:
             self._pressed.discard(key)
             self._relax(lane)
         else:
             self._end(lane)
-        self._aborted.discard(key)
         self._ended.set()
         if key in self._again:
             self._again.discard(key)
@@ -205,10 +207,9 @@ class WorkQueue(Generic[K]):
     def abort(self, concerns: Callable[[K], bool]) -> None:
         """End the work on the keys concerned now, and forget them: another replica may be working on them."""
         self._drop(concerns)
-        for key, task in self._working.items():
-            if task is not None and concerns(key) and key not in self._aborted:
-                self._aborted.add(key)
-                task.cancel()
+        for key, work in self._works.items():
+            if concerns(key) and not work.cancelling():
+                work.cancel()
 
     async def run(
         self,
@@ -230,7 +231,7 @@ class WorkQueue(Generic[K]):
         self._closing = False
         self._most_of_lane = workers - reserved if reserved else 0
         tasks = [
-            asyncio.create_task(self._work(handler, urgent=number >= workers), name=f"worker-{number}")
+            asyncio.create_task(self._work_always(handler, urgent=number >= workers), name=f"worker-{number}")
             for number in range(workers + urgent_workers)
         ]
         try:
@@ -238,50 +239,64 @@ class WorkQueue(Generic[K]):
             for task in done:
                 task.result()
         except asyncio.CancelledError:
-            busy = [task for task in self._working.values() if task is not None]
             self._closing = True
-            for task in tasks:
-                if task not in busy:
-                    task.cancel()
-            await asyncio.wait(tasks, timeout=finish_within)
+            if under_way := tuple(self._works.values()):
+                await asyncio.wait(under_way, timeout=finish_within)
             raise
         finally:
+            cut_off = [str(key) for key in self._works]
             await ended(*tasks)
+            self._report_left(cut_off)
 
-    async def _work(self, handler: Callable[[K], Awaitable[Result]], *, urgent: bool) -> None:
-        task = asyncio.current_task()
-        turned = self._clock()
-        while not self._closing:
+    async def _work_always(self, handler: Callable[[K], Awaitable[Result]], *, urgent: bool) -> None:
+        """One worker. Each key has a task of its own: what cancels it, or is left in its context, ends with it."""
+        while True:
             key = await self.get(urgent=urgent)
-            self._working[key] = task
+            work = self._start(key, handler)
             try:
-                with structlog.contextvars.bound_contextvars(key=str(key)):
-                    await self._handle(key, handler)
+                await asyncio.wait((work,))
             except asyncio.CancelledError:
-                if key not in self._aborted or task is None or task.uncancel():
-                    raise
-                log.info("work ended: this replica does not own the key any more", key=str(key))
-            finally:
-                self.done(key)
-            if self._clock() - turned > LONGEST_TURN:
-                # Handlers that find nothing to do never wait; the rest of the process has to run, too.
-                await asyncio.sleep(0)
-                turned = self._clock()
+                await ended(work)
+                raise
 
-    async def _handle(self, key: K, handler: Callable[[K], Awaitable[Result]]) -> None:
+    def _start(self, key: K, handler: Callable[[K], Awaitable[Result]]) -> asyncio.Task[None]:
+        work = self._works[key] = asyncio.create_task(self._work(key, handler), name=f"work on {key}")
+        # Whatever ends it, and also where it is cancelled before its first step.
+        work.add_done_callback(lambda _: self.done(key))
+        return work
+
+    async def _work(self, key: K, handler: Callable[[K], Awaitable[Result]]) -> None:
+        structlog.contextvars.bind_contextvars(key=str(key))
         try:
             result = await handler(key)
         except KubeError as error:
             # The API server's answer, not a mistake of this process: it is away, or another writer was faster.
             pause = self.retry(key, at_least=error.retry_after or 0.0)
             log.info("again later", reason=error.reason, error=str(error), delay=round(pause, 3))
-            return
+        except asyncio.CancelledError:
+            if not self._works[key].cancelling():
+                log.warning("cancelled from inside, again later", delay=round(self.retry(key), 3))
+            elif not self._closing:
+                log.info("work ended: this replica does not own the key any more")
         except Exception:
             log.exception("failed, again later", delay=round(self.retry(key), 3))
+        else:
+            self.forget(key)
+            if result.requeue_after is not None:
+                self.add(key, max(result.requeue_after, 0.001))
+
+    def _report_left(self, cut_off: list[str]) -> None:
+        """What is left is read again from STATE, by this replica or the next: the log says why something is late."""
+        if not (cut_off or len(self)):
             return
-        self.forget(key)
-        if result.requeue_after is not None:
-            self.add(key, max(result.requeue_after, 0.001))
+        first = [str(key) for key in itertools.islice(itertools.chain(self._first, self._ready), NAMED)]
+        say = log.warning if cut_off else log.info
+        say("keys are left at the end", cut_off=cut_off, waiting=len(self), first=first, later=len(self._due))
+
+    def _longest(self) -> float:
+        """For how long the work that is under way longest has been."""
+        since = next(iter(self._working.values()), None)
+        return self._clock() - since if since is not None else 0.0
 
     def _drop(self, concerns: Callable[[K], bool]) -> None:
         known = (*self._ready, *self._first, *self._due, *self._again, *self._failures)
@@ -292,10 +307,11 @@ class WorkQueue(Generic[K]):
             self._due.pop(key, None)
             self._failures.pop(key, None)
             self._again.discard(key)
-        self._metrics.dropped(len(self))
 
     def _next(self, *, urgent: bool) -> Turns[K] | None:
-        """Where the next key is taken from; None where nothing can be taken."""
+        """Where the next key is taken from; None where nothing can be taken, as at the end."""
+        if self._closing:
+            return None
         rest = not urgent and self._ready.available
         if self._first and not (rest and self._rest_next):
             return self._first
