@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import pytest
 from dynamo_shared.runtime.facts import Announcer, EventReason, Fact
 from dynamo_shared.wire import CommandResult
 
@@ -55,6 +56,12 @@ def test_a_fact_without_an_event_is_for_users_alone() -> None:
 def test_a_fact_without_a_reason_is_for_programs_alone() -> None:
     fact = Fact(event="ready", data=DATA, identity="1/a", causation_id="c")
     assert announced(fact) == [Call("publish", OBJECT, NEWS)]
+
+
+def test_an_event_has_data() -> None:
+    """Without it programs would learn nothing, and no one would notice."""
+    with pytest.raises(ValueError, match="the event 'ready' has no data"):
+        Fact(event="ready")
 
 
 def test_an_event_may_have_the_reason_of_a_condition() -> None:

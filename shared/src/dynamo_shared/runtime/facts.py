@@ -31,6 +31,11 @@ class Fact:
     """what makes the CloudEvent another one than the last of its type, in addition to its specification"""
     causation_id: str = ""
 
+    def __post_init__(self) -> None:
+        """An event without data would reach no program, and no one would notice."""
+        if self.event is not None and self.data is None:
+            raise ValueError(f"the event {self.event!r} has no data")
+
 
 NOTHING = Fact()
 """Nothing to report."""
