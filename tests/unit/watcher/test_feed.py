@@ -266,6 +266,7 @@ class Leadership:
 
 async def test_one_is_active_and_stops_when_it_is_deposed(monkeypatch: pytest.MonkeyPatch) -> None:
     from dynamo_shared.runtime import Health, HealthState, Settings
+    from dynamo_shared.runtime.metrics import Metrics
 
     bus, cluster, leadership, health = MemoryBus(), Cluster(), Leadership(), Health()
     monkeypatch.setattr(app, "reflecting", lambda _: cluster.source)
@@ -273,7 +274,7 @@ async def test_one_is_active_and_stops_when_it_is_deposed(monkeypatch: pytest.Mo
         bus=bus,
         kube=SimpleNamespace(acting_as=lambda _: None),
         settings=Settings.model_validate({"platform": {"clusterName": CLUSTER}}),
-        metrics=SimpleNamespace(registry=CollectorRegistry()),
+        metrics=Metrics(),
         leadership=lambda _: leadership,
         health=health,
     )

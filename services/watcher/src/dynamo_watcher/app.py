@@ -72,7 +72,8 @@ class _Watcher:
                 for namespace in self._context.settings.served
             ]
             try:
-                async with EventRecorder(self._kube, FIELD_MANAGER) as recorder:
+                count = self._context.metrics.events(FIELD_MANAGER)
+                async with EventRecorder(self._kube, FIELD_MANAGER, count=count) as recorder:
                     await while_held(self._leadership, self._feed(recorder).run())
             finally:
                 for each in holding:

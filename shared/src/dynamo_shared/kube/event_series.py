@@ -9,6 +9,9 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from dynamo_shared.api.objects import KubeObject
 
 EventType = Literal["Normal", "Warning"]
+EventOutcome = Literal["written", "counted", "dropped", "suppressed"]
+"""What became of an occurrence: an Event says it, it is one more in a series, it could not be written, or it was one too many
+of its object and reason."""
 
 # Per object, type and reason, so that news which repeats cannot use up what other news needs (a readiness that comes
 # and goes, and then a deletion): four at once, then three a minute.
@@ -73,8 +76,8 @@ class EventCorrelator:
         self._series: _Recent[SeriesKey, Series] = _Recent()
         self._buckets: _Recent[tuple[str, EventType, str], tuple[float, float]] = _Recent()
 
-    def admit(self, involved: KubeObject, identity: SeriesKey) -> Series | None:
-        """The series to be written now; None where the occurrence is only counted, or suppressed."""
+    def admit(self, involved: KubeObject, identity: SeriesKey) -> Series | EventOutcome:
+        """The series to be written now, or what becomes of the occurrence where nothing is written."""
         now = self._clock()
         series = self._series.get(identity)
         if series is not None and now - series.last_at <= SERIES_SECONDS:
@@ -82,10 +85,10 @@ class EventCorrelator:
             series.last_at = now
             due = series.written_at is not None and now - series.written_at >= SERIES_WRITE_SECONDS
             if series.queued or not due or not self._take(identity, now):
-                return None
+                return "counted"
             return series
         if not self._take(identity, now):
-            return None
+            return "suppressed"
         series = Series(identity, involved, self._new_suffix(), now)
         self._series.put(identity, series)
         return series

@@ -23,7 +23,7 @@ from dynamo_shared.api.resources import EVENTS, ObjectKey
 from dynamo_shared.api.untrusted.words import redacted
 from dynamo_shared.kube import errors
 from dynamo_shared.kube.client import KubeClient
-from dynamo_shared.kube.event_series import EventCorrelator, EventType, Series, SeriesKey, clipped
+from dynamo_shared.kube.event_series import EventCorrelator, EventOutcome, EventType, Series, SeriesKey, clipped
 
 log = structlog.get_logger("dynamo.kube")
 
@@ -54,7 +54,9 @@ class EventRecorder:
         instance: str = "",
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         new_suffix: Callable[[], str] = lambda: uuid.uuid4().hex[:16],
+        count: Callable[[EventOutcome], None] = lambda _: None,
     ) -> None:
+        """`count` is called with what became of each occurrence."""
         self._client = client
         self._component = reporting_component
         self._instance = (instance or f"{reporting_component}-{socket.gethostname()}")[:_MAX_WORD]
@@ -63,8 +65,7 @@ class EventRecorder:
         self._clock = clock
         self._queue: asyncio.Queue[Series] = asyncio.Queue(CAPACITY)
         self._task: asyncio.Task[None] | None = None
-        self.written = 0
-        self.dropped = 0
+        self._count = count
 
     def record(self, involved: KubeObject, *, type_: EventType, reason: str, message: str, action: str) -> None:
         """Record what happened to `involved` (an object as read from the API server). Never blocks, never raises.
@@ -79,14 +80,16 @@ class EventRecorder:
             series = self._admission.admit(involved, identity)
         except Exception:
             log.exception("an Event that cannot be written", reason=reason)
+            self._count("dropped")
             return
-        if series is None:
+        if not isinstance(series, Series):
+            self._count(series)
             return
         try:
             self._queue.put_nowait(series)
             series.queued = True
         except asyncio.QueueFull:
-            self.dropped += 1
+            self._count("dropped")
             if series.written_at is None:
                 self._admission.forget(series)
 
@@ -122,7 +125,7 @@ class EventRecorder:
                 await self._write(series)
             except Exception:
                 log.exception("an Event was not written", reason=series.identity.reason)
-                self.dropped += 1
+                self._count("dropped")
             finally:
                 series.queued = False
                 self._queue.task_done()
@@ -139,7 +142,7 @@ class EventRecorder:
                     wait = max(error.retry_after or 0.0, min(_MAX_WAIT_SECONDS, 0.5 * 2**attempt))
                     await self._sleep(spread(wait, most=1.5))
                     continue
-                self.dropped += 1
+                self._count("dropped")
                 if series.written_at is None or isinstance(error, errors.NotFound):
                     self._admission.forget(series)
                 # A namespace that is being deleted refuses; that is expected.
@@ -148,7 +151,7 @@ class EventRecorder:
                 say("an Event was not written", reason=reason, about=name, error=str(error))
                 return
             series.written_at = self._clock()
-            self.written += 1
+            self._count("written")
             return
 
     async def _write_once(self, series: Series) -> None:

@@ -88,7 +88,7 @@ class Controller:
             keeps=ownership.keeps,
         )
         self.ownership = ReadOwnership(ownership, self.reader)
-        self.recorder = EventRecorder(self.kube, manager)
+        self.recorder = EventRecorder(self.kube, manager, count=context.metrics.events(manager))
         self.publisher = EventPublisher(context.bus, platform.cluster_name)
         self.announcer = Announcer(self.recorder, self.publisher)
         self.supervisor = context.supervisor(name)

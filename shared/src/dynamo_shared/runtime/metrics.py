@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Literal
+from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from dynamo_shared.kube.errors import KubeError
+from dynamo_shared.kube.event_series import EventOutcome
 
 # Bounds of the reference operator (operator behaviour, section 10).
 RECONCILE_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -178,10 +179,22 @@ class Metrics:
             registry=registry,
         )
         self._request = cache(self.kube_requests.labels)
+        self.kube_events = Counter(
+            "dynamo_platform_kube_events",
+            "What happened to objects, by what became of it: written (an Event), counted (one more in the series of an "
+            "Event), suppressed (too many of one object and reason) or dropped (not accepted in time).",
+            ["reporter", "outcome"],
+            registry=registry,
+        )
 
     def queue(self, name: str) -> QueueMetrics:
         """Figures of the work queue of that name."""
         return QueueMetrics(self, name)
+
+    def events(self, reporter: str) -> Callable[[EventOutcome], None]:
+        """Counts what became of the Events of a reporter."""
+        children = {each: self.kube_events.labels(reporter, each) for each in get_args(EventOutcome)}
+        return lambda outcome: children[outcome].inc()
 
     def reconciled(self, resource_type: str, namespace: str, outcome: Outcome, seconds: float) -> None:
         """One reconcile of an object ended."""

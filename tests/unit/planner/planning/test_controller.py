@@ -29,6 +29,7 @@ from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.leases import AllKeys
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
+from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.routes import CacheChange
 from dynamo_shared.runtime.settings import Settings
 from prometheus_client import CollectorRegistry
@@ -70,6 +71,7 @@ def plans() -> tuple[Plans, Announced]:
         supervisor=lambda _: SimpleNamespace(isolated=lambda *_: nullcontext()),
         queue=lambda *_: SimpleNamespace(add=lambda *_: None),
         clock=lambda: 0.0,
+        metrics=Metrics(),
     )
     controller = Plans(cast(Any, context), "planner", PlanMetrics(CollectorRegistry()), None)
     controller._reporter._announcer = cast(Announcer, announced)
