@@ -20,6 +20,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey, Resource, key_of
 from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.tracing import TRACEPARENT, extract, traceparent
+from dynamo_shared.kube.errors import Conflict
 from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.runtime import own_writes
 from dynamo_shared.runtime.facts import Announcer
@@ -269,6 +270,10 @@ class Controller:
         started = time.perf_counter()
         try:
             result = await self._reconcilers[task.concern].reconcile(task.key)
+        except Conflict:
+            # Another writer was faster: with what that one wrote, the next attempt succeeds.
+            metrics.reconciled(kind, namespace, "conflict", time.perf_counter() - started)
+            raise
         except Exception as error:
             metrics.failed(kind, namespace, error)
             metrics.reconciled(kind, namespace, "error", time.perf_counter() - started)

@@ -20,7 +20,7 @@ from dynamo_shared.kube.event_series import EventOutcome
 # Bounds of the reference operator (operator behaviour, section 10).
 RECONCILE_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
-Outcome = Literal["success", "error", "requeue"]
+Outcome = Literal["success", "error", "requeue", "conflict"]
 
 _ERROR_TYPES = {
     400: "bad_request",
@@ -28,7 +28,6 @@ _ERROR_TYPES = {
     403: "forbidden",
     404: "not_found",
     408: "timeout",
-    409: "conflict",
     422: "validation",
     429: "rate_limited",
     503: "unavailable",
@@ -104,13 +103,14 @@ class Metrics:
         )
         self._reconciles = Counter(
             "dynamo_operator_reconcile_total",
-            "Reconciles of objects.",
+            "Reconciles of objects, by result: success, requeue (asked for again after a while), conflict (another writer was "
+            "faster; it comes back) or error (it comes back).",
             ["resource_type", "namespace", "result"],
             registry=registry,
         )
         self._errors = Counter(
             "dynamo_operator_reconcile_errors_total",
-            "Reconciles of objects that failed, by kind of error.",
+            "Reconciles of objects that failed, by kind of error. Conflicts do not count.",
             ["resource_type", "namespace", "error_type"],
             registry=registry,
         )
