@@ -230,8 +230,20 @@ class Controller:
     def _share_with_other_replicas(self) -> None:
         """Reconcile what is gained, end what is under way before giving keys away, and at once where they are lost."""
         self.ownership.on_gain(self.enqueue_all)
-        self.ownership.before_release(lambda gone: self._queue.drain(lambda task: gone(task.key)))
-        self.ownership.on_loss(lambda: self._queue.abort(lambda task: not self.ownership.owns(task.key)))
+        self.ownership.before_release(self._give_away)
+        self.ownership.on_loss(self._lose)
+
+    async def _give_away(self, gone: Callable[[ObjectKey], bool]) -> None:
+        await self._queue.drain(lambda task: gone(task.key))
+        self._forget_causes(gone)
+
+    def _lose(self) -> None:
+        self._queue.abort(lambda task: not self.ownership.owns(task.key))
+        self._forget_causes(lambda key: not self.ownership.owns(key))
+
+    def _forget_causes(self, gone: Callable[[ObjectKey], bool]) -> None:
+        """The queue has forgotten these keys, and no reconcile will take their traces out."""
+        self._causes = {task: cause for task, cause in self._causes.items() if not gone(task.key)}
 
     def _changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         with self.supervisor.isolated(resource, key):
