@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeAlias, TypeVar
 
+from dynamo_shared.aio import spread
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey, Resource, key_of
@@ -48,6 +49,8 @@ UNREAD_AFTER = 30.0
 LEASE_INTERVAL = 5.0
 #: The reference's interval (operator behaviour, section 10). Seconds.
 COUNT_INTERVAL = 30.0
+#: The share of the interval that a resync is spread over: all graphs at once would hold up those that people wait for.
+RESYNC_SPREAD = 0.5
 #: The index of what is counted.
 _STATES = "states"
 #: Resources that a message names; of others it gives the number.
@@ -191,11 +194,12 @@ class Controller:
                 self._causes.setdefault(task, cause)
             self._queue.add(task, after)
 
-    def enqueue_all(self) -> None:
-        """Ask for every task of this replica."""
+    def enqueue_all(self, *, within: float = 0.0) -> None:
+        """Ask for every task of this replica, spread over so many seconds."""
         for concern, reconciler in self._reconcilers.items():
             for key in reconciler.every():
-                self.enqueue(Task(concern, key))
+                after = spread(within, least=0.0, randomness=self.context.randomness) if within else 0.0
+                self.enqueue(Task(concern, key), after)
 
     def of_each(self, resource: Resource, keys: Callable[[KubeObject], Iterable[T]]) -> Iterator[T]:
         """What a function has of every object of a resource; one that has no answer costs only its own."""
@@ -309,7 +313,7 @@ class Controller:
         """Reconcile everything now and then, whatever was heard: level, not edge."""
         while True:
             await asyncio.sleep(every)
-            self.enqueue_all()
+            self.enqueue_all(within=every * RESYNC_SPREAD)
 
     async def _count(self) -> None:
         while True:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from dynamo_shared.aio import Randomness
 from dynamo_shared.bus import Bus
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.leases import Leadership, Ownership
@@ -53,6 +55,8 @@ class ServiceContext:
     #: Whether this replica is the active one, by the service's name.
     leadership: Callable[[str], Leadership]
     clock: Callable[[], float] = time.monotonic
+    #: Spreads what would come at once.
+    randomness: Randomness = random.random
 
     def supervisor(self, service: str) -> Supervisor:
         """Supervises the parts of a service."""
@@ -62,4 +66,5 @@ class ServiceContext:
         self, name: str, lane: Callable[[Any], str], urgent: Callable[[Any], bool] = lambda _: False
     ) -> WorkQueue[Any]:
         """A work queue under a name for its metrics. Lanes (namespaces) are taken in turn, `urgent` keys before others."""
-        return WorkQueue(metrics=self.metrics.queue(name), clock=self.clock, urgent=urgent, lane=lane)
+        metrics = self.metrics.queue(name)
+        return WorkQueue(metrics=metrics, clock=self.clock, jitter=self.randomness, urgent=urgent, lane=lane)

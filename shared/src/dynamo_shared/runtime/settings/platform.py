@@ -159,7 +159,9 @@ class Platform(Section):
         le=256,
         description="Objects of one namespace that one service works on at once; a quarter more is for other namespaces.",
     )
-    resync: Duration = Field(600.0, ge=10, description="How often everything is reconciled again.")
+    resync: Duration = Field(
+        600.0, ge=10, description="How often everything is reconciled again, spread over half of that time."
+    )
     gateway: Gateway = Gateway()
     tracing: Tracing = Tracing()
     admission: Admission = Admission()

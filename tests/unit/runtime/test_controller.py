@@ -1,0 +1,196 @@
+"""The shell of a service: what it asks for when shares change, how a resync is spread, and what counts as an error."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey
+from dynamo_shared.bus import MemoryBus
+from dynamo_shared.kube.errors import Conflict, Invalid
+from dynamo_shared.leases import AllKeys, AlwaysLeader, Drainer, Listener
+from dynamo_shared.runtime import Controller, Health, Result, ServiceContext
+from dynamo_shared.runtime.metrics import Metrics
+from dynamo_shared.runtime.routes import Reconciler, TaskRoute
+from dynamo_shared.runtime.settings import load_settings
+from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.publisher import StatePublisher
+from opentelemetry.sdk.trace import TracerProvider
+
+from tests.building.clock import ManualClock
+
+if TYPE_CHECKING:
+    from dynamo_shared.kube import KubeClient
+
+TRACER = TracerProvider().get_tracer("test")
+
+
+class Share(AllKeys):
+    """All keys but those of some namespaces."""
+
+    def __init__(self) -> None:
+        self.without: set[str] = set()
+        self.gain: list[Listener] = []
+        self.loss: list[Listener] = []
+        self.drainers: list[Drainer] = []
+
+    def owns(self, key: ObjectKey) -> bool:
+        return key.namespace not in self.without
+
+    def on_gain(self, listener: Listener) -> None:
+        self.gain.append(listener)
+
+    def on_loss(self, listener: Listener) -> None:
+        self.loss.append(listener)
+
+    def before_release(self, drainer: Drainer) -> None:
+        self.drainers.append(drainer)
+
+    def lose(self, namespace: str) -> None:
+        self.without.add(namespace)
+        for each in self.loss:
+            each()
+
+    async def give(self, namespace: str) -> None:
+        self.without.add(namespace)
+        for each in self.drainers:
+            await each(lambda key: key.namespace == namespace)
+
+
+class Deployments(Controller):
+    """Reconciles Deployments as a test says."""
+
+    def __init__(self, context: ServiceContext) -> None:
+        super().__init__(context, "service", [DEPLOYMENTS])
+        self.answers: dict[str, Exception] = {}
+        self.reconciled: list[ObjectKey] = []
+        self.go = asyncio.Event()
+        self.go.set()
+        self.wire(
+            {DEPLOYMENTS.plural: Reconciler(self.reconcile, lambda: self.cache.keys(DEPLOYMENTS))},
+            [TaskRoute(DEPLOYMENTS)],
+        )
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        await self.go.wait()
+        self.reconciled.append(key)
+        if (error := self.answers.get(key.name)) is not None:
+            raise error
+        return Result()
+
+
+def deployment(key: ObjectKey) -> KubeObject:
+    metadata = {
+        "name": key.name,
+        "namespace": key.namespace,
+        "uid": f"uid-{key.name}",
+        "resourceVersion": "1",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+def chances() -> Callable[[], float]:
+    """0.0, 0.1, ... 0.9, and again."""
+    numbers = (number / 10 for _ in iter(int, 1) for number in range(10))
+    return lambda: next(numbers)
+
+
+@asynccontextmanager
+async def controlling(keys: Iterable[ObjectKey], share: Share | None = None) -> AsyncIterator[Deployments]:
+    """A controller that has reconciled all once."""
+    keys = tuple(keys)
+    settings = load_settings(None, {})
+    bus, ownership = MemoryBus(), share or Share()
+    kube = cast("KubeClient", SimpleNamespace(acting_as=lambda _: SimpleNamespace(guarded=lambda _: None)))
+    context = ServiceContext(
+        settings,
+        kube,
+        bus,
+        Health(),
+        Metrics(),
+        lambda _: ownership,
+        lambda _: AlwaysLeader(),
+        ManualClock(),
+        chances(),
+    )
+    context.health.expect("service")
+    publisher = StatePublisher(bus, settings.platform.cluster_name)
+    publishing = asyncio.create_task(publisher.run())
+    await publisher.load((DEPLOYMENTS, LEASES))
+    for key in keys:
+        publisher.put(DEPLOYMENTS, deployment(key))
+    for resource in (DEPLOYMENTS, LEASES):
+        await publisher.mark_synced(resource, "1")
+    controller = Deployments(context)
+    serving = asyncio.create_task(controller.serve())
+    try:
+        await until(lambda: context.health.report()["parts"]["service"]["state"] == "ok")  # type: ignore[index]
+        await until(lambda: len(controller.reconciled) == len(keys))
+        controller.reconciled.clear()
+        yield controller
+        assert not serving.done()
+    finally:
+        for task in (serving, publishing):
+            task.cancel()
+        await asyncio.gather(serving, publishing, return_exceptions=True)
+
+
+def task(namespace: str, name: str = "a") -> Task:
+    return Task(DEPLOYMENTS.plural, ObjectKey(namespace, name))
+
+
+async def test_traces_of_keys_that_go_are_forgotten_with_them() -> None:
+    share = Share()
+    async with controlling([], share) as controller:
+        with TRACER.start_as_current_span("change"):
+            for namespace in ("given", "lost", "kept"):
+                controller.enqueue(task(namespace), 60)
+        assert len(controller._causes) == 3
+        await share.give("given")
+        share.lose("lost")
+        assert set(controller._causes) == {task("kept")}
+
+
+async def test_a_resync_is_spread() -> None:
+    """Ten thousand graphs at once would hold up those that people wait for."""
+    keys = [ObjectKey("ns", f"graph-{number}") for number in range(10)]
+    async with controlling(keys) as controller:
+        controller.enqueue_all(within=100.0)
+        assert sorted(controller._queue._due.values()) == [10.0 * number for number in range(1, 10)]
+        await until(lambda: len(controller.reconciled) == 1)
+
+
+async def test_a_conflict_is_not_an_error() -> None:
+    """Another writer was faster: that is how optimistic concurrency works, and it is over with the next attempt."""
+    async with controlling([]) as controller:
+        controller.answers = {
+            "conflict": Conflict(409, "Conflict", "the object has been modified"),
+            "refused": Invalid(422, "Invalid", "no"),
+        }
+        for name in controller.answers:
+            controller.enqueue(task("ns", name))
+        await until(lambda: len(controller.reconciled) == 2)
+        value = controller.context.metrics.registry.get_sample_value
+        labels = {"resource_type": "deployments", "namespace": "ns"}
+
+        def reconciles(result: str) -> float | None:
+            return value("dynamo_operator_reconcile_total", {**labels, "result": result})
+
+        def errors(kind: str) -> float | None:
+            return value("dynamo_operator_reconcile_errors_total", {**labels, "error_type": kind})
+
+        await until(lambda: reconciles("conflict") and reconciles("error"))
+        assert (reconciles("conflict"), reconciles("error")) == (1, 1)
+        assert (errors("conflict"), errors("validation")) == (None, 1)
+        assert {each.key.name for each in controller._queue._due} == set(controller.answers), "both come back"
