@@ -99,6 +99,17 @@ async def test_nothing_is_reported_of_what_went_meanwhile(successor: KubeObject 
     assert world.cached() == successor
 
 
+async def test_progress_of_what_is_not_there_is_not_remembered() -> None:
+    obj = graph(state="pending", replicas=0)
+    world = World(obj)
+    await world.write(obj, state="pending", replicas=1)
+    assert world.writer._waiting
+    world.cache.forget(GRAPHS, [KEY])
+    assert not world.writer._waiting, "another replica has it now"
+    assert await world.write(obj, state="pending", replicas=2) is None
+    assert not world.writer._waiting, "a reconcile that ended late"
+
+
 async def test_what_the_api_server_says_is_gone_is_gone() -> None:
     obj = graph(state="pending")
     world = World(obj)

@@ -287,6 +287,28 @@ def test_listeners_hear_of_what_changed_and_one_that_fails_harms_no_one() -> Non
     assert heard == [("deployments.apps", KEY, None, obj(1)), ("deployments.apps", KEY, obj(1), None)]
 
 
+def test_what_is_kept_by_uid_goes_with_its_object() -> None:
+    """Whether the object is gone, another one of its name came, or another replica has it now."""
+    cache = ObjectCache()
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    cache.on_leave(broken)
+    memory: dict[str, str] = cache.memory()
+    for uid, name in (("u1", "a"), ("u2", "b"), ("u3", "c")):
+        cache.put(DEPLOYMENTS, obj(1, uid=uid, name=name))
+        memory[uid] = "noted"
+    said(cache, obj(2, uid="u1"))
+    assert set(memory) == {"u1", "u2", "u3"}, "it has only changed"
+    ended(cache, 3, uid="u1")
+    assert set(memory) == {"u2", "u3"}
+    cache.put(DEPLOYMENTS, obj(4, uid="u4", name="b"))
+    assert set(memory) == {"u3"}
+    cache.forget(DEPLOYMENTS, [ObjectKey("ns", "c"), ObjectKey("ns", "unknown")])
+    assert not memory
+
+
 def test_of_large_objects_only_what_is_read_is_kept() -> None:
     cache = ObjectCache()
     heard: list[Any] = []

@@ -85,9 +85,11 @@ def _controller(context: ServiceContext, api: HttpWorkerApi, metrics: LoraMetric
         if (gone := _gone(change)) is not None:
             models.gone(gone, owned=ownership.owns(change.key))
 
-    def pod_changed(change: CacheChange) -> None:
-        if (gone := _gone(change)) is not None:
-            keeper.pod_gone(gone["metadata"]["uid"])
+    def left(resource: Resource, obj: KubeObject) -> None:
+        if resource == PODS:
+            keeper.pod_gone(obj["metadata"]["uid"])
+
+    cache.on_leave(left)
 
     async def count_adapters() -> None:
         while True:
@@ -97,7 +99,7 @@ def _controller(context: ServiceContext, api: HttpWorkerApi, metrics: LoraMetric
     controller.wire(
         {DYNAMO_MODELS.plural: Reconciler(models.reconcile, partial(cache.keys, DYNAMO_MODELS))},
         routing.routes(cache),
-        effects={DYNAMO_MODELS: model_changed, PODS: pod_changed},
+        effects={DYNAMO_MODELS: model_changed},
         counted={DYNAMO_MODELS: _readiness},
         # Workers are asked next to the reconciling.
         background={"adapters": keeper.run, "adapter-count": count_adapters},

@@ -80,7 +80,7 @@ class Applier:
         self._kube = kube
         self._cache = cache
         #: Adopted Deployments of the reference operator, by uid: the hash of the desired object, which they do not carry.
-        self._adopted: dict[str, str] = {}
+        self._adopted: dict[str, str] = cache.memory()
 
     async def exists(self, owner: KubeObject) -> bool:
         """Whether the API server has this very object. Asked before its first child is created.

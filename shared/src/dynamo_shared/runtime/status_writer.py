@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import ObjectKey, Resource, key_of
+from dynamo_shared.api.resources import Resource, key_of
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.state.cache import ObjectCache
@@ -24,10 +24,11 @@ class StatusWriter:
     clock: Callable[[], float]
     others: frozenset[str] = frozenset()
     """types of conditions that other services write into the same statuses"""
-    _waiting: dict[tuple[Resource, str], float] = field(default_factory=dict)
+    _waiting: dict[str, float] = field(init=False)
+    """by uid of an object: when its progress is to be written"""
 
     def __post_init__(self) -> None:
-        self.cache.on_change(self._changed)
+        self._waiting = self.cache.memory()
 
     async def write(
         self,
@@ -43,21 +44,21 @@ class StatusWriter:
         `report` is called right before it is written: a stop in between repeats the events, under the same id, instead of
         losing it. Returns None where the status is so now, otherwise the seconds to wait before the next reconcile.
         """
-        waiting = (resource, obj["metadata"]["uid"])
+        metadata = obj["metadata"]
+        uid = metadata["uid"]
+        known = self.cache.get(resource, key_of(obj))
+        if known is None or known["metadata"]["uid"] != uid:
+            # Its end was reported while this reconcile was under way, and nothing of it is reported after that.
+            return None
         if self._own_part(obj.get("status")) == status:
-            self._waiting.pop(waiting, None)
+            self._waiting.pop(uid, None)
             return None
         if not (urgent or _turned(obj.get("status", {}), status)):
             now = self.clock()
-            due = self._waiting.setdefault(waiting, now + SETTLE)
+            due = self._waiting.setdefault(uid, now + SETTLE)
             if due > now:
                 return due - now
-        self._waiting.pop(waiting, None)
-        metadata = obj["metadata"]
-        known = self.cache.get(resource, key_of(obj))
-        if known is None or known["metadata"]["uid"] != metadata["uid"]:
-            # Its end was reported while this reconcile was under way, and nothing of it is reported after that.
-            return None
+        self._waiting.pop(uid, None)
         report()
         try:
             written = await self.kube.apply_status(
@@ -77,7 +78,7 @@ class StatusWriter:
             )
         except NotFound:
             # It is gone, and the news of it is still on its way.
-            self.cache.remove(resource, key_of(obj), metadata["uid"])
+            self.cache.remove(resource, key_of(obj), uid)
             return None
         self.cache.put(resource, written)
         return None
@@ -88,10 +89,6 @@ class StatusWriter:
             return status
         kept = [entry for entry in status.get("conditions", ()) if entry["type"] not in self.others]
         return {**status, "conditions": kept} if "conditions" in status else status
-
-    def _changed(self, resource: Resource, _: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
-        if old is not None and (new is None or new["metadata"]["uid"] != old["metadata"]["uid"]):
-            self._waiting.pop((resource, old["metadata"]["uid"]), None)
 
 
 def _turned(old: KubeObject, new: KubeObject) -> bool:

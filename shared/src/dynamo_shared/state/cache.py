@@ -20,7 +20,7 @@ import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import structlog
 
@@ -32,6 +32,9 @@ from dynamo_shared.state.versions import Version, version_of
 Objects: TypeAlias = list[KubeObject]
 IndexFunction: TypeAlias = Callable[[KubeObject], Iterable[str]]
 Listener: TypeAlias = Callable[[Resource, ObjectKey, KubeObject | None, KubeObject | None], None]
+LeaveListener: TypeAlias = Callable[[Resource, KubeObject], object]
+
+_V = TypeVar("_V")
 
 REMEMBERED_DELETIONS = 10_000
 """Uids of deleted objects that are remembered, so that a late answer to a write does not bring one back to life."""
@@ -189,6 +192,7 @@ class ObjectCache:
         self._tables: dict[str, _Table] = {}
         self._recent: Recent[tuple[_Table, ObjectKey]] = Recent()
         self._listeners: list[Listener] = []
+        self._on_leave: list[LeaveListener] = []
         self._deleted: OrderedDict[str, bool] = OrderedDict()
         """uids of deleted objects -> whether a writer learned of the deletion ahead of STATE"""
         self._written: dict[_Slot, OwnWrite] = {}
@@ -312,10 +316,12 @@ class ObjectCache:
         return self._accept(resource, key, obj, version)
 
     def forget(self, resource: Resource, keys: Iterable[ObjectKey]) -> None:
-        """Takes out objects that others work on now. Listeners are not called: the objects are not gone."""
+        """Takes out objects that others work on now. Listeners of changes are not called: the objects are not gone."""
         table = self._table(resource)
         for key in keys:
-            table.set(key, None)
+            if (old := table.get(key)) is not None:
+                table.set(key, None)
+                self._notify_leave(resource, old)
             self._written.pop((resource.id, key), None)
             self._held.pop((resource.id, key), None)
 
@@ -398,6 +404,8 @@ class ObjectCache:
             old = None
         table.set(key, obj)
         self._notify(resource, key, old, obj)
+        if old is not None and obj is None:
+            self._notify_leave(resource, old)
         return True
 
     def on_change(self, listener: Listener) -> None:
@@ -406,6 +414,19 @@ class ObjectCache:
         Of an object in whose place there is another of its name, first the end is reported, then the new one.
         """
         self._listeners.append(listener)
+
+    def on_leave(self, listener: LeaveListener) -> None:
+        """Calls back with (resource, object) for each object that is no longer in the cache, after listeners of changes.
+
+        It is gone, another one of its name came, or another replica has it: what is kept because of it can go.
+        """
+        self._on_leave.append(listener)
+
+    def memory(self) -> dict[str, _V]:
+        """A dict for what a writer keeps of objects, by uid. The cache takes out what is in it of objects that leave."""
+        memory: dict[str, _V] = {}
+        self.on_leave(lambda _, obj: memory.pop(obj["metadata"]["uid"], None))
+        return memory
 
     def _table(self, resource: Resource) -> _Table:
         table = self._tables.get(resource.id)
@@ -419,3 +440,10 @@ class ObjectCache:
                 listener(resource, key, old, new)
             except Exception:  # a listener's bug must not keep the others, or the cache, from going on
                 log.exception("cache listener failed", resource=resource.id, key=str(key))
+
+    def _notify_leave(self, resource: Resource, obj: KubeObject) -> None:
+        for listener in self._on_leave:
+            try:
+                listener(resource, obj)
+            except Exception:
+                log.exception("cache listener failed", resource=resource.id, key=str(key_of(obj)))

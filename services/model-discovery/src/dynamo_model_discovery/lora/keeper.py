@@ -156,7 +156,7 @@ class AdapterKeeper:
             del states[gone]
 
     def pod_gone(self, uid: str) -> None:
-        """A pod does not exist any more, and nothing that was loaded there."""
+        """A pod does not exist any more, and nothing that was loaded there; or another replica has it now."""
         for model in [model for model in self._owed if uid in self._models.get(model, {})]:
             del self._models[model][uid]
             if not self._models[model]:

@@ -1,0 +1,19 @@
+"""What the pod-builder keeps in memory of Deployments of the reference operator goes with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_pod_builder.applying import Applier
+from dynamo_shared.api.resources import DEPLOYMENTS, key_of
+from dynamo_shared.state import ObjectCache
+
+
+def test_what_is_known_of_adopted_deployments_goes_with_them() -> None:
+    cache, kube = ObjectCache(), None
+    applier = Applier(kube, cache)  # type: ignore[arg-type]
+    deployment: dict[str, Any] = {"metadata": {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "1"}}
+    cache.put(DEPLOYMENTS, deployment)
+    applier._adopted["u"] = "hash"
+    cache.forget(DEPLOYMENTS, [key_of(deployment)])
+    assert not applier._adopted
