@@ -261,7 +261,7 @@ async def test_a_drain_that_is_called_off_forgets_no_key(settled_etcd: EtcdServe
 async def test_listeners_hear_of_gain_and_loss(settled_etcd: EtcdServer) -> None:
     async with Wire(settled_etcd.port) as wire, Replica(wire.url) as replica:
         heard: list[str] = []
-        replica.partitions.on_gain(lambda: heard.append("gain"))
+        replica.partitions.on_gain(lambda _: heard.append("gain"))
         replica.partitions.on_loss(lambda: heard.append("loss"))
         await asyncio.wait_for(replica.election.wait_elected(), 60)
         await until(complete(replica))
@@ -287,7 +287,7 @@ async def test_a_replica_that_is_cut_off_stops_before_another_begins(settled_etc
     ):
         await until(complete(first, second))
         while_alive: list[bool] = []
-        second.partitions.on_gain(lambda: while_alive.append(first.lease.alive()))
+        second.partitions.on_gain(lambda _: while_alive.append(first.lease.alive()))
         wire.freeze()
         await until(lambda: not first.lease.alive())
         assert not first.partitions.held
@@ -342,7 +342,7 @@ async def test_server_that_comes_back_without_its_data(settled_etcd: EtcdServer)
         await settled_etcd.start()
         async with Replica(settled_etcd.url) as second, Referee(first, second):
             while_alive: list[bool] = []
-            second.partitions.on_gain(lambda: while_alive.append(first.lease.alive()))
+            second.partitions.on_gain(lambda _: while_alive.append(first.lease.alive()))
             await until(complete(second), within=60)
             assert while_alive, "it has begun"
             assert not any(while_alive), "not before the first one's deadline"
@@ -357,7 +357,7 @@ async def test_a_deleted_claim_is_not_worked_on(settled_etcd: EtcdServer) -> Non
         claim = await other.get(f"{PREFIX}/partitions/builder/{partition}")
         assert claim is not None
         gained: list[str] = []
-        replica.partitions.on_gain(lambda: gained.append("gain"))
+        replica.partitions.on_gain(lambda _: gained.append("gain"))
         await other.delete_held(claim.key, created=claim.created, lease=1)
         assert await other.get(claim.key) == claim
         await other.delete_held(claim.key, created=claim.created, lease=claim.lease)

@@ -55,7 +55,7 @@ async def test_one_holds_it_and_the_next_has_it_as_soon_as_it_is_given_back(kube
     key = ObjectKey(namespace, "dynamo-test")
     heard: list[str] = []
     async with claiming(kube, key, "a") as first:
-        first.on_gain(lambda: heard.append("gained"))
+        first.on_gain(lambda _: heard.append("gained"))
         await asyncio.wait_for(first.wait_elected(), 60)
         assert first.owns(ObjectKey("any", "key"))
         async with claiming(kube, key, "b") as second:

@@ -6,10 +6,11 @@ import asyncio
 import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey, Resource, key_of
 from dynamo_shared.bus import Bus, streams
+from dynamo_shared.bus.protocol import Item, Subscription
 from dynamo_shared.leases.rendezvous import partition_of
 from dynamo_shared.state import ObjectCache, StateReader, messages
 from dynamo_shared.state.publisher import StatePublisher, Truth
@@ -480,6 +481,44 @@ async def test_one_change_is_one_trace(bus: Bus) -> None:
     assert observed == [span.get_span_context().trace_id, 0]
 
 
+class SlowSubscription:
+    """What a subscription has comes while `flows` is set."""
+
+    def __init__(self, subscription: Subscription, flows: asyncio.Event) -> None:
+        self._subscription = subscription
+        self._flows = flows
+
+    def __aiter__(self) -> SlowSubscription:
+        return self
+
+    async def __anext__(self) -> Item:
+        item = await anext(self._subscription)
+        await self._flows.wait()
+        return item
+
+    async def close(self) -> None:
+        await self._subscription.close()
+
+
+class CountingBus:
+    """Counts how often STATE is read."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self.readings = 0
+        self.flows = asyncio.Event()
+        self.flows.set()
+
+    async def subscribe(self, *arguments: Any, **options: Any) -> SlowSubscription:
+        self.readings += 1
+        return SlowSubscription(await self._bus.subscribe(*arguments, **options), self.flows)
+
+
+async def turns() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
 class Replica:
     """One of several: it keeps the partitions of namespaces, and reads a share of Deployments and all Services."""
 
@@ -487,27 +526,47 @@ class Replica:
         self.cache = ObjectCache()
         self.clock = ManualClock()
         self._kept: frozenset[int] = frozenset()
+        self.gathered = asyncio.Event()
+        self.gathered.set()
+        self.bus = CountingBus(bus)
         self.reader = StateReader(
-            bus,
+            cast("Bus", self.bus),
             CLUSTER,
             (DEPLOYMENTS, SERVICES),
             self.cache,
             of_share=(DEPLOYMENTS,),
-            keeps=lambda: self._kept,
+            keeps=self._keeps,
             clock=self.clock,
+            sleep=self._sleep,
         )
         self.covered = asyncio.Event()
-        self.reader.on_covered(self.covered.set)
+        self.gains: list[frozenset[int]] = []
+        self.reader.on_covered(self._hear)
         self.heard: list[tuple[ObjectKey, bool]] = []
         self.cache.on_change(lambda _, key, __, new: self.heard.append((key, new is not None)))
 
     def keep(self, *namespaces: str) -> None:
-        self._kept = frozenset(partition_of(ObjectKey("", each)) for each in namespaces)
+        before, self._kept = self._kept, partitions(*namespaces)
         self.covered.clear()
-        self.reader.cover()
+        if gained := self._kept - before:
+            self.reader.cover(gained)
+
+    def _keeps(self) -> frozenset[int]:
+        return self._kept
+
+    async def _sleep(self, _: float) -> None:
+        await self.gathered.wait()
+
+    def _hear(self, gained: frozenset[int]) -> None:
+        self.gains.append(gained)
+        self.covered.set()
 
     def has(self, resource: Resource = DEPLOYMENTS) -> set[str]:
         return {key.namespace for key in self.cache.keys(resource)}
+
+
+def partitions(*namespaces: str) -> frozenset[int]:
+    return frozenset(partition_of(ObjectKey("", each)) for each in namespaces)
 
 
 @asynccontextmanager
@@ -596,3 +655,49 @@ async def test_a_partition_that_comes_back_at_once_needs_no_reading(bus: Bus) ->
         one.keep()
         one.keep("team-0", "team-1")
         assert one.covered.is_set()
+        assert one.gains[-1] == partitions("team-0", "team-1")
+
+
+async def test_partitions_that_are_gained_in_small_steps_are_read_together(bus: Bus) -> None:
+    """Each reading is of all that STATE has: 32 of them where one is enough keep NATS and the replica from other work."""
+    async with teams(bus), replica(bus) as one:
+        await asyncio.wait_for(one.reader.synced(), 10)
+        one.gathered.clear()
+        for count in range(1, len(TEAMS) + 1):
+            one.keep(*TEAMS[:count])
+            await turns()
+        assert one.bus.readings == 1
+        one.gathered.set()
+        await asyncio.wait_for(one.covered.wait(), 10)
+        assert one.has() == set(TEAMS)
+        assert (one.bus.readings, one.gains) == (2, [partitions(*TEAMS)])
+
+
+async def test_a_reading_of_what_was_gained_is_not_given_up_for_another_gain(bus: Bus) -> None:
+    """Otherwise gains that come faster than a reading takes keep all of them from being worked on."""
+    async with teams(bus), replica(bus) as one:
+        await asyncio.wait_for(one.reader.synced(), 10)
+        one.bus.flows.clear()
+        one.keep("team-0")
+        await until(lambda: one.bus.readings == 2)
+        one.keep("team-0", "team-1")
+        await turns()
+        assert one.bus.readings == 2
+        one.bus.flows.set()
+        await until(lambda: len(one.gains) == 2)
+        assert one.gains == [partitions("team-0"), partitions("team-1")], "each is reported once"
+        assert one.bus.readings == 3
+        assert one.has() == {"team-0", "team-1"}
+
+
+async def test_what_is_gained_and_there_does_not_wait_for_what_has_to_be_read(bus: Bus) -> None:
+    async with teams(bus), replica(bus) as one:
+        one.keep("team-0")
+        await asyncio.wait_for(one.covered.wait(), 10)
+        one.keep()
+        one.gathered.clear()
+        one.keep("team-0", "team-1")
+        assert one.gains[1:] == [partitions("team-0")]
+        one.gathered.set()
+        await until(lambda: len(one.gains) == 3)
+        assert one.gains[2] == partitions("team-1")

@@ -12,7 +12,8 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey
 from dynamo_shared.bus import MemoryBus
 from dynamo_shared.kube.errors import Conflict, Invalid
-from dynamo_shared.leases import AllKeys, AlwaysLeader, Drainer, Listener
+from dynamo_shared.leases import AllKeys, AlwaysLeader, Drainer, GainListener, Listener
+from dynamo_shared.leases.rendezvous import partition_of
 from dynamo_shared.runtime import Controller, Health, Result, ServiceContext
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.routes import Reconciler, TaskRoute
@@ -34,14 +35,14 @@ class Share(AllKeys):
 
     def __init__(self) -> None:
         self.without: set[str] = set()
-        self.gain: list[Listener] = []
+        self.gain: list[GainListener] = []
         self.loss: list[Listener] = []
         self.drainers: list[Drainer] = []
 
     def owns(self, key: ObjectKey) -> bool:
         return key.namespace not in self.without
 
-    def on_gain(self, listener: Listener) -> None:
+    def on_gain(self, listener: GainListener) -> None:
         self.gain.append(listener)
 
     def on_loss(self, listener: Listener) -> None:
@@ -87,7 +88,7 @@ def deployment(key: ObjectKey) -> KubeObject:
     metadata = {
         "name": key.name,
         "namespace": key.namespace,
-        "uid": f"uid-{key.name}",
+        "uid": f"uid-{key}",
         "resourceVersion": "1",
         "creationTimestamp": "2026-01-01T00:00:00Z",
     }
@@ -160,6 +161,17 @@ async def test_traces_of_keys_that_go_are_forgotten_with_them() -> None:
         await share.give("given")
         share.lose("lost")
         assert set(controller._causes) == {task("kept")}
+
+
+async def test_of_gained_partitions_only_their_keys_are_reconciled() -> None:
+    """A replica that gains one of 32 partitions has the others in order."""
+    share, keys = Share(), [ObjectKey(namespace, "a") for namespace in ("team-0", "team-1", "team-3")]
+    async with controlling(keys, share) as controller:
+        for each in share.gain:
+            each(frozenset({partition_of(keys[1])}))
+        await until(lambda: controller.reconciled)
+        assert not controller._queue
+        assert controller.reconciled == [keys[1]]
 
 
 async def test_a_resync_is_spread() -> None:

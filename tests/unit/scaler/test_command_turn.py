@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from dynamo_scaler.commands.turn import Turn
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.leases.ownership import AllKeys, Drainer, Listener
+from dynamo_shared.leases.ownership import AllKeys, Drainer, GainListener, Listener
 from dynamo_shared.leases.rendezvous import ALL
 
 KEY, OTHER = ObjectKey("", "mine"), ObjectKey("", "other")
@@ -20,7 +20,7 @@ class Owned:
 
     def __init__(self, owned: bool) -> None:
         self.owned = owned
-        self.gain: list[Listener] = []
+        self.gain: list[GainListener] = []
         self.loss: list[Listener] = []
         self.drain: list[Drainer] = []
 
@@ -33,7 +33,7 @@ class Owned:
     def keeps(self) -> frozenset[int]:
         return ALL
 
-    def on_gain(self, listener: Listener) -> None:
+    def on_gain(self, listener: GainListener) -> None:
         self.gain.append(listener)
 
     def on_loss(self, listener: Listener) -> None:
@@ -45,7 +45,7 @@ class Owned:
     def give(self) -> None:
         self.owned = True
         for each in self.gain:
-            each()
+            each(ALL)
 
     def lose(self) -> None:
         self.owned = False

@@ -5,6 +5,6 @@ With one replica none of it is needed: `AllKeys` owns everything and `AlwaysLead
 
 from __future__ import annotations
 
-from dynamo_shared.leases.ownership import AllKeys, AlwaysLeader, Drainer, Leadership, Listener, Ownership
+from dynamo_shared.leases.ownership import AllKeys, AlwaysLeader, Drainer, GainListener, Leadership, Listener, Ownership
 
-__all__ = ["AllKeys", "AlwaysLeader", "Drainer", "Leadership", "Listener", "Ownership"]
+__all__ = ["AllKeys", "AlwaysLeader", "Drainer", "GainListener", "Leadership", "Listener", "Ownership"]

@@ -10,6 +10,8 @@ from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases.rendezvous import ALL
 
 Listener: TypeAlias = Callable[[], None]
+GainListener: TypeAlias = Callable[[frozenset[int]], None]
+"""Given the partitions that were gained, reconciles their keys."""
 Drainer: TypeAlias = Callable[[Callable[[ObjectKey], bool]], Awaitable[None]]
 """Given which keys are to be given away, returns when no work on them is under way (and none begins by itself)."""
 
@@ -29,8 +31,8 @@ class Ownership(Protocol):
         """Whether what this replica works on can still be its own; asked right before each write is sent."""
         ...
 
-    def on_gain(self, listener: Listener) -> None:
-        """Call back when keys were gained, which the listener then has to reconcile."""
+    def on_gain(self, listener: GainListener) -> None:
+        """Call back when partitions were gained, whose keys the listener then has to reconcile."""
         ...
 
     def on_loss(self, listener: Listener) -> None:
@@ -74,7 +76,7 @@ class AllKeys:
         """Always."""
         return True
 
-    def on_gain(self, listener: Listener) -> None:
+    def on_gain(self, listener: GainListener) -> None:
         """Nothing is ever gained: all is owned from the start."""
 
     def on_loss(self, listener: Listener) -> None:

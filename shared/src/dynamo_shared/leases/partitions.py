@@ -16,7 +16,7 @@ from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases.claims import Claim, Claims, Drain
 from dynamo_shared.leases.client import Snapshot
 from dynamo_shared.leases.errors import EtcdError, LeaseNotFoundError
-from dynamo_shared.leases.ownership import Drainer, Listener
+from dynamo_shared.leases.ownership import Drainer, GainListener, Listener
 from dynamo_shared.leases.registry import RETRY_PAUSE, SYNC_INTERVAL, Registry
 from dynamo_shared.leases.rendezvous import PARTITIONS, candidates, partition_of
 from dynamo_shared.leases.session import Session
@@ -43,7 +43,7 @@ class Partitions:
         self._claims = Claims(registry.replica, PARTITIONS)
         self._view = PrefixView(client, self._prefix)
         self._wakes = Wakes()
-        self._gain: list[Listener] = []
+        self._gain: list[GainListener] = []
         self._loss: list[Listener] = []
         self._drainers: list[Drainer] = []
         lease.on_change(self._lease_changed)
@@ -67,8 +67,8 @@ class Partitions:
         """Partitions that this replica may work on now."""
         return self._claims.held(self._lease.id)
 
-    def on_gain(self, listener: Listener) -> None:
-        """Call back when keys were gained, which the listener then has to reconcile."""
+    def on_gain(self, listener: GainListener) -> None:
+        """Call back when partitions were gained, whose keys the listener then has to reconcile."""
         self._gain.append(listener)
 
     def on_loss(self, listener: Listener) -> None:
@@ -117,7 +117,8 @@ class Partitions:
                 _notify(self._loss)
         if decision.gained:
             log.info("partitions gained", service=self._service, partitions=sorted(decision.gained))
-            _notify(self._gain)
+            for listener in self._gain:
+                listener(decision.gained)
         if decision.drain:
             tasks.create_task(self._drain(decision.drain))
         done = await all_of(

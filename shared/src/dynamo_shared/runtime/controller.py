@@ -23,6 +23,7 @@ from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.tracing import TRACEPARENT, extract, traceparent
 from dynamo_shared.kube.errors import Conflict
 from dynamo_shared.kube.events import EventRecorder
+from dynamo_shared.leases.rendezvous import partition_of
 from dynamo_shared.runtime import own_writes
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.health import HealthState
@@ -194,10 +195,10 @@ class Controller:
                 self._causes.setdefault(task, cause)
             self._queue.add(task, after)
 
-    def enqueue_all(self, *, within: float = 0.0) -> None:
-        """Ask for every task of this replica, spread over so many seconds."""
+    def enqueue_all(self, concerns: Callable[[ObjectKey], bool] = lambda _: True, *, within: float = 0.0) -> None:
+        """Ask for every task of this replica whose key is concerned, spread over so many seconds."""
         for concern, reconciler in self._reconcilers.items():
-            for key in reconciler.every():
+            for key in filter(concerns, reconciler.every()):
                 after = spread(within, least=0.0, randomness=self.context.randomness) if within else 0.0
                 self.enqueue(Task(concern, key), after)
 
@@ -233,7 +234,7 @@ class Controller:
 
     def _share_with_other_replicas(self) -> None:
         """Reconcile what is gained, end what is under way before giving keys away, and at once where they are lost."""
-        self.ownership.on_gain(self.enqueue_all)
+        self.ownership.on_gain(lambda gained: self.enqueue_all(lambda key: partition_of(key) in gained))
         self.ownership.before_release(self._give_away)
         self.ownership.on_loss(self._lose)
 
@@ -258,7 +259,7 @@ class Controller:
                 for task, after in route.tasks(change):
                     self.enqueue(task, after)
         if resource == LEASES and new is None:
-            self.enqueue_all()
+            self.enqueue_all(lambda each: _namespace(each) == key.namespace)
         if (effect := self._effects.get(resource)) is not None:
             with self.supervisor.isolated(resource, key):
                 effect(CacheChange(resource, key, old, new))
@@ -304,8 +305,8 @@ class Controller:
         while True:
             namespaces = {lease["metadata"]["namespace"] for lease in self.cache.list(LEASES)}
             held = {namespace for namespace in namespaces if self.is_held(namespace)}
-            if before - held:
-                self.enqueue_all()
+            if released := before - held:
+                self.enqueue_all(lambda key: _namespace(key) in released)
             before = held
             await asyncio.sleep(LEASE_INTERVAL)
 

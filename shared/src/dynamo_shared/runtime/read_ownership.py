@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.leases import Drainer, Listener, Ownership
+from dynamo_shared.leases import Drainer, GainListener, Listener, Ownership
 from dynamo_shared.state import StateReader
 
 
@@ -27,8 +27,8 @@ class ReadOwnership:
         """Whether what this replica works on can still be its own."""
         return self._ownership.may_write()
 
-    def on_gain(self, listener: Listener) -> None:
-        """Call back when keys were gained and their objects have been read."""
+    def on_gain(self, listener: GainListener) -> None:
+        """Call back with partitions that were gained, once the objects of their keys have been read."""
         self._reader.on_covered(listener)
 
     def on_loss(self, listener: Listener) -> None:

@@ -17,7 +17,7 @@ from dynamo_shared.aio import Backoff, spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey
 from dynamo_shared.kube import AlreadyExists, Conflict, KubeClient, KubeError, NotFound
-from dynamo_shared.leases import Drainer, Listener
+from dynamo_shared.leases import Drainer, GainListener, Listener
 from dynamo_shared.leases.candidate import LeaseCandidate, LeaseRecord
 from dynamo_shared.leases.rendezvous import ALL
 from dynamo_shared.leases.term import Term, lease_clock
@@ -61,7 +61,7 @@ class KubeClaim:
         self._candidate = LeaseCandidate(replica, ttl)
         self._term: Term | None = None
         self._written: KubeObject | None = None
-        self._gain: list[Listener] = []
+        self._gain: list[GainListener] = []
         self._loss: list[Listener] = []
         self._listeners: list[Listener] = []
         self._elected, self._lost = asyncio.Event(), asyncio.Event()
@@ -107,7 +107,7 @@ class KubeClaim:
         while self.may_write():
             await self._lost.wait()
 
-    def on_gain(self, listener: Listener) -> None:
+    def on_gain(self, listener: GainListener) -> None:
         """Call back when the Lease was taken: everything is this replica's to work on."""
         self._gain.append(listener)
 
@@ -206,7 +206,7 @@ class KubeClaim:
             self._lost.clear()
             self._elected.set()
             for listener in self._gain:
-                listener()
+                listener(ALL)
             self._notify()
 
     def _lease(self, observed: KubeObject | None, *, holder: str) -> KubeObject:

@@ -8,9 +8,10 @@ What can happen, and what the reader does:
    again. What the cache has and the second reading lacks is gone, but that is believed only when the resource's marker
    has come again: a recreated stream is empty until the watcher has refilled it.
 3. NATS is away: the cache stays as it is.
-4. Its replica gains a partition: of the resources of which it reads a share, it reads the last messages again, this time
-   with those of the partition. What it has stays in use meanwhile. What it has given away it forgets after a while, and
-   says nothing of it to listeners: the objects are not gone.
+4. Its replica gains partitions: of the resources of which it reads a share, it reads the last messages again, this time
+   with those of the partitions. They come one by one, and each reading is of all that STATE has, so it waits a moment for
+   more of them, and for the end of a reading of others. What it has stays in use meanwhile. What it has given away it
+   forgets after a while, and says nothing of it to listeners: the objects are not gone.
 5. A message is damaged: its subject, headers and payload do not say the same. The cache keeps what it has of the object,
    the subject is in quarantine until a sound message comes, and the watcher, which holds STATE against the API server,
    sees to that.
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
 import structlog
 
@@ -28,6 +29,7 @@ from dynamo_shared.aio import either
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus import metrics, streams, tracing
 from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Start, Subscription, SubscriptionRestarted
+from dynamo_shared.leases import GainListener
 from dynamo_shared.leases.rendezvous import ALL, partition_of
 from dynamo_shared.state import messages
 from dynamo_shared.state.cache import ObjectCache
@@ -40,6 +42,9 @@ MOST_QUARANTINED = 1000
 
 SETTLE_INTERVAL = 5.0
 """Seconds between checks of what the cache holds back."""
+
+GATHER = 0.5
+"""Seconds that a gained partition waits for more of them. They are claimed within a moment, or as others let go of them."""
 
 _NO_VERSION = Version("", 0, "")
 
@@ -75,6 +80,7 @@ class StateReader:
         of_share: Collection[Resource] = (),
         keeps: Callable[[], frozenset[int]] = lambda: ALL,
         clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Of the resources in `of_share` it reads the namespaced objects of the partitions that `keeps` gives; see `cover`."""
         self._bus = bus
@@ -82,9 +88,12 @@ class StateReader:
         self._cache = cache
         self._resources = {each.id: _Resource(each, of_share=each in of_share) for each in resources}
         self._share = Share(keeps if of_share else lambda: ALL, clock)
+        self._sleep = sleep
         self._again = asyncio.Event()
-        self._caught_up = False
-        self._covered: list[Callable[[], None]] = []
+        self._caught_up = asyncio.Event()
+        self._gained: frozenset[int] = frozenset()
+        """what was gained and not yet reported as covered"""
+        self._covered: list[GainListener] = []
         self._observers: list[Callable[[Resource], None]] = []
         self._quarantine: dict[str, str] = {}
         self._on_quarantine: Callable[[str], None] = lambda _: None
@@ -132,16 +141,16 @@ class StateReader:
             return []
         return [each.resource.id for each in self._resources.values() if self._again.is_set() or not each.complete]
 
-    def on_covered(self, observer: Callable[[], None]) -> None:
-        """Calls back when partitions that were gained have been read."""
+    def on_covered(self, observer: GainListener) -> None:
+        """Calls back with partitions that were gained, once they have been read."""
         self._covered.append(observer)
 
-    def cover(self) -> None:
-        """Read what the replica has gained. `on_covered` calls back when it is there, at once where nothing is missing."""
+    def cover(self, gained: frozenset[int]) -> None:
+        """Read what the replica has gained. `on_covered` calls back when it is there, at once with what is."""
+        self._gained |= gained
         if self._share.lacks():
             self._again.set()
-        elif self._share.is_covered():
-            self._report_covered()
+        self._report_covered()
 
     async def run(self) -> None:
         """Reads until cancelled."""
@@ -156,19 +165,24 @@ class StateReader:
             self._share.begin()
             self._begin()
             try:
-                await either(self._read(subscription), self._gained())
+                await either(self._read(subscription), self._until_next())
             finally:
                 await subscription.close()
 
-    async def _gained(self) -> None:
+    async def _until_next(self) -> None:
+        """Returns when what was gained since the present reading began is to be read."""
         await self._again.wait()
+        await self._sleep(GATHER)
+        if self._share.adds():
+            # To begin again would put off what it brings, without end where gains come faster than it goes on.
+            await self._caught_up.wait()
 
     async def _read(self, subscription: Subscription) -> None:
         async for item in subscription:
             if isinstance(item, Message):
                 self._take(item)
             elif isinstance(item, CaughtUp):
-                self._caught_up = True
+                self._caught_up.set()
                 for entry in self._resources.values():
                     self._settle(entry)
             elif isinstance(item, SubscriptionRestarted) and not item.complete:
@@ -189,7 +203,7 @@ class StateReader:
 
     def _begin(self) -> None:
         """A reading from the last values begins."""
-        self._caught_up = False
+        self._caught_up.clear()
         for entry in self._resources.values():
             entry.marked = entry.complete = False
             entry.unconfirmed = {key for key in self._cache.keys(entry.resource) if self._reads(entry, key)}
@@ -255,7 +269,7 @@ class StateReader:
 
     def _settle(self, entry: _Resource) -> None:
         """The resource is complete when both the last values and its marker have been read."""
-        if not (self._caught_up and entry.marked):
+        if not (self._caught_up.is_set() and entry.marked):
             return
         first = not entry.synced.is_set()
         vanished, entry.unconfirmed = entry.unconfirmed, set()
@@ -267,9 +281,13 @@ class StateReader:
             log.debug("resource read", resource=entry.resource.id, count=self._cache.count(entry.resource))
         for observer in self._observers:
             observer(entry.resource)
-        if all(each.complete for each in self._resources.values()) and self._share.complete():
+        if all(each.complete for each in self._resources.values()):
+            self._share.complete()
             self._report_covered()
 
     def _report_covered(self) -> None:
-        for observer in self._covered:
-            observer()
+        ready = self._gained & self._share.covered
+        self._gained -= ready
+        if ready:
+            for observer in self._covered:
+                observer(ready)

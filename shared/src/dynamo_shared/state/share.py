@@ -34,11 +34,13 @@ class Share:
         """A reading begins, of what is needed and what was until lately."""
         self.reading |= self._keeps()
 
-    def complete(self) -> bool:
-        """All of the reading is there; says whether it was not before."""
-        grew = not self.reading <= self.covered
+    def adds(self) -> bool:
+        """Whether the reading that is under way brings something that was not there before."""
+        return not self.reading <= self.covered
+
+    def complete(self) -> None:
+        """All of the reading is there."""
         self.covered = self.reading
-        return grew
 
     def expire(self) -> frozenset[int]:
         """Partitions that have not been needed for `FORGET_AFTER`. They are read no more."""

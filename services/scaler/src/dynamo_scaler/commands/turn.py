@@ -28,7 +28,7 @@ class Turn:
         self._work = work
         self._task: asyncio.Future[Any] | None = None
         self._changed = asyncio.Event()
-        ownership.on_gain(self._changed.set)
+        ownership.on_gain(lambda _: self._changed.set())
         ownership.on_loss(self._lost)
         ownership.before_release(self._release)
 
