@@ -35,6 +35,9 @@ DASHBOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
             Panel("Time of a reconcile, p99", "s", (
                 (_p99("dynamo_operator_reconcile_duration_seconds", "resource_type"), "{{resource_type}}"),
             )),
+            Panel("Kubernetes Events", "ops", (
+                ("sum by (reporter, outcome) (rate(dynamo_platform_kube_events_total[5m]))", "{{reporter}} {{outcome}}"),
+            )),
             Panel("Refused by webhooks", "ops", (
                 ("sum by (resource_type, reason) (rate(dynamo_operator_webhook_denials_total[5m]))",
                  "{{resource_type}} {{reason}}"),
@@ -56,6 +59,9 @@ DASHBOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
         (
             Panel("Keys that wait", "short", (("sum by (queue) (dynamo_platform_queue_depth)", "{{queue}}"),)),
             Panel("Time in a queue, p99", "s", ((_p99("dynamo_platform_queue_wait_seconds", "queue"), "{{queue}}"),)),
+            Panel("Longest work under way", "s", (
+                ("max by (queue, pod) (dynamo_platform_queue_longest_work_seconds)", "{{queue}} {{pod}}"),
+            )),
             Panel("Retries", "ops", (("sum by (queue) (rate(dynamo_platform_queue_retries_total[5m]))", "{{queue}}"),)),
             Panel("Partitions held", "short", (("dynamo_platform_partitions", "{{service}} {{pod}}"),)),
             Panel("Leases", "short", (
