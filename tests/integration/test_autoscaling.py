@@ -247,11 +247,20 @@ async def test_an_hpa_of_the_users_own_scales_an_adapter(user, place, load):
 
 
 async def test_an_hpa_that_does_not_scale_is_a_trouble_of_its_adapter(user, place, load):
-    """Kubernetes scales nothing by two HPAs of the same pods, and says so in both."""
+    load.millicores = None
+    await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, {"minReplicas": 1, "maxReplicas": 3}))
+    reported = await until_autoscaling(user, place, "FailedGetResourceMetric")
+    assert reported["status"] == "False"
+    assert "no metrics returned" in reported["message"]
+    load.millicores = 80
+    await until_autoscaling(user, place, "HorizontalPodAutoscaler")
+
+
+async def test_an_hpa_of_the_users_own_next_to_the_platforms_is_a_trouble(user, place, load):
+    """Kubernetes scales nothing by two HPAs of the same pods. The user's own has no label of the platform."""
     load.millicores = 80
     await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, {"minReplicas": 1, "maxReplicas": 3}))
     await until_autoscaling(user, place, "HorizontalPodAutoscaler")
-    await until_pods(user, place, 1)
     target = {"apiVersion": ADAPTERS.api_version, "kind": ADAPTERS.kind, "name": "disagg-worker"}
     second = {
         "apiVersion": "autoscaling/v2",
@@ -260,12 +269,6 @@ async def test_an_hpa_that_does_not_scale_is_a_trouble_of_its_adapter(user, plac
         "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 2},
     }
     await user.create(HORIZONTAL_POD_AUTOSCALERS, second)
-    reported = await until_autoscaling(user, place, "AmbiguousSelector")
-    assert reported["status"] == "False"
-    assert "controlled by multiple HPAs" in reported["message"]
-    # With the label of the graph the platform reads it itself.
-    labelled = {"metadata": {"labels": {labels.GRAPH_DEPLOYMENT_NAME: "disagg"}}}
-    await user.merge_patch(HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "mine"), labelled)
     reported = await until_autoscaling(user, place, "SeveralAutoscalers")
     assert "HorizontalPodAutoscaler disagg-worker and HorizontalPodAutoscaler mine scale Worker" in reported["message"]
     await user.delete(HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "mine"))

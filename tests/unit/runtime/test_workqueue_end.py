@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, MutableMapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+import structlog
 from dynamo_shared.kube.errors import TooManyRequests
+from dynamo_shared.runtime import workqueue
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.ratelimit import RateLimit
 from dynamo_shared.runtime.workqueue import Result, WorkQueue
 from structlog.testing import capture_logs
 
 from tests.building.clock import ManualClock
+
+
+@pytest.fixture
+def logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[MutableMapping[str, Any]]]:
+    """What the queue logs. Its own logger may be bound already, to what another test configured."""
+    monkeypatch.setattr(workqueue, "log", structlog.get_logger())
+    with capture_logs() as entries:
+        yield entries
 
 
 class Work:
@@ -171,26 +182,24 @@ async def test_a_handler_that_is_cancelled_from_inside_has_failed() -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_what_is_left_at_the_end_is_in_the_log() -> None:
+async def test_what_is_left_at_the_end_is_in_the_log(logs: list[MutableMapping[str, Any]]) -> None:
     work = Work()
-    with capture_logs() as logs:
-        async with work.running(workers=1, finish_within=0.01):
-            for number in range(8):
-                work.queue.add(f"key-{number}")
-            work.queue.add("later", 60)
-            await turns()
+    async with work.running(workers=1, finish_within=0.01):
+        for number in range(8):
+            work.queue.add(f"key-{number}")
+        work.queue.add("later", 60)
+        await turns()
     assert [(each["cut_off"], each["waiting"], each["first"], each["later"]) for each in logs] == [
         (["key-0"], 7, ["key-1", "key-2", "key-3", "key-4", "key-5"], 1)
     ]
 
 
-async def test_an_end_that_leaves_nothing_is_not_worth_a_line() -> None:
+async def test_an_end_that_leaves_nothing_is_not_worth_a_line(logs: list[MutableMapping[str, Any]]) -> None:
     work = Work()
     work.go.set()
-    with capture_logs() as logs:
-        async with work.running(workers=1):
-            work.queue.add("a")
-            await turns()
+    async with work.running(workers=1):
+        work.queue.add("a")
+        await turns()
     assert not logs
 
 

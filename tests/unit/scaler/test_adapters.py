@@ -29,6 +29,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 from dynamo_shared.runtime.debounce import Debounce
+from dynamo_shared.state import ObjectCache
 
 from tests.building.clock import ManualClock
 from tests.unit.routed import routed
@@ -171,7 +172,7 @@ def test_a_lasting_conflict_is_shown_until_it_was_absent_for_a_while():
 
 
 def test_only_what_can_change_an_adapters_outcome_is_checked():
-    pace, key = routes(Debounce(ManualClock())), ObjectKey("n", "g-w")
+    pace, key = routes(ObjectCache(), Debounce(ManualClock())), ObjectKey("n", "g-w")
 
     def wait(*change: Any) -> tuple[ObjectKey, float] | None:
         due = [(task.key, after) for task, after in routed(pace, *change)]
@@ -197,12 +198,28 @@ def test_an_object_that_is_given_to_another_graph_concerns_both(resource: Resour
     """The former graph counts one pod less, and sets the labels of its autoscaler back."""
     old, new = pod(), pod()
     new["metadata"]["labels"][labels.GRAPH_DEPLOYMENT_NAME] = "h"
-    due = routed(routes(Debounce(ManualClock())), resource, ObjectKey("n", "p"), old, new)
+    due = routed(routes(ObjectCache(), Debounce(ManualClock())), resource, ObjectKey("n", "p"), old, new)
     assert sorted(task.key for task, _ in due) == [ObjectKey("n", "g"), ObjectKey("n", "h")]
+
+
+@pytest.mark.parametrize("resource", [HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS])
+def test_an_autoscaler_without_labels_concerns_the_graph_of_its_adapter(resource: Resource) -> None:
+    """One of the user's own, as guides show it."""
+    cache = ObjectCache()
+    cache.put(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, adapter())
+    target = {"kind": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind, "name": adapter()["metadata"]["name"]}
+    metadata = {"name": "mine", "namespace": "n", "uid": "m"}
+    mine, other = (
+        {"metadata": metadata, "spec": {"scaleTargetRef": each}} for each in (target, {**target, "name": "z"})
+    )
+    pace, key = routes(cache, Debounce(ManualClock())), ObjectKey("n", "mine")
+    for change in ((None, mine), (mine, None), (mine, other), (other, mine)):
+        assert [task.key for task, _ in routed(pace, resource, key, *change)] == [ObjectKey("n", "g")]
+    assert not routed(pace, resource, key, None, other)
 
 
 def test_a_pod_that_is_given_to_another_component_is_counted_again() -> None:
     old, new = pod(), pod()
     new["metadata"]["labels"][labels.COMPONENT] = "V"
-    due = routed(routes(Debounce(ManualClock())), PODS, ObjectKey("n", "p"), old, new)
+    due = routed(routes(ObjectCache(), Debounce(ManualClock())), PODS, ObjectKey("n", "p"), old, new)
     assert [task.key for task, _ in due] == [ObjectKey("n", "g")]

@@ -10,6 +10,7 @@ from dynamo_scaler.routing import SETTLE_PODS, routes
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, ObjectKey, Resource
 from dynamo_shared.runtime.debounce import Debounce
+from dynamo_shared.state import ObjectCache
 
 from tests.building.clock import ManualClock
 from tests.unit.routed import routed
@@ -95,7 +96,7 @@ def test_a_trouble_that_comes_or_goes_is_reconciled(resource: Resource, trouble:
         return {"kind": resource.kind, "metadata": metadata, "spec": {}, "status": {"conditions": list(conditions)}}
 
     def due(old: dict[str, Any], new: dict[str, Any]) -> list[tuple[ObjectKey, float]]:
-        pace = routes(Debounce(ManualClock()))
+        pace = routes(ObjectCache(), Debounce(ManualClock()))
         return [(task.key, after) for task, after in routed(pace, resource, ObjectKey("n", "g-w"), old, new)]
 
     graph = [(ObjectKey("n", "g"), SETTLE_PODS)]

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api.resources import (
+    HORIZONTAL_POD_AUTOSCALERS,
     KAI_QUEUES,
     NODES,
     PODS,
     RESOURCE_SLICES,
+    SCALED_OBJECTS,
     SECRETS,
     SERVICE_ACCOUNTS,
     Resource,
@@ -38,6 +40,24 @@ def watched(resource: Resource) -> Watched:
 def test_accounts_are_managed_or_labelled_for_component_pods(object_labels: dict[str, str], published: bool) -> None:
     account: dict[str, Any] = {"metadata": {"name": "a", "labels": object_labels}}
     assert watched(SERVICE_ACCOUNTS).includes(account) is published
+
+
+@pytest.mark.parametrize("resource", [HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS])
+@pytest.mark.parametrize(
+    ("object_labels", "target", "published"),
+    [
+        ({"nvidia.com/dynamo-graph-deployment-name": "g"}, None, True),
+        ({}, {"kind": "DynamoGraphDeploymentScalingAdapter", "name": "g-w"}, True),
+        ({}, {"kind": "Deployment", "name": "g-w"}, False),
+        ({}, "nonsense", False),
+        ({}, None, False),
+    ],
+)
+def test_autoscalers_are_labelled_or_scale_an_adapter(
+    resource: Resource, object_labels: dict[str, str], target: Any, published: bool
+) -> None:
+    autoscaler = {"metadata": {"name": "a", "labels": object_labels}, "spec": {"scaleTargetRef": target}}
+    assert watched(resource).includes(autoscaler) is published
 
 
 def test_pods_of_components_are_watched_and_secrets_never() -> None:

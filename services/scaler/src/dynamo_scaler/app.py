@@ -102,7 +102,7 @@ def _controller(context: ServiceContext, metrics: AdapterMetrics, decisions: Dec
 
     controller.wire(
         {DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.plural: Reconciler(reconciler.reconcile, graphs)},
-        routes(Debounce(context.clock)),
+        routes(cache, Debounce(context.clock)),
         effects=dict.fromkeys((*READS, LEASES), changed),
         counted={DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: _state},
         background={"scale-commands": commands.run},

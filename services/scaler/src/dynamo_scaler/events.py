@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from dynamo_shared.api.objects import KubeObject
@@ -47,17 +46,18 @@ def scaled(adapter: KubeObject, component: str, before: int, writer: str) -> Fac
     if writer:
         message += f", as {writer} asked"
     writers = [writer] if writer else []
-    return _of_adapter(adapter, ADAPTER_SCALED(message, "scaled"), before, writers)
+    return _of_adapter(adapter, ADAPTER_SCALED, message, "scaled", before=before, writers=writers)
 
 
 def conflict(adapter: KubeObject, state: ConditionState, before: int, writers: Sequence[str]) -> Fact:
     """Another client sets the number, too. `writers`: the adapter's first."""
-    return _of_adapter(adapter, CONFLICT.named(state.reason)(state.message, "conflict"), before, writers)
+    return _of_adapter(adapter, CONFLICT.named(state.reason), state.message, "conflict", before=before, writers=writers)
 
 
 def failed(adapter: KubeObject, state: ConditionState) -> Fact:
     """An adapter cannot do its work."""
-    return _of_adapter(adapter, FAILED.named(state.reason)(state.message, "failed"), adapter["spec"]["replicas"], [])
+    replicas = adapter["spec"]["replicas"]
+    return _of_adapter(adapter, FAILED.named(state.reason), state.message, "failed", before=replicas, writers=[])
 
 
 def decided(event: str, graph: KubeObject, request: ScaleRequest, report: DecisionReport) -> Fact:
@@ -90,8 +90,10 @@ def decided(event: str, graph: KubeObject, request: ScaleRequest, report: Decisi
     return _DECISIONS[event](note, event, data, identity, request.command)
 
 
-def _of_adapter(adapter: KubeObject, fact: Fact, before: int, writers: Sequence[str]) -> Fact:
-    """The fact, with data of the adapter."""
+def _of_adapter(
+    adapter: KubeObject, reason: EventReason, message: str, event: str, *, before: int, writers: Sequence[str]
+) -> Fact:
+    """A fact with data of the adapter."""
     metadata, spec = adapter["metadata"], adapter["spec"]
     data = ScalingAdapterData(
         name=metadata["name"],
@@ -101,11 +103,11 @@ def _of_adapter(adapter: KubeObject, fact: Fact, before: int, writers: Sequence[
         previous_replicas=before,
         replicas=spec["replicas"],
         writers=list(writers),
-        reason=fact.reason,
-        message=fact.message,
+        reason=reason.name,
+        message=message,
         generation=str(metadata.get("generation", 0)),
     )
-    return replace(fact, data=data, identity=fact.reason)
+    return reason(message, event, data, identity=reason.name)
 
 
 def _component(verdict: PoolVerdict, *, done: bool) -> ScaledComponent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from dynamo_shared.api import objects
@@ -16,9 +17,11 @@ from dynamo_shared.api.resources import (
     SCALED_OBJECTS,
     ObjectKey,
 )
+from dynamo_shared.api.scale_targets import scaled_adapter
 from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state import ObjectCache
 
 from dynamo_scaler.adapters.pods import is_there
 from dynamo_scaler.autoscaling.health import trouble_reason
@@ -29,7 +32,7 @@ SETTLE = 0.02
 SETTLE_PODS = 0.2
 
 
-def routes(debounce: Debounce) -> tuple[TaskRoute, ...]:
+def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
     """The graph of a change, with a delay: changes that come together become one write."""
     return (
         TaskRoute(
@@ -54,7 +57,7 @@ def routes(debounce: Debounce) -> tuple[TaskRoute, ...]:
         *(
             TaskRoute(
                 each,
-                to=_labelled,
+                to=partial(_scaled, cache),
                 # Of its status only what the adapter repeats, and that comes and goes while pods do.
                 when=lambda change: (
                     not _same(change, "spec", "labels", "annotations")
@@ -81,6 +84,17 @@ def _labelled(change: CacheChange) -> Iterator[Task]:
     graphs = (objects.labels(each).get(labels.GRAPH_DEPLOYMENT_NAME) for each in (change.old, change.new) if each)
     for graph in dict.fromkeys(filter(None, graphs)):
         yield _task(ObjectKey(change.key.namespace, graph))
+
+
+def _scaled(cache: ObjectCache, change: CacheChange) -> Iterator[Task]:
+    """The graph of an autoscaler's label, and that of the adapter which it scales: one of the user's own has no label."""
+    tasks = dict.fromkeys(_labelled(change))
+    for each in filter(None, (change.old, change.new)):
+        key = ObjectKey(change.key.namespace, scaled_adapter(each))
+        adapter = cache.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key)
+        if adapter is not None:
+            tasks[_task(graph_of(adapter))] = None
+    yield from tasks
 
 
 def _counted(pod: KubeObject | None) -> tuple[str | None, ...] | None:

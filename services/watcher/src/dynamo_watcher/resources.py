@@ -51,6 +51,7 @@ from dynamo_shared.api.resources import (
     VIRTUAL_SERVICES,
     Resource,
 )
+from dynamo_shared.api.scale_targets import scaled_adapter
 
 from dynamo_watcher.trimming import trimmed, trimmed_claim, trimmed_slice
 
@@ -69,6 +70,8 @@ class Watched:
     field_selector: str = ""
     #: Whether objects that one of our kinds controls count, too, whatever labels they have.
     owned: bool = False
+    #: Whether autoscalers of our adapters count, too, whatever labels they have.
+    scaling: bool = False
     #: Whether a cluster may do without it: others install it, before or after us.
     optional: bool = False
     #: What of an object goes to STATE; all of it where None.
@@ -84,6 +87,8 @@ class Watched:
             return True
         owners = obj["metadata"].get("ownerReferences", ()) if self.owned else ()
         if any(owner.get("controller") and owner["apiVersion"].partition("/")[0] == GROUP for owner in owners):
+            return True
+        if self.scaling and scaled_adapter(obj):
             return True
         present = obj["metadata"].get("labels", {})
         required = (each.partition("=") for each in self.any_label)
@@ -109,8 +114,9 @@ WATCHED: tuple[Watched, ...] = (
     Watched(DYNAMO_DEPLOYMENTS),
     Watched(DYNAMO_NIM_DEPLOYMENTS),
     Watched(DYNAMO_NIM_REQUESTS),
-    Watched(HORIZONTAL_POD_AUTOSCALERS, labels.GRAPH_DEPLOYMENT_NAME),
-    Watched(SCALED_OBJECTS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
+    # Those that users point at an adapter carry no label.
+    Watched(HORIZONTAL_POD_AUTOSCALERS, any_label=(labels.GRAPH_DEPLOYMENT_NAME,), scaling=True),
+    Watched(SCALED_OBJECTS, any_label=(labels.GRAPH_DEPLOYMENT_NAME,), scaling=True, optional=True),
     # Those that take or use a checkpoint, those that profile for a request, and those that build an image.
     Watched(JOBS, any_label=(labels.CHECKPOINT_ID, labels.REQUEST_NAME, labels.IMAGE_BUILD)),
     # The slices of a Service carry its labels.

@@ -17,6 +17,7 @@ from dynamo_shared.api.resources import (
     SCALED_OBJECTS,
     ObjectKey,
 )
+from dynamo_shared.api.scale_targets import scaled_adapter
 from dynamo_shared.kube import AlreadyExists, Conflict, NotFound
 from dynamo_shared.state import messages
 
@@ -97,9 +98,7 @@ class Actions:
         """The autoscaler that owns an adapter's number."""
         for resource in (SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS):
             for entry in self._hub.entries(resource).of_namespace(key.namespace):
-                spec = messages.decode_object(entry.payload).get("spec") or {}
-                target = spec.get("scaleTargetRef") or {}
-                if target.get("kind") == _ADAPTER.kind and target.get("name") == key.name:
+                if scaled_adapter(messages.decode_object(entry.payload)) == key.name:
                     return f"{resource.kind} {entry.key.name}"
         return ""
 

@@ -1,4 +1,4 @@
-"""Several autoscalers of one adapter, among those that the platform reads: what has the label of a graph."""
+"""Several autoscalers of one adapter."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
-    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     HORIZONTAL_POD_AUTOSCALERS,
     SCALED_OBJECTS,
     ObjectKey,
     key_of,
 )
+from dynamo_shared.api.scale_targets import scaled_adapter
 from dynamo_shared.state import ObjectCache
 
 from dynamo_scaler.adapters.status import ConditionState
@@ -63,6 +63,5 @@ def _is_kedas(autoscaler: KubeObject) -> bool:
 
 
 def _target(autoscaler: KubeObject) -> Iterator[str]:
-    target = (autoscaler.get("spec") or {}).get("scaleTargetRef")
-    if isinstance(target, dict) and target.get("kind") == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind:
-        yield f"{objects.namespace(autoscaler)}/{target.get('name')}"
+    if name := scaled_adapter(autoscaler):
+        yield str(ObjectKey(objects.namespace(autoscaler), name))

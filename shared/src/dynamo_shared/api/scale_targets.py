@@ -1,0 +1,14 @@
+"""What an HPA or a ScaledObject scales, where that is one of our adapters."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+
+
+def scaled_adapter(autoscaler: KubeObject) -> str:
+    """Name of the scaling adapter that an autoscaler targets, in its own namespace; "" where it scales anything else."""
+    target = (autoscaler.get("spec") or {}).get("scaleTargetRef")
+    if not isinstance(target, dict) or target.get("kind") != DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind:
+        return ""
+    return str(target.get("name") or "")
