@@ -49,7 +49,7 @@ def test_what_a_list_lacks_is_missing_unless_it_is_known_to_be_gone() -> None:
     observed = Ledger()
     for number, name in enumerate(("listed", "lacking", "gone"), 1):
         observed.set(PODS.id, subject(name), message(number, deleted=name == "gone"))
-    lacking = list(observed.missing("default", PODS, {ObjectKey("ns", "listed")}))
+    lacking = list(observed.missing(PODS, {ObjectKey("ns", "listed")}))
     assert lacking == [(ObjectKey("ns", "lacking"), message(2).version)]
 
 

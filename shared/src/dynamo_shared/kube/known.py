@@ -2,41 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Container, Iterator, Mapping
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
+from dynamo_shared.text_table import TextTable
 
 
 class Known(Mapping[ObjectKey, tuple[str, str]]):
-    """Key to (uid, resourceVersion); about 250 bytes an object, as texts: tuples of texts take twice as much."""
+    """Key to (uid, resourceVersion), in one text an object."""
 
     def __init__(self) -> None:
-        self._versions: dict[str, str] = {}
+        self._versions = TextTable()
 
     def __getitem__(self, key: ObjectKey) -> tuple[str, str]:
-        uid, _, version = self._versions[_text(key)].rpartition(" ")
-        return uid, version
+        if (text := self._versions.get(_text(key))) is None:
+            raise KeyError(key)
+        return _version(text)
 
     def __iter__(self) -> Iterator[ObjectKey]:
-        for text in self._versions:
-            namespace, _, name = text.partition("/")
-            yield ObjectKey(namespace, name)
+        return (_key(text) for text, _ in self._versions.items())
 
     def __len__(self) -> int:
         return len(self._versions)
 
     def remember(self, key: ObjectKey, uid: str, resource_version: str) -> None:
         """Record a version."""
-        self._versions[_text(key)] = f"{uid} {resource_version}"
+        self._versions.set(_text(key), f"{uid} {resource_version}")
 
     def forget(self, key: ObjectKey) -> bool:
         """Record a deletion; False where the object was not known."""
-        return self._versions.pop(_text(key), None) is not None
+        return self._versions.pop(_text(key))
 
-    def others(self, present: Set[ObjectKey]) -> list[tuple[ObjectKey, str]]:
+    def others(self, present: Container[ObjectKey]) -> list[tuple[ObjectKey, str]]:
         """Keys and uids of what is known and not among `present`."""
-        return [(key, self[key][0]) for key in self if key not in present]
+        known = ((_key(text), version) for text, version in self._versions.items())
+        return [(key, _version(version)[0]) for key, version in known if key not in present]
+
+
+def _key(text: str) -> ObjectKey:
+    namespace, _, name = text.partition("/")
+    return ObjectKey(namespace, name)
+
+
+def _version(text: str) -> tuple[str, str]:
+    uid, _, version = text.rpartition(" ")
+    return uid, version
 
 
 def _text(key: ObjectKey) -> str:

@@ -14,6 +14,7 @@ included, since names may hold dots and NATS splits subjects at them. `v1` is a 
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote
@@ -61,18 +62,28 @@ class CommandSubject(NamedTuple):
     verb: str
 
 
-@lru_cache(maxsize=16384)
 def encode(token: str) -> str:
     """One token of a subject, percent-encoded; ValueError on an empty one, which NATS cannot carry."""
+    # Most tokens are names of their own: a memory of them would have to be large.
+    if _PLAIN(token):
+        return token
+    return _encode(token)
+
+
+def decode(token: str) -> str:
+    """The text that `encode` made a token of."""
+    return _decode(token) if "%" in token else token
+
+
+@lru_cache(maxsize=256)
+def _encode(token: str) -> str:
     if not token:
         raise ValueError("a subject has no empty token")
     return quote(token, safe="").replace(".", "%2E").replace("~", "%7E")
 
 
-@lru_cache(maxsize=16384)
-def decode(token: str) -> str:
-    """The text that `encode` made a token of."""
-    return unquote(token)
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+").fullmatch
+_decode = lru_cache(maxsize=256)(unquote)
 
 
 def _namespace(namespace: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Container, Iterable, Iterator
 from typing import NamedTuple
 
 from dynamo_shared.api.resources import ObjectKey, Resource
@@ -11,6 +11,7 @@ from dynamo_shared.bus import streams
 from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Start, SubscriptionRestarted
 from dynamo_shared.state import messages
 from dynamo_shared.state.versions import Version
+from dynamo_shared.text_table import TextTable
 from dynamo_shared.wire import subjects
 
 REMEMBERED_TOMBSTONES = 10_000
@@ -40,36 +41,62 @@ def _decode(text: str) -> LastMessage:
     return LastMessage(sequence, Version(texts[length:], resource_version, texts[:length]), bool(deleted), digest)
 
 
+class _SubjectTable:
+    """Rows of one resource, by what differs in their subjects: namespace and name."""
+
+    def __init__(self, subject: str) -> None:
+        self._prefix = subject[: subject.rindex(".", 0, subject.rindex(".")) + 1]
+        self.rows = TextTable()
+
+    def get(self, subject: str) -> str | None:
+        return self.rows.get(self._key(subject))
+
+    def set(self, subject: str, text: str) -> None:
+        self.rows.set(self._key(subject), text)
+
+    def drop(self, subject: str) -> None:
+        self.rows.pop(self._key(subject))
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """By subject."""
+        return ((self._prefix + key, text) for key, text in self.rows.items())
+
+    def _key(self, subject: str) -> str:
+        return subject.removeprefix(self._prefix)
+
+
 class Ledger:
-    """Last messages by resource and subject; each is one text, since the watcher has one of every object."""
+    """Last messages of one cluster by resource and subject; each is one text, since the watcher has one of every object."""
 
     def __init__(self) -> None:
-        self._tables: dict[str, dict[str, str]] = {}
+        self._tables: dict[str, _SubjectTable] = {}
         self._tombstones: OrderedDict[str, str] = OrderedDict()
         """subject -> resource id, the oldest first"""
 
     def get(self, resource: Resource, subject: str) -> LastMessage | None:
         """The last message of a subject, None where STATE is not known to have one."""
-        text = self._tables.get(resource.id, {}).get(subject)
+        table = self._tables.get(resource.id)
+        text = table.get(subject) if table is not None else None
         return None if text is None else _decode(text)
 
     def set(self, resource_id: str, subject: str, known: LastMessage) -> None:
         """STATE has this message."""
-        self._set(resource_id, subject, _encode(known), deleted=known.deleted)
-
-    def _set(self, resource_id: str, subject: str, text: str, *, deleted: bool) -> None:
-        self._tables.setdefault(resource_id, {})[subject] = text
+        table = self._tables.get(resource_id)
+        if table is None:
+            table = self._tables[resource_id] = _SubjectTable(subject)
+        table.set(subject, _encode(known))
         self._tombstones.pop(subject, None)
-        if deleted:
+        if known.deleted:
             self._tombstones[subject] = resource_id
         if len(self._tombstones) > REMEMBERED_TOMBSTONES:
             oldest, owner = self._tombstones.popitem(last=False)
-            self._tables[owner].pop(oldest, None)
+            self._tables[owner].drop(oldest)
 
     def drop(self, resource: Resource, subject: str) -> None:
         """STATE has no message of this subject."""
         self._tombstones.pop(subject, None)
-        self._tables.get(resource.id, {}).pop(subject, None)
+        if (table := self._tables.get(resource.id)) is not None:
+            table.drop(subject)
 
     def clear(self) -> None:
         """Nothing is known."""
@@ -78,25 +105,26 @@ class Ledger:
 
     def count(self, resource: Resource) -> int:
         """Objects of a resource."""
-        return sum(subject not in self._tombstones for subject in self._tables.get(resource.id, {}))
+        table = self._tables.get(resource.id)
+        return len(table.rows) - sum(id_ == resource.id for id_ in self._tombstones.values()) if table else 0
 
     def total(self) -> int:
         """Objects of all resources."""
-        return sum(len(table) for table in self._tables.values()) - len(self._tombstones)
+        return sum(len(table.rows) for table in self._tables.values()) - len(self._tombstones)
 
-    def missing(
-        self, cluster: str, resource: Resource, listed: Collection[ObjectKey]
-    ) -> Iterator[tuple[ObjectKey, Version]]:
+    def missing(self, resource: Resource, listed: Container[ObjectKey]) -> Iterator[tuple[ObjectKey, Version]]:
         """Objects that STATE has and a list lacks."""
-        kept = {subjects.state_subject(cluster, resource.id, key) for key in listed}
-        for subject, text in list(self._tables.get(resource.id, {}).items()):
-            if subject not in kept and subject not in self._tombstones:
-                yield subjects.parse_state(subject).key, _decode(text).version
+        if (table := self._tables.get(resource.id)) is None:
+            return
+        for subject, text in table.texts():
+            key = subjects.parse_state(subject).key
+            if key not in listed and subject not in self._tombstones:
+                yield key, _decode(text).version
 
     def subjects(self) -> Iterator[tuple[str, str]]:
         """Resource id and subject of every object."""
         for resource_id, table in self._tables.items():
-            for subject in table:
+            for subject, _ in table.texts():
                 if subject not in self._tombstones:
                     yield resource_id, subject
 
@@ -110,9 +138,12 @@ class Ledger:
                 version, deleted = messages.version_in(message.headers), messages.is_tombstone(message.headers)
                 known = LastMessage(message.sequence, version, deleted, hash(message.payload))
                 read.set(resource_id, message.subject, known)
-        for resource_id, table in read._tables.items():
-            for subject, text in table.items():
-                self._set(resource_id, subject, text, deleted=subject in read._tombstones)
+        # What was acknowledged meanwhile, and not read.
+        for resource_id, table in self._tables.items():
+            for subject, text in table.texts():
+                if resource_id not in read._tables or read._tables[resource_id].get(subject) is None:
+                    read.set(resource_id, subject, _decode(text))
+        self._tables, self._tombstones = read._tables, read._tombstones
 
 
 def resource_of(subject: str) -> str | None:

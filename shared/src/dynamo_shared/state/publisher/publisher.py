@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Container, Iterable
 from datetime import UTC, datetime
 
 from dynamo_shared.aio import Backoff, either
@@ -136,13 +136,13 @@ class StatePublisher:
         await self._ledger.load(self._stream.bus, self._cluster, resources)
         await self._stream.retried(self._audit.set_baseline)
 
-    async def sweep(self, resource: Resource, listed: Collection[ObjectKey]) -> int:
+    async def sweep(self, resource: Resource, listed: Container[ObjectKey]) -> int:
         """Queues tombstones for objects that STATE has and a complete, consistent list of the resource lacks.
 
         Returns how many are gone.
         """
         await self.flushed(resource)
-        missing = self._ledger.missing(self._cluster, resource, listed)
+        missing = self._ledger.missing(resource, listed)
         return sum(self.delete(resource, key, version) for key, version in missing)
 
     async def mark_synced(self, resource: Resource, list_version: str, *, served: bool = True) -> None:

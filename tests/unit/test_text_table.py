@@ -1,0 +1,45 @@
+"""Texts by text: what is put in is there again, whatever it says and however many there are."""
+
+from __future__ import annotations
+
+from dynamo_shared.text_table import TextTable
+from hypothesis import given
+from hypothesis import strategies as st
+
+KEYS = st.text(alphabet="ab./-\\", max_size=3)
+VALUES = st.text(max_size=5)
+WRITES = st.lists(st.tuples(KEYS, st.none() | VALUES), max_size=200)
+
+
+@given(WRITES)
+def test_it_has_what_a_dict_would_have(writes: list[tuple[str, str | None]]) -> None:
+    table, expected = TextTable(), dict[str, str]()
+    for key, value in writes:
+        if value is None:
+            assert table.pop(key) == (expected.pop(key, None) is not None)
+        else:
+            table.set(key, value)
+            expected[key] = value
+    assert (len(table), dict(table.items())) == (len(expected), expected)
+    assert all(table.get(key) == expected.get(key) for key, _ in writes)
+
+
+def test_of_many_rows_each_is_there_again() -> None:
+    table = TextTable()
+    for number in range(10_000):
+        table.set(f"tenant/graph-{number}", f"version {number}")
+    assert len(table) == len(dict(table.items())) == 10_000
+    assert all(table.get(f"tenant/graph-{number}") == f"version {number}" for number in range(10_000))
+    assert table.get("tenant/graph") is None
+
+
+def test_a_walk_is_of_what_there_was_when_it_began() -> None:
+    table = TextTable()
+    for number in range(100):
+        table.set(str(number), "before")
+    met = {}
+    for key, value in table.items():
+        met[key] = value
+        table.set(f"{key}-more", "after")
+        table.pop(key)
+    assert met == {str(number): "before" for number in range(100)}
