@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from dynamo_shared.aio import Gate
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.kube.errors import Unavailable
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
@@ -125,6 +126,20 @@ async def test_pages(server: Any, steps: Any) -> None:
     )
     assert await Followed(server, page_size=1).take(3) == ["ADDED a@3", "ADDED b@4", "SYNCED 5"]
     assert server.requests[1].query == {"limit": "1", "continue": "t"}
+
+
+async def test_lists_pass_the_gate_and_watches_do_not(server: Any, steps: Any) -> None:
+    server.then(
+        steps.answer(listed(5, pod("a", 3), more="t")), steps.answer(listed(5, pod("b", 4))), steps.watch(then="hang")
+    )
+    gate = Gate(1, longest=60)
+    async with gate.passed():
+        taken = asyncio.create_task(Followed(server, gate=gate).take(3))
+        await asyncio.wait([taken], timeout=0.05)
+        assert not server.requests
+    assert await taken == ["ADDED a@3", "ADDED b@4", "SYNCED 5"]
+    async with asyncio.timeout(5), gate.passed():
+        pass
 
 
 @pytest.mark.parametrize("end", ["end", "break"])

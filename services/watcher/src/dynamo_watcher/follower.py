@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence, Set
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TypeAlias
 
+from dynamo_shared.aio import Gate
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.kube import KubeClient
@@ -30,8 +31,16 @@ Source: TypeAlias = Callable[[Watched, str, Callable[[bool, str], None]], AsyncG
 """Changes of a resource in a namespace (empty: in all); it also reports whether the resource can be read: see `reflecting`."""
 
 
+PAGES_AT_ONCE = 3
+"""Pages of lists that are in memory at once: each takes megabytes, and all resources are listed at the start."""
+
+PAGE_WAITS = 5.0
+"""Seconds after which a page is requested all the same: the API server may leave some resources without an answer."""
+
+
 def reflecting(kube: KubeClient) -> Source:
     """Changes from the API server."""
+    gate = Gate(PAGES_AT_ONCE, PAGE_WAITS)
 
     def source(watched: Watched, namespace: str, on_health: Callable[[bool, str], None]) -> AsyncGenerator[Item, None]:
         reflector = Reflector(
@@ -42,6 +51,7 @@ def reflecting(kube: KubeClient) -> Source:
             field_selector=watched.field_selector,
             optional=watched.optional,
             compare=True,
+            gate=gate,
             on_health=on_health,
         )
         return reflector.changes()
@@ -88,7 +98,7 @@ class Follower:
         self._metrics = metrics
         self._namespaces = tuple(namespaces) or (ALL_NAMESPACES,)
         self._trouble = trouble
-        self._listed: dict[str, Set[ObjectKey]] = {}
+        self._listed: dict[str, Collection[ObjectKey]] = {}
         """what each namespace's list has, until all are complete"""
         self._swept = False
         self._served = True
@@ -107,7 +117,9 @@ class Follower:
                 if isinstance(item, ObjectChange):
                     self._publish(item)
                 elif isinstance(item, Synced):
-                    await self._complete(namespace, set(item.versions), item.resource_version)
+                    # What is listed may change as soon as the next item is asked for.
+                    keys = item.versions if len(self._namespaces) == 1 else set(item.versions)
+                    await self._complete(namespace, keys, item.resource_version)
                 else:
                     await self._complete(namespace, set(), "", served=False)
 
@@ -129,7 +141,9 @@ class Follower:
             kind = messages.ChangeType(change.kind.lower())
             self._publisher.put(resource, self.watched.trimmed(change.obj), kind, received=change.received_at)
 
-    async def _complete(self, namespace: str, keys: Set[ObjectKey], version: str, *, served: bool = True) -> None:
+    async def _complete(
+        self, namespace: str, keys: Collection[ObjectKey], version: str, *, served: bool = True
+    ) -> None:
         """A list is complete: what STATE has and no list has is gone, and readers may rely on what STATE has."""
         resource = self.watched.resource
         if not (served or self._served) and namespace in self._listed:
@@ -140,7 +154,8 @@ class Follower:
             return
         if not self._swept:
             # Only now: the reflectors report what vanishes later.
-            await self._publisher.sweep(resource, set().union(*self._listed.values()))
+            first, *others = self._listed.values()
+            await self._publisher.sweep(resource, set(first).union(*others) if others else first)
             self._swept = True
         self._listed = dict.fromkeys(self._listed, frozenset())
         await self._publisher.mark_synced(resource, version, served=served)

@@ -26,13 +26,14 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import nullcontext
 from typing import Literal
 from urllib.parse import urlencode
 
 import msgspec
 import structlog
 
-from dynamo_shared.aio import Randomness, delay, spread
+from dynamo_shared.aio import Gate, Randomness, delay, spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.kube import errors, watch_wire
@@ -94,6 +95,7 @@ class Absent(msgspec.Struct, frozen=True):
 class Reflector:
     """Follows one resource; `changes` may be iterated once at a time.
 
+    `gate`: passed for each page of a list, from the request until its last change was taken; for several reflectors.
     `compare`: hold what is known against the server after each watch and each interruption (7).
     `on_health(ok, message)` is called when following starts to fail, with what is wrong and what to do, and when it
     works again.
@@ -110,6 +112,7 @@ class Reflector:
         optional: bool = False,
         compare: bool = False,
         page_size: int = PAGE_SIZE,
+        gate: Gate | None = None,
         silence: float = SILENCE_SECONDS,
         on_health: Callable[[bool, str], None] | None = None,
         clock: Callable[[], float] = time.time,
@@ -123,6 +126,7 @@ class Reflector:
         self._optional = optional
         self._compares = compare
         self._page_size = page_size
+        self._gate = gate
         self._silence = silence
         self._on_health = on_health or (lambda _ok, _message: None)
         self._clock = clock
@@ -179,43 +183,52 @@ class Reflector:
         """Everything, compared with what is known. Restarts itself where the server forgets it midway."""
         self.relists += 1
         limit, token, expired = self._page_size, "", 0
-        listed_keys: set[ObjectKey] = set()
+        # Of a first list all is known by then: nothing can be missing in it.
+        listed_keys: set[ObjectKey] | None = set() if self._known else None
         while True:
-            try:
-                page = await self._page(limit, token)
-            except errors.Expired:
-                if not token:
-                    raise
-                expired += 1
-                log.info("a list expired midway and starts over", resource=self.resource.id)
-                token = ""
-                limit = 0 if expired > 1 else limit
-                listed_keys.clear()
-                continue
-            except errors.ResponseTooLarge:
-                if limit == 1:
-                    raise
-                limit = max(1, (limit or self._page_size) // 8)
-                continue
-            received_at = self.last_contact = self._clock()
-            for item in page.items or ():
-                meta = watch_wire.item_meta(item)
-                key = ObjectKey(meta.namespace, meta.name)
-                listed_keys.add(key)
-                if self._known.get(key) == (meta.uid, meta.resource_version):
+            async with self._gate.passed() if self._gate is not None else nullcontext():
+                try:
+                    page = await self._page(limit, token)
+                except errors.Expired:
+                    if not token:
+                        raise
+                    expired += 1
+                    log.info("a list expired midway and starts over", resource=self.resource.id)
+                    token = ""
+                    limit = 0 if expired > 1 else limit
+                    listed_keys = set()
                     continue
-                for change in self._changed(key, self._item(item), received_at, listed=True):
+                except errors.ResponseTooLarge:
+                    if limit == 1:
+                        raise
+                    limit = max(1, (limit or self._page_size) // 8)
+                    continue
+                received_at = self.last_contact = self._clock()
+                for change in self._listed(page, listed_keys, received_at):
                     yield change
-            token = page.metadata.continue_
+                token, version = page.metadata.continue_, page.metadata.resource_version
+                # Megabytes that need not wait for the next page.
+                del page
             if not token:
                 break
-        version = page.metadata.resource_version
-        for key, uid in self._known.others(listed_keys):
+        for key, uid in self._known.others(listed_keys) if listed_keys is not None else ():
             self._known.forget(key)
             yield ObjectChange("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
         self._version = version
         self._well()
         yield Synced(version, self._known)
+
+    def _listed(
+        self, page: watch_wire.ListPage, listed_keys: set[ObjectKey] | None, received_at: float
+    ) -> Iterator[ObjectChange]:
+        """What a page says that is not known yet; its keys are added to those that are listed."""
+        for item in page.items or ():
+            meta = watch_wire.item_meta(item)
+            key = ObjectKey(meta.namespace, meta.name)
+            if listed_keys is not None:
+                listed_keys.add(key)
+            if self._known.get(key) != (meta.uid, meta.resource_version):
+                yield from self._changed(key, self._item(item), received_at, listed=True)
 
     async def _check_number(self) -> None:
         """Expired where the server counts from a lower number than the one that is known."""

@@ -1,0 +1,49 @@
+"""A gate: so many at once, in order, and none waits for long."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dynamo_shared.aio import Gate
+
+
+class Work:
+    """Remembers who is inside; all leave together."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate, self.inside, self.over = gate, list[int](), asyncio.Event()
+
+    async def run(self, number: int) -> None:
+        async with self.gate.passed():
+            self.inside.append(number)
+            await self.over.wait()
+
+
+async def rest() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_so_many_are_inside_at_once() -> None:
+    work = Work(Gate(2, longest=60))
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(work.run(number)) for number in range(4)]
+        await rest()
+        assert work.inside == [0, 1]
+        running[0].cancel()
+        await rest()
+        assert work.inside == [0, 1, 2]
+        work.over.set()
+    assert work.inside == [0, 1, 2, 3]
+
+
+async def test_who_has_waited_for_long_goes_in_all_the_same() -> None:
+    work = Work(Gate(1, longest=0.01))
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(5):
+        for number in range(3):
+            tasks.create_task(work.run(number))
+        while len(work.inside) < 3:
+            await asyncio.sleep(0.005)
+        work.over.set()
+    async with work.gate.passed():
+        pass
