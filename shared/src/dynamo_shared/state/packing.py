@@ -22,7 +22,7 @@ UNPACKED = 512
 _SAMPLES = 3
 _WINDOW, _LEVEL, _MEMORY = -14, 3, 6
 """Raw deflate of 16 KiB, which holds the dictionary and an object; more compresses no better."""
-_LARGEST_DICTIONARY = 8 << 10
+_LARGEST_DICTIONARY = 11 << 10
 _PLAIN, _DEFLATED = b"\0", b"\1"
 
 _encode = msgspec.json.Encoder().encode
