@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
+import tracemalloc
+from asyncio.sslproto import SSLProtocol
 from typing import Any
 
 import aiohttp
@@ -12,7 +15,7 @@ from dynamo_shared.api.resources import DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.kube import errors
 from dynamo_shared.kube.config import Connection
 from dynamo_shared.kube.credentials import FixedCredentials
-from dynamo_shared.kube.transport import Outgoing, Transport
+from dynamo_shared.kube.transport import TLS_BUFFER_BYTES, Outgoing, Transport
 
 KEY = ObjectKey("ns", "a")
 OBJECT = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "ns"}}
@@ -306,3 +309,14 @@ async def test_a_stream_through_a_proxy_that_does_not_answer_ends() -> None:
     finally:
         await transport.close()
         proxy.close()
+
+
+async def test_a_tls_connection_has_a_small_buffer() -> None:
+    loop, context = asyncio.get_running_loop(), ssl.create_default_context()
+    tracemalloc.start()
+    try:
+        connections = [SSLProtocol(loop, asyncio.Protocol(), context, loop.create_future()) for _ in range(10)]
+        bytes_each = tracemalloc.get_traced_memory()[0] / len(connections)
+    finally:
+        tracemalloc.stop()
+    assert TLS_BUFFER_BYTES <= bytes_each < 2 * TLS_BUFFER_BYTES

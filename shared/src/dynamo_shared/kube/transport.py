@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -37,6 +38,10 @@ MAX_RESPONSE_BYTES: Final = 64 * 2**20
 CONNECT_SECONDS: Final = 10.0
 # An idle connection is closed by us first: the API server's idle time-out is 3 minutes.
 KEEPALIVE_SECONDS: Final = 90.0
+# asyncio has a buffer of 256 KiB for each TLS connection, in memory from its first byte to its last; a watcher has seventy
+# connections. A record of TLS is 16 KiB.
+TLS_BUFFER_BYTES: Final = 32 * 2**10
+SSLProtocol.max_size = TLS_BUFFER_BYTES
 
 USER_AGENT: Final = f"dynamo-platform/{version('dynamo-shared')}"
 
