@@ -149,7 +149,7 @@ lock-dynamo-runtime: $(STAMP) ## Resolve the real Dynamo runtime of the tests ag
 		--override requirements/dynamo-runtime-overrides.in requirements/dynamo-runtime.in \
 		--output-file requirements/dynamo-runtime.txt
 
-bench: bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-estimator bench-plan bench-models bench-rapid bench-dynadmin ## All benchmarks.
+bench: bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-rows bench-estimator bench-plan bench-models bench-rapid bench-dynadmin ## All benchmarks.
 
 bench-reconcile: programs ## N=100 graphs at once: throughput, latency, API writes, CPU, memory.
 	@$(BIN)/python -m tests.benchmarks.reconcile -n $(N)
@@ -177,6 +177,9 @@ bench-admission: programs ## Latency of validation, defaulting and conversion of
 
 bench-render: $(STAMP) ## From a manifest of 25 components to all its objects, without a server.
 	@$(BIN)/python -m tests.benchmarks.render
+
+bench-rows: $(STAMP) ## Memory and time of the watcher's rows of 30,000 objects, without a server.
+	@$(BIN)/python -m tests.benchmarks.rows
 
 bench-estimator: $(STAMP) ## Leave-one-out errors of the planner's estimator and of the reference's, on measured profiles.
 	@$(BIN)/python -m tests.benchmarks.estimator $(ARGS)
