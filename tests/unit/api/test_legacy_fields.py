@@ -53,3 +53,23 @@ def test_a_generation_is_parsed_once_and_the_next_one_again() -> None:
 def test_a_graph_that_never_was_v1alpha1_has_none(metadata: KubeObject) -> None:
     graph = {**stored("one"), "metadata": {"name": "g", "namespace": "ns", "uid": "u", "generation": 1, **metadata}}
     assert legacy_graph_of(graph) is legacy_graph(parse_graph(graph)) is NO_GRAPH
+
+
+@pytest.mark.parametrize(
+    ("failover", "shadows"),
+    [
+        ({"enabled": True, "mode": "interPod", "numShadows": 3}, 3),
+        ({"enabled": True, "mode": "interPod", "numShadows": 1}, None),
+        ({"enabled": False, "mode": "interPod", "numShadows": 3}, None),
+    ],
+)
+def test_engines_that_wait_are_read_where_they_are_more_than_v1beta1_can_say(failover, shadows) -> None:
+    mode = {"enabled": True, "mode": "interPod"}
+    written = {
+        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").api_version,
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g", "namespace": "ns"},
+        "spec": {"services": {"W": {"componentType": "worker", "gpuMemoryService": mode, "failover": failover}}},
+    }
+    result = legacy_graph_of(convert(written, DYNAMO_GRAPH_DEPLOYMENTS.api_version))
+    assert result.services.get("W", LegacyService()).shadows == shadows

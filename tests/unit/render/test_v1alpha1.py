@@ -150,3 +150,23 @@ def test_claims() -> None:
         "resources": {"requests": {"storage": "10Gi"}},
         "storageClassName": "fast",
     }
+
+
+@pytest.mark.parametrize(("nodes", "names"), [(None, {"front-gms-0": 1, "front": 4}), (2, None)])
+def test_more_engines_wait_than_v1beta1_has_room_for(nodes: int | None, names: dict[str, int] | None) -> None:
+    mode = {"enabled": True, "mode": "interPod"}
+    service = {
+        "componentType": "worker",
+        "resources": {"limits": {"gpu": "1"}},
+        "gpuMemoryService": mode,
+        "failover": {**mode, "numShadows": 3},
+        "extraPodSpec": {"mainContainer": {"image": "i", "command": ["python3", "-m", "dynamo.vllm"]}},
+        **({"multinode": {"nodeCount": nodes}} if nodes else {}),
+    }
+    alpha = convert(graph(service, backendFramework="vllm"), "nvidia.com/v1alpha1")
+    alpha["spec"]["services"] = {"Front": alpha["spec"]["services"]["Frontend"]}
+    result = made(convert(alpha, BETA), replace(CONFIG, grove=True, device_claims=True))
+    cliques = {each["name"]: each["spec"] for each in result["PodCliqueSet/g"]["spec"]["template"]["cliques"]}
+    expected = names or {"front-gms-0": 1, "front-ldr": 4, "front-gms-1": 1, "front-wkr-1": 4}
+    assert {name: spec["replicas"] for name, spec in cliques.items()} == expected
+    assert {spec["minAvailable"] for spec in cliques.values()} == {1}

@@ -32,6 +32,8 @@ class LegacyService:
     type: str = ""
     """`componentType`, which may be one that v1beta1 does not know, such as `default`"""
     autoscaling: KubeObject = field(default_factory=dict)
+    shadows: int | None = None
+    """Engines that wait for another one to fail, where they are more than v1beta1 has room for"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +107,10 @@ def _service(body: object) -> LegacyService:
         body.get("ingress"),
         body.get("componentType") or "",
         body.get("autoscaling") or {},
+        _shadows(body.get("failover")),
     )
+
+
+def _shadows(failover: object) -> int | None:
+    count = failover.get("numShadows") if isinstance(failover, dict) and failover.get("enabled") is True else None
+    return count if isinstance(count, int) and not isinstance(count, bool) and count > 1 else None

@@ -33,7 +33,9 @@ def handed_down(component: KubeObject, service: LegacyService) -> KubeObject:
     missing: KubeObject = {"ingress": service.ingress} if service.ingress is not None else {}
     if service.type and service.type != _WRITTEN.get(kind, kind):
         missing["componentType"] = service.type
-    if not missing:
+    if not missing and service.shadows is None:
         return component
     old = convert(component, ALPHA)
+    if service.shadows is not None and "failover" in old["spec"]:
+        missing["failover"] = {**old["spec"]["failover"], "numShadows": service.shadows}
     return convert({**old, "spec": {**old["spec"], **missing}}, DYNAMO_COMPONENT_DEPLOYMENTS.api_version)

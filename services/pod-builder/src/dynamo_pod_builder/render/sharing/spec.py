@@ -41,7 +41,12 @@ def fails_over_between_pods(spec: ComponentSpec) -> bool:
     return failover is not None and failover.mode is SharingMode.INTER_POD
 
 
-def pods_a_rank(spec: ComponentSpec) -> int:
-    """Pods with an engine that a rank has: the one that serves, and those that wait."""
+def pods_a_rank(spec: ComponentSpec, shadows: int | None) -> int:
+    """Pods with an engine that a rank has: the one that serves, and those that wait.
+
+    `shadows` is what v1alpha1 says of the latter, where it is more than v1beta1 can say.
+    """
     failover = fails_over(spec)
-    return 1 + failover.num_shadows if failover is not None and fails_over_between_pods(spec) else 1
+    if failover is None or not fails_over_between_pods(spec):
+        return 1
+    return 1 + (failover.num_shadows if shadows is None else shadows)

@@ -49,7 +49,7 @@ def _of_rank(context: PodContext, rank: int) -> tuple[Clique, Clique]:
     """The server of one rank's GPU memory, and the engines that use it: one that serves, and those that wait."""
     name, nodes = context.component, context.nodes
     server = Clique(names.clique(name, f"{MEMORY}-{rank}"), placement.memory(nodes, rank), 1)
-    engines = pods_a_rank(context.spec)
+    engines = pods_a_rank(context.spec, context.legacy.shadows)
     # With one engine a rank all are needed; with more, those that wait are not.
     least = 1 if fails_over_between_pods(context.spec) else engines
     if nodes == 1:
