@@ -106,6 +106,28 @@ def test_a_component_on_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert {obj["metadata"]["namespace"] for obj in objects} == {"mine"}  # type: ignore[index]
 
 
+def test_graphs_of_one_text_are_not_taken_for_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What only v1alpha1 says is remembered of what is stored, and these are not."""
+    graph = """
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: %s}
+spec:
+  pvcs: [{name: models}]
+  services:
+    Main: {componentType: %s, extraPodSpec: {mainContainer: {image: i}}}
+"""
+    file = tmp_path / "graphs.yaml"
+    file.write_text("---".join(graph % each for each in (("one", "frontend"), ("two", "planner"))))
+    assert cli.invoke(["render", str(file)]) == ExitCode.OK
+    types = [
+        obj["spec"]["template"]["metadata"]["labels"]["nvidia.com/dynamo-component-type"]  # type: ignore[index]
+        for obj in rendered(capsys)
+        if obj["kind"] == "Deployment"
+    ]
+    assert types == ["frontend", "planner"]
+
+
 def test_every_mistake_is_a_line_with_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good, bad = tmp_path / "a.yaml", tmp_path / "b.yaml"
     good.write_text(GRAPH)

@@ -62,8 +62,9 @@ def objects_of(text: str, namespace: str, config: render.RenderConfig) -> list[K
 
 
 def created(obj: KubeObject) -> KubeObject:
-    """An object as if the API server had stored it: rendering its children takes a uid."""
-    return {**obj, "metadata": {**obj["metadata"], "uid": UID, "generation": 1}}
+    """An object with what rendering its children takes: a uid. It has no generation, by which stored ones are remembered."""
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "generation"}
+    return {**obj, "metadata": {**metadata, "uid": UID}}
 
 
 def _descendants(manifest: _Rendered, namespace: str, config: render.RenderConfig) -> Iterator[KubeObject]:
