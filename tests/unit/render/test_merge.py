@@ -82,3 +82,32 @@ def test_env_is_a_sorted_union_in_which_the_last_wins(given_layers: list[list[di
     assert results == sorted(set(results))
     last = {each["name"]: each["value"] for layer in given_layers for each in layer}
     assert {each["name"]: each["value"] for each in merged} == last
+
+
+@pytest.mark.parametrize(
+    ("values", "order"),
+    [
+        ({"ADDRESS": "$(HOST):80", "HOST": "h"}, ["HOST", "ADDRESS"]),
+        ({"A": "$(B)", "B": "$(C) $(D)", "C": "c", "D": "d"}, ["C", "D", "B", "A"]),
+        ({"A": "$(Z)", "Z": "z", "B": "b"}, ["Z", "A", "B"]),
+        ({"A": "$(B)", "B": "$(A)"}, ["B", "A"]),
+        ({"A": "$$(B)", "B": "b"}, ["A", "B"]),
+        ({"A": "$$$(B)", "B": "b"}, ["B", "A"]),
+        ({"A": "$(A) $(GONE) $(", "B": "b"}, ["A", "B"]),
+    ],
+)
+def test_a_variable_stands_behind_those_that_it_names(values: dict[str, str], order: list[str]) -> None:
+    """Kubernetes puts in only what stands before."""
+    given_ = [{"name": name, "value": value} for name, value in values.items()]
+    assert [each["name"] for each in merge_env(given_)] == order
+    assert [each["name"] for each in merge_env(reversed(given_))] == order
+
+
+references = st.builds(lambda n, v: {"name": n, "value": v}, names, st.sampled_from(["$(A)", "$(C)$(E)", "$(B)", "x"]))
+
+
+@given(st.lists(references, max_size=6))
+def test_no_variable_is_lost_or_there_twice_whatever_they_name(given_layer: list[dict[str, str]]) -> None:
+    merged = merge_env(given_layer)
+    assert sorted(each["name"] for each in merged) == sorted({each["name"] for each in given_layer})
+    assert merge_env(merged) == merged

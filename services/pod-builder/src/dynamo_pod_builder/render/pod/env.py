@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -11,6 +12,9 @@ from dynamo_shared.api.registry import env
 from dynamo_pod_builder.render.config import RenderConfig
 
 EnvVar = dict[str, Any]
+
+# What Kubernetes puts other variables in for. `$$` is a dollar sign.
+_REFERENCE = re.compile(r"\$(?:\$|\(([^()]+)\))")
 
 
 def var(name: str, value: str) -> EnvVar:
@@ -24,9 +28,32 @@ def from_field(name: str, path: str) -> EnvVar:
 
 
 def merge_env(*layers: Iterable[EnvVar]) -> list[EnvVar]:
-    """Union by name, later layers win, sorted by name so that the order of writing never rolls a pod."""
+    """Union by name, later layers win, sorted by name so that the order of writing never rolls a pod.
+
+    A variable that names another as `$(OTHER)` stands behind it: Kubernetes leaves the text as it is in any other place.
+    """
     merged = {variable["name"]: variable for layer in layers for variable in layer}
-    return [merged[name] for name in sorted(merged)]
+    placed: dict[str, EnvVar] = {}
+    opened: set[str] = set()
+    waiting = sorted(merged, reverse=True)
+    while waiting:
+        name = waiting[-1]
+        # Those that name each other stay in the order of their names.
+        first = sorted(_named(merged[name]) & merged.keys() - opened, reverse=True) if name not in opened else ()
+        opened.add(name)
+        if first:
+            waiting += first
+        else:
+            placed.setdefault(name, merged[waiting.pop()])
+    return list(placed.values())
+
+
+def _named(variable: EnvVar) -> set[str]:
+    """Variables whose values stand in the value of one."""
+    value = variable.get("value")
+    if not isinstance(value, str) or "$(" not in value:
+        return set()
+    return {name for name in _REFERENCE.findall(value) if name}
 
 
 def with_vars(variables: Iterable[EnvVar], *last: EnvVar) -> list[EnvVar]:
