@@ -256,7 +256,11 @@ CASES = [
     ),
     Case("adapter from a file", _model(modelType="lora", source={"uri": "file:///models/a"})),
     Case("adapter from S3", _model(modelType="lora", source={"uri": "s3://bucket/a"})),
-    Case("base model from a file", _model(source={"uri": "file:///models/a"})),
+    Case(
+        "base model from a file",
+        _model(source={"uri": "file:///models/a"}),
+        warnings=("spec.source: has no effect: workers load a model from its source only with modelType lora",),
+    ),
     Case(
         "model of another type and base",
         _model(modelType="adapter", baseModelName="c"),

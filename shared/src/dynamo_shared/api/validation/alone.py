@@ -18,6 +18,7 @@ _NO_ADAPTER = (
     "has no effect: only components of a graph get a scaling adapter; leave it out, and scale this component deployment "
     "itself (kubectl scale, an autoscaler)"
 )
+_NO_TOPOLOGY = "has no effect: only Grove packs pods by topology, and it runs graphs; write a DynamoGraphDeployment"
 _SET_BACK = (
     "DynamoGraphDeployment {graph} controls this component deployment and sets it back: change {component} there"
 )
@@ -28,6 +29,13 @@ def adapters_belong_to_graphs(component: ComponentView, metadata: object, _facts
     """A component deployment without a graph gets no scaling adapter."""
     if component.adapted and not _graph_of(metadata):
         yield component.field("scalingAdapter"), _NO_ADAPTER
+
+
+@ALONE.rule(_NO_TOPOLOGY, added=True)
+def topology_belongs_to_graphs(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
+    """The pods of a component deployment without a graph are placed by their own template alone."""
+    if component.spec.get("topologyConstraint") is not None and not _graph_of(metadata):
+        yield component.field("topologyConstraint"), _NO_TOPOLOGY
 
 
 @OF_A_GRAPH.rule(_SET_BACK, added=True)

@@ -16,13 +16,13 @@ from dynamo_shared.api.validation.annotations import (
     ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT,
     ANNOTATIONS_WITHOUT_EFFECT,
 )
-from dynamo_shared.api.validation.checkpoint import CHANGES_OF_CHECKPOINTS, CHECKPOINTS
+from dynamo_shared.api.validation.checkpoint import CHANGES_OF_CHECKPOINTS, CHECKPOINTS, UNUSED_IN_CHECKPOINTS
 from dynamo_shared.api.validation.component import COMPONENTS, WORTH_KNOWING
 from dynamo_shared.api.validation.engines import ENGINES
 from dynamo_shared.api.validation.facts import Facts, Findings
 from dynamo_shared.api.validation.graph import GRAPHS
 from dynamo_shared.api.validation.immutability import ADVICE, ADVICE_ALONE, CHANGES, CHANGES_ALONE
-from dynamo_shared.api.validation.model import ADVICE_FOR_MODELS, CHANGES_OF_MODELS, MODELS
+from dynamo_shared.api.validation.model import ADVICE_FOR_MODELS, CHANGES_OF_MODELS, MODELS, UNUSED_IN_MODELS
 from dynamo_shared.api.validation.names import NAMES, NAMES_ALONE
 from dynamo_shared.api.validation.picker import ADVICE_FOR_PICKERS, PICKERS, PICKERS_OF_GRAPHS
 from dynamo_shared.api.validation.reading import mapping
@@ -35,6 +35,7 @@ from dynamo_shared.api.validation.request import (
 )
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, CHECKPOINT, COMPONENT, GRAPH, MODEL, REQUEST, RuleSet
 from dynamo_shared.api.validation.topology import TOPOLOGY, TOPOLOGY_AT_CREATION, TOPOLOGY_WITHOUT_EFFECT
+from dynamo_shared.api.validation.unused import UNUSED, UNUSED_IN_COMPONENTS_OF_GRAPHS, UNUSED_IN_GRAPHS
 from dynamo_shared.api.validation.view import GraphView
 
 #: Rules about a graph, then those about each of its components, in the order in which they report.
@@ -42,7 +43,7 @@ _OF_GRAPHS = (GRAPHS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY)
 _OF_COMPONENTS = (COMPONENTS, ANNOTATIONS_OF_COMPONENTS, PICKERS, ENGINES)
 
 #: Of each component, what is only warned of.
-_ABOUT_COMPONENTS = (WORTH_KNOWING, ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT)
+_ABOUT_COMPONENTS = (WORTH_KNOWING, ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT, UNUSED)
 
 #: Every rule set, for docs: what is refused, then what is only warned of.
 REFUSING: tuple[RuleSet, ...] = (
@@ -64,14 +65,18 @@ REFUSING: tuple[RuleSet, ...] = (
 WARNING: tuple[RuleSet, ...] = (
     ANNOTATIONS_WITHOUT_EFFECT,
     TOPOLOGY_WITHOUT_EFFECT,
+    UNUSED_IN_GRAPHS,
     *_ABOUT_COMPONENTS,
+    UNUSED_IN_COMPONENTS_OF_GRAPHS,
     ADVICE_FOR_PICKERS,
     ADVICE,
     ALONE,
     ADVICE_ALONE,
     OF_A_GRAPH,
     ADVICE_FOR_REQUESTS,
+    UNUSED_IN_MODELS,
     ADVICE_FOR_MODELS,
+    UNUSED_IN_CHECKPOINTS,
 )
 
 _VIEWS = {ALPHA: alpha, BETA: beta}
@@ -124,8 +129,9 @@ def _warnings_of_graph(graph: GraphView, old: GraphView | None, facts: Facts) ->
     version = graph.version
     yield from ANNOTATIONS_WITHOUT_EFFECT.broken(version, graph, facts)
     yield from TOPOLOGY_WITHOUT_EFFECT.broken(version, graph, facts)
+    yield from UNUSED_IN_GRAPHS.broken(version, graph, facts)
     for component in graph.components:
-        for rule_set in (*_ABOUT_COMPONENTS, ADVICE_FOR_PICKERS):
+        for rule_set in (*_ABOUT_COMPONENTS, UNUSED_IN_COMPONENTS_OF_GRAPHS, ADVICE_FOR_PICKERS):
             yield from rule_set.broken(version, component, facts)
     if old is not None:
         yield from ADVICE.broken(version, graph, old, facts)
@@ -175,7 +181,12 @@ def _model(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts:
         if old is not None:
             yield from CHANGES_OF_MODELS.broken(version, spec, before, facts)
 
-    return errors(), ADVICE_FOR_MODELS.broken(version, spec, before, facts) if old is not None else iter(())
+    def warnings() -> Iterator[FieldError]:
+        yield from UNUSED_IN_MODELS.broken(version, spec, facts)
+        if old is not None:
+            yield from ADVICE_FOR_MODELS.broken(version, spec, before, facts)
+
+    return errors(), warnings()
 
 
 def _checkpoint(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Findings:
@@ -186,7 +197,7 @@ def _checkpoint(obj: dict[str, Any], old: dict[str, Any] | None, version: str, f
         if old is not None:
             yield from CHANGES_OF_CHECKPOINTS.broken(version, spec, mapping(old.get("spec")), facts)
 
-    return errors(), iter(())
+    return errors(), UNUSED_IN_CHECKPOINTS.broken(version, spec, facts)
 
 
 _Check = Callable[[dict[str, Any], dict[str, Any] | None, str, Facts], _Findings]

@@ -10,6 +10,7 @@ from dynamo_shared.api.validation.reading import mapping
 from dynamo_shared.api.validation.rule_set import CHECKPOINT, RuleSet
 
 CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), "always")
+UNUSED_IN_CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), "always")
 CHANGES_OF_CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), "when updated")
 
 _NO_SNAPSHOT = "cannot be enabled: a checkpoint does not hold its memory; leave it out"
@@ -20,6 +21,20 @@ def checkpoint_holds_no_shared_gpu_memory(spec: dict[str, Any], facts: Facts) ->
     """Engines with a GPU memory service have no checkpoint, unless the platform is configured to allow it."""
     if mapping(spec.get("gpuMemoryService")).get("enabled") is True and not facts.gms_snapshot:
         yield ("spec", "gpuMemoryService"), _NO_SNAPSHOT
+
+
+_ONCE = "has no effect: the Job runs once; create the checkpoint again to take it again"
+_KEPT = "has no effect: the Job is kept for 300 seconds after its end"
+
+
+@UNUSED_IN_CHECKPOINTS.rule(_ONCE, _KEPT, added=True)
+def the_job_is_the_platforms(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """How often the Job of a checkpoint is tried, and how long it stays, is fixed."""
+    job = mapping(spec.get("job"))
+    if job.get("backoffLimit"):
+        yield ("spec", "job", "backoffLimit"), _ONCE
+    if job.get("ttlSecondsAfterFinished") not in (None, 300):
+        yield ("spec", "job", "ttlSecondsAfterFinished"), _KEPT
 
 
 _IDENTITY = "cannot be changed, as components find the checkpoint by it: create another DynamoCheckpoint"

@@ -12,6 +12,7 @@ from dynamo_shared.api.validation.rule_set import MODEL, RuleSet
 
 MODELS = RuleSet("Models", (MODEL,), "always")
 CHANGES_OF_MODELS = RuleSet("Models", (MODEL,), "when updated")
+UNUSED_IN_MODELS = RuleSet("Models", (MODEL,), "always")
 ADVICE_FOR_MODELS = RuleSet("Models", (MODEL,), "when updated")
 
 _SCHEMES = ("s3://", "hf://", "file://")
@@ -44,6 +45,16 @@ def adapter_has_a_source(spec: dict[str, Any], _facts: Facts) -> Violations:
         yield ("spec", "source") if source is None else ("spec", "source", "uri"), _NO_SOURCE
     elif isinstance(uri, str) and not uri.startswith(_SCHEMES):
         yield ("spec", "source", "uri"), _OTHER_SCHEME.format(uri=shown(uri))
+
+
+_NOT_LOADED = "has no effect: workers load a model from its source only with modelType lora"
+
+
+@UNUSED_IN_MODELS.rule(_NOT_LOADED, added=True)
+def only_adapters_are_loaded(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """Models of other types are there from the start of their workers."""
+    if spec.get("source") is not None and spec.get("modelType") != "lora":
+        yield ("spec", "source"), _NOT_LOADED
 
 
 _FIXED = "cannot be changed from {before} to {now}: create a DynamoModel of another name"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from dynamo_shared.api.contracts import contract_errors, contract_warnings
 from dynamo_shared.api.engines import BACKENDS, CHOICE
 from dynamo_shared.api.field_errors import did_you_mean, shown
-from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.rules import Location, Violations
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import mapping, text
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, REQUEST, RuleSet, listed
@@ -191,12 +192,21 @@ def what_a_simulation_does_not_use(spec: dict[str, Any], _facts: Facts) -> Viola
                     instead="leave out sweep.useAiConfigurator, and name a backend, to measure them"
                 )
                 yield ("spec", "profilingConfig", name), message
-    pod = mapping(mapping(mapping(mapping(spec.get("overrides")).get("profilingJob")).get("template")).get("spec"))
     if not profiling and spec.get("searchStrategy") != "thorough":
-        for name in pod:
-            if name not in ("tolerations", "imagePullSecrets"):
-                message = _NO_JOB.format(instead="set searchStrategy to thorough to measure them")
-                yield ("spec", "overrides", "profilingJob", "template", "spec", str(name)), message
+        for at in _unused_in_a_simulation(spec):
+            yield at, _NO_JOB.format(instead="set searchStrategy to thorough to measure them")
+
+
+def _unused_in_a_simulation(spec: dict[str, Any]) -> Iterator[Location]:
+    """Of a v1beta1 request, what goes to the profiler of a Job or to its pod. Placement and pull secrets count for graphs."""
+    hardware, job = mapping(spec.get("hardware")), mapping(mapping(spec.get("overrides")).get("profilingJob"))
+    template, at = mapping(job.get("template")), ("spec", "overrides", "profilingJob")
+    yield from (("spec", "hardware", name) for name in ("interconnect", "rdma") if hardware.get(name))
+    yield from ((*at, str(name)) for name in job if name != "template")
+    yield from ((*at, "template", str(name)) for name, value in template.items() if name != "spec" and value)
+    for name in mapping(template.get("spec")):
+        if name not in ("tolerations", "imagePullSecrets"):
+            yield (*at, "template", "spec", str(name))
 
 
 _FROZEN = "cannot be changed in {field} {phase}: profiling has begun; delete the request and create it again"

@@ -1,0 +1,281 @@
+"""Fields that say nothing where they stand: another field takes their place, or nothing reads them. Their author is warned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api import quantity
+from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.objects import MAIN
+from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import items, mapping, text
+from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, path
+from dynamo_shared.api.validation.view import ComponentView, GraphView
+
+UNUSED = RuleSet("Fields without effect", (GRAPH, COMPONENT), "always")
+UNUSED_IN_GRAPHS = RuleSet("Fields without effect", (GRAPH,), "always")
+UNUSED_IN_COMPONENTS_OF_GRAPHS = RuleSet("Fields without effect", (GRAPH,), "always")
+
+_NO_REVISION = "has no effect: engines load the revision that their own flags name, such as --revision"
+
+
+@UNUSED.rule(_NO_REVISION, added=True)
+def revisions_are_the_engines(component: ComponentView, _facts: Facts) -> Violations:
+    """DynamoModels select components by the name of the model; its revision is for people to read."""
+    if mapping(component.spec.get("modelRef")).get("revision"):
+        yield component.field("modelRef", "revision"), _NO_REVISION
+
+
+_NEVER_OPTIONAL = "has no effect: an endpoint picker does not start without its configuration"
+
+
+@UNUSED.rule(_NEVER_OPTIONAL, added=True)
+def configuration_of_a_picker_must_exist(component: ComponentView, _facts: Facts) -> Violations:
+    """The ConfigMap of an endpoint picker must exist."""
+    if mapping(mapping(component.spec.get("eppConfig")).get("configMapRef")).get("optional") is True:
+        yield component.field("eppConfig", "configMapRef", "optional"), _NEVER_OPTIONAL
+
+
+_REFERENCE_WINS = "has no effect: checkpointRef names the checkpoint; leave one of the two out"
+
+
+@UNUSED.rule(_REFERENCE_WINS, added=True)
+def a_checkpoint_is_named_once(component: ComponentView, _facts: Facts) -> Violations:
+    """The reference of a checkpoint wins over an identity."""
+    if component.checkpoint is None:
+        return
+    checkpoint: Any = component.spec
+    for step in component.checkpoint[len(component.at) :]:
+        checkpoint = mapping(mapping(checkpoint).get(str(step)))
+    if checkpoint.get("checkpointRef") and checkpoint.get("identity") is not None:
+        yield (*component.checkpoint, "identity"), _REFERENCE_WINS
+
+
+_GRACE = "terminationGracePeriodSeconds"
+_NO_GRACE = "0 has no effect: pods get the default of their type; write 1 or more"
+
+
+@UNUSED.rule(_NO_GRACE, added=True)
+def a_grace_period_is_some_time(component: ComponentView, _facts: Facts) -> Violations:
+    """A zero over a default of the platform is as good as absent."""
+    pod, at = _pod(component)
+    if pod.get(_GRACE) == 0 and pod[_GRACE] is not False:
+        yield (*at, _GRACE), _NO_GRACE
+
+
+_SHARED_MEMORY, _SHARED_MEMORY_PATH = "shared-memory", "/dev/shm"  # noqa: S108 - not a temporary file
+_OWN_SHARED_MEMORY = "is replaced by the platform's {path}: set its size in {field}, or {off} there to keep this one"
+
+
+@UNUSED.rule(_OWN_SHARED_MEMORY, added=True)
+def shared_memory_is_the_platforms(component: ComponentView, _facts: Facts) -> Violations:
+    """Pods have shared memory of the platform, in place of a volume of its name and of what is mounted there."""
+    legacy = _is_alpha(component)
+    if _has_no_shared_memory(component):
+        return
+    field, off = ("sharedMemory.size", "disabled: true") if legacy else ("sharedMemorySize", "0")
+    message = _OWN_SHARED_MEMORY.format(path=_SHARED_MEMORY_PATH, field=field, off=off)
+    main, main_at = _main(component)
+    pod, pod_at = _pod(component)
+    mounts = [
+        (each, (*main_at, "volumeMounts", i), "mountPath") for i, each in enumerate(items(main.get("volumeMounts")))
+    ]
+    if legacy:
+        own = enumerate(items(component.spec.get("volumeMounts")))
+        mounts += [(each, component.field("volumeMounts", i), "mountPoint") for i, each in own]
+    for mount, at, place in mounts:
+        known = mapping(mount)
+        if known.get("name") == _SHARED_MEMORY or known.get(place) == _SHARED_MEMORY_PATH:
+            yield at, message
+    for index, volume in enumerate(items(pod.get("volumes"))):
+        if mapping(volume).get("name") == _SHARED_MEMORY:
+            yield (*pod_at, "volumes", index), message
+
+
+_NOT_OF_PODS = "has no effect: pods get labels and annotations of their template, and nothing else of its metadata"
+_OF_PODS = frozenset({"labels", "annotations", "creationTimestamp"})
+
+
+@UNUSED.rule(_NOT_OF_PODS, versions=(BETA,), added=True)
+def metadata_of_pods_is_labels_and_annotations(component: ComponentView, _facts: Facts) -> Violations:
+    """Names, owners and finalizers of pods are not a template's to say."""
+    for name, value in mapping(mapping(component.spec.get("podTemplate")).get("metadata")).items():
+        if name not in _OF_PODS and value:
+            yield component.field("podTemplate", "metadata", str(name)), _NOT_OF_PODS
+
+
+_NO_GPUS = "has no effect without gpu: set gpu to the number of GPUs"
+
+
+@UNUSED.rule(_NO_GPUS, versions=(ALPHA,), added=True)
+def kinds_of_gpus_have_a_number(component: ComponentView, _facts: Facts) -> Violations:
+    """The name of a GPU's resource is for the number next to it."""
+    for side in ("limits", "requests"):
+        given = mapping(mapping(component.spec.get("resources")).get(side))
+        if given.get("gpuType") and not given.get("gpu"):
+            yield component.field("resources", side, "gpuType"), _NO_GPUS
+
+
+_MEMORY_OFF = "has no effect: disabled is true; leave one of the two out"
+
+
+@UNUSED.rule(_MEMORY_OFF, versions=(ALPHA,), added=True)
+def disabled_memory_has_no_size(component: ComponentView, _facts: Facts) -> Violations:
+    """Shared memory that is off has no size."""
+    memory = mapping(component.spec.get("sharedMemory"))
+    if memory.get("disabled") is True and memory.get("size") is not None:
+        yield component.field("sharedMemory", "size"), _MEMORY_OFF
+
+
+_NO_PART = "has no effect: only prefill and decode of componentType worker mean something"
+
+
+@UNUSED.rule(_NO_PART, versions=(ALPHA,), added=True)
+def parts_are_those_of_workers(component: ComponentView, _facts: Facts) -> Violations:
+    """A subComponentType says which part of the work a worker does."""
+    part = text(component.spec.get("subComponentType"))
+    if part and part != component.type:
+        yield component.field("subComponentType"), _NO_PART
+
+
+_SECOND_CACHE = (
+    "has no effect: {first} is the compilation cache, and a component has one; this is mounted as any volume"
+)
+_NO_ENGINE = "has no effect: only workers compile; this is mounted as any volume"
+
+
+@UNUSED.rule(_SECOND_CACHE, _NO_ENGINE, versions=(ALPHA,), added=True)
+def there_is_one_compilation_cache(component: ComponentView, _facts: Facts) -> Violations:
+    """The first mount that is marked so is the compilation cache, and only engines have one."""
+    mounts = items(component.spec.get("volumeMounts"))
+    marked = [index for index, each in enumerate(mounts) if _is_cache(each)]
+    for number, index in enumerate(marked):
+        at = component.field("volumeMounts", index, "useAsCompilationCache")
+        if not component.is_worker:
+            # Without a path it is refused.
+            if mounts[index].get("mountPoint"):
+                yield at, _NO_ENGINE
+        elif number:
+            yield at, _SECOND_CACHE.format(first=f"volumeMounts[{marked[0]}]")
+
+
+_MAIN_WINS = "has no effect: {winner} takes its place; write all of it there"
+
+
+@UNUSED.rule(_MAIN_WINS, versions=(ALPHA,), added=True)
+def lists_of_the_main_container_replace_those_of_the_service(component: ComponentView, _facts: Facts) -> Violations:
+    """A list of mainContainer replaces the service's own one, but for variables."""
+    main, at = _main(component)
+    resources = mapping(component.spec.get("resources"))
+    plain = [each for each in items(component.spec.get("volumeMounts")) if not _is_cache(each)]
+    for own, place, winner, steps in (
+        (plain, ("volumeMounts",), main.get("volumeMounts"), ("volumeMounts",)),
+        (component.spec.get("envFromSecret"), ("envFromSecret",), main.get("envFrom"), ("envFrom",)),
+        (
+            resources.get("claims"),
+            ("resources", "claims"),
+            mapping(main.get("resources")).get("claims"),
+            ("resources", "claims"),
+        ),
+    ):
+        if own and winner:
+            yield component.field(*place), _MAIN_WINS.format(winner=path((*at, *steps)))
+
+
+_NAME_OF_MAIN = "has no effect: the container is called main"
+_SECOND_MAIN = "has no effect: the container main is written in extraPodSpec.mainContainer"
+
+
+@UNUSED.rule(_NAME_OF_MAIN, _SECOND_MAIN, versions=(ALPHA,), added=True)
+def the_main_container_is_main_container(component: ComponentView, _facts: Facts) -> Violations:
+    """The engine's container has its own field, and its own name."""
+    main, at = _main(component)
+    if main.get("name") not in (None, "", MAIN):
+        yield (*at, "name"), _NAME_OF_MAIN
+    for index, container in enumerate(items(mapping(component.spec.get("extraPodSpec")).get("containers"))):
+        if mapping(container).get("name") == MAIN:
+            yield component.field("extraPodSpec", "containers", index), _SECOND_MAIN
+
+
+_NO_VIRTUAL_SERVICE = "has no effect without useVirtualService: true; an Ingress is made"
+
+
+@UNUSED.rule(_NO_VIRTUAL_SERVICE, versions=(ALPHA,), added=True)
+def gateways_are_of_virtual_services(component: ComponentView, _facts: Facts) -> Violations:
+    """An Istio Gateway is for a VirtualService, which is asked for by itself."""
+    ingress = mapping(component.spec.get("ingress"))
+    if ingress.get("enabled") is True and ingress.get("virtualServiceGateway") and not ingress.get("useVirtualService"):
+        yield component.field("ingress", "virtualServiceGateway"), _NO_VIRTUAL_SERVICE
+
+
+_KEY_WINS = "has no effect: the service is called {key}, which is its key in spec.services"
+
+
+@UNUSED_IN_COMPONENTS_OF_GRAPHS.rule(_KEY_WINS, versions=(ALPHA,), added=True)
+def services_are_called_by_their_key(component: ComponentView, _facts: Facts) -> Violations:
+    """The key of a service in its graph is its name."""
+    if component.spec.get("serviceName") not in (None, "", component.name):
+        yield component.field("serviceName"), _KEY_WINS.format(key=shown(component.name))
+
+
+_PLANNERS_ACCOUNT = "planner-serviceaccount"
+_ACCOUNT_IS_FIXED = "has no effect: a planner of a graph runs as {account}, which may scale the graph"
+
+
+@UNUSED_IN_COMPONENTS_OF_GRAPHS.rule(_ACCOUNT_IS_FIXED, added=True)
+def planners_have_their_account(component: ComponentView, _facts: Facts) -> Violations:
+    """A planner needs rights that only its account has."""
+    pod, at = _pod(component)
+    if component.type == "planner" and pod.get("serviceAccountName") not in (None, "", _PLANNERS_ACCOUNT):
+        yield (*at, "serviceAccountName"), _ACCOUNT_IS_FIXED.format(account=_PLANNERS_ACCOUNT)
+
+
+_NOT_CREATED = "has no effect: the claim is not created; set create: true, or leave it out"
+
+
+@UNUSED_IN_GRAPHS.rule(_NOT_CREATED, versions=(ALPHA,), added=True)
+def claims_that_are_there_are_not_described(graph: GraphView, _facts: Facts) -> Violations:
+    """Size, class and access mode are for a claim that the platform creates."""
+    for index, claim in enumerate(items(graph.spec.get("pvcs"))):
+        known = mapping(claim)
+        for name in ("size", "storageClass", "volumeAccessMode") if known.get("create") is not True else ():
+            if known.get(name) not in (None, ""):
+                yield ("spec", "pvcs", index, name), _NOT_CREATED
+
+
+def _is_alpha(component: ComponentView) -> bool:
+    return component.words.component == "service"
+
+
+def _is_cache(mount: Any) -> bool:
+    return mapping(mount).get("useAsCompilationCache") is True
+
+
+def _pod(component: ComponentView) -> tuple[dict[str, Any], Location]:
+    """What a component says of its pods, and where."""
+    if _is_alpha(component):
+        return mapping(component.spec.get("extraPodSpec")), component.field("extraPodSpec")
+    template = mapping(component.spec.get("podTemplate"))
+    return mapping(template.get("spec")), component.field("podTemplate", "spec")
+
+
+def _main(component: ComponentView) -> tuple[dict[str, Any], Location]:
+    """The engine's container and its place; nothing where it is not written."""
+    pod, at = _pod(component)
+    if _is_alpha(component):
+        return mapping(pod.get("mainContainer")), (*at, "mainContainer")
+    for index, container in enumerate(items(pod.get("containers"))):
+        if mapping(container).get("name") == MAIN:
+            return mapping(container), (*at, "containers", index)
+    return {}, at
+
+
+def _has_no_shared_memory(component: ComponentView) -> bool:
+    if _is_alpha(component):
+        return mapping(component.spec.get("sharedMemory")).get("disabled") is True
+    size = component.spec.get("sharedMemorySize")
+    try:
+        return isinstance(size, int | str) and quantity.is_zero(size)
+    except quantity.InvalidQuantity:
+        return False

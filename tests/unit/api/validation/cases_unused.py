@@ -1,0 +1,302 @@
+# ruff: noqa: E501 - messages stand here whole
+"""Cases about fields that say nothing where they stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.unit.api.validation.building import ALPHA, BETA, Case, component, components, manifest, service, services
+
+GRAPH, COMPONENT = "DynamoGraphDeployment", "DynamoComponentDeployment"
+IDENTITY = {"model": "m", "backendFramework": "vllm"}
+PICKER = {"configMapRef": {"name": "c", "key": "k", "optional": True}}
+SHARED = "is replaced by the platform's /dev/shm: set its size in {}, or {} there to keep this one"
+SHARED_ALPHA = SHARED.format("sharedMemory.size", "disabled: true")
+SHARED_BETA = SHARED.format("sharedMemorySize", "0")
+
+
+def pod(main: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+    """Fields of a service about its pods."""
+    return {"extraPodSpec": {**fields, "mainContainer": {"image": "engine:1", **(main or {})}}}
+
+
+def template(main: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+    """Fields of a component about its pods."""
+    containers = [{"name": "log", "image": "log:1"}, {"name": "main", "image": "engine:1", **(main or {})}]
+    return {"podTemplate": {"spec": {**fields, "containers": containers}}}
+
+
+CASES = [
+    Case(
+        "alpha: what nothing reads",
+        services(
+            {
+                "a": service(modelRef={"name": "m", "revision": "r"}),
+                "b": service("epp", eppConfig=PICKER),
+                "c": service(checkpoint={"enabled": True, "checkpointRef": "r", "identity": IDENTITY}),
+                "d": service(checkpoint={"enabled": False, "checkpointRef": "r", "identity": IDENTITY}),
+                "e": service(checkpoint={"enabled": True, "identity": IDENTITY}),
+                "f": service(**pod(terminationGracePeriodSeconds=0)),
+                "g": service("planner", **pod(serviceAccountName="mine")),
+                "h": service("planner", **pod(serviceAccountName="planner-serviceaccount")),
+            }
+        ),
+        warnings=(
+            "spec.services.a.modelRef.revision: has no effect: engines load the revision that their own flags name, such as --revision",
+            "spec.services.b.eppConfig.configMapRef.optional: has no effect: an endpoint picker does not start without its configuration",
+            "spec.services.c.checkpoint.identity: has no effect: checkpointRef names the checkpoint; leave one of the two out",
+            "spec.services.f.extraPodSpec.terminationGracePeriodSeconds: 0 has no effect: pods get the default of their type; write 1 or more",
+            "spec.services.g.extraPodSpec.serviceAccountName: has no effect: a planner of a graph runs as planner-serviceaccount, which may scale the graph",
+        ),
+    ),
+    Case(
+        "beta: what nothing reads",
+        components(
+            component("a", modelRef={"name": "m", "revision": "r"}),
+            component("b", "epp", eppConfig=PICKER),
+            component("c", experimental={"checkpoint": {"checkpointRef": "r", "identity": IDENTITY}}),
+            component("d", **template(terminationGracePeriodSeconds=0)),
+            component("e", **template(terminationGracePeriodSeconds=1)),
+            component("f", "planner", **template(serviceAccountName="mine")),
+        ),
+        warnings=(
+            "spec.components[0].modelRef.revision: has no effect: engines load the revision that their own flags name, such as --revision",
+            "spec.components[1].eppConfig.configMapRef.optional: has no effect: an endpoint picker does not start without its configuration",
+            "spec.components[2].experimental.checkpoint.identity: has no effect: checkpointRef names the checkpoint; leave one of the two out",
+            "spec.components[3].podTemplate.spec.terminationGracePeriodSeconds: 0 has no effect: pods get the default of their type; write 1 or more",
+            "spec.components[5].podTemplate.spec.serviceAccountName: has no effect: a planner of a graph runs as planner-serviceaccount, which may scale the graph",
+        ),
+    ),
+    Case(
+        "alpha: shared memory of the author's",
+        services(
+            {
+                "a": service(volumeMounts=[{"name": "v", "mountPoint": "/v"}, {"name": "s", "mountPoint": "/dev/shm"}]),
+                "b": service(
+                    **pod(
+                        {"volumeMounts": [{"name": "shared-memory", "mountPath": "/s"}]},
+                        volumes=[{"name": "shared-memory", "emptyDir": {}}],
+                    )
+                ),
+                "c": service(
+                    sharedMemory={"disabled": True}, **pod({"volumeMounts": [{"name": "s", "mountPath": "/dev/shm"}]})
+                ),
+            }
+        ),
+        warnings=(
+            f"spec.services.a.volumeMounts[1]: {SHARED_ALPHA}",
+            f"spec.services.b.extraPodSpec.mainContainer.volumeMounts[0]: {SHARED_ALPHA}",
+            f"spec.services.b.extraPodSpec.volumes[0]: {SHARED_ALPHA}",
+        ),
+    ),
+    Case(
+        "beta: shared memory of the author's",
+        components(
+            component("a", **template({"volumeMounts": [{"name": "s", "mountPath": "/dev/shm"}]})),
+            component("b", **template(volumes=[{"name": "v"}, {"name": "shared-memory"}]), sharedMemorySize="1Gi"),
+            component("c", **template(volumes=[{"name": "shared-memory"}]), sharedMemorySize=0),
+        ),
+        warnings=(
+            f"spec.components[0].podTemplate.spec.containers[1].volumeMounts[0]: {SHARED_BETA}",
+            f"spec.components[1].podTemplate.spec.volumes[1]: {SHARED_BETA}",
+        ),
+    ),
+    Case(
+        "beta: metadata of pods",
+        components(
+            component(
+                "a",
+                podTemplate={
+                    "metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}, "name": "x", "finalizers": ["a/b"]},
+                    "spec": template()["podTemplate"]["spec"],
+                },
+            )
+        ),
+        warnings=(
+            "spec.components[0].podTemplate.metadata.name: has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
+            "spec.components[0].podTemplate.metadata.finalizers: has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
+        ),
+    ),
+    Case(
+        "alpha: what needs another field",
+        services(
+            {
+                "a": service(
+                    resources={"limits": {"gpuType": "amd.com/gpu"}, "requests": {"gpuType": "x/gpu", "gpu": "1"}}
+                ),
+                "b": service(sharedMemory={"disabled": True, "size": "1Gi"}),
+                "c": service(subComponentType="prefill"),
+                "d": service(subComponentType="encode"),
+                "e": service("frontend", subComponentType="decode"),
+                "f": service(serviceName="g"),
+                "g": service(serviceName="g"),
+            },
+            pvcs=[
+                {"name": "a", "size": "1Gi", "storageClass": "", "volumeAccessMode": "ReadWriteOnce"},
+                {"name": "b", "create": True, "size": "1Gi", "storageClass": "s", "volumeAccessMode": "ReadWriteOnce"},
+            ],
+        ),
+        warnings=(
+            "spec.pvcs is deprecated since v0.11.0, and is removed in v1.0: create the PersistentVolumeClaim itself, and mount it by its name",
+            "spec.pvcs[0].size: has no effect: the claim is not created; set create: true, or leave it out",
+            "spec.pvcs[0].volumeAccessMode: has no effect: the claim is not created; set create: true, or leave it out",
+            "spec.services.a.resources.limits.gpuType: has no effect without gpu: set gpu to the number of GPUs",
+            "spec.services.b.sharedMemory.size: has no effect: disabled is true; leave one of the two out",
+            "spec.services.d.subComponentType: has no effect: only prefill and decode of componentType worker mean something",
+            "spec.services.e.subComponentType: has no effect: only prefill and decode of componentType worker mean something",
+            "spec.services.f.serviceName: has no effect: the service is called 'f', which is its key in spec.services",
+        ),
+    ),
+    Case(
+        "alpha: compilation caches",
+        services(
+            {
+                "a": service(
+                    volumeMounts=[
+                        {"name": "v", "mountPoint": "/v"},
+                        {"name": "w", "useAsCompilationCache": True},
+                        {"name": "x", "mountPoint": "/x", "useAsCompilationCache": True},
+                    ]
+                ),
+                "b": service(
+                    "frontend", volumeMounts=[{"name": "v", "mountPoint": "/v", "useAsCompilationCache": True}]
+                ),
+            }
+        ),
+        warnings=(
+            "spec.services.a.volumeMounts[2].useAsCompilationCache: has no effect: volumeMounts[1] is the compilation cache, and a component has one; this is mounted as any volume",
+            "spec.services.b.volumeMounts[0].useAsCompilationCache: has no effect: only workers compile; this is mounted as any volume",
+        ),
+    ),
+    Case(
+        "alpha: the main container",
+        services(
+            {
+                "a": service(
+                    volumeMounts=[{"name": "v", "mountPoint": "/v"}],
+                    envFromSecret="s",
+                    resources={"claims": [{"name": "a"}]},
+                    **pod(
+                        {
+                            "name": "engine",
+                            "volumeMounts": [{"name": "w", "mountPath": "/w"}],
+                            "envFrom": [{"secretRef": {"name": "t"}}],
+                            "resources": {"claims": [{"name": "b"}]},
+                        },
+                        containers=[{"name": "log", "image": "l"}, {"name": "main", "image": "other:1"}],
+                    ),
+                ),
+                "b": service(
+                    volumeMounts=[{"name": "v", "useAsCompilationCache": True}],
+                    **pod({"name": "main", "volumeMounts": [{"name": "w", "mountPath": "/w"}]}),
+                ),
+            }
+        ),
+        warnings=(
+            "spec.services.a.volumeMounts: has no effect: spec.services.a.extraPodSpec.mainContainer.volumeMounts takes its place; write all of it there",
+            "spec.services.a.envFromSecret: has no effect: spec.services.a.extraPodSpec.mainContainer.envFrom takes its place; write all of it there",
+            "spec.services.a.resources.claims: has no effect: spec.services.a.extraPodSpec.mainContainer.resources.claims takes its place; write all of it there",
+            "spec.services.a.extraPodSpec.mainContainer.name: has no effect: the container is called main",
+            "spec.services.a.extraPodSpec.containers[1]: has no effect: the container main is written in extraPodSpec.mainContainer",
+        ),
+    ),
+    Case(
+        "alpha: a gateway of no VirtualService",
+        services({"a": service("frontend", ingress={"enabled": True, "host": "h", "virtualServiceGateway": "g"})}),
+        warnings=(
+            "spec.services.a.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service",
+            "spec.services.a.ingress.virtualServiceGateway: has no effect without useVirtualService: true; an Ingress is made",
+        ),
+    ),
+    *(
+        Case(
+            f"{version}: a component alone",
+            manifest(COMPONENT, version, {**made, "topologyConstraint": {"packDomain": "rack"}}),
+            warnings=(
+                "spec.topologyConstraint: has no effect: only Grove packs pods by topology, and it runs graphs; write a DynamoGraphDeployment",
+            ),
+        )
+        for version, made in ((ALPHA, service(serviceName="a")), (BETA, component("a")))
+    ),
+    Case(
+        "beta: a component of a graph is not warned of what the graph says",
+        manifest(
+            COMPONENT,
+            BETA,
+            component("a", topologyConstraint={"packDomain": "rack"}),
+            ownerReferences=[
+                {"apiVersion": f"nvidia.com/{BETA}", "kind": GRAPH, "name": "g", "uid": "1", "controller": True}
+            ],
+        ),
+    ),
+    *(
+        Case(
+            f"{version}: a source that no worker loads{suffix}",
+            manifest(
+                "DynamoModel",
+                version,
+                {"modelName": "m", "baseModelName": "b", "source": {"uri": "s3://b/p"}, **fields},
+            ),
+            warnings=()
+            if fields.get("modelType") == "lora"
+            else ("spec.source: has no effect: workers load a model from its source only with modelType lora",),
+        )
+        for version in (ALPHA, BETA)
+        for suffix, fields in (("", {}), (" (adapter)", {"modelType": "adapter"}), (" (lora)", {"modelType": "lora"}))
+    ),
+    *(
+        Case(
+            f"{version}: the Job of a checkpoint",
+            manifest(
+                "DynamoCheckpoint",
+                version,
+                {
+                    "identity": IDENTITY,
+                    "job": {
+                        "podTemplateSpec": {"spec": {"containers": [{"name": "main", "image": "i"}]}},
+                        "backoffLimit": 3,
+                        "ttlSecondsAfterFinished": 60,
+                    },
+                },
+            ),
+            warnings=(
+                "spec.job.backoffLimit: has no effect: the Job runs once; create the checkpoint again to take it again",
+                "spec.job.ttlSecondsAfterFinished: has no effect: the Job is kept for 300 seconds after its end",
+            ),
+        )
+        for version in (ALPHA, BETA)
+    ),
+    *(
+        Case(
+            f"beta: what a simulation does not use ({strategy})",
+            manifest(
+                "DynamoGraphDeploymentRequest",
+                BETA,
+                {
+                    "model": "m",
+                    "backend": "vllm",
+                    "searchStrategy": strategy,
+                    "hardware": {"gpuSku": "h100_sxm", "interconnect": "nvlink", "rdma": True},
+                    "overrides": {
+                        "profilingJob": {
+                            "backoffLimit": 1,
+                            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"priorityClassName": "p"}},
+                        }
+                    },
+                },
+            ),
+            warnings=tuple(
+                f"spec.{at}: has no effect: engines are simulated, and no Job runs; set searchStrategy to thorough to measure them"
+                for at in (
+                    "hardware.interconnect",
+                    "hardware.rdma",
+                    "overrides.profilingJob.backoffLimit",
+                    "overrides.profilingJob.template.metadata",
+                    "overrides.profilingJob.template.spec.priorityClassName",
+                )
+                if strategy == "rapid"
+            ),
+        )
+        for strategy in ("rapid", "thorough")
+    ),
+]
