@@ -299,4 +299,45 @@ CASES = [
         )
         for strategy in ("rapid", "thorough")
     ),
+    *(
+        Case(
+            f"beta: what to favour next to latencies ({strategy})",
+            manifest(
+                "DynamoGraphDeploymentRequest",
+                BETA,
+                {
+                    "model": "m",
+                    "backend": "vllm",
+                    "searchStrategy": strategy,
+                    "sla": {"optimizationType": "latency", "ttft": 200, "itl": 10},
+                },
+            ),
+            warnings=(
+                "spec.sla.optimizationType: has no effect next to ttft, itl: engines are simulated, and chosen by latencies; leave one or the other out",
+            )
+            if strategy == "rapid"
+            else (),
+        )
+        for strategy in ("rapid", "thorough")
+    ),
+    Case(
+        "alpha: what to favour next to latencies",
+        manifest(
+            "DynamoGraphDeploymentRequest",
+            ALPHA,
+            {
+                "model": "m",
+                "backend": "auto",
+                "profilingConfig": {
+                    "profilerImage": "i",
+                    "config": {"sla": {"optimizationType": "latency", "ttft": 200}},
+                },
+            },
+        ),
+        warnings=(
+            "spec.profilingConfig.profilerImage is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has image",
+            "spec.profilingConfig.config is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has sla, workload, modelCache and features.planner",
+            "spec.profilingConfig.config.sla.optimizationType: has no effect next to ttft: engines are simulated, and chosen by latencies; leave one or the other out",
+        ),
+    ),
 ]

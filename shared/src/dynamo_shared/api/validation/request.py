@@ -183,18 +183,41 @@ _OF_JOB = ("configMapRef", "outputPVC", "resources", "nodeSelector")
 def what_a_simulation_does_not_use(spec: dict[str, Any], _facts: Facts) -> Violations:
     """A request that is simulated has no profiling Job, so that what only a Job uses has no effect."""
     profiling = mapping(spec.get("profilingConfig"))
-    sweep = mapping(mapping(profiling.get("config")).get("sweep"))
-    simulated = any(sweep.get(name) is True for name in ("useAiConfigurator", "use_ai_configurator"))
-    if simulated or spec.get("useMocker") is True or (profiling and spec.get("backend") == "auto"):
-        for name in _OF_JOB:
-            if profiling.get(name):
-                message = _NO_JOB.format(
-                    instead="leave out sweep.useAiConfigurator, and name a backend, to measure them"
-                )
-                yield ("spec", "profilingConfig", name), message
-    if not profiling and spec.get("searchStrategy") != "thorough":
+    if not _is_simulated(spec):
+        return
+    for name in _OF_JOB:
+        if profiling.get(name):
+            message = _NO_JOB.format(instead="leave out sweep.useAiConfigurator, and name a backend, to measure them")
+            yield ("spec", "profilingConfig", name), message
+    if not profiling:
         for at in _unused_in_a_simulation(spec):
             yield at, _NO_JOB.format(instead="set searchStrategy to thorough to measure them")
+
+
+_LATENCIES_WIN = (
+    "has no effect next to {names}: engines are simulated, and chosen by latencies; leave one or the other out"
+)
+_LATENCIES = ("ttft", "itl", "e2eLatency")
+
+
+@ADVICE_FOR_REQUESTS.rule(_LATENCIES_WIN, added=True)
+def latencies_are_the_objective(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """A simulation favours latency or throughput where no latencies are asked for."""
+    profiling = mapping(spec.get("profilingConfig"))
+    at: Location = ("spec", "profilingConfig", "config", "sla") if profiling else ("spec", "sla")
+    sla = mapping(mapping(profiling.get("config")).get("sla") if profiling else spec.get("sla"))
+    given = [name for name in _LATENCIES if sla.get(name) is not None]
+    if sla.get("optimizationType") and given and _is_simulated(spec):
+        yield (*at, "optimizationType"), _LATENCIES_WIN.format(names=listed(given))
+
+
+def _is_simulated(spec: dict[str, Any]) -> bool:
+    profiling = mapping(spec.get("profilingConfig"))
+    if not profiling:
+        return spec.get("searchStrategy") != "thorough"
+    sweep = mapping(mapping(profiling.get("config")).get("sweep"))
+    asked = any(sweep.get(name) is True for name in ("useAiConfigurator", "use_ai_configurator"))
+    return asked or spec.get("useMocker") is True or spec.get("backend") == "auto"
 
 
 def _unused_in_a_simulation(spec: dict[str, Any]) -> Iterator[Location]:
