@@ -5,7 +5,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.api.validation.building import ALPHA, BETA, Case, component, components, manifest, service, services
+from tests.unit.api.validation.building import (
+    ALPHA,
+    BETA,
+    CONTAINER_DISCOVERY,
+    Case,
+    component,
+    components,
+    manifest,
+    service,
+    services,
+)
 
 GRAPH, COMPONENT = "DynamoGraphDeployment", "DynamoComponentDeployment"
 IDENTITY = {"model": "m", "backendFramework": "vllm"}
@@ -99,6 +109,44 @@ CASES = [
         warnings=(
             f"spec.components[0].podTemplate.spec.containers[1].volumeMounts[0]: {SHARED_BETA}",
             f"spec.components[1].podTemplate.spec.volumes[1]: {SHARED_BETA}",
+        ),
+    ),
+    Case(
+        "alpha: ports without the one that is asked",
+        services(
+            {
+                "a": service("frontend", **pod({"ports": [{"containerPort": 8000}]})),
+                "b": service("frontend", **pod({"ports": [{"containerPort": 1, "name": "http"}]})),
+                "c": service(subComponentType="decode", **pod({"ports": [{"containerPort": 1, "name": "rpc"}]})),
+                "d": service("default", **pod({"ports": [{"containerPort": 1}]})),
+                "e": service(
+                    gpus="1",
+                    gpuMemoryService={"enabled": True},
+                    failover={"enabled": True},
+                    **pod({"ports": [{"containerPort": 1}]}),
+                ),
+            },
+            metadata=CONTAINER_DISCOVERY,
+        ),
+        warnings=(
+            "spec.services.a.extraPodSpec.mainContainer.ports: has no port http, which probes and the Service name: add containerPort 8000 of that name",
+            "spec.services.c.extraPodSpec.mainContainer.ports: has no port system, which probes and the Service name: add containerPort 9090 of that name",
+        ),
+    ),
+    Case(
+        "beta: ports without the one that is asked",
+        components(
+            component("a", "planner", **template({"ports": [{"containerPort": 9085, "name": "metrics"}]})),
+            component("b", **template({"ports": []})),
+            component(
+                "c",
+                "epp",
+                eppConfig={"configMapRef": {"name": "c", "key": "k"}},
+                **template({"ports": [{"containerPort": 9002}]}),
+            ),
+        ),
+        warnings=(
+            "spec.components[0].podTemplate.spec.containers[1].ports: has no port system, which probes and the Service name: add containerPort 9090 of that name",
         ),
     ),
     Case(

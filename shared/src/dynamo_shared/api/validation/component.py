@@ -11,6 +11,7 @@ from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN
+from dynamo_shared.api.registry import ports
 from dynamo_shared.api.rules import Location, Violations
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import items, mapping, text
@@ -173,6 +174,8 @@ def _place(kind: str, name: str, given: dict[str, Any], own: dict[str, Any]) -> 
 WORTH_KNOWING = RuleSet("Components", (GRAPH, COMPONENT), "always")
 
 _TYPES = ("frontend", "worker", "prefill", "decode", "planner", "epp")
+#: An endpoint picker is asked by numbers.
+_WITH_PORTS = frozenset(_TYPES) - {"epp"}
 _UNKNOWN_TYPE = "{type} is not a type that the platform knows, and pods run exactly as written; one of {types}{hint}"
 
 
@@ -193,6 +196,22 @@ def engine_has_an_image(component: ComponentView, _facts: Facts) -> Violations:
     """A component needs an image before it can run, and has no default."""
     if component.image.value in (None, ""):
         yield component.image.at, _NO_IMAGE
+
+
+_NO_PORT = "has no port {name}, which probes and the Service name: add containerPort {number} of that name"
+
+
+@WORTH_KNOWING.rule(_NO_PORT, added=True)
+def ports_have_the_one_that_is_asked(component: ComponentView, _facts: Facts) -> Violations:
+    """Ports of the engine's container replace the platform's, and one of these is what probes and the Service ask by name."""
+    port = ports.HTTP if component.type == "frontend" else ports.SYSTEM
+    container, at = component.main
+    own = items(container.get("ports"))
+    if not own or component.type not in _WITH_PORTS:
+        return
+    within_pod = component.failover is not None and not component.failover.inter_pod
+    if not within_pod and all(mapping(each).get("name") != port.name for each in own):
+        yield (*at, "ports"), _NO_PORT.format(name=port.name, number=port.number)
 
 
 _SHARED_CLAIM = (

@@ -7,7 +7,7 @@ from typing import Any
 from dynamo_shared.api import quantity
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.objects import MAIN
-from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import items, mapping, text
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, path
@@ -59,7 +59,7 @@ _NO_GRACE = "0 has no effect: pods get the default of their type; write 1 or mor
 @UNUSED.rule(_NO_GRACE, added=True)
 def a_grace_period_is_some_time(component: ComponentView, _facts: Facts) -> Violations:
     """A zero over a default of the platform is as good as absent."""
-    pod, at = _pod(component)
+    pod, at = component.pod
     if pod.get(_GRACE) == 0 and pod[_GRACE] is not False:
         yield (*at, _GRACE), _NO_GRACE
 
@@ -71,13 +71,13 @@ _OWN_SHARED_MEMORY = "is replaced by the platform's {path}: set its size in {fie
 @UNUSED.rule(_OWN_SHARED_MEMORY, added=True)
 def shared_memory_is_the_platforms(component: ComponentView, _facts: Facts) -> Violations:
     """Pods have shared memory of the platform, in place of a volume of its name and of what is mounted there."""
-    legacy = _is_alpha(component)
+    legacy = component.is_alpha
     if _has_no_shared_memory(component):
         return
     field, off = ("sharedMemory.size", "disabled: true") if legacy else ("sharedMemorySize", "0")
     message = _OWN_SHARED_MEMORY.format(path=_SHARED_MEMORY_PATH, field=field, off=off)
-    main, main_at = _main(component)
-    pod, pod_at = _pod(component)
+    main, main_at = component.main
+    pod, pod_at = component.pod
     mounts = [
         (each, (*main_at, "volumeMounts", i), "mountPath") for i, each in enumerate(items(main.get("volumeMounts")))
     ]
@@ -166,7 +166,7 @@ _MAIN_WINS = "has no effect: {winner} takes its place; write all of it there"
 @UNUSED.rule(_MAIN_WINS, versions=(ALPHA,), added=True)
 def lists_of_the_main_container_replace_those_of_the_service(component: ComponentView, _facts: Facts) -> Violations:
     """A list of mainContainer replaces the service's own one, but for variables."""
-    main, at = _main(component)
+    main, at = component.main
     resources = mapping(component.spec.get("resources"))
     plain = [each for each in items(component.spec.get("volumeMounts")) if not _is_cache(each)]
     for own, place, winner, steps in (
@@ -190,7 +190,7 @@ _SECOND_MAIN = "has no effect: the container main is written in extraPodSpec.mai
 @UNUSED.rule(_NAME_OF_MAIN, _SECOND_MAIN, versions=(ALPHA,), added=True)
 def the_main_container_is_main_container(component: ComponentView, _facts: Facts) -> Violations:
     """The engine's container has its own field, and its own name."""
-    main, at = _main(component)
+    main, at = component.main
     if main.get("name") not in (None, "", MAIN):
         yield (*at, "name"), _NAME_OF_MAIN
     for index, container in enumerate(items(mapping(component.spec.get("extraPodSpec")).get("containers"))):
@@ -226,7 +226,7 @@ _ACCOUNT_IS_FIXED = "has no effect: a planner of a graph runs as {account}, whic
 @UNUSED_IN_COMPONENTS_OF_GRAPHS.rule(_ACCOUNT_IS_FIXED, added=True)
 def planners_have_their_account(component: ComponentView, _facts: Facts) -> Violations:
     """A planner needs rights that only its account has."""
-    pod, at = _pod(component)
+    pod, at = component.pod
     if component.type == "planner" and pod.get("serviceAccountName") not in (None, "", _PLANNERS_ACCOUNT):
         yield (*at, "serviceAccountName"), _ACCOUNT_IS_FIXED.format(account=_PLANNERS_ACCOUNT)
 
@@ -244,35 +244,12 @@ def claims_that_are_there_are_not_described(graph: GraphView, _facts: Facts) -> 
                 yield ("spec", "pvcs", index, name), _NOT_CREATED
 
 
-def _is_alpha(component: ComponentView) -> bool:
-    return component.words.component == "service"
-
-
 def _is_cache(mount: Any) -> bool:
     return mapping(mount).get("useAsCompilationCache") is True
 
 
-def _pod(component: ComponentView) -> tuple[dict[str, Any], Location]:
-    """What a component says of its pods, and where."""
-    if _is_alpha(component):
-        return mapping(component.spec.get("extraPodSpec")), component.field("extraPodSpec")
-    template = mapping(component.spec.get("podTemplate"))
-    return mapping(template.get("spec")), component.field("podTemplate", "spec")
-
-
-def _main(component: ComponentView) -> tuple[dict[str, Any], Location]:
-    """The engine's container and its place; nothing where it is not written."""
-    pod, at = _pod(component)
-    if _is_alpha(component):
-        return mapping(pod.get("mainContainer")), (*at, "mainContainer")
-    for index, container in enumerate(items(pod.get("containers"))):
-        if mapping(container).get("name") == MAIN:
-            return mapping(container), (*at, "containers", index)
-    return {}, at
-
-
 def _has_no_shared_memory(component: ComponentView) -> bool:
-    if _is_alpha(component):
+    if component.is_alpha:
         return mapping(component.spec.get("sharedMemory")).get("disabled") is True
     size = component.spec.get("sharedMemorySize")
     try:

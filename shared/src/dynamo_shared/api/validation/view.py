@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dynamo_shared.api.gpus import NVIDIA_GPU
+from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.validation.reading import integer, mapping, text
+from dynamo_shared.api.validation.reading import integer, items, mapping, text
 
 WORKERS = frozenset({"worker", "prefill", "decode"})
 
@@ -87,6 +88,30 @@ class ComponentView:
     def is_worker(self) -> bool:
         """Whether it runs an engine."""
         return self.type in WORKERS
+
+    @property
+    def is_alpha(self) -> bool:
+        """Whether it is a service of v1alpha1."""
+        return self.words.component == "service"
+
+    @property
+    def pod(self) -> FieldValue:
+        """What it says of its pods, {} for nothing."""
+        if self.is_alpha:
+            return FieldValue(mapping(self.spec.get("extraPodSpec")), self.field("extraPodSpec"))
+        template = mapping(self.spec.get("podTemplate"))
+        return FieldValue(mapping(template.get("spec")), self.field("podTemplate", "spec"))
+
+    @property
+    def main(self) -> FieldValue:
+        """The engine's container, {} where it is not written."""
+        pod, at = self.pod
+        if self.is_alpha:
+            return FieldValue(mapping(pod.get("mainContainer")), (*at, "mainContainer"))
+        for index, container in enumerate(items(pod.get("containers"))):
+            if mapping(container).get("name") == MAIN:
+                return FieldValue(container, (*at, "containers", index))
+        return FieldValue({}, at)
 
     def field(self, *steps: int | str) -> Location:
         """Place of a field below the component."""
