@@ -10,6 +10,7 @@ from tests.unit.api.validation.building import (
     BETA,
     CONTAINER_DISCOVERY,
     Case,
+    annotated,
     component,
     components,
     manifest,
@@ -265,6 +266,22 @@ CASES = [
             ),
         )
         for version, made in ((ALPHA, service(serviceName="a")), (BETA, component("a")))
+    ),
+    *(
+        Case(
+            f"{version}: annotations of pods on a component alone",
+            manifest(
+                COMPONENT, version, made, **annotated(enable_metrics="false", deployment_strategy="Recreate", x="y")
+            ),
+            warnings=tuple(
+                f'metadata.annotations["nvidia.com/{name}"]: has no effect here: write it in {place}'
+                for name in ("enable-metrics", "deployment-strategy")
+            ),
+        )
+        for version, made, place in (
+            (ALPHA, service(serviceName="a"), "spec.extraPodMetadata.annotations"),
+            (BETA, component("a"), "spec.podTemplate.metadata.annotations"),
+        )
     ),
     Case(
         "beta: a component of a graph is not warned of what the graph says",

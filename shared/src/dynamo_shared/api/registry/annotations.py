@@ -51,7 +51,7 @@ DISCOVERY_BACKEND = _add(
     set_by="user",
     read_by="pod-builder",
     values="`kubernetes`, `etcd`",
-    where="DGDs, DCDs, pod templates",
+    where="DGDs, pod templates",
 )
 KUBE_DISCOVERY_MODE = _add(
     "nvidia.com/dynamo-kube-discovery-mode",

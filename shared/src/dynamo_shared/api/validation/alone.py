@@ -5,6 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.registry.annotations import (
+    DEPLOYMENT_MAX_SURGE,
+    DEPLOYMENT_MAX_UNAVAILABLE,
+    DEPLOYMENT_STRATEGY,
+    DISABLE_IMAGE_PULL_SECRET_DISCOVERY,
+    DISCOVERY_BACKEND,
+    ENABLE_METRICS,
+    KUBE_DISCOVERY_MODE,
+    VLLM_DISTRIBUTED_EXECUTOR_BACKEND,
+)
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import items, mapping, text
@@ -36,6 +46,29 @@ def topology_belongs_to_graphs(component: ComponentView, metadata: object, _fact
     """The pods of a component deployment without a graph are placed by their own template alone."""
     if component.spec.get("topologyConstraint") is not None and not _graph_of(metadata):
         yield component.field("topologyConstraint"), _NO_TOPOLOGY
+
+
+_OF_PODS = (
+    ENABLE_METRICS,
+    DISCOVERY_BACKEND,
+    KUBE_DISCOVERY_MODE,
+    VLLM_DISTRIBUTED_EXECUTOR_BACKEND,
+    DEPLOYMENT_STRATEGY,
+    DEPLOYMENT_MAX_SURGE,
+    DEPLOYMENT_MAX_UNAVAILABLE,
+    DISABLE_IMAGE_PULL_SECRET_DISCOVERY,
+)
+_NOT_HERE = "has no effect here: write it in {annotations}"
+
+
+@ALONE.rule(_NOT_HERE, added=True)
+def annotations_are_read_from_pods(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
+    """How pods of a component deployment are made is read from the annotations of its pod template."""
+    given = mapping(mapping(metadata).get("annotations"))
+    annotations = "spec.extraPodMetadata.annotations" if component.is_alpha else "spec.podTemplate.metadata.annotations"
+    for name in _OF_PODS:
+        if name in given and not _graph_of(metadata):
+            yield ("metadata", "annotations", name), _NOT_HERE.format(annotations=annotations)
 
 
 @OF_A_GRAPH.rule(_SET_BACK, added=True)
