@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -271,3 +272,27 @@ def test_a_probe_that_is_null_is_not_a_probe() -> None:
 def test_a_sidecars_null_probe_is_left_out() -> None:
     spec = pod(component(sidecars=[{"name": "side", "image": "i", "livenessProbe": None}]))
     assert spec["containers"][1] == {"name": "side", "image": "i", "resources": {}}
+
+
+def test_a_claim_whose_name_no_volume_can_have() -> None:
+    """Names of claims may have dots and 253 characters, names of volumes neither."""
+    long = f"{'a' * 60}.{'b' * 60}"
+    mounts = [{"name": "qwen2.5", "mountPath": "/m"}, {"name": "plain", "mountPath": "/p"}]
+    sidecar = {"name": "log", "image": "l", "volumeMounts": [{"name": "qwen2.5", "mountPath": "/l"}]}
+    first = {"name": "pull", "image": "p", "volumeMounts": [{"name": "qwen2.5", "mountPath": "/w"}]}
+    given_ = component(
+        main={"volumeMounts": mounts},
+        sidecars=[sidecar],
+        pod={"initContainers": [first]},
+        compilationCache={"pvcName": long, "mountPath": "/c"},
+    )
+    spec = pod(given_)
+    claims = {each["name"]: (each.get("persistentVolumeClaim") or {}).get("claimName") for each in spec["volumes"]}
+    model, plain, cache, memory = claims
+    assert [claims[name] for name in (model, plain, cache, memory)] == ["qwen2.5", "plain", long, None]
+    assert re.fullmatch(r"qwen2-5-[0-9a-f]{8}", model)
+    assert all(re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name) for name in claims)
+    for container in (*spec["containers"], *spec["initContainers"]):
+        assert {each["name"] for each in container["volumeMounts"]} <= claims.keys()
+    assert spec["containers"][1]["volumeMounts"] == [{"name": model, "mountPath": "/l"}]
+    assert sidecar["volumeMounts"] == [{"name": "qwen2.5", "mountPath": "/l"}]

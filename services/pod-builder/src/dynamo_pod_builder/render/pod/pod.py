@@ -63,6 +63,7 @@ def pod_spec(context: PodContext) -> KubeObject:
     pod["volumes"] = volumes.in_mount_order(pod.get("volumes", []), main.get("volumeMounts", []))
     if not pod["volumes"]:
         del pod["volumes"]
+    volumes.name_as_allowed(pod)
     gpu_memory.share(pod, context)
     failover.stand_by(pod, context, backend)
     if context.restore is not None:

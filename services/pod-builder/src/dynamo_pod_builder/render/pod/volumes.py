@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+
 from dynamo_shared.api import quantity
 from dynamo_shared.api.objects import KubeObject
 
@@ -13,6 +16,9 @@ SHARED_MEMORY = "shared-memory"
 SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - where programs look for shared memory, not a temporary file
 #: Engines pass tensors between processes there; Kubernetes' own 64 MiB is too little.
 DEFAULT_SHARED_MEMORY = "8Gi"
+#: What Kubernetes takes for the name of a volume, and of a claim: `qwen2.5-weights` is a claim, and no volume.
+_VOLUME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_CLAIM = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 
 
 def check_mounts(component: str, container: KubeObject) -> None:
@@ -81,3 +87,34 @@ def in_mount_order(volumes: list[KubeObject], mounts: list[KubeObject]) -> list[
     mounted = dict.fromkeys(mount["name"] for mount in mounts)
     first = [by_name.get(name) or claim(name) for name in mounted]
     return first + [volume for volume in volumes if volume["name"] not in mounted]
+
+
+def name_as_allowed(pod: KubeObject) -> None:
+    """Give volumes other names that are called as claims are and volumes cannot be, in the pod and in all of its mounts."""
+    renamed = {
+        volume["name"]: _volume_name(volume["name"])
+        for volume in pod.get("volumes") or ()
+        if not _VOLUME.fullmatch(volume["name"])
+        and _CLAIM.fullmatch(volume["name"])
+        and (volume.get("persistentVolumeClaim") or {}).get("claimName") == volume["name"]
+    }
+    if not renamed:
+        return
+    pod["volumes"] = [_renamed(each, renamed) for each in pod["volumes"]]
+    for part in ("containers", "initContainers"):
+        if part in pod:
+            pod[part] = [
+                {**each, "volumeMounts": [_renamed(mount, renamed) for mount in each["volumeMounts"]]}
+                if each.get("volumeMounts")
+                else each
+                for each in pod[part]
+            ]
+
+
+def _renamed(entry: KubeObject, names: dict[str, str]) -> KubeObject:
+    return {**entry, "name": names[entry["name"]]} if entry["name"] in names else entry
+
+
+def _volume_name(claim_name: str) -> str:
+    digest = hashlib.sha256(claim_name.encode()).hexdigest()[:8]
+    return f"{claim_name.replace('.', '-')[:54]}-{digest}"
