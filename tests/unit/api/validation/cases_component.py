@@ -461,6 +461,19 @@ CASES = [
         ),
     ),
     Case(
+        "beta: shared memory below nothing",
+        components(
+            component("a", sharedMemorySize="-1Gi"),
+            component("b", sharedMemorySize=-1),
+            component("c", sharedMemorySize=0),
+            component("d", sharedMemorySize="64Mi"),
+        ),
+        errors=(
+            "spec.components[0].sharedMemorySize: must not be below 0, which stands for no shared memory",
+            "spec.components[1].sharedMemorySize: must not be below 0, which stands for no shared memory",
+        ),
+    ),
+    Case(
         "alpha: no image",
         services({"a": {"componentType": "worker"}}),
         warnings=(

@@ -74,6 +74,20 @@ def _without_cache_place(component: ComponentView) -> str | None:
     return component.backend if engine is not None and not engine.pods.compilation_cache_path else None
 
 
+_BELOW_NOTHING = "must not be below 0, which stands for no shared memory"
+
+
+@COMPONENTS.rule(_BELOW_NOTHING, versions=(BETA,), added=True)
+def shared_memory_is_not_negative(component: ComponentView, _facts: Facts) -> Violations:
+    """Shared memory has a size, or is off. In v1alpha1 the schema requires this."""
+    size = component.spec.get("sharedMemorySize")
+    try:
+        if isinstance(size, int | str) and quantity.parse(size) < 0:
+            yield component.field("sharedMemorySize"), _BELOW_NOTHING
+    except quantity.InvalidQuantity:
+        return
+
+
 _SIDECAR_TAKEN = (
     "'sidecar-frontend' is the name of the container that frontendSidecar becomes: rename this one, or leave it out"
 )
