@@ -34,7 +34,7 @@ class DynamoGraphDeploymentSpec(ApiModel):
     services: Annotated[dict[str, ServiceSpec], Field(max_length=MAX_COMPONENTS)] | None = None
     """Services of the graph by name, at most 25. Their names cannot be changed later."""
     envs: list[EnvVar] | None = None
-    """Environment variables for the engine's containers of all services; a service's own win."""
+    """Environment variables for the engine's containers of all services and for frontend sidecars; their own win."""
     labels: StringMap | None = None
     """Labels for the pods of all services; a service's own win."""
     annotations: StringMap | None = None

@@ -83,7 +83,7 @@ class DynamoGraphDeploymentSpec(ApiModel):
     )
     """Components of the graph, at most 25."""
     env: list[EnvVar] = Field(default_factory=list, exclude_if=is_empty)
-    """Environment variables for the main containers of all components; a container's own win."""
+    """Environment variables for the main containers of all components and for frontend sidecars; a container's own win."""
     labels: StringMap = Field(default_factory=dict, exclude_if=is_empty)
     """Labels for the pods of all components; a pod template's own win."""
     annotations: StringMap = Field(default_factory=dict, exclude_if=is_empty)
