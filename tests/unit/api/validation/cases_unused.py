@@ -151,6 +151,50 @@ CASES = [
         ),
     ),
     Case(
+        "alpha: volumes of a picker",
+        services(
+            {
+                "a": service(
+                    "epp",
+                    eppConfig={"configMapRef": {"name": "c", "key": "k"}},
+                    **pod(
+                        {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}, volumes=[{"name": "v", "emptyDir": {}}]
+                    ),
+                )
+            }
+        ),
+        warnings=(
+            "spec.services.a.extraPodSpec.mainContainer.volumeMounts: replaces the mounts of the platform: the picker has no configuration; mount epp-config at /etc/epp, too",
+        ),
+    ),
+    *(
+        Case(
+            f"beta: volumes of a picker ({len(mounts)} mounts, {len(volumes)} volumes)",
+            components(
+                component(
+                    "a",
+                    "epp",
+                    eppConfig={"configMapRef": {"name": "c", "key": "k"}},
+                    **template({"volumeMounts": mounts} if mounts else {}, volumes=volumes),
+                )
+            ),
+            warnings=tuple(
+                f"spec.components[0].podTemplate.spec.volumes: replaces the volumes of the platform: {name}, which main mounts, becomes a claim that must exist; write it, too"
+                for name in missing
+            ),
+        )
+        for mounts, volumes, missing in (
+            ([], [{"name": "v", "emptyDir": {}}], ["epp-config"]),
+            ([{"name": "epp-config", "mountPath": "/etc/epp"}], [{"name": "v", "emptyDir": {}}], ["epp-config"]),
+            (
+                [{"name": "x", "mountPath": "/etc/epp"}],
+                [{"name": "x", "emptyDir": {}}, {"name": "y", "emptyDir": {}}],
+                [],
+            ),
+            ([], [], []),
+        )
+    ),
+    Case(
         "beta: metadata of pods",
         components(
             component(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.reading import mapping
+from dynamo_shared.api.validation.reading import items, mapping
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
@@ -95,3 +95,25 @@ def picker_is_not_scaled(component: ComponentView, _facts: Facts) -> Violations:
     """The scaling adapter of an endpoint picker has nothing to scale."""
     if component.type == _EPP and component.adapted:
         yield component.field("scalingAdapter"), _NOT_SCALED
+
+
+_CONFIG, _CONFIG_PATH = "epp-config", "/etc/epp"
+_NO_VOLUME = (
+    "replaces the volumes of the platform: {missing}, which main mounts, becomes a claim that must exist; write it, too"
+)
+_NO_MOUNT = "replaces the mounts of the platform: the picker has no configuration; mount {volume} at {path}, too"
+
+
+@ADVICE_FOR_PICKERS.rule(_NO_VOLUME, _NO_MOUNT, added=True)
+def picker_keeps_its_configuration(component: ComponentView, _facts: Facts) -> Violations:
+    """Volumes and mounts of an endpoint picker's template replace those that hold its configuration."""
+    if component.type != _EPP:
+        return
+    (pod, pod_at), (main, main_at) = component.pod, component.main
+    mounts = items(main.get("volumeMounts"))
+    if mounts and all(mapping(each).get("mountPath") != _CONFIG_PATH for each in mounts):
+        yield (*main_at, "volumeMounts"), _NO_MOUNT.format(volume=_CONFIG, path=_CONFIG_PATH)
+    volumes = [mapping(each).get("name") for each in items(pod.get("volumes"))]
+    mounted = {mapping(each).get("name") for each in mounts} if mounts else {_CONFIG}
+    if volumes and _CONFIG in mounted and _CONFIG not in volumes:
+        yield (*pod_at, "volumes"), _NO_VOLUME.format(missing=_CONFIG)
