@@ -9,6 +9,8 @@ from tests.unit.api.validation.building import (
     ALPHA,
     BETA,
     CONTAINER_DISCOVERY,
+    GROVE,
+    PLAIN,
     Case,
     annotated,
     component,
@@ -192,6 +194,62 @@ CASES = [
                 [],
             ),
             ([], [], []),
+        )
+    ),
+    *(
+        Case(
+            f"{version}: annotations that are nearly read",
+            made,
+            facts=facts,
+            warnings=(
+                *queue,
+                "metadata.annotations[\"nvidia.com/enable-metrics\"]: 'False' has no effect: only 'false' is read",
+                "spec.annotations[\"nvidia.com/disable-image-pull-secret-discovery\"]: 'True' has no effect: only 'true' is read",
+                f"spec.{at}.annotations[\"nvidia.com/enable-metrics\"]: 'FALSE' has no effect: only 'false' is read",
+            ),
+        )
+        for version, made, at, facts, queue in (
+            (
+                ALPHA,
+                services(
+                    {"a": service(extraPodMetadata=annotated(enable_metrics="FALSE"))},
+                    metadata=annotated(enable_metrics="False", kai_scheduler_queue="q"),
+                    **annotated(disable_image_pull_secret_discovery="True"),
+                ),
+                "services.a.extraPodMetadata",
+                PLAIN,
+                (
+                    'metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
+                ),
+            ),
+            (
+                BETA,
+                components(
+                    component(
+                        "a", podTemplate={"metadata": annotated(enable_metrics="FALSE"), **template()["podTemplate"]}
+                    ),
+                    metadata=annotated(enable_metrics="False", kai_scheduler_queue="q"),
+                    **annotated(disable_image_pull_secret_discovery="True"),
+                ),
+                "components[0].podTemplate.metadata",
+                GROVE,
+                (),
+            ),
+            (
+                BETA + " off Grove",
+                components(
+                    component(
+                        "a", podTemplate={"metadata": annotated(enable_metrics="FALSE"), **template()["podTemplate"]}
+                    ),
+                    metadata=annotated(enable_metrics="False", kai_scheduler_queue="q"),
+                    **annotated(disable_image_pull_secret_discovery="True"),
+                ),
+                "components[0].podTemplate.metadata",
+                PLAIN,
+                (
+                    'metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
+                ),
+            ),
         )
     ),
     Case(

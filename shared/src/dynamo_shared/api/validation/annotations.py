@@ -18,6 +18,8 @@ from dynamo_shared.api.registry.annotations import (
     DEPLOYMENT_STRATEGY,
     DISABLE_IMAGE_PULL_SECRET_DISCOVERY,
     DISCOVERY_BACKEND,
+    ENABLE_METRICS,
+    KAI_SCHEDULER_QUEUE,
     KUBE_DISCOVERY_MODE,
     OPERATOR_ORIGIN_VERSION,
     PLANNER_CONFIG,
@@ -192,26 +194,37 @@ _STRATEGIES = ("RollingUpdate", "Recreate")
 
 _NOT_ON_GRAPHS = "has no effect here: write it in spec.annotations for all components, or in the pod template of one"
 _NO_BACKEND = "{value} is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other"
+_NO_QUEUE = (
+    "has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph"
+)
+_NO_SWITCH = "{value} has no effect: only '{switch}' is read"
+#: Annotations that are read for one value, and this.
+_SWITCHES = ((ENABLE_METRICS, "false"), (DISABLE_IMAGE_PULL_SECRET_DISCOVERY, "true"))
 _NO_STRATEGY = "{value} is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used"
 
 
-@ANNOTATIONS_WITHOUT_EFFECT.rule(_NOT_ON_GRAPHS, _NO_BACKEND, _NO_STRATEGY, added=True)
-def graph_annotations_have_an_effect(graph: GraphView, _facts: Facts) -> Violations:
+@ANNOTATIONS_WITHOUT_EFFECT.rule(_NOT_ON_GRAPHS, _NO_QUEUE, _NO_SWITCH, _NO_BACKEND, _NO_STRATEGY, added=True)
+def graph_annotations_have_an_effect(graph: GraphView, facts: Facts) -> Violations:
     """How Deployments are updated and which pull secrets pods get is read from pods; discovery and updates have names."""
     for name in _OF_PODS:
         if annotation(graph.annotations, name) is not None:
             yield ("metadata", "annotations", name), _NOT_ON_GRAPHS
+    if graph.of_grove(facts.grove) is False and annotation(graph.annotations, KAI_SCHEDULER_QUEUE):
+        yield ("metadata", "annotations", KAI_SCHEDULER_QUEUE), _NO_QUEUE
+    yield from _unknown_switch(graph.annotations, ("metadata", "annotations"), _SWITCHES[:1])
+    yield from _unknown_switch(mapping(graph.spec.get("annotations")), ("spec", "annotations"))
     yield from _unknown_backend(graph.annotations, ("metadata", "annotations"))
     of_pods = mapping(graph.spec.get("annotations"))
     yield from _unknown_backend(of_pods, ("spec", "annotations"))
     yield from _unknown_strategy(of_pods, ("spec", "annotations"))
 
 
-@ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT.rule(_NO_BACKEND, _NO_STRATEGY, added=True)
+@ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT.rule(_NO_BACKEND, _NO_STRATEGY, _NO_SWITCH, added=True)
 def component_annotations_have_an_effect(component: ComponentView, _facts: Facts) -> Violations:
-    """Discovery backends and update strategies of a component have names that the platform knows."""
+    """Discovery backends, update strategies and switches of a component have values that the platform knows."""
     for values, at in component.annotations:
         if values:
+            yield from _unknown_switch(values, at)
             yield from _unknown_backend(values, at)
             yield from _unknown_strategy(values, at)
 
@@ -220,6 +233,16 @@ def _unknown_backend(values: dict[str, Any], at: Location) -> Violations:
     backend = annotation(values, DISCOVERY_BACKEND)
     if backend is not None and backend not in _BACKENDS:
         yield (*at, DISCOVERY_BACKEND), _NO_BACKEND.format(value=shown(backend))
+
+
+def _unknown_switch(
+    values: dict[str, Any], at: Location, switches: tuple[tuple[str, str], ...] = _SWITCHES
+) -> Violations:
+    """A value that differs from the one that is read in case or blanks only."""
+    for name, switch in switches:
+        value = annotation(values, name)
+        if value is not None and value != switch and value.strip().lower() == switch:
+            yield (*at, name), _NO_SWITCH.format(value=shown(value), switch=switch)
 
 
 def _unknown_strategy(values: dict[str, Any], at: Location) -> Violations:
