@@ -359,6 +359,29 @@ CASES = [
             "spec.services.a.ingress.virtualServiceGateway: has no effect without useVirtualService: true; an Ingress is made",
         ),
     ),
+    Case(
+        "alpha: what a VirtualService does not use",
+        services(
+            {
+                "a": service(
+                    "frontend",
+                    ingress={
+                        "enabled": True,
+                        "host": "h",
+                        "useVirtualService": True,
+                        "virtualServiceGateway": "g",
+                        "tls": {"secretName": "s"},
+                        "ingressControllerClassName": "c",
+                    },
+                )
+            }
+        ),
+        warnings=(
+            "spec.services.a.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service",
+            "spec.services.a.ingress.ingressControllerClassName: has no effect: a VirtualService is made; its Gateway 'g' has the certificates",
+            "spec.services.a.ingress.tls: has no effect: a VirtualService is made; its Gateway 'g' has the certificates",
+        ),
+    ),
     *(
         Case(
             f"{version}: a component alone",
@@ -420,13 +443,18 @@ CASES = [
                 {
                     "identity": IDENTITY,
                     "job": {
-                        "podTemplateSpec": {"spec": {"containers": [{"name": "main", "image": "i"}]}},
+                        "podTemplateSpec": {
+                            "metadata": {"labels": {"a": "b"}, "name": "x"},
+                            "spec": {"containers": [{"name": "main", "image": "i"}], "restartPolicy": "OnFailure"},
+                        },
                         "backoffLimit": 3,
                         "ttlSecondsAfterFinished": 60,
                     },
                 },
             ),
             warnings=(
+                "spec.job.podTemplateSpec.metadata.name: has no effect: the pod gets labels and annotations of its template, and nothing else of its metadata",
+                "spec.job.podTemplateSpec.spec.restartPolicy: has no effect: the pod of the Job is never started again",
                 "spec.job.backoffLimit: has no effect: the Job runs once; create the checkpoint again to take it again",
                 "spec.job.ttlSecondsAfterFinished: has no effect: the Job is kept for 300 seconds after its end",
             ),

@@ -27,10 +27,21 @@ _ONCE = "has no effect: the Job runs once; create the checkpoint again to take i
 _KEPT = "has no effect: the Job is kept for 300 seconds after its end"
 
 
-@UNUSED_IN_CHECKPOINTS.rule(_ONCE, _KEPT, added=True)
+_NOT_STARTED_AGAIN = "has no effect: the pod of the Job is never started again"
+_NOT_OF_THE_POD = "has no effect: the pod gets labels and annotations of its template, and nothing else of its metadata"
+_OF_THE_POD = frozenset({"labels", "annotations", "creationTimestamp"})
+
+
+@UNUSED_IN_CHECKPOINTS.rule(_ONCE, _KEPT, _NOT_STARTED_AGAIN, _NOT_OF_THE_POD, added=True)
 def the_job_is_the_platforms(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """How often the Job of a checkpoint is tried, and how long it stays, is fixed."""
+    """How often the Job of a checkpoint is tried, how long it stays and what its pod is called is fixed."""
     job = mapping(spec.get("job"))
+    template, at = mapping(job.get("podTemplateSpec")), ("spec", "job", "podTemplateSpec")
+    for name, value in mapping(template.get("metadata")).items():
+        if name not in _OF_THE_POD and value:
+            yield (*at, "metadata", str(name)), _NOT_OF_THE_POD
+    if mapping(template.get("spec")).get("restartPolicy") not in (None, "", "Never"):
+        yield (*at, "spec", "restartPolicy"), _NOT_STARTED_AGAIN
     if job.get("backoffLimit"):
         yield ("spec", "job", "backoffLimit"), _ONCE
     if job.get("ttlSecondsAfterFinished") not in (None, 300):

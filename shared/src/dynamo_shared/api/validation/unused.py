@@ -201,12 +201,22 @@ def the_main_container_is_main_container(component: ComponentView, _facts: Facts
 _NO_VIRTUAL_SERVICE = "has no effect without useVirtualService: true; an Ingress is made"
 
 
-@UNUSED.rule(_NO_VIRTUAL_SERVICE, versions=(ALPHA,), added=True)
+_NO_INGRESS = "has no effect: a VirtualService is made; its Gateway {gateway} has the certificates"
+
+
+@UNUSED.rule(_NO_VIRTUAL_SERVICE, _NO_INGRESS, versions=(ALPHA,), added=True)
 def gateways_are_of_virtual_services(component: ComponentView, _facts: Facts) -> Violations:
-    """An Istio Gateway is for a VirtualService, which is asked for by itself."""
+    """An Istio Gateway is for a VirtualService, which is asked for by itself, and made in the stead of an Ingress."""
     ingress = mapping(component.spec.get("ingress"))
-    if ingress.get("enabled") is True and ingress.get("virtualServiceGateway") and not ingress.get("useVirtualService"):
+    gateway = ingress.get("virtualServiceGateway")
+    if ingress.get("enabled") is not True or not gateway:
+        return
+    if not ingress.get("useVirtualService"):
         yield component.field("ingress", "virtualServiceGateway"), _NO_VIRTUAL_SERVICE
+        return
+    for name in ("ingressControllerClassName", "tls"):
+        if ingress.get(name):
+            yield component.field("ingress", name), _NO_INGRESS.format(gateway=shown(gateway))
 
 
 _KEY_WINS = "has no effect: the service is called {key}, which is its key in spec.services"
