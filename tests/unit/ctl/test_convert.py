@@ -178,4 +178,4 @@ def test_a_service_that_no_component_can_be_is_not_rendered(tmp_path: Path, caps
     file = tmp_path / "graph.yaml"
     file.write_text(GRAPH.replace("Worker:", "my_worker:"))
     assert cli.invoke(["render", str(file)]) == ExitCode.FAILED
-    assert "in v1beta1, spec.components[0].name: 'my_worker'" in capsys.readouterr().err
+    assert ": spec.services.my_worker: 'my_worker' is not a valid service name" in capsys.readouterr().err

@@ -164,3 +164,50 @@ def test_definitions_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.invoke(["crds"]) == ExitCode.OK
     names = {obj["metadata"]["name"] for obj in rendered(capsys)}  # type: ignore[index]
     assert {"dynamographdeployments.nvidia.com", "dynamocomponentdeployments.nvidia.com"} <= names
+
+
+def test_what_admission_refuses_is_refused_with_every_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "graph.yaml"
+    annotations = (
+        "annotations: {nvidia.com/vllm-distributed-executor-backend: foo, nvidia.com/dynamo-autoscaling: 'X: {}'}"
+    )
+    order = "restart: {id: a, strategy: {type: Sequential, order: [Worker, Nope]}}"
+    file.write_text(
+        GRAPH.replace("{name: tiny}", f"{{name: tiny, {annotations}}}")
+        .replace("  components:", f"  {order}\n  components:")
+        .replace("type: worker", "type: worker\n      replicas: -1")
+    )
+    assert cli.invoke(["render", str(file)]) == ExitCode.FAILED
+    captured = capsys.readouterr()
+    assert not captured.out
+    lines = [line.removeprefix(f"dynamoctl: {file}: ") for line in captured.err.splitlines()]
+    assert [line.partition(": ")[0] for line in lines] == [
+        "spec.components[0].replicas",
+        "spec.restart.strategy.order[1]",
+        'metadata.annotations["nvidia.com/vllm-distributed-executor-backend"]',
+        'metadata.annotations["nvidia.com/dynamo-autoscaling"].X.maxReplicas',
+        'metadata.annotations["nvidia.com/dynamo-autoscaling"].X',
+    ]
+
+
+def test_names_of_a_namespace_that_an_option_names_are_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "graph.yaml"
+    file.write_text(GRAPH.replace("tiny", "t" * 30))
+    assert cli.invoke(["render", str(file), "-n", "n" * 40]) == ExitCode.FAILED
+    assert "makes the Dynamo namespace" in capsys.readouterr().err
+
+
+def test_what_admission_warns_of_is_on_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "graph.yaml"
+    file.write_text(
+        GRAPH.replace("{name: tiny}", "{name: tiny, annotations: {nvidia.com/dynamo-discovery-backend: zk}}")
+    )
+    assert cli.invoke(["render", str(file)]) == ExitCode.OK
+    captured = capsys.readouterr()
+    assert "Deployment" in captured.out
+    [line] = captured.err.splitlines()
+    assert line.startswith(
+        'warning: DynamoGraphDeployment tiny: metadata.annotations["nvidia.com/dynamo-discovery-backend"]'
+    )

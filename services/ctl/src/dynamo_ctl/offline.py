@@ -5,12 +5,12 @@ Owner references are left out of what is returned: they need the uid of an owner
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from dynamo_pod_builder import render
 from dynamo_shared.api import v1alpha1
-from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.manifest import load_manifests
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE
@@ -21,6 +21,7 @@ from dynamo_shared.api.v1beta1 import (
     parse_component,
     parse_graph,
 )
+from dynamo_shared.api.validation import Facts, validate
 
 from dynamo_ctl.commands.convert.conversion import in_version
 from dynamo_ctl.files import NotUsable
@@ -34,13 +35,21 @@ _Rendered = (
 UID = "00000000-0000-0000-0000-000000000000"
 
 
-def objects_of(text: str, namespace: str, config: render.RenderConfig) -> list[KubeObject]:
+def objects_of(
+    text: str,
+    namespace: str,
+    config: render.RenderConfig,
+    facts: Facts | None = None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> list[KubeObject]:
     """The objects that all graphs and components of a text become, in the order in which they are made.
 
-    `namespace` is for manifests that name none. Manifests of other kinds become nothing. Raises NotUsable.
+    `namespace` is for manifests that name none. Manifests of other kinds become nothing. The rules of admission apply,
+    with what `facts` knows; `warn` gets what they only warn of. Raises NotUsable.
     """
+    known = facts or Facts(grove=config.grove)
     try:
-        manifests = load_manifests(text)
+        manifests = load_manifests(text, lambda obj: _by_rules(obj, namespace, known, warn))
     except InvalidManifest as error:
         raise NotUsable([str(each) for each in error.errors]) from error
     made: list[KubeObject] = []
@@ -59,6 +68,15 @@ def objects_of(text: str, namespace: str, config: render.RenderConfig) -> list[K
     if reasons:
         raise NotUsable(reasons)
     return made
+
+
+def _by_rules(obj: KubeObject, namespace: str, facts: Facts, warn: Callable[[str], None]) -> Iterable[FieldError]:
+    metadata = obj.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    result = validate({**obj, "metadata": {"namespace": namespace, **metadata}}, None, facts)
+    for warning in result.warnings:
+        warn(f"{obj.get('kind')} {metadata.get('name', '')}: {warning}")
+    return result.errors
 
 
 def created(obj: KubeObject) -> KubeObject:

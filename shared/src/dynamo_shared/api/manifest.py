@@ -7,7 +7,7 @@ it would silently prune, an unknown field, is refused too, since it is a slip of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -21,7 +21,7 @@ from dynamo_shared.api.crds.structural import Schema, structural_schema
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.field_errors import did_you_mean, field_errors, path_of, shown
 from dynamo_shared.api.meta import ObjectMeta
-from dynamo_shared.api.model import Reading, drop_nulls
+from dynamo_shared.api.model import Reading, drop_nulls, to_dict
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import GROUP, Resource
 from dynamo_shared.api.untrusted.limits import check_bounds
@@ -84,21 +84,37 @@ def load_manifest(source: str | Mapping[str, Any]) -> Manifest:
     return _load(manifests[0])
 
 
-def load_manifests(text: str) -> list[Manifest | KubeObject]:
+def _no_rules(_: KubeObject) -> Iterable[FieldError]:
+    return ()
+
+
+def load_manifests(
+    text: str, rules: Callable[[KubeObject], Iterable[FieldError]] = _no_rules
+) -> list[Manifest | KubeObject]:
     """All manifests of a text, in order: also the items of a List, which is what kubectl prints of several objects.
 
     Kinds of other groups (a ConfigMap, a claim) are given back as they are.
-    InvalidManifest holds the errors of all documents, each with the name of its object.
+    InvalidManifest holds the errors of all documents, each with the name of its object: those of the schema, then those
+    that `rules` finds, which is asked also where the schema refuses an object.
     """
     manifests: list[Manifest | KubeObject] = []
     errors: list[FieldError] = []
     parsed = [each for document in documents(text) for each in _items(document)]
     for number, document in enumerate(parsed, start=1):
+        if _is_foreign(document):
+            manifests.append(document)
+            continue
+        broken: list[FieldError] = []
+        written = document
         try:
-            manifests.append(document if _is_foreign(document) else _load(document))
+            manifests.append(manifest := _load(document))
+            written = to_dict(manifest)
         except InvalidManifest as error:
-            label = _label(document, number) if len(parsed) > 1 else ""
-            errors += [FieldError(each.path, each.message, label) for each in error.errors]
+            broken += error.errors
+        if isinstance(written, dict):
+            broken += rules(written)
+        label = _label(document, number) if len(parsed) > 1 else ""
+        errors += [FieldError(each.path, each.message, label) for each in broken]
     if errors:
         raise InvalidManifest(errors)
     if not manifests:

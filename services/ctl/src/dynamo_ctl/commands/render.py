@@ -27,8 +27,11 @@ def render(
     """Print the Kubernetes objects that DynamoGraphDeployments become, without any server.
 
     Manifests may be of either API version. The output is YAML that `kubectl apply --dry-run=server -f -` takes, where the
-    resource definitions are installed.
+    resource definitions are installed. What admission refuses is refused, and what it warns of is on standard error.
     """
+    from dataclasses import replace  # noqa: PLC0415
+
+    from dynamo_admission.facts import first_world  # noqa: PLC0415
     from dynamo_pod_builder.configuration import render_config  # noqa: PLC0415
     from dynamo_shared.api.resources import KAI_QUEUES, POD_CLIQUE_SETS  # noqa: PLC0415
     from dynamo_shared.api.yaml_output import to_yaml  # noqa: PLC0415
@@ -44,7 +47,12 @@ def render(
     if chosen.orchestrators.kai_scheduler.enabled is not True:
         absent.add(KAI_QUEUES.group)
     rules = render_config(chosen, lambda resource: resource.group not in absent)
-    for source, objects in texts.each(files, lambda text: offline.objects_of(text, namespace, rules)):
+    facts = replace(first_world(chosen).facts, grove=rules.grove)
+    warnings: list[str] = []
+    rendered = texts.each(files, lambda text: offline.objects_of(text, namespace, rules, facts, warnings.append))
+    for warning in dict.fromkeys(warnings):
+        typer.echo(f"warning: {warning}", err=True)
+    for source, objects in rendered:
         typer.echo(NOTE.format(source=source))
         for obj in objects:
             typer.echo("---")
