@@ -315,6 +315,18 @@ async def test_what_rests_is_carried_out_when_it_has_rested_once() -> None:
     assert desk.intents("a") == {}
 
 
+async def test_next_to_what_is_held_the_answer_names_what_is_refused() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(min=1, down=Direction(cooldown=60))))
+    desk.graph("a", Frontend=1, Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    held = await desk.scaling.carry_out(desk.ask("a", "down", Frontend=0, Decode=2))
+    assert held.reason == "Held"
+    assert held.message.startswith(
+        "Frontend stays at 1: BelowMinimum: 0 is below its minimum of 1; Decode stays at 4: Cooldown: "
+    )
+    assert "carried out when that ends, until" in held.message
+
+
 async def test_steps_follow_each_other_to_the_end() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30))))
     desk.graph("a", adapters=False, Decode=1)

@@ -97,9 +97,9 @@ def decide(desired: Mapping[PoolKey, int], inputs: DecisionInputs) -> CommandDec
         return nothing_done(ScaleOutcome.REFUSE, *_breach(settlement))
     if changes:
         return _applied(inputs, verdicts, offered, settlement)
+    bound = [each for each in verdicts if each.reason and not each.held]
     if waiting:
-        return nothing_done(ScaleOutcome.HOLD, waiting[0].reason, _held(waiting))
-    bound = [each for each in verdicts if each.reason]
+        return nothing_done(ScaleOutcome.HOLD, waiting[0].reason, _held([*bound, *waiting]))
     if bound:
         return nothing_done(ScaleOutcome.REFUSE, bound[0].reason, _held(bound))
     so = ", ".join(f"{each.pool.key.component} {each.pool.current}" for each in verdicts)
