@@ -83,6 +83,21 @@ async def test_what_is_json_arrives_as_it_is() -> None:
         assert await (await client.post("/x", json=body)).json() == body
 
 
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (b'{"spec": [{"replicas": 1, "replicas": 3}]}', "the body is not valid: the key 'replicas' is given twice"),
+        (b"  ", "the body is empty"),
+        (b"[]" + b" " * 1024, "the body has more than 1024 bytes, and no more are taken"),
+    ],
+    ids=["twice", "empty", "long"],
+)
+async def test_a_refusal_of_a_body_says_what_is_wrong(body: bytes, detail: str) -> None:
+    async with serving(echo, max_body_bytes=1024) as client:
+        answer = await client.post("/x", data=body, headers={"Content-Type": JSON})
+        assert (await answer.json())["detail"] == detail
+
+
 async def test_a_body_that_is_not_packed_as_it_says_is_a_mistake_of_the_caller() -> None:
     async with serving(echo) as client:
         headers = {"Content-Type": JSON, "Content-Encoding": "gzip"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -136,10 +137,14 @@ class Call:
         if kind not in self.route.body:
             raise ProblemError("unsupported-media-type", f"Content-Type: one of {', '.join(self.route.body)}")
         content = await self._content()
+        if not content.strip():
+            raise ProblemError("bad-request", "the body is empty")
         try:
             if kind != "application/yaml":
                 body = _decode(content)
                 check_count(body, MANIFEST)
+                # Only of what is in bounds: this parser has none of its own.
+                _check_keys(content)
                 return body
             listed = documents(content.decode())
         except InvalidManifest as error:
@@ -160,6 +165,9 @@ class Call:
                 return await self.request.read()
         except web.RequestPayloadError as error:
             raise ProblemError("bad-request", "the body is not encoded as its headers say") from error
+        except web.HTTPRequestEntityTooLarge:
+            most = self.request.client_max_size
+            raise ProblemError("too-large", f"the body has more than {most} bytes, and no more are taken") from None
         except TimeoutError:
             raise ProblemError("bad-request", f"the body has not arrived within {BODY_WITHIN:g} s") from None
 
@@ -213,3 +221,16 @@ def _wrong(schema: Mapping[str, Any], text: str) -> str | None:
 def joined(items: Sequence[bytes]) -> bytes:
     """A JSON array of values that are JSON already."""
     return b"[" + b",".join(items) + b"]"
+
+
+def _check_keys(content: bytes) -> None:
+    """ValueError where an object has a key twice: its author means one value, and a parser takes the other."""
+    json.loads(content, object_pairs_hook=_distinct, parse_int=len, parse_float=len)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> None:
+    keys: set[str] = set()
+    for key, _ in pairs:
+        if key in keys:
+            raise ValueError(f"the key {key[:100]!r} is given twice")
+        keys.add(key)
