@@ -21,6 +21,7 @@ from dynamo_dynadmin.http.routes import JSON, MERGE_PATCH, ResponseSpec, Route
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.identity.session import COOKIE, Sessions
 from dynamo_dynadmin.metrics import DynadminMetrics
+from dynamo_shared.kube import Conflict
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 from prometheus_client import CollectorRegistry
 
@@ -189,4 +190,38 @@ async def test_a_patch_of_any_shape_to_an_object_of_another_tool_is_refused(sent
 
     async with serving(patch, "PATCH", "/{namespace}/{name}") as client:
         answer = await client.patch("/n/a", json=sent, headers={"Content-Type": MERGE_PATCH, "If-Match": "*"})
+        assert answer.status == status
+
+
+class Busy:
+    """An API server with one graph, which others change after each read, as often as it says."""
+
+    def __init__(self, changes: int) -> None:
+        self.changes, self.version = changes, 1
+
+    async def get(self, *_: Any) -> dict[str, Any]:
+        obj = {"metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": str(self.version)}}
+        self.changes -= 1
+        self.version += self.changes >= 0
+        return obj
+
+    async def merge_patch(self, _resource: Any, _key: Any, patch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        if patch["metadata"]["resourceVersion"] != str(self.version):
+            raise Conflict(409, "Conflict", "the object has been modified")
+        return patch
+
+
+@pytest.mark.parametrize(
+    ("match", "changes", "status"), [("*", 3, 200), ("*", 1000, 412), ('"1"', 1, 412), ('"1"', 0, 200)]
+)
+async def test_a_change_of_any_version_is_made_though_others_write_meanwhile(
+    match: str, changes: int, status: int
+) -> None:
+    kube = cast("Any", Busy(changes))
+
+    async def patch(call: Call) -> web.StreamResponse:
+        return await Writing(ABSENT).patch(dataclasses.replace(call, kube=kube), DEPLOYMENTS)
+
+    async with serving(patch, "PATCH", "/{namespace}/{name}") as client:
+        answer = await client.patch("/n/a", json={"spec": {}}, headers={"Content-Type": MERGE_PATCH, "If-Match": match})
         assert answer.status == status

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
@@ -32,6 +33,8 @@ from dynamo_dynadmin.http.problems import ProblemError, invalid
 _STALE = "the object has changed since it was read; read it again, and make the change to what it is now"
 #: Of a name that is made up for a request with a key: the API server's own have 58 characters and five more.
 _LONGEST_BEGINNING, _SUFFIX = 53, 10
+#: To change an object of whatever version, though others write it between the reading and the change.
+_ATTEMPTS = 8
 
 
 class Writing:
@@ -91,7 +94,9 @@ class Writing:
 
     async def replace(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Put another object in place of the one that is there."""
-        version = call.if_match()
+        return await of_any_version(call, lambda version: self._replace(call, kind, version))
+
+    async def _replace(self, call: Call, kind: Kind, version: str) -> web.StreamResponse:
         sent = await call.object()
         obj = self._checked(call, kind, sent, name=call.name)
         resource = _served(kind, obj["apiVersion"]) or kind.resource
@@ -106,7 +111,9 @@ class Writing:
 
     async def patch(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Change fields of an object by a merge patch or a JSON patch."""
-        version = call.if_match()
+        return await of_any_version(call, lambda version: self._patch(call, kind, version))
+
+    async def _patch(self, call: Call, kind: Kind, version: str) -> web.StreamResponse:
         sent = await call.body()
         resource = _served(kind, sent.get("apiVersion") if isinstance(sent, dict) else None) or kind.resource
         current = await self._current(call, resource, version)
@@ -191,6 +198,18 @@ class Writing:
             raise invalid(errors)
         metadata = {**metadata, "namespace": call.namespace, **({"name": name} if name else {})}
         return {**sent, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+
+
+async def of_any_version(call: Call, change: Callable[[str], Awaitable[web.StreamResponse]]) -> web.StreamResponse:
+    """What `change` answers, which gets the version of If-Match. For `*` it is made again where others wrote meanwhile."""
+    version = call.if_match()
+    for _ in range(0 if version else _ATTEMPTS - 1):
+        try:
+            return await change(version)
+        except ProblemError as error:
+            if error.kind != "stale":
+                raise
+    return await change(version)
 
 
 def mark_of(call: Call, kind: Kind, sent: Any) -> str:
