@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from dynamo_dynadmin.api.acting import Actions
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.routes.session import session
 from dynamo_dynadmin.api.sessions import SessionPages
@@ -21,7 +22,7 @@ from dynamo_dynadmin.http.routes import JSON, MERGE_PATCH, ResponseSpec, Route
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.identity.session import COOKIE, Sessions
 from dynamo_dynadmin.metrics import DynadminMetrics
-from dynamo_shared.kube import Conflict
+from dynamo_shared.kube import Conflict, Invalid
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 from prometheus_client import CollectorRegistry
 
@@ -225,3 +226,41 @@ async def test_a_change_of_any_version_is_made_though_others_write_meanwhile(
     async with serving(patch, "PATCH", "/{namespace}/{name}") as client:
         answer = await client.patch("/n/a", json={"spec": {}}, headers={"Content-Type": MERGE_PATCH, "If-Match": match})
         assert answer.status == status
+
+
+class Refusing:
+    """An API server of which admission refuses each patch."""
+
+    def __init__(self) -> None:
+        self.patches: list[dict[str, Any]] = []
+
+    async def merge_patch(self, _resource: Any, _key: Any, patch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        self.patches.append(patch)
+        refusal = "admission webhook \"mutate\" denied the request: spec.restart.strategy.order[0]: 'x' is not there"
+        raise Invalid(422, "Invalid", refusal)
+
+
+async def test_a_restart_is_of_any_version_and_its_refusal_points_into_what_was_sent() -> None:
+    kube = Refusing()
+
+    async def restart(call: Call) -> web.StreamResponse:
+        return await Actions(ABSENT, ABSENT).restart(dataclasses.replace(call, kube=cast("Any", kube)))
+
+    async with serving(restart, path="/{namespace}/{name}") as client:
+        sent = {"id": "1", "strategy": {"type": "Sequential", "order": ["x"]}}
+        refused = await (await client.post("/n/a", json=sent)).json()
+        assert kube.patches == [{"spec": {"restart": sent}}]
+        assert [each["pointer"] for each in refused["errors"]] == ["/strategy/order/0"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "pointer", "detail"),
+    [
+        ({"replicas": 1, "dry/Run": True}, "/dry~1Run", "no such field; there are replicas"),
+        ({"replicas": 2**31}, "/replicas", "required: a whole number from 0 to 2147483647"),
+    ],
+)
+async def test_a_scaling_that_is_not_understood_is_refused(sent: dict[str, Any], pointer: str, detail: str) -> None:
+    async with serving(Actions(ABSENT, ABSENT).scale_adapter, path="/{namespace}/{name}") as client:
+        refused = await (await client.post("/n/a", json=sent)).json()
+        assert refused["errors"] == [{"pointer": pointer, "detail": detail}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -18,14 +19,14 @@ from dynamo_shared.api.resources import (
     ObjectKey,
 )
 from dynamo_shared.api.scale_targets import scaled_adapter
-from dynamo_shared.kube import AlreadyExists, Conflict, NotFound
+from dynamo_shared.kube import AlreadyExists, Conflict, KubeError, NotFound
 from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.writing import Writing, mark_of, refuse_managed
-from dynamo_dynadmin.deploy.problems import FieldProblem
+from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.call import Call
-from dynamo_dynadmin.http.problems import ProblemError, invalid
+from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube
 from dynamo_dynadmin.state.hub import Hub
 
 _ADAPTER = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
@@ -42,6 +43,7 @@ class Actions:
     async def scale(self, call: Call) -> web.StreamResponse:
         """Replicas of a component: its adapter's where it has one, else the graph's own field."""
         body = await call.object()
+        _refuse_unknown(body, "component", "replicas")
         component, replicas = body.get("component"), _replicas(body)
         if not isinstance(component, str) or not component:
             raise _invalid("/component", "required: the name of a component")
@@ -73,7 +75,9 @@ class Actions:
 
     async def scale_adapter(self, call: Call) -> web.StreamResponse:
         """Replicas of an adapter."""
-        replicas = _replicas(await call.object())
+        body = await call.object()
+        _refuse_unknown(body, "replicas")
+        replicas = _replicas(body)
         return await self._scale_adapter(call, ObjectKey(call.namespace, call.name), replicas)
 
     async def _scale_adapter(self, call: Call, key: ObjectKey, replicas: int) -> web.StreamResponse:
@@ -105,18 +109,20 @@ class Actions:
     async def restart(self, call: Call) -> web.StreamResponse:
         """Restart a graph's pods: a new id, and the order."""
         body = await call.object()
-        if unknown := set(body) - {"id", "strategy"}:
-            raise _invalid(f"/{min(unknown)}", "no such field; there are id, strategy")
+        _refuse_unknown(body, "id", "strategy")
         restart: dict[str, Any] = {"id": body.get("id") or uuid.uuid4().hex}
         if body.get("strategy") is not None:
             restart["strategy"] = body["strategy"]
-        key = ObjectKey(call.namespace, call.name)
-        graph = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-        patch = {"spec": {"restart": restart}, "metadata": {"resourceVersion": graph["metadata"]["resourceVersion"]}}
+        key, patch = ObjectKey(call.namespace, call.name), {"spec": {"restart": restart}}
         try:
+            # Of whatever version: the status of a graph changes all the time while it starts.
             written = await call.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, patch, dry_run=call.flag("dryRun"))
-        except Conflict as error:
-            raise ProblemError("stale", "the graph changed meanwhile; try again") from error
+        except KubeError as error:
+            problem = of_kube(error)
+            problem.errors = tuple(
+                replace(each, pointer=each.pointer.removeprefix("/spec/restart")) for each in problem.errors
+            )
+            raise problem from error
         return call.answer({"restart": written["spec"].get("restart"), "warnings": call.warnings})
 
     async def candidates(self, call: Call) -> web.StreamResponse:
@@ -190,9 +196,14 @@ def _points(request: KubeObject) -> tuple[list[KubeObject], KubeObject]:
 def _replicas(body: KubeObject) -> int:
     replicas = body.get("replicas")
     if isinstance(replicas, bool) or not isinstance(replicas, int) or not 0 <= replicas <= _MOST_REPLICAS:
-        raise _invalid("/replicas", "required: a whole number, 0 or more")
+        raise _invalid("/replicas", f"required: a whole number from 0 to {_MOST_REPLICAS}")
     return replicas
 
 
-def _invalid(pointer: str, detail: str) -> ProblemError:
-    return invalid([FieldProblem(pointer, detail)])
+def _refuse_unknown(body: KubeObject, *known: str) -> None:
+    if unknown := set(body) - {*known}:
+        raise _invalid(pointer(sorted(unknown)[:1]), f"no such field; there are {', '.join(known)}")
+
+
+def _invalid(place: str, detail: str) -> ProblemError:
+    return invalid([FieldProblem(place, detail)])
