@@ -246,5 +246,9 @@ async def test_an_adapter_that_no_one_made_scales_nothing_and_says_so(kube, name
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), worker("Worker")]))
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
     await eventually(lambda: says("NotOwner"), "not the component's")
+    message = str((await condition(kube, of, "Synced")).get("message", ""))
+    assert "delete it, give the component `scalingAdapter: {}`" in message, (
+        "it can keep the name from the platform's own"
+    )
     deployments = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")).items
     assert [each["spec"]["replicas"] for each in deployments] == [1]

@@ -197,8 +197,9 @@ class AdapterReconciler:
         count, selector = pods.replicas(graph, component, its_pods), pods.selector(graph, component, its_pods)
         if not owns:
             message = (
-                f"{component['name']} of {reference['name']} is not scaled by this adapter: give the component "
-                "`scalingAdapter: {}`, and scale the adapter that the platform makes for it"
+                f"{component['name']} of {reference['name']} is not scaled by this adapter, which the platform "
+                "did not create: delete it, give the component `scalingAdapter: {}`, and scale the adapter "
+                "that the platform makes for it"
             )
             return AdapterObservation(ConditionState(False, "NotOwner", message), count, selector)
         desired = adapter["spec"]["replicas"]
