@@ -113,8 +113,10 @@ async def test_get_and_events_show_a_graph(
             stored: list[str] = []
             await stream.listen(stream.EventQuery(namespace=namespace, types=("ready",)), server, stored.append)
             assert [f"{namespace}/chat" in line for line in stored] == [True]
-            await stream.listen(stream.EventQuery(namespace="elsewhere"), server, stored.append)
+            remarks: list[str] = []
+            await stream.listen(stream.EventQuery(namespace="elsewhere"), server, stored.append, remark=remarks.append)
             assert len(stored) == 1
+            assert remarks == [f"no stored event of cluster {server.cluster} matches; events are kept for a week"]
             with pytest.raises(CtlError, match="no dgd 'other'"):
                 await objects.show(objects.ObjectQuery("dgd", "other", namespace), source, out.append)
             await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "chat"))

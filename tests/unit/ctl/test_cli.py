@@ -53,7 +53,10 @@ def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[s
         ),
         (["run", "all"], "dynamoctl: admission: where does the API server find it?"),
         (["up", "--local", "--kubeconfig", "f"], "dynamoctl: --local brings its own cluster"),
-        (["scale", "llama", "Decode=many"], "dynamoctl: Decode=many: write COMPONENT=N, such as Decode=3"),
+        (
+            ["scale", "llama", "Decode=many"],
+            "dynamoctl: Decode=many: write COMPONENT=N, such as Decode=3; N has 9 digits at most",
+        ),
         (["chat", "llama", "hello"], "dynamoctl: which server? --server https://HOST, or $DYNAMO_SERVER_URL\n"),
         (["logs", "llama"], "dynamoctl: which server? --server https://HOST, or $DYNAMO_SERVER_URL\n"),
         (["deploy", "llama"], "or $DYNAMO_SERVER_URL; --dry-run client needs none\n"),
@@ -114,7 +117,12 @@ def test_debug_shows_where(monkeypatch: pytest.MonkeyPatch) -> None:
         (Forbidden(403, "Forbidden", "not you"), ExitCode.FAILED, "the cluster refuses"),
         (Invalid(422, "Invalid", "bad"), ExitCode.FAILED, "422 Invalid: bad"),
         (InvalidSettings("f.yaml", ["a: wrong", "b: wrong"]), ExitCode.FAILED, "f.yaml: a: wrong\nf.yaml: b: wrong"),
-        (OSError(98, "Address already in use"), ExitCode.FAILED, "Address already in use"),
+        (
+            OSError(98, "error while attempting to bind on address ('0.0.0.0', 8081)"),
+            ExitCode.FAILED,
+            "('0.0.0.0', 8081): end the process that has this port, or configure another one",
+        ),
+        (PermissionError(13, "Permission denied", "/proc/x"), ExitCode.FAILED, "/proc/x: Permission denied"),
         (ZeroDivisionError("division\nby zero"), ExitCode.INTERNAL, "ZeroDivisionError: division by zero; --debug"),
         (ExceptionGroup("several", [CtlError("first"), CtlError("second")]), ExitCode.FAILED, "first"),
     ],
@@ -123,6 +131,7 @@ def test_every_error_has_a_code_and_says_what_to_do(error: Exception, code: Exit
     result, text = explain(error)
     assert result == code
     assert said in text
+    assert "[Errno" not in text
 
 
 def test_without_the_planner_its_commands_say_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl import running
+from dynamo_ctl import printing, running
 from dynamo_ctl.commands.events import stream
 from dynamo_ctl.commands.events.stream import EventQuery, duration, filters
 from dynamo_ctl.errors import CtlError, ExitCode
@@ -119,6 +119,14 @@ def test_a_line_says_when_what_and_why() -> None:
     assert "ready" in line
     assert "team/chat" in line
     assert line.endswith("all_resources_are_ready: All resources are ready")
+
+
+def test_events_of_other_days_have_their_date() -> None:
+    line = stream._line(message(), None, {}, as_json=False)
+    assert line is not None
+    moment = datetime(2026, 1, 1, 10, tzinfo=UTC)
+    assert line.startswith(f"{moment.astimezone():%Y-%m-%d %H:%M:%S}.500  ready ")
+    assert printing.day(moment, moment + timedelta(minutes=1)) == ""
 
 
 def test_the_end_of_an_object_is_not_said_to_be_its_last_state() -> None:

@@ -211,3 +211,15 @@ def test_what_admission_warns_of_is_on_standard_error(tmp_path: Path, capsys: py
     assert line.startswith(
         'warning: DynamoGraphDeployment tiny: metadata.annotations["nvidia.com/dynamo-discovery-backend"]'
     )
+
+
+def test_a_file_of_which_nothing_is_rendered_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "old.yaml"
+    file.write_text(
+        "apiVersion: nvidia.com/v1alpha1\nkind: DynamoDeployment\nmetadata: {name: old}\nspec: {dynamoNim: 'hello:1'}\n"
+    )
+    assert cli.invoke(["render", str(file)]) == ExitCode.OK
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert captured.err.splitlines()[-1].startswith(f"{file}: has no DynamoGraphDeployment")
+    assert "dynamoctl convert" in captured.err

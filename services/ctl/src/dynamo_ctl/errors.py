@@ -5,6 +5,7 @@ An error is one line: what is wrong, where, and what to do. Exit codes are part 
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
 
 
@@ -68,7 +69,7 @@ def explain(error: BaseException) -> tuple[ExitCode, str]:
         case KubeError():
             return ExitCode.FAILED, str(error)
         case OSError():
-            return ExitCode.FAILED, str(error)
+            return ExitCode.FAILED, _of_the_system(error)
         case ModuleNotFoundError(name=str(name)) if name.partition(".")[0] in _EXTRAS:
             missing, extra = _EXTRAS[name.partition(".")[0]]
             return (
@@ -77,3 +78,10 @@ def explain(error: BaseException) -> tuple[ExitCode, str]:
             )
     text = " ".join(str(error).split())
     return ExitCode.INTERNAL, f"internal error: {type(error).__name__}: {text}; --debug shows where"
+
+
+def _of_the_system(error: OSError) -> str:
+    text = str(error).removeprefix(f"[Errno {error.errno}] ")
+    if error.errno == errno.EADDRINUSE:
+        return f"{text}: end the process that has this port, or configure another one (docs/reference/configuration.md)"
+    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else text

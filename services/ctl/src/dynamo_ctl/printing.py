@@ -64,6 +64,12 @@ def span(seconds: float) -> str:
     return f"{whole // 86400}d"
 
 
+def day(moment: datetime, now: datetime | None = None) -> str:
+    """The date of a moment, and a blank; empty where that is today. In local time."""
+    local = moment.astimezone()
+    return "" if local.date() == (now or datetime.now(UTC)).astimezone().date() else f"{local:%Y-%m-%d} "
+
+
 def console(*, stderr: bool = False) -> Console:
     """A rich console; one that is not a terminal gets no colours and never wraps."""
     from rich.console import Console as RichConsole  # noqa: PLC0415 - slow, and plain output does without

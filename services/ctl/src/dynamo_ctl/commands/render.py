@@ -10,6 +10,10 @@ import typer
 from dynamo_ctl.commands.parameters import Config
 
 NOTE = "# What {source} becomes. Owner references are left out: they need the uid of an owner that exists."
+NOTHING = (
+    "{source}: has no DynamoGraphDeployment and no DynamoComponentDeployment, so nothing is rendered of it; "
+    "dynamoctl convert makes graphs of the kinds before them"
+)
 
 
 def render(
@@ -53,6 +57,9 @@ def render(
     for warning in dict.fromkeys(warnings):
         typer.echo(f"warning: {warning}", err=True)
     for source, objects in rendered:
+        if not objects:
+            typer.echo(NOTHING.format(source=source), err=True)
+            continue
         typer.echo(NOTE.format(source=source))
         for obj in objects:
             typer.echo("---")

@@ -87,5 +87,11 @@ def events(
     )
     bus = targets.nats_server(nats, cluster, config)
     (interrupts.serve if follow else interrupts.run)(
-        stream.listen(query, bus, typer.echo, as_json=output is LineOutput.JSON)
+        stream.listen(
+            query,
+            bus,
+            typer.echo,
+            as_json=output is LineOutput.JSON,
+            remark=lambda line: typer.echo(line, err=True),
+        )
     )

@@ -13,7 +13,7 @@ from dynamo_shared.bus.streams import EVENTS, STATE
 from dynamo_shared.wire import specifications, subjects
 
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.printing import Print
+from dynamo_ctl.printing import Print, day
 from dynamo_ctl.targets import Where, connected, stands, until_stands
 
 #: Short names of kinds, and their tokens in subjects.
@@ -61,12 +61,18 @@ def filters(query: EventQuery, cluster: str) -> list[str]:
     )
 
 
-async def listen(query: EventQuery, where: Where, out: Print, *, as_json: bool = False) -> None:
-    """Print events; returns after the last stored one unless the query follows. CtlError where there is no server."""
+async def listen(
+    query: EventQuery, where: Where, out: Print, *, as_json: bool = False, remark: Print = lambda _: None
+) -> None:
+    """Print events; returns after the last stored one unless the query follows. CtlError where there is no server.
+
+    `remark` gets a line where no stored event matches: what is left out of a query, or mistyped in it, looks the same.
+    """
     earliest = datetime.now(UTC) - query.since if query.since is not None else None
     async with connected(where) as bus:
         if not query.follow and not await stands(bus, EVENTS):
             if await stands(bus, STATE):
+                remark("no event yet")
                 return  # The stream of events is made with the first of them.
             raise CtlError(f"no events at {where.options.servers[0]}: the platform has never run there")
         await until_stands(bus, EVENTS)
@@ -74,6 +80,8 @@ async def listen(query: EventQuery, where: Where, out: Print, *, as_json: bool =
         printed: dict[str, None] = {}
         async for item in subscription:
             if isinstance(item, CaughtUp) and not query.follow:
+                if not printed:
+                    remark(f"no stored event of cluster {where.cluster} matches; events are kept for a week")
                 return
             if isinstance(item, Message):
                 line = _line(item, earliest, printed, as_json=as_json)
@@ -108,7 +116,7 @@ def _readable(event: dict[str, Any], subject: str, moment: datetime) -> str:
     # What the end of an object carries is the state that it had: not why it ended.
     data = {} if subject.endswith(".deleted") else event.get("data") or {}
     detail = ": ".join(str(data[name]) for name in ("reason", "message") if data.get(name))
-    return f"{moment.astimezone():%H:%M:%S.%f}"[:-3] + f"  {what}  {detail}".rstrip()
+    return f"{day(moment)}{moment.astimezone():%H:%M:%S.%f}"[:-3] + f"  {what}  {detail}".rstrip()
 
 
 def _kind(name: str) -> str:

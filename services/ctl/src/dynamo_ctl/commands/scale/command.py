@@ -40,7 +40,7 @@ def replicas(targets: Sequence[str]) -> list[tuple[str, int]]:
     for target in targets:
         match = re.fullmatch(r"([A-Za-z0-9](?:[-A-Za-z0-9]*[A-Za-z0-9])?)=([0-9]{1,9})", target)
         if match is None:
-            raise CtlError(f"{target}: write COMPONENT=N, such as Decode=3", ExitCode.USAGE)
+            raise CtlError(f"{target}: write COMPONENT=N, such as Decode=3; N has 9 digits at most", ExitCode.USAGE)
         pairs.append((match[1], int(match[2])))
     return pairs
 
