@@ -77,6 +77,41 @@ CASES = [
         ),
     ),
     Case(
+        "beta: a request for nothing",
+        _request(
+            BETA,
+            sla={"ttft": -1, "itl": 0.0},
+            workload={"isl": 0, "osl": -5, "requestRate": 0},
+            hardware={"totalGpus": -1, "numGpusPerNode": 0},
+        ),
+        errors=(
+            "spec.sla.ttft: -1 is given; more than 0 is needed, or leave it out",
+            "spec.sla.itl: 0 is given; more than 0 is needed, or leave it out",
+            "spec.workload.isl: 0 is given; more than 0 is needed, or leave it out",
+            "spec.workload.osl: -5 is given; more than 0 is needed, or leave it out",
+            "spec.workload.requestRate: 0 is given; more than 0 is needed, or leave it out",
+            "spec.hardware.totalGpus: -1 is given; more than 0 is needed, or leave it out",
+        ),
+    ),
+    *(
+        Case(
+            f"{version}: a name of a request that is longer than a label",
+            {**request, "metadata": {**request["metadata"], "name": "n" * 66}},
+            errors=(
+                "metadata.name: 66 characters, and labels of what is made for the request hold 63: shorten it by 3",
+            ),
+            warnings=_OF_PROFILING if version == ALPHA else (),
+        )
+        for version, request in ((ALPHA, _old_request()), (BETA, _request(BETA)))
+    ),
+    Case(
+        "beta: what the planner does not read",
+        _request(BETA, features={"planner": {"mode": "agg", "optimisation_target": "sla"}}),
+        warnings=(
+            "spec.features.planner.optimisation_target: is not a known key, and is ignored; did you mean optimization_target?",
+        ),
+    ),
+    Case(
         "beta: a planner's configuration by its schema",
         _request(BETA, features={"planner": {"mode": "both", "load_adjustment_interval_seconds": 0}}),
         errors=(

@@ -9,15 +9,6 @@ from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.validation import Facts, validate
 
-#: The name of a request is a label of all that is made for it. Characters.
-MAX_NAME = 63
-#: Nothing is planned with none or less of these. Milliseconds, tokens, requests.
-_POSITIVE = (
-    ("sla", ("ttft", "itl", "e2eLatency")),
-    ("workload", ("isl", "osl", "concurrency", "requestRate")),
-)
-#: Zero is as good as not given here: then it is discovered.
-_NOT_NEGATIVE = ("vramMb", "totalGpus", "numGpusPerNode")
 _JOB = "spec.overrides.profilingJob"
 #: Numbers of a Job, and the least of each.
 _WHOLE = {
@@ -33,32 +24,10 @@ def problems(obj: KubeObject, facts: Facts) -> list[FieldError]:
     """What must change in a request before it can be profiled, with paths; empty where nothing must."""
     errors = [*schema_errors(obj), *validate(obj, None, facts).errors]
     # A schema that does not hold says more than numbers of the wrong type would.
-    return errors or [*_name(obj), *_values(obj.get("spec") or {}), *_job(obj.get("spec") or {})]
-
-
-def _name(obj: KubeObject) -> Iterator[FieldError]:
-    name = str(obj["metadata"].get("name", ""))
-    if len(name) > MAX_NAME:
-        text = (
-            f"has {len(name)} characters, and labels what is made for the request, where {MAX_NAME} may be: shorten it"
-        )
-        yield FieldError("metadata.name", text)
+    return errors or [*_values(obj.get("spec") or {}), *_job(obj.get("spec") or {})]
 
 
 def _values(spec: KubeObject) -> Iterator[FieldError]:
-    for section, names in _POSITIVE:
-        given = spec.get(section) or {}
-        for name in names:
-            value = given.get(name)
-            if value is not None and value <= 0:
-                yield FieldError(
-                    f"spec.{section}.{name}", f"{value:g} is given; more than 0 is needed, or leave it out"
-                )
-    hardware = spec.get("hardware") or {}
-    for name in _NOT_NEGATIVE:
-        value = hardware.get(name)
-        if value is not None and value < 0:
-            yield FieldError(f"spec.hardware.{name}", f"{value:g} is given; more than 0 is needed, or leave it out")
     cache = spec.get("modelCache") or {}
     mount = cache.get("pvcMountPath")
     if mount is not None and (not mount.startswith("/") or ":" in mount):

@@ -15,7 +15,7 @@ from dynamo_shared.api.validation.rule_set import ALPHA, BETA, REQUEST, RuleSet,
 
 REQUESTS = RuleSet("Requests", (REQUEST,), "always")
 REQUESTS_AT_CREATION = RuleSet("Requests", (REQUEST,), "when created", (ALPHA,))
-PLACES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), "when created", (ALPHA,))
+PLACES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), "when created")
 ADVICE_FOR_REQUESTS = RuleSet("Requests", (REQUEST,), "always")
 CHANGES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), "when updated")
 
@@ -102,6 +102,27 @@ def there_is_one_objective(spec: dict[str, Any], _facts: Facts) -> Violations:
         yield ("spec", "sla"), _TWO_LATENCIES
 
 
+_TOO_LITTLE = "{value} is given; more than 0 is needed, or leave it out"
+#: Nothing is planned with none or less of these. Milliseconds, tokens, requests.
+_POSITIVE = (
+    ("sla", ("ttft", "itl", "e2eLatency")),
+    ("workload", ("isl", "osl", "concurrency", "requestRate")),
+)
+#: Zero is as good as not given here: then it is discovered.
+_NOT_NEGATIVE = ("vramMb", "totalGpus", "numGpusPerNode")
+
+
+@REQUESTS.rule(_TOO_LITTLE, versions=(BETA,), added=True)
+def there_is_something_to_plan_for(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """Times and loads are positive, and no number of the hardware is negative."""
+    places = [(section, name, 0) for section, names in _POSITIVE for name in names]
+    places += [("hardware", name, -1) for name in _NOT_NEGATIVE]
+    for section, name, below in places:
+        value = mapping(spec.get(section)).get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value <= below:
+            yield ("spec", section, name), _TOO_LITTLE.format(value=f"{value:g}")
+
+
 _NO_PLANNER_CONFIG = "{problem}"  # in the words of the contract
 
 
@@ -147,13 +168,28 @@ _ELSEWHERE = (
 )
 
 
-@PLACES_OF_REQUESTS.rule(_ELSEWHERE, added=True)
+@PLACES_OF_REQUESTS.rule(_ELSEWHERE, versions=(ALPHA,), added=True)
 def the_graph_is_in_the_namespace_of_its_request(obj: dict[str, Any], _facts: Facts) -> Violations:
     """A graph is created in the namespace of its request, and in no other one."""
     namespace = mapping(obj.get("metadata")).get("namespace")
     asked = mapping(mapping(obj.get("spec")).get("deploymentOverrides")).get("namespace")
     if isinstance(asked, str) and asked and isinstance(namespace, str) and asked != namespace:
         yield ("spec", "deploymentOverrides", "namespace"), _ELSEWHERE.format(namespace=asked)
+
+
+#: The name of a request is a label of all that is made for it. Characters.
+_LONGEST_NAME = 63
+_LONG_NAME = (
+    f"{{length}} characters, and labels of what is made for the request hold {_LONGEST_NAME}: shorten it by {{excess}}"
+)
+
+
+@PLACES_OF_REQUESTS.rule(_LONG_NAME, added=True)
+def the_name_of_a_request_is_a_label(obj: dict[str, Any], _facts: Facts) -> Violations:
+    """Labels of what is made for a request have its name."""
+    name = mapping(obj.get("metadata")).get("name")
+    if isinstance(name, str) and len(name) > _LONGEST_NAME:
+        yield ("metadata", "name"), _LONG_NAME.format(length=len(name), excess=len(name) - _LONGEST_NAME)
 
 
 _PROFILER_CONFIG = "{problem}"  # in the words of the contract
@@ -173,6 +209,18 @@ def what_the_profiler_does_not_read(spec: dict[str, Any], _facts: Facts) -> Viol
         yield ("spec", "profilingConfig", "config", *filter(None, error.path.split("."))), error.message
     if wrong:
         yield ("spec", "profilingConfig", "config"), _UNREADABLE
+
+
+_PLANNER_CONFIG = "{problem}"  # in the words of the contract
+
+
+@ADVICE_FOR_REQUESTS.rule(_PLANNER_CONFIG, versions=(BETA,), added=True)
+def what_the_planner_does_not_read(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """Of the planner's configuration, what nothing reads."""
+    config = mapping(spec.get("features")).get("planner")
+    if isinstance(config, dict):
+        for error in contract_warnings("features.planner", config):
+            yield ("spec", "features", "planner", *filter(None, error.path.split("."))), error.message
 
 
 _NO_JOB = "has no effect: engines are simulated, and no Job runs; {instead}"
