@@ -166,13 +166,18 @@ async def test_a_demo_that_does_not_get_there_says_why(tmp_path: Path) -> None:
 async def test_up_runs_everything_until_it_is_interrupted(tmp_path: Path) -> None:
     async with dynamoctl("up", "--local", cwd=tmp_path) as up:
         await printed(up, "Dynamo Platform is up")
+        await printed(up, "sign in   with the token that this prints: cat ")
         note = json.loads((tmp_path / ".dynamo" / "platform.json").read_text())
         assert note["pid"] == up.pid
         async with dynamoctl("get", cwd=tmp_path) as get:
             code, out, err = await finished(get)
             assert (code, out) == (ExitCode.OK, "nothing in namespace default; -A shows all\n"), err
         async with dynamoctl("events", cwd=tmp_path) as events:
-            assert await finished(events) == (ExitCode.OK, "", "")
+            code, out, err = await finished(events)
+            assert (code, out, err[:3]) == (ExitCode.OK, "", "no "), err
+        async with dynamoctl("logs", "chat", cwd=tmp_path, DYNAMO_SERVER_URL="", DYNAMO_TOKEN="") as logs:
+            code, _, err = await finished(logs)
+            assert (code, '"chat" not found' in err) == (ExitCode.FAILED, True), err
         async with dynamoctl("up", "--local", cwd=tmp_path) as second:
             code, _, err = await finished(second)
             assert code == ExitCode.FAILED

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from dynamo_ctl import running
+from dynamo_ctl import remote, running
+from dynamo_ctl.commands.remote import over_api
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.running import RunningPlatform, announced, claimed, find
 
@@ -28,6 +31,46 @@ def test_a_running_platform_is_detected_from_a_subfolder(tmp_path: Path) -> None
         assert find(below) is None
     with claimed(folder):
         pass
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "expected"),
+    [
+        (("", None, None), {}, ("http://localhost:5/", "/t", None)),
+        (("", "/mine", None), {}, ("http://localhost:5/", "/mine", None)),
+        (("", None, "/k"), {}, ("http://localhost:5/", None, "/k")),
+        (("", None, None), {"DYNAMO_TOKEN": "x"}, ("http://localhost:5/", None, None)),
+        (("https://other.test", None, None), {}, ("https://other.test", None, None)),
+    ],
+)
+def test_commands_of_the_api_find_it_and_a_token_here(
+    given: tuple[str, str | None, str | None],
+    environment: dict[str, str],
+    expected: tuple[str, str | None, str | None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[tuple[object, ...]] = []
+
+    @asynccontextmanager
+    async def open_(*arguments: object) -> AsyncIterator[None]:
+        opened.append(tuple(str(each) if each else None for each in arguments))
+        yield None
+
+    async def nothing(_: object) -> None:
+        return
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DYNAMO_TOKEN", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(remote.Remote, "open", open_)
+    server, *files = given
+    folder, here = tmp_path / running.FOLDER, replace(HERE, api="http://localhost:5/", token_file="/t")
+    with claimed(folder), announced(folder, here):
+        token_file, kubeconfig = (Path(each) if each else None for each in files)
+        over_api(server, token_file, kubeconfig, nothing)
+    assert opened == [expected]
 
 
 def test_the_note_of_a_dead_process_counts_for_nothing(tmp_path: Path) -> None:

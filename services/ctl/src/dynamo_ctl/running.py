@@ -1,4 +1,4 @@
-"""The note by which `get` and `events` find the platform that `up` or `demo` runs: `.dynamo/platform.json`.
+"""The note by which `get`, `events` and the other commands find the platform that `up` or `demo` runs: `.dynamo/platform.json`.
 
 It is looked for in the working folder and those above it, as git looks for its own folder. It holds no secret.
 It counts while the process that wrote it holds the lock of its folder, which the kernel frees when that process ends,
@@ -25,7 +25,8 @@ NAME = "platform.json"
 class RunningPlatform:
     """A platform that a process on this machine runs. `kubeconfig` and `context` are "" where defaults are used.
 
-    `nats_credentials`: folder of the password files of its NATS; "" where the settings say how to get in.
+    `nats_credentials`: folder of the password files of its NATS; "" where the settings say how to get in. `api` is the URL of
+    its REST API, and `token_file` has a token for it; "" where the platform made none.
     """
 
     pid: int
@@ -34,6 +35,8 @@ class RunningPlatform:
     kubeconfig: str = ""
     context: str = ""
     nats_credentials: str = ""
+    api: str = ""
+    token_file: str = ""
 
 
 def find(start: Path | None = None) -> RunningPlatform | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,7 +29,7 @@ TokenFile = Annotated[
     ),
 ]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace.")]
-NO_SERVER = "which server? --server https://HOST, or $DYNAMO_SERVER_URL"
+NO_SERVER = "which server? --server https://HOST, or $DYNAMO_SERVER_URL, or call this where dynamoctl up or demo runs"
 
 
 def over_api(
@@ -40,16 +41,23 @@ def over_api(
     follow: bool = False,
     otherwise: str = "",
 ) -> None:
-    """Do the work of a command with the API. CtlError without a server; `otherwise` then says what needs none.
+    """Do the work of a command with the API: without a server, that of the platform that runs in this folder.
+
+    CtlError where none does; `otherwise` then says what needs none.
 
     Work that follows has no end: Ctrl-C ends it well.
     """
-    from dynamo_ctl import interrupts, remote, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl import interrupts, remote, running, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
 
     settings.quiet(follow=follow)
     if not server:
-        raise CtlError(NO_SERVER + otherwise, ExitCode.USAGE)
+        here = running.find()
+        if here is None or not here.api:
+            raise CtlError(NO_SERVER + otherwise, ExitCode.USAGE)
+        server = here.api
+        if here.token_file and not (token_file or kubeconfig or os.environ.get(remote.TOKEN)):
+            token_file = Path(here.token_file)
 
     async def run() -> None:
         async with remote.Remote.open(server, token_file, kubeconfig) as api:

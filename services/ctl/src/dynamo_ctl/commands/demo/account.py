@@ -1,4 +1,4 @@
-"""The user of the demo's page: a service account that may do what a team's engineer may, and its token in a file."""
+"""The user of the page on a local cluster: a service account that may do what a team's engineer may, and its token in a file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _IN_THE_NAMESPACE = (
 )
 #: Whether GPUs are free is a question about nodes, and about pods of all namespaces.
 _IN_THE_CLUSTER = ({"apiGroups": [""], "resources": ["nodes", "pods", "namespaces"], "verbs": _READ},)
-#: As long as a demo is used. Seconds.
+#: As long as a demo is used, or a day of work. Seconds.
 _LASTS = 24 * 3600
 
 

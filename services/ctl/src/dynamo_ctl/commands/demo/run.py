@@ -25,10 +25,11 @@ from rich.console import Console
 
 from dynamo_ctl import files
 from dynamo_ctl.commands.demo import tree, view
-from dynamo_ctl.commands.demo.account import page_token
+from dynamo_ctl.commands.demo.account import TOKEN, page_token
 from dynamo_ctl.commands.demo.local import local_platform
 from dynamo_ctl.commands.demo.waiting import until_successful
 from dynamo_ctl.commands.up import progress
+from dynamo_ctl.commands.up.addresses import page_address
 from dynamo_ctl.commands.up.servers import NATS_CREDENTIALS, nats_credentials_of
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.running import RunningPlatform, announced, claimed
@@ -108,6 +109,8 @@ def _note(settings: Settings, state: Path) -> RunningPlatform:
         platform.nats.servers[0],
         str(platform.kubernetes.kubeconfig),
         nats_credentials=nats_credentials_of(settings, state),
+        api=page_address(settings),
+        token_file=str(state / TOKEN),
     )
 
 

@@ -11,19 +11,24 @@ NO_ADMISSION = "is not run: this cluster cannot call this machine; platform.admi
 
 def where_it_answers(settings: Settings, cluster: str, health_port: int, metrics_port: int) -> list[tuple[str, str]]:
     """Parts and their addresses. `settings` are those that the platform runs with; port 0 of metrics: none are served."""
-    api = settings.platform.dynadmin
     listed = [
         ("cluster", cluster),
         ("NATS", settings.platform.nats.servers[0]),
         ("admission", settings.platform.admission.url or settings.server.webhook.service_name or NO_ADMISSION),
-        # By this name browsers accept the cookie of a session over http, too.
-        ("page, API", f"{_scheme(secure=api.cert_dir is not None)}://localhost:{api.port}/"),
+        ("page, API", page_address(settings)),
         ("health", f"http://{LOOPBACK}:{health_port}/readyz"),
     ]
     if metrics_port:
         scheme = _scheme(secure=settings.server.metrics.secure)
         listed.append(("metrics", f"{scheme}://{LOOPBACK}:{metrics_port}/metrics"))
     return listed
+
+
+def page_address(settings: Settings) -> str:
+    """URL of the page and of the REST API."""
+    api = settings.platform.dynadmin
+    # By this name browsers accept the cookie of a session over http, too.
+    return f"{_scheme(secure=api.cert_dir is not None)}://localhost:{api.port}/"
 
 
 def _scheme(*, secure: bool) -> str:

@@ -18,8 +18,9 @@ from dynamo_shared.runtime import Settings, running
 
 from dynamo_ctl import services, webhooks
 from dynamo_ctl.commands.crds.definitions import DEFINITIONS_MANAGER, install_definitions
+from dynamo_ctl.commands.demo.account import TOKEN, page_token
 from dynamo_ctl.commands.up import progress
-from dynamo_ctl.commands.up.addresses import where_it_answers
+from dynamo_ctl.commands.up.addresses import page_address, where_it_answers
 from dynamo_ctl.commands.up.servers import embedded, nats_credentials_of
 from dynamo_ctl.running import RunningPlatform, announced, claimed
 from dynamo_ctl.settings import with_cluster, with_platform
@@ -27,6 +28,10 @@ from dynamo_ctl.targets import until_stands
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+#: In which the token of a local cluster's page may work.
+DEFAULT_NAMESPACE = "default"
 
 
 async def up(settings: Settings, folder: Path, console: Console, *, local: bool) -> None:
@@ -70,6 +75,8 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
             kubeconfig,
             cluster.context or "",
             nats_credentials_of(settings, folder),
+            page_address(settings),
+            str(folder / TOKEN) if local else "",
         )
         stack.enter_context(announced(folder, note))
         await platform.ready(READY_WITHIN)
@@ -82,6 +89,8 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
         for name, address in where_it_answers(settings, platform.context.kube.server, *ports):
             console.print(f"  {name:<9} {address}", soft_wrap=True)
         if local:
+            token = await page_token(client, DEFAULT_NAMESPACE, folder)
+            console.print(f"  sign in   with the token that this prints: cat {token}", soft_wrap=True)
             console.print(f"  export KUBECONFIG={kubeconfig}", soft_wrap=True)
         console.print("  next      kubectl apply -f examples/vllm-agg.yaml; dynamoctl get -w; dynamoctl events -f")
         await asyncio.Event().wait()
