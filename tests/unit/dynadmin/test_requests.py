@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from dynamo_dynadmin.api.acting import Actions
+from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.routes.session import session
 from dynamo_dynadmin.api.sessions import SessionPages
@@ -264,3 +265,16 @@ async def test_a_scaling_that_is_not_understood_is_refused(sent: dict[str, Any],
     async with serving(Actions(ABSENT, ABSENT).scale_adapter, path="/{namespace}/{name}") as client:
         refused = await (await client.post("/n/a", json=sent)).json()
         assert refused["errors"] == [{"pointer": pointer, "detail": detail}]
+
+
+async def test_a_chat_that_is_not_understood_is_refused_in_our_words() -> None:
+    chat = Chat(ABSENT, ABSENT, 1.0)
+    async with serving(chat.chat, path="/{namespace}/{name}") as client:
+        sent = {"messages": [{"role": "usr", "content": 5}], "maxTokens": 0, "x": 1}
+        refused = await (await client.post("/n/a", json=sent)).json()
+        assert {each["pointer"]: each["detail"] for each in refused["errors"]} == {
+            "/messages/0/role": "'usr' is not allowed; one of 'system', 'user', 'assistant'",
+            "/messages/0/content": "must be a string, not 5",
+            "/maxTokens": "0 is too small; at least 1",
+            "/x": "no such field; there are maxTokens, messages, model, parameters, seed, temperature",
+        }

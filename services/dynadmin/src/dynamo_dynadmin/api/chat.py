@@ -13,6 +13,7 @@ from typing import Any
 
 from aiohttp import web
 from dynamo_shared.api.component_names import frontend_service
+from dynamo_shared.api.field_errors import field_errors
 from dynamo_shared.api.registry import ports
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, SERVICES, ObjectKey
 from dynamo_shared.kube import Forbidden, KubeError, Unavailable
@@ -170,8 +171,9 @@ def _body(sent: dict[str, Any]) -> ChatBody:
     try:
         body = ChatBody.model_validate(sent, by_alias=True, by_name=False)
     except ValidationError as error:
-        errors = [FieldProblem(pointer(each["loc"]), each["msg"]) for each in error.errors(include_url=False)]
-        raise invalid(errors) from None
+        messages = [each.message for each in field_errors(error, ChatBody.model_json_schema())]
+        places = [pointer(each["loc"]) for each in error.errors(include_url=False)]
+        raise invalid([FieldProblem(*each) for each in zip(places, messages, strict=True)]) from None
     errors = [
         FieldProblem(pointer(("parameters", name)), "is set by this API")
         for name in RESERVED
