@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dynamo_ctl import webhooks
 from dynamo_ctl.commands.up.addresses import NO_ADMISSION, where_it_answers
 from dynamo_shared.runtime.settings import Settings
 
@@ -31,3 +32,12 @@ def test_the_page_and_the_api_are_named(tmp_path: Path) -> None:
 
 def test_admission_that_does_not_run_says_so() -> None:
     assert addresses({})["admission"] == NO_ADMISSION
+
+
+@pytest.mark.parametrize(("admission", "drain"), [({}, 0.0), ({"drain": 3}, 3.0)])
+def test_webhooks_on_this_machine_end_at_once_unless_the_settings_say_otherwise(
+    admission: dict[str, Any], drain: float
+) -> None:
+    """Ctrl-C waited for an API server to find another replica, of which there is none."""
+    made = Settings.model_validate({"platform": {"nats": {"servers": ["nats://h:1"]}, "admission": admission}})
+    assert webhooks.on_loopback(made, 1).platform.admission.drain == drain

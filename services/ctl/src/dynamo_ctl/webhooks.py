@@ -44,9 +44,11 @@ def named(settings: Settings) -> bool:
 def on_loopback(settings: Settings, port: int) -> Settings:
     """The same, with webhooks at a port of this machine: for an API server that runs on it."""
     webhook = settings.server.webhook.model_copy(update={"host": LOOPBACK, "port": port})
-    admission = settings.platform.admission.model_copy(
-        update={"url": f"https://{LOOPBACK}:{port}", "namespace": settings.platform.admission.namespace or NAMESPACE}
-    )
+    named = settings.platform.admission
+    update = {"url": f"https://{LOOPBACK}:{port}", "namespace": named.namespace or NAMESPACE}
+    # There is no other replica to which the API server could go meanwhile.
+    drain = named.drain if "drain" in named.model_fields_set else 0.0
+    admission = named.model_copy(update={**update, "drain": drain})
     server = settings.server.model_copy(update={"webhook": webhook})
     return with_platform(settings.model_copy(update={"server": server}), admission=admission)
 

@@ -100,7 +100,7 @@ def _configuration(settings: Settings, health: int, metrics: int) -> dict[str, o
             "nats": {"servers": list(platform.nats.servers), **_login(platform.nats)},
             "etcd": {"endpoints": list(platform.etcd.endpoints), **_login(platform.etcd)},
             "dynadmin": {"host": webhooks.LOOPBACK, "port": platform.dynadmin.port},
-            "admission": {"url": platform.admission.url, "namespace": platform.admission.namespace},
+            "admission": platform.admission.model_dump(mode="json", include={"url", "namespace", "drain"}),
         },
     }
 
