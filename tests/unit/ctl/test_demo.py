@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dynamo_ctl.commands.demo import tree
 from dynamo_ctl.commands.demo.run import find_manifests
-from dynamo_ctl.commands.demo.view import LineView, table
+from dynamo_ctl.commands.demo.view import LineView, showing, table
 from dynamo_ctl.commands.demo.waiting import FAILED_FOR, GraphProgress
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.summary import GraphLine
@@ -44,6 +44,15 @@ def test_it_is_hopeless_only_when_all_others_have_failed_for_long() -> None:
     progress.observe([graph("a", "pending"), graph("b", "successful")], FAILED_FOR + 2)
     progress.observe([graph("a", "failed"), graph("b", "successful")], FAILED_FOR + 3)
     assert not progress.hopeless(FAILED_FOR + 4), "it had recovered in between"
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_message_is_shown_as_it_is(is_terminal: bool) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=200, force_terminal=is_terminal, color_system=None)
+    with showing(console) as view:
+        view.show([line("a", "failed", 0, "containers[main].image is required")], {})
+    assert "containers[main].image is required" in out.getvalue()
 
 
 def test_lines_are_printed_on_change_only() -> None:

@@ -22,6 +22,7 @@ from dynamo_shared.bus.permissions import INTEGRATOR
 from dynamo_shared.kube import AlreadyExists, KubeClient
 from dynamo_shared.runtime.settings import Settings
 from rich.console import Console
+from rich.markup import escape
 
 from dynamo_ctl import files
 from dynamo_ctl.commands.demo import tree, view
@@ -148,6 +149,6 @@ def _further(console: Console, kubeconfig: str, nats: str, credentials: Path) ->
 def _page(console: Console, port: int, token: Path) -> None:
     console.print(
         f"\nDeploy a model in the browser: [bold green]http://localhost:{port}/[/]\n"
-        f"  sign in with the token that this prints: cat {token}",
+        f"  sign in with the token that this prints: cat {escape(str(token))}",
         soft_wrap=True,
     )

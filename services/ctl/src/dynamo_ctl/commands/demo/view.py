@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Protocol
 
 from rich.console import Console
@@ -76,7 +77,8 @@ def table(lines: Sequence[GraphLine], ages: Mapping[str, float]) -> Table:
             state,
             line.components,
             f"{seconds:.1f}s" if seconds < 100 else span(seconds),
-            line.message,
+            # Without markup, of which `containers[main]` would be a tag.
+            Text(line.message),
         )
     return drawn
 
@@ -85,7 +87,7 @@ def table(lines: Sequence[GraphLine], ages: Mapping[str, float]) -> Table:
 def showing(console: Console) -> Iterator[ProgressView]:
     """A view for a console; the table stays on the terminal when this ends."""
     if not console.is_terminal:
-        yield LineView(console.print)
+        yield LineView(partial(console.print, markup=False))
         return
     with Live(console=console, refresh_per_second=PER_SECOND) as live:
         yield TableView(live)

@@ -87,11 +87,11 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
         console.print("[bold green]Dynamo Platform is up[/]; Ctrl-C stops it.")
         ports = platform.health_port, platform.metrics_port
         for name, address in where_it_answers(settings, platform.context.kube.server, *ports):
-            console.print(f"  {name:<9} {address}", soft_wrap=True)
+            console.print(f"  {name:<9} {address}", soft_wrap=True, markup=False)
         if local:
             token = await page_token(client, DEFAULT_NAMESPACE, folder)
-            console.print(f"  sign in   with the token that this prints: cat {token}", soft_wrap=True)
-            console.print(f"  export KUBECONFIG={kubeconfig}", soft_wrap=True)
+            console.print(f"  sign in   with the token that this prints: cat {token}", soft_wrap=True, markup=False)
+            console.print(f"  export KUBECONFIG={kubeconfig}", soft_wrap=True, markup=False)
         console.print("  next      kubectl apply -f examples/vllm-agg.yaml; dynamoctl get -w; dynamoctl events -f")
         await asyncio.Event().wait()
 
