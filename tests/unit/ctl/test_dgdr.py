@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from dynamo_ctl.commands.dgdr.drawing import Drawn, save, terminal
 from dynamo_ctl.errors import CtlError
-from dynamo_shared.api.request_graphs import points_of
+from dynamo_shared.api.request_graphs import points_of, why_not_changed
 
 
 def figures(user: float, gpu: float, **more: Any) -> dict[str, Any]:
@@ -95,3 +95,15 @@ def test_a_name_is_neither_a_formula_nor_html(tmp_path: Path):
 def test_a_folder_that_is_not_there_is_reported(tmp_path: Path):
     with pytest.raises(CtlError, match=r"front\.png: No such file"):
         save(drawn(), tmp_path / "nowhere" / "front.png")
+
+
+def test_a_graph_does_not_become_one_with_other_components() -> None:
+    def graph(*names: str) -> dict[str, object]:
+        return {"metadata": {"name": "q-dgd"}, "spec": {"components": [{"name": each} for each in names]}}
+
+    split, whole = graph("Frontend", "prefill", "decode"), graph("Frontend", "worker")
+    assert not why_not_changed(split, graph("decode", "prefill", "Frontend"))
+    assert why_not_changed(split, whole) == (
+        "the point has other components (Frontend, worker) than DynamoGraphDeployment q-dgd (Frontend, prefill, decode), "
+        "and those of a graph cannot change: delete it (kubectl delete dgd q-dgd), and deploy the point again"
+    )

@@ -45,3 +45,17 @@ def is_made_for(graph: KubeObject, obj: KubeObject) -> bool:
     """Whether a graph was made for a request: this one, and not an earlier one of the same name."""
     own_annotations = graph["metadata"].get("annotations") or {}
     return bool(own_annotations.get(keys.REQUEST_UID) == obj["metadata"]["uid"])
+
+
+def why_not_changed(existing: KubeObject, graph: KubeObject) -> str:
+    """Why a graph cannot become that of another point, and what to do; empty where it can: components are fixed."""
+    now, then = (
+        [str(each.get("name")) for each in (obj.get("spec") or {}).get("components") or []] for obj in (existing, graph)
+    )
+    if {*now} == {*then}:
+        return ""
+    name = existing["metadata"]["name"]
+    return (
+        f"the point has other components ({', '.join(then)}) than DynamoGraphDeployment {name} ({', '.join(now)}), and "
+        f"those of a graph cannot change: delete it (kubectl delete dgd {name}), and deploy the point again"
+    )

@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import IDEMPOTENCY, PLANNER_CONFIG
-from dynamo_shared.api.request_graphs import is_made_for, marked, points_of
+from dynamo_shared.api.request_graphs import is_made_for, marked, points_of, why_not_changed
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -19,7 +19,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
 )
 from dynamo_shared.api.scale_targets import scaled_adapter
-from dynamo_shared.kube import AlreadyExists, Conflict, KubeError, NotFound
+from dynamo_shared.kube import AlreadyExists, Conflict, Invalid, KubeError, NotFound
 from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
@@ -182,6 +182,10 @@ class Actions:
             )
         except Conflict as error:
             raise ProblemError("stale", "the graph changed meanwhile; try again") from error
+        except Invalid as error:
+            if why_not := why_not_changed(current, graph):
+                raise ProblemError("conflict", why_not) from error
+            raise
         return call.answer_object(written)
 
 

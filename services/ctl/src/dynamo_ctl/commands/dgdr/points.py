@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
-from dynamo_shared.api.request_graphs import is_made_for, marked, points_of
+from dynamo_shared.api.request_graphs import is_made_for, marked, points_of, why_not_changed
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
@@ -15,7 +15,7 @@ from dynamo_shared.api.resources import (
     key_of,
 )
 from dynamo_shared.api.yaml_output import to_yaml
-from dynamo_shared.kube import AlreadyExists, KubeClient, NotFound
+from dynamo_shared.kube import AlreadyExists, Invalid, KubeClient, NotFound
 
 from dynamo_ctl.commands.dgdr.drawing import Drawn, save, terminal
 from dynamo_ctl.errors import CtlError
@@ -65,7 +65,12 @@ async def apply(
                 "labels": {**(existing["metadata"].get("labels") or {}), **graph["metadata"]["labels"]},
                 "annotations": {**kept, **graph["metadata"]["annotations"]},
             }
-            await client.replace(DYNAMO_GRAPH_DEPLOYMENTS, {**graph, "metadata": metadata}, dry_run=dry_run)
+            try:
+                await client.replace(DYNAMO_GRAPH_DEPLOYMENTS, {**graph, "metadata": metadata}, dry_run=dry_run)
+            except Invalid as error:
+                if why_not := why_not_changed(existing, graph):
+                    raise CtlError(why_not) from error
+                raise
         if dry_run:
             out(to_yaml(graph).rstrip())
             return
