@@ -72,8 +72,13 @@ def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[s
     ],
 )
 def test_a_wrong_command_line_is_one_line_and_code_2(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # in which no platform runs
     assert cli.invoke(arguments) == ExitCode.USAGE
     captured = capsys.readouterr()
     assert said in captured.err

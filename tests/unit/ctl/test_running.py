@@ -41,6 +41,9 @@ def test_a_running_platform_is_detected_from_a_subfolder(tmp_path: Path) -> None
         (("", None, "/k"), {}, ("http://localhost:5/", None, "/k")),
         (("", None, None), {"DYNAMO_TOKEN": "x"}, ("http://localhost:5/", None, None)),
         (("https://other.test", None, None), {}, ("https://other.test", None, None)),
+        (("http://127.0.0.1:5", None, None), {}, ("http://127.0.0.1:5", "/t", None)),
+        (("http://127.0.0.1:6", None, None), {}, ("http://127.0.0.1:6", None, None)),
+        (("http://127.0.0.1:many", None, None), {}, ("http://127.0.0.1:many", None, None)),
     ],
 )
 def test_commands_of_the_api_find_it_and_a_token_here(

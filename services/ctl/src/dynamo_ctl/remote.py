@@ -30,6 +30,16 @@ log = structlog.get_logger("dynamo.ctl")
 _LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
+def same_local(one: str, other: str) -> bool:
+    """Whether two URLs are of one server of this machine."""
+    addresses = [urlsplit(one), urlsplit(other)]
+    try:
+        ports = {each.port for each in addresses}
+    except ValueError:
+        return False
+    return len(ports) == 1 and all(each.hostname in _LOCAL for each in addresses)
+
+
 class RequestRefused(CtlError):
     """The server refuses a request, with an HTTP status; the text has every reason."""
 

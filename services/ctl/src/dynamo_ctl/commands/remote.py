@@ -51,11 +51,11 @@ def over_api(
     from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
 
     settings.quiet(follow=follow)
-    if not server:
-        here = running.find()
-        if here is None or not here.api:
-            raise CtlError(NO_SERVER + otherwise, ExitCode.USAGE)
-        server = here.api
+    here = running.find()
+    if not server and (here is None or not here.api):
+        raise CtlError(NO_SERVER + otherwise, ExitCode.USAGE)
+    if here is not None and here.api and (not server or remote.same_local(server, here.api)):
+        server = server or here.api
         if here.token_file and not (token_file or kubeconfig or os.environ.get(remote.TOKEN)):
             token_file = Path(here.token_file)
 
