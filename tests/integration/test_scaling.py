@@ -252,3 +252,22 @@ async def test_an_adapter_that_no_one_made_scales_nothing_and_says_so(kube, name
     )
     deployments = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")).items
     assert [each["spec"]["replicas"] for each in deployments] == [1]
+
+
+async def test_a_graph_that_waits_for_the_name_of_an_adapter_goes_on_when_that_is_deleted(
+    kube, namespace, running_platform
+):
+    """Within less than half of the time after which a refusal is tried again."""
+    of = ObjectKey(namespace, "disagg-worker")
+    theirs = {
+        "apiVersion": ADAPTERS.api_version,
+        "kind": ADAPTERS.kind,
+        "metadata": {"name": of.name, "namespace": namespace},
+        "spec": {"dgdRef": {"name": "disagg", "componentName": "Worker"}, "replicas": 3},
+    }
+    await kube.create(ADAPTERS, theirs)
+    adapted = {**worker("Worker"), "scalingAdapter": {}}
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted]))
+    await until_state(kube, ObjectKey(namespace, "disagg"), "failed")
+    await kube.delete(ADAPTERS, of)
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful", within=25)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_pod_builder import children
 from dynamo_pod_builder.render import MANAGED_BY
 from dynamo_pod_builder.routing import TOGETHER, routes
 from dynamo_shared.api.objects import KubeObject
@@ -24,9 +23,10 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.tasks import Task
-from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.routed import routed, tasks_of
+
+from .indexed import indexed
 
 KEY = ObjectKey("ns", "o")
 GRAPH = Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "g"))
@@ -44,8 +44,7 @@ def child(owner: tuple[Resource, str] | None = None, version: int = 1, **metadat
 
 
 def asked(resource: Resource, old: KubeObject | None, new: KubeObject | None) -> set[Task]:
-    cache = ObjectCache()
-    children.index(cache)
+    cache = indexed()
     for namespace, name in (("ns", "g"), ("other", "g")):
         metadata = {"name": name, "namespace": namespace, "uid": namespace, "resourceVersion": "1"}
         cache.put(DYNAMO_GRAPH_DEPLOYMENTS, {"metadata": metadata, "spec": {"components": []}})
@@ -84,7 +83,7 @@ def test_an_owner_that_loses_a_child_is_reconciled(resource: Resource, owner: tu
 def test_what_children_report_is_reconciled_together_and_what_has_to_be_set_right_at_once(
     resource: Resource, before: KubeObject | None, after: KubeObject | None, wait: float
 ) -> None:
-    tasks = routed(routes(ObjectCache(), Debounce(lambda: 0.0)), resource, KEY, before, after)
+    tasks = routed(routes(indexed(), Debounce(lambda: 0.0)), resource, KEY, before, after)
     assert tasks == [(COMPONENT, wait)]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_pod_builder import children
 from dynamo_pod_builder.routing import SETTLE, TOGETHER, routes
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -20,9 +19,10 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.runtime.debounce import FEW, Debounce
 from dynamo_shared.runtime.routes import TaskRoute
 from dynamo_shared.runtime.tasks import Task
-from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.routed import routed
+
+from .indexed import indexed
 
 ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 KEY = ObjectKey("ns", "g-w")
@@ -47,8 +47,7 @@ def workload(replicas: int) -> KubeObject:
 
 @pytest.fixture
 def rows() -> tuple[TaskRoute, ...]:
-    cache = ObjectCache()
-    children.index(cache)
+    cache = indexed()
     adapted = {"name": "W", "scalingAdapter": {}}
     metadata = {"name": "g", "namespace": "ns", "uid": "g", "resourceVersion": "1"}
     cache.put(DYNAMO_GRAPH_DEPLOYMENTS, {"metadata": metadata, "spec": {"components": [adapted]}})

@@ -16,9 +16,10 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.tasks import Task
-from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.routed import tasks_of
+
+from .indexed import indexed
 
 KEY = ObjectKey("ns", "o")
 KINDS = (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_DEPLOYMENTS)
@@ -30,7 +31,7 @@ def observed(version: int, generation: int, spec: Any, **more: Any) -> KubeObjec
 
 
 def asked(resource: Resource, old: KubeObject | None, new: KubeObject | None) -> bool:
-    return Task.of(resource, KEY) in tasks_of(routes(ObjectCache(), Debounce(lambda: 0.0)), resource, KEY, old, new)
+    return Task.of(resource, KEY) in tasks_of(routes(indexed(), Debounce(lambda: 0.0)), resource, KEY, old, new)
 
 
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.plural)

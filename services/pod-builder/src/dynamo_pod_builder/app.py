@@ -28,7 +28,7 @@ from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
 
-from dynamo_pod_builder import artifact_images, checkpoints, children, cohorts, pods, surroundings
+from dynamo_pod_builder import artifact_images, checkpoints, children, cohorts, name_waits, pods, surroundings
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.artifact_images import LEGACY
 from dynamo_pod_builder.configuration import render_config
@@ -89,7 +89,7 @@ class _PodBuilder(Controller):
         super().__init__(context, NAME, reads, of_share=OF_SHARE)
         kube, cache = self.kube, self.cache
         cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, *OF_SHARE)
-        for each in (children, pods, cohorts, checkpoints, artifact_images, surroundings):
+        for each in (children, pods, cohorts, checkpoints, artifact_images, surroundings, name_waits):
             each.index(cache)
         applier = Applier(kube, cache)
         keys = SshKeys(kube, settings.mpi.ssh_secret_name, settings.mpi.ssh_secret_namespace)

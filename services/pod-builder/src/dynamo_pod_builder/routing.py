@@ -22,6 +22,7 @@ from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
+from dynamo_pod_builder import name_waits
 from dynamo_pod_builder.artifact_images import LEGACY
 from dynamo_pod_builder.children import OF_SETS, OWNED, SHARED
 from dynamo_pod_builder.cohorts import has_ended
@@ -85,6 +86,9 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
             for each in cache.keys(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace)
         )
 
+    def waiting(change: CacheChange) -> Iterator[Task]:
+        return name_waits.waiting(cache, change)
+
     return (
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, when=_is_news),
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_legacy_of),
@@ -101,6 +105,7 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
         TaskRoute(_ADAPTERS, to=_of_child, when=lambda change: not _is_of_status(change), after=after_pods),
         *(TaskRoute(each, to=_of_child, after=after_others) for each in WORKLOADS),
         *(TaskRoute(each, to=_of_child, after=after_siblings) for each in _CHILDREN),
+        *(TaskRoute(each, to=waiting, when=lambda change: change.gone is not None) for each in OWNED),
         *(TaskRoute(each, to=sharers, when=_was_shared) for each in SHARED),
         *(TaskRoute(each, to=of_set) for each in OF_SETS),
     )

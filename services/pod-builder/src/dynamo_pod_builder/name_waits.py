@@ -1,0 +1,40 @@
+"""Graphs and components that cannot be created since another object has a name of theirs: they are tried again when it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dynamo_shared.api import objects, resources
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.runtime.routes import CacheChange
+from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.cache import ObjectCache
+
+from dynamo_pod_builder.status.component import AVAILABLE
+from dynamo_pod_builder.status.graph import FAILED
+
+_WAITING = "waits-for-a-name"
+_TAKEN = "NameTaken"
+
+
+def index(cache: ObjectCache) -> None:
+    """Index those that wait by their namespace: mostly there is none."""
+    cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, _WAITING, _graph_waits)
+    cache.add_index(DYNAMO_COMPONENT_DEPLOYMENTS, _WAITING, _component_waits)
+
+
+def waiting(cache: ObjectCache, change: CacheChange) -> Iterator[Task]:
+    """Who may have waited for the name of what is gone. A graph's status does not say why it failed, so each failed one."""
+    for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
+        for each in cache.by_index(resource, _WAITING, change.key.namespace):
+            yield Task.of(resource, resources.key_of(each))
+
+
+def _graph_waits(graph: KubeObject) -> Iterable[str]:
+    return (objects.namespace(graph),) if graph.get("status", {}).get("state") == FAILED else ()
+
+
+def _component_waits(component: KubeObject) -> Iterable[str]:
+    available = objects.condition(component, AVAILABLE) or {}
+    return (objects.namespace(component),) if available.get("reason") == _TAKEN else ()
