@@ -46,6 +46,7 @@ class Partitions:
         self._gain: list[GainListener] = []
         self._loss: list[Listener] = []
         self._drainers: list[Drainer] = []
+        self._running = False
         lease.on_change(self._lease_changed)
         registry.on_change(self._wakes.set)
         self._view.on_hint(self._wakes.set)
@@ -85,6 +86,13 @@ class Partitions:
 
     async def run(self) -> None:
         """Hold the partitions that are this replica's share, until cancelled."""
+        self._running = True
+        try:
+            await self._share()
+        finally:
+            self._running = False
+
+    async def _share(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._view.run())
             while True:
@@ -164,7 +172,9 @@ class Partitions:
         if not self._lease.alive():
             dropped = self._claims.drop()
             if dropped:
-                log.warning("partitions lost with the lease", service=self._service, count=len(dropped))
+                # At an orderly end the lease goes after the work.
+                say = log.warning if self._running else log.debug
+                say("partitions lost with the lease", service=self._service, count=len(dropped))
                 _notify(self._loss)
         self._wakes.set()
 
