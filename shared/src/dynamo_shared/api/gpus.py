@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamo_shared.api import device_claims, quantity
+from dynamo_shared.api.wording import many
 
 NVIDIA_GPU = "nvidia.com/gpu"
 #: Nodes of a multi-node replica that names no number (v1beta1 `multinode.nodeCount`).
@@ -30,7 +31,7 @@ def count(container: Mapping[str, Any]) -> int:
 
 def words(count: int) -> str:
     """A number of GPUs, as messages say it."""
-    return f"{count} GPU" if count == 1 else f"{count} GPUs"
+    return many(count, "GPU")
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ def test_a_spec_that_says_all_needs_no_cluster() -> None:
         (
             HardwareSpec(gpu_sku="h200_sxm"),
             kinds(nodes_with_labels(MIXED[:1])),
-            "no node has h200_sxm: the cluster has l40s (1 nodes of 4)",
+            "no node has h200_sxm: the cluster has l40s (1 node of 4)",
         ),
     ],
 )

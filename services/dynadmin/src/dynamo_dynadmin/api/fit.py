@@ -247,7 +247,15 @@ def _why(demand: GpuDemand, suited: Sequence[NodeRoom], reasons: Counter[str]) -
         return f"no node has {gpu_words(demand.gpus_of_unit)}{split}"
     if suited and demand.whole_node:
         return "all GPUs of a node are asked for, and no node has all of its GPUs free"
-    words = [f"{len(suited)} nodes suit and have too few free GPUs"] if suited else []
+    words = (
+        [
+            "1 node suits and has too few free GPUs"
+            if len(suited) == 1
+            else f"{len(suited)} nodes suit and have too few free GPUs"
+        ]
+        if suited
+        else []
+    )
     words += [f"{count} {reason}" for reason, count in sorted(reasons.items())]
     return "; ".join(words) or "the cluster has no node with GPUs"
 

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from dynamo_shared.api.conditions import condition
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.wording import many
 
 from dynamo_model_discovery.models.workers import Worker, WorkerSet
 
@@ -118,7 +119,7 @@ def _absent(workers: WorkerSet) -> str:
     reasons = Counter(why for _, why in workers.absent)
     if len(workers.absent) <= NAMED:
         return "; not among them: " + ", ".join(f"{pod} ({why})" for pod, why in workers.absent)
-    parts = ", ".join(f"{count} pods ({why})" for why, count in reasons.most_common(NAMED))
+    parts = ", ".join(f"{many(count, 'pod')} ({why})" for why, count in reasons.most_common(NAMED))
     return f"; not among them: {parts}"
 
 

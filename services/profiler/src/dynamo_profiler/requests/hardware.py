@@ -13,6 +13,7 @@ from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.v1beta1.request import GpuNodes, HardwareSpec, HardwareStatus
+from dynamo_shared.api.wording import many
 
 SPEC, NODE_LABELS, SLICES, DCGM = "spec", "nodeLabels", "resourceSlices", "dcgm"
 
@@ -230,7 +231,9 @@ def _unknown(asked: HardwareSpec, observed: Sequence[GpuNodes], missing: Sequenc
             f"{names} not given, and no node reports its GPUs: set {'it' if len(missing) == 1 else 'them'}, or install the "
             f"GPU operator, whose labels ({labels.GPU_PRODUCT}, {labels.GPU_COUNT}, {labels.GPU_MEMORY}) report them"
         )
-    there = ", ".join(f"{each.gpu_sku} ({each.nodes} nodes of {each.num_gpus_per_node})" for each in observed)
+    there = ", ".join(
+        f"{each.gpu_sku} ({many(each.nodes or 0, 'node')} of {each.num_gpus_per_node})" for each in observed
+    )
     return f"{names} not given, and no node has {asked.gpu_sku}: the cluster has {there}; set what is missing, or another gpuSku"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from dynamo_shared.api.adapted import Difference
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.wording import many
 
 from dynamo_scaler.adapters.status import GRAPH_CHANGED, SEVERAL_WRITERS, ConditionState
 from dynamo_scaler.adapters.writers import PLATFORM_MANAGERS
@@ -42,10 +43,12 @@ def overwritten(difference: Difference, of_graph: Sequence[str], of_adapter: str
     """A conflict where the graph's number is not one that the platform wrote; names both writers."""
     if not of_graph or PLATFORM_MANAGERS.intersection(of_graph):
         return None
+    before = difference.before
+    wrote = "removed the number" if before is None else f"set {many(before, 'replica')}"
     return ConditionState(
         True,
         GRAPH_CHANGED,
-        f"{of_graph[0]} set {difference.before} replicas of {difference.component} in the graph, {of_adapter} "
+        f"{of_graph[0]} {wrote} of {difference.component} in the graph, {of_adapter} "
         f"{difference.replicas} in the adapter: the adapter's number counts, and the graph has it again",
     )
 

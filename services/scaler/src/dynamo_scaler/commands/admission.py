@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.untrusted import times
+from dynamo_shared.api.wording import many
 from dynamo_shared.bus.commands import CommandRefusedError
 
 from dynamo_scaler.budgets import intents
@@ -99,7 +100,7 @@ class CommandAdmission:
             if _before(request.sent, each.sent) and not _is_ahead(each.sent, each.at):
                 raise CommandRefusedError(
                     SUPERSEDED,
-                    f"{key.component}: a newer command of {request.requester} asked for {each.replicas} replicas",
+                    f"{key.component}: a newer command of {request.requester} asked for {many(each.replicas, 'replica')}",
                 )
 
 

@@ -13,6 +13,7 @@ import structlog
 from dynamo_shared.aio import spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, key_of
+from dynamo_shared.api.wording import many
 from dynamo_shared.bus.commands import CommandRefusedError
 from dynamo_shared.kube.errors import KubeError
 
@@ -113,7 +114,7 @@ class HeldScalings:
             if pool is None:
                 await self._forget(graph, name, intent, DecisionReport(UNKNOWN, f"{name}: the graph has it no more"))
             elif not self.scaling.view.is_open(intent, pool):
-                message = f"{name}: another client set {pool.current} replicas meanwhile"
+                message = f"{name}: another client set {many(pool.current, 'replica')} meanwhile"
                 done = pool.current == intent.replicas
                 await self._forget(graph, name, intent, None if done else DecisionReport(SUPERSEDED, message))
             elif not intent.is_fresh(now, lifetime):

@@ -18,6 +18,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     key_of,
 )
+from dynamo_shared.api.wording import many
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, Unavailable
 from dynamo_shared.runtime import Result
@@ -204,14 +205,16 @@ class AdapterReconciler:
             return AdapterObservation(ConditionState(False, "NotOwner", message), count, selector)
         desired = adapter["spec"]["replicas"]
         if refusal is not None and component.get("replicas") != desired:
-            message = f"the graph could not be given {desired} replicas of {component['name']}: {refusal}"
+            message = f"the graph could not be given {many(desired, 'replica')} of {component['name']}: {refusal}"
             return AdapterObservation(ConditionState(False, "UpdateFailed", message), count, selector)
         if objects.is_deleting(graph) and component.get("replicas") != desired:
-            message = f"{reference['name']} is being deleted, and not given {desired} replicas of {component['name']}"
+            message = (
+                f"{reference['name']} is being deleted, and not given {many(desired, 'replica')} of {component['name']}"
+            )
             return AdapterObservation(ConditionState(False, "GraphNotFound", message), count, selector)
         scaled, conflict = self._unreported.get(adapter["metadata"]["uid"], (False, None))
         synced = ConditionState(
-            True, "Synced", f"the graph has the adapter's {desired} replicas of {component['name']}"
+            True, "Synced", f"the graph has the adapter's {many(desired, 'replica')} of {component['name']}"
         )
         return AdapterObservation(synced, count, selector, scaled, conflict)
 

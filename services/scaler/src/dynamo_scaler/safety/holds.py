@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from dynamo_shared.api import conditions
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.wording import many
 
 from dynamo_scaler.adapters.pods import is_there
 
@@ -46,7 +47,7 @@ def rollout(graph: KubeObject, component: str, *, observed: bool) -> Hold | None
     counted = (status.get("components") or {}).get(component) or {}
     updated, there = counted.get("updatedReplicas"), counted.get("replicas", 0)
     if updated is not None and updated < there:
-        return Hold(ROLLOUT, f"{there - updated} of its {there} pods are still of the former template")
+        return Hold(ROLLOUT, f"{there - updated} of its {many(there, 'pod')} are still of the former template")
     return None
 
 
@@ -67,7 +68,8 @@ def capacity(pods: Iterable[KubeObject]) -> Hold | None:
     first = _unschedulable(pending[0])
     names = ", ".join(_name(pod) for pod in pending[:_NAMED])
     more = f" and {len(pending) - _NAMED} more" if len(pending) > _NAMED else ""
-    return Hold(CAPACITY, f"{len(pending)} pods wait for a node ({names}{more}): {(first or {}).get('message', '')}")
+    waiting = many(len(pending), "pod") + (" waits" if len(pending) == 1 else " wait")
+    return Hold(CAPACITY, f"{waiting} for a node ({names}{more}): {(first or {}).get('message', '')}")
 
 
 def _unschedulable(pod: KubeObject) -> KubeObject | None:

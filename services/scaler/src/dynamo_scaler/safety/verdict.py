@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dynamo_shared.api.wording import many
 from dynamo_shared.runtime.settings.scaler import ScalingLimits
 
 from dynamo_scaler.budgets.pools import DesiredPool
@@ -69,11 +70,11 @@ def judge(pool: DesiredPool, requested: int, situation: Situation, now: float) -
     allowed = stabilized(desired, current, situation.asked, limits, now)
     reason = bound or ("", "")
     if allowed != desired:
-        message = f"within {way.stabilization:g} s {allowed} replicas were asked for"
+        message = f"within {way.stabilization:g} s, {many(allowed, 'replica')} were asked for"
         reason = Hold(STABILIZING, message)
     if way.step and abs(allowed - current) > way.step:
         allowed = current + (way.step if grows else -way.step)
-        reason = Hold(STEP_LIMIT, f"{way.step} replicas at a time")
+        reason = Hold(STEP_LIMIT, f"{many(way.step, 'replica')} at a time")
     return PoolVerdict(pool, requested, desired, allowed, *reason)
 
 
