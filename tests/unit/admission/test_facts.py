@@ -69,7 +69,7 @@ async def test_the_cluster_is_asked_for_what_it_serves():
     )
     trusting = settings(NAMESPACE__SCOPE__TRUSTED_NAMESPACES="team,other")
     world = await read(first_world(trusting, {}), cluster, trusting, NOW)  # type: ignore[arg-type]
-    assert (world.facts.grove, world.facts.inference_pools) == (True, True)
+    assert (world.facts.grove, world.facts.inference_pools, world.facts.leader_worker_sets) == (True, True, False)
     assert world.facts.topologies == {"here": ("zone",)}
     assert world.held == {"team"}
 
@@ -87,6 +87,14 @@ async def test_what_cannot_be_known_is_left_open():
     world = await read(first_world(settings(), {}), cluster, settings(), NOW)  # type: ignore[arg-type]
     assert world.facts.topologies is None
     assert world.facts.inference_pools is False
+
+
+@pytest.mark.parametrize(("enabled", "known"), [(None, True), (True, True), (False, False)])
+async def test_leader_worker_sets_are_there_where_the_cluster_serves_them_and_the_settings_use_them(enabled, known):
+    given = settings() if enabled is None else settings(ORCHESTRATORS__LWS__ENABLED=str(enabled).lower())
+    cluster = Cluster({"leaderworkerset.x-k8s.io": "v1"}, {})
+    world = await read(first_world(given, {}), cluster, given, NOW)  # type: ignore[arg-type]
+    assert world.facts.leader_worker_sets is known
 
 
 async def test_a_platform_of_one_namespace_asks_for_no_leases():

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import LEASES, Resource
+from dynamo_shared.api.resources import LEADER_WORKER_SETS, LEASES, Resource
 from dynamo_shared.api.validation import Facts
 from dynamo_shared.kube import Forbidden, KubeClient, NotFound
 from dynamo_shared.kube.discovery import groups
@@ -18,6 +18,7 @@ from dynamo_shared.runtime import Settings
 from dynamo_admission.review import World
 
 GROVE, INFERENCE = "grove.io", "inference.networking.k8s.io"
+LWS = LEADER_WORKER_SETS.group
 CLUSTER_TOPOLOGIES = "clustertopologies"
 _TRUE = frozenset({"1", "t", "true"})
 
@@ -41,6 +42,7 @@ async def read(world: World, kube: KubeClient, settings: Settings, now: datetime
     facts = replace(
         world.facts,
         grove=GROVE in served if grove is None else grove,
+        leader_worker_sets=settings.orchestrators.lws.enabled is not False and LWS in served,
         inference_pools=INFERENCE in served,
         topologies=await _topologies(kube, served[GROVE]) if GROVE in served else None,
     )

@@ -660,6 +660,33 @@ CASES = [
         components(component("a"), topologyConstraint={"clusterTopologyName": "x", "packDomain": "row"}),
         facts=replace(GROVE, topologies=None),
     ),
+    *(
+        Case(
+            f"{version}: several nodes, and nothing that runs them",
+            of,
+            facts=replace(PLAIN, leader_worker_sets=False),
+            warnings=(
+                f"{at}.multinode: replicas of several nodes cannot run here, so the whole graph fails: install "
+                "LeaderWorkerSet or Grove, or leave multinode out",
+            ),
+        )
+        for version, of, at in (
+            ("alpha", services({"a": service(multinode={"nodeCount": 2})}), "spec.services.a"),
+            ("beta", components(component("a", multinode={"nodeCount": 2})), "spec.components[0]"),
+        )
+    ),
+    *(
+        Case(
+            f"several nodes, and {name} runs them",
+            components(component("a", multinode={"nodeCount": 2})),
+            facts=replace(facts, leader_worker_sets=lws),
+        )
+        for name, facts, lws in (
+            ("LeaderWorkerSet", PLAIN, True),
+            ("Grove", GROVE, False),
+            ("no one knows what", PLAIN, None),
+        )
+    ),
     Case(
         "alpha: topology without Grove",
         services({"a": service()}, topologyConstraint={"topologyProfile": "x", "packDomain": "rack"}),

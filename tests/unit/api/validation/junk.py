@@ -27,6 +27,7 @@ FACTS = st.builds(
     Facts,
     user=st.sampled_from(["", "jane", "system:serviceaccount::planner-serviceaccount"]),
     grove=st.sampled_from([None, False, True]),
+    leader_worker_sets=st.sampled_from([None, False, True]),
     inference_pools=st.sampled_from([None, False, True]),
     cluster_wide=st.booleans(),
     gpu_discovery=st.booleans(),

@@ -24,6 +24,7 @@ from dynamo_shared.api.validation.graph import GRAPHS
 from dynamo_shared.api.validation.immutability import ADVICE, ADVICE_ALONE, CHANGES, CHANGES_ALONE
 from dynamo_shared.api.validation.model import ADVICE_FOR_MODELS, CHANGES_OF_MODELS, MODELS, UNUSED_IN_MODELS
 from dynamo_shared.api.validation.names import NAMES, NAMES_ALONE
+from dynamo_shared.api.validation.orchestrators import ORCHESTRATORS
 from dynamo_shared.api.validation.picker import ADVICE_FOR_PICKERS, PICKERS, PICKERS_OF_GRAPHS
 from dynamo_shared.api.validation.reading import mapping
 from dynamo_shared.api.validation.request import (
@@ -65,6 +66,7 @@ REFUSING: tuple[RuleSet, ...] = (
 WARNING: tuple[RuleSet, ...] = (
     ANNOTATIONS_WITHOUT_EFFECT,
     TOPOLOGY_WITHOUT_EFFECT,
+    ORCHESTRATORS,
     UNUSED_IN_GRAPHS,
     *_ABOUT_COMPONENTS,
     UNUSED_IN_COMPONENTS_OF_GRAPHS,
@@ -129,6 +131,7 @@ def _warnings_of_graph(graph: GraphView, old: GraphView | None, facts: Facts) ->
     version = graph.version
     yield from ANNOTATIONS_WITHOUT_EFFECT.broken(version, graph, facts)
     yield from TOPOLOGY_WITHOUT_EFFECT.broken(version, graph, facts)
+    yield from ORCHESTRATORS.broken(version, graph, facts)
     yield from UNUSED_IN_GRAPHS.broken(version, graph, facts)
     for component in graph.components:
         for rule_set in (*_ABOUT_COMPONENTS, UNUSED_IN_COMPONENTS_OF_GRAPHS, ADVICE_FOR_PICKERS):

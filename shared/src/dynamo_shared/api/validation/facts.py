@@ -23,6 +23,8 @@ class Facts:
     """Numbers that the adapters of the graph have, by component."""
     grove: bool | None = None
     """Whether graphs are run by Grove, where they do not opt out."""
+    leader_worker_sets: bool | None = None
+    """Whether replicas that span nodes may be LeaderWorkerSets."""
     inference_pools: bool | None = None
     """Whether the cluster serves the API of InferencePools."""
     gms_snapshot: bool = False
