@@ -38,6 +38,25 @@ _OF_PROFILING = (
 )
 
 CASES = [
+    *(
+        Case(
+            f"an override that is not a part of a graph: {at}",
+            _request(BETA, overrides={"dgd": override}),
+            (
+                f"spec.overrides.dgd.spec{at}: graphs have no such field: the one that is generated would be refused{hint}",
+            ),
+        )
+        for at, override, hint in (
+            (".nonsense", {"spec": {"nonsense": 1}}, ""),
+            (".component", {"apiVersion": BETA, "spec": {"component": []}}, "; did you mean components?"),
+            (".components[0].x", {"spec": {"components": [{"name": "a", "x": 1}]}}, ""),
+            (".services.a.replica", {"spec": {"services": {"a": {"replica": 1}}}}, "; did you mean replicas?"),
+        )
+    ),
+    Case(
+        "an override that is a part of a graph",
+        _request(BETA, overrides={"dgd": {"spec": {"components": [{"name": "a", "replicas": 2}], "gone": None}}}),
+    ),
     Case(
         "beta: words of a request",
         _request(BETA, backend="vlm", searchStrategy="fast", hardware={"gpuSku": "H100_SXM"}),

@@ -8,6 +8,7 @@ from typing import Any
 from dynamo_shared.api.contracts import contract_errors, contract_warnings
 from dynamo_shared.api.engines import BACKENDS, CHOICE
 from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.graph_overrides import unknown_fields
 from dynamo_shared.api.rules import Location, Violations
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import mapping, text
@@ -190,6 +191,17 @@ def the_name_of_a_request_is_a_label(obj: dict[str, Any], _facts: Facts) -> Viol
     name = mapping(obj.get("metadata")).get("name")
     if isinstance(name, str) and len(name) > _LONGEST_NAME:
         yield ("metadata", "name"), _LONG_NAME.format(length=len(name), excess=len(name) - _LONGEST_NAME)
+
+
+_NO_FIELD = "graphs have no such field: the one that is generated would be refused{hint}"
+
+
+@PLACES_OF_REQUESTS.rule(_NO_FIELD, versions=(BETA,), added=True)
+def overrides_are_fields_of_graphs(obj: dict[str, Any], _facts: Facts) -> Violations:
+    """An override becomes a part of the graph, which is generated after the profiling: that may take hours."""
+    override = mapping(mapping(mapping(obj.get("spec")).get("overrides")).get("dgd"))
+    for at, known in unknown_fields(override):
+        yield ("spec", "overrides", "dgd", *at), _NO_FIELD.format(hint=did_you_mean(str(at[-1]), known))
 
 
 _PROFILER_CONFIG = "{problem}"  # in the words of the contract

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.graph_overrides import ALPHA, BETA, version_of
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import MAIN, KubeObject
 
 from dynamo_profiler.profiling.generation.linting import refuse
 from dynamo_profiler.profiling.results import ProfilingFailed, Remark
 
-ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
 UNKNOWN = "OverrideIgnored"
 _IDENTITY = frozenset({"apiVersion", "kind", "status"})
 #: Lists of v1beta1 whose entries have a name that identifies them: an entry is merged with its namesake.
@@ -36,16 +36,7 @@ def overridden(graph: KubeObject, override: KubeObject | None) -> tuple[KubeObje
     spec = override.get("spec")
     if spec is not None and not isinstance(spec, dict):
         raise ProfilingFailed("InvalidOverride", f"spec.overrides.dgd.spec: an object is needed, not {spec!r}")
-    return _alpha(graph, override) if _version(override) == ALPHA else _beta(graph, override)
-
-
-def _version(override: KubeObject) -> str:
-    """What it says, or else what it is written in: services are v1alpha1's, and the reference knows no other version."""
-    if override.get("apiVersion") in (ALPHA, BETA):
-        return str(override["apiVersion"])
-    spec = override.get("spec") or {}
-    alpha = any(field in spec for field in ("services", "envs", "pvcs"))
-    return ALPHA if alpha or not spec else BETA
+    return _alpha(graph, override) if version_of(override) == ALPHA else _beta(graph, override)
 
 
 def _alpha(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[Remark, ...]]:
