@@ -20,6 +20,7 @@ from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import NatsServer
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_scaler.app import ScalerService
+from dynamo_scaler.autoscaling import health
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -246,7 +247,8 @@ async def test_an_hpa_of_the_users_own_scales_an_adapter(user, place, load):
     await until_pods(user, place, 2)
 
 
-async def test_an_hpa_that_does_not_scale_is_a_trouble_of_its_adapter(user, place, load):
+async def test_an_hpa_that_does_not_scale_is_a_trouble_of_its_adapter(user, place, load, monkeypatch):
+    monkeypatch.setattr(health, "DEBOUNCE", 2.0)
     load.millicores = None
     await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, {"minReplicas": 1, "maxReplicas": 3}))
     reported = await until_autoscaling(user, place, "FailedGetResourceMetric")

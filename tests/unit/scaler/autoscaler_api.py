@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from dynamo_scaler.autoscaling import rivals
@@ -19,6 +20,7 @@ from tests.unit.announced import Announced
 
 KEY = ObjectKey("n", "g-w")
 TRANSFER = "scaledobject.keda.sh/transfer-hpa-ownership"
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ADAPTER: KubeObject = {
     "apiVersion": "nvidia.com/v1beta1",
     "kind": "DynamoGraphDeploymentScalingAdapter",
@@ -116,6 +118,7 @@ class AutoscalerDesk:
             self.cache,
             self.announced,
             lambda _: True,
+            lambda: NOW,
         )
 
     def read(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from dynamo_shared.state import ObjectCache
 
 from tests.building.clock import ManualClock
 from tests.unit.routed import routed
-from tests.unit.scaler.autoscaler_api import HPA, TRIGGERS, AutoscalerDesk
+from tests.unit.scaler.autoscaler_api import HPA, NOW, TRIGGERS, AutoscalerDesk
 
 FAILED = {"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", "message": "no metrics"}
 UNABLE = {"type": "AbleToScale", "status": "False", "reason": "FailedUpdateScale", "message": "a webhook says no"}
@@ -54,6 +55,31 @@ async def test_a_scaled_object_that_is_not_ready_is_a_trouble_of_its_adapter() -
         "ScaledObjectCheckFailed",
         "ScaledObject g-w does not scale as it should: no such trigger (see its events: kubectl describe scaledobjects g-w)",
     )
+
+
+@pytest.mark.parametrize(
+    ("since", "reason", "again"),
+    [
+        (0.0, "HorizontalPodAutoscaler", 120.0),
+        (90.0, "HorizontalPodAutoscaler", 30.0),
+        (-600.0, "HorizontalPodAutoscaler", 120.0),  # by a clock that is ahead
+        (120.0, "FailedGetResourceMetric", None),
+    ],
+)
+async def test_what_may_pass_while_pods_start_is_reported_after_two_minutes(
+    since: float, reason: str, again: Any
+) -> None:
+    desk = AutoscalerDesk()
+    await desk.ask(HPA)
+    (stored,) = desk.api.objects.values()
+    at = (NOW - timedelta(seconds=since)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    desk.api.put(
+        HORIZONTAL_POD_AUTOSCALERS, {**stored, "status": {"conditions": [{**FAILED, "lastTransitionTime": at}]}}
+    )
+    desk.read()
+    state = await desk.ask(HPA)
+    assert state.condition is not None
+    assert (state.condition.reason, state.again) == (reason, again)
 
 
 @pytest.mark.parametrize(

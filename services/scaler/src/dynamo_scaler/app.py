@@ -75,7 +75,7 @@ def _controller(context: ServiceContext, metrics: AdapterMetrics, decisions: Dec
         statuses=StatusWriter(kube, cache, context.clock),
         announcer=announcer,
         metrics=metrics,
-        autoscalers=Autoscalers(kube, cache, announcer, controller.reader.is_served),
+        autoscalers=Autoscalers(kube, cache, announcer, controller.reader.is_served, now),
         turns=WriterConflicts(context.clock),
         now=now,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 from dynamo_shared.api import objects, resources
@@ -21,7 +22,7 @@ from dynamo_shared.state import ObjectCache
 from dynamo_scaler import events
 from dynamo_scaler.adapters.status import AUTOSCALING, ConditionState, reported
 from dynamo_scaler.autoscaling.desired import InvalidAutoscalingError, desired_autoscaling
-from dynamo_scaler.autoscaling.health import trouble
+from dynamo_scaler.autoscaling.health import counts_in, trouble
 from dynamo_scaler.autoscaling.render import autoscaler, described, taking_over
 from dynamo_scaler.autoscaling.rivals import rivalry
 
@@ -50,6 +51,7 @@ class Autoscalers:
     cache: ObjectCache
     announcer: Announcer
     is_served: Callable[[Resource], bool]
+    now: Callable[[], datetime]
 
     async def ensure(self, graph: KubeObject, adapter: KubeObject) -> AutoscalerState:
         """Create, update or delete the autoscaler of an adapter as desired. Raises KubeError: again later."""
@@ -107,8 +109,13 @@ class Autoscalers:
     def _made(self, adapter: KubeObject, desired: KubeObject) -> AutoscalerState:
         """The desired autoscaler is there; it may have a trouble all the same."""
         observed = self.cache.get(resources.of(desired), key_of(desired))
-        known = rivalry(self.cache, adapter) or (trouble(observed) if observed is not None else None)
-        return AutoscalerState(known or ConditionState(True, desired["kind"], described(desired)))
+        if (rivals := rivalry(self.cache, adapter)) is not None:
+            return AutoscalerState(rivals)
+        known = trouble(observed) if observed is not None else None
+        wait = counts_in(observed, self.now()) if known is not None and observed is not None else 0.0
+        if known is not None and not wait:
+            return AutoscalerState(known)
+        return AutoscalerState(ConditionState(True, desired["kind"], described(desired)), wait or None)
 
     def _failed(self, adapter: KubeObject, reason: str, message: str, *, again: float | None) -> AutoscalerState:
         """The desired autoscaler could not be made; the message says which one the component has meanwhile."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS
+from dynamo_shared.api.untrusted.times import moment
 from dynamo_shared.api.untrusted.words import quoted
 
 from dynamo_scaler.adapters.status import ConditionState
@@ -15,6 +17,9 @@ from dynamo_scaler.adapters.status import ConditionState
 _CONDITIONS = {HORIZONTAL_POD_AUTOSCALERS.kind: ("AbleToScale", "ScalingActive"), SCALED_OBJECTS.kind: ("Ready",)}
 #: An HPA leaves a component at 0 replicas alone, as the documentation says.
 _AS_IT_SHOULD_BE = frozenset({"ScalingDisabled"})
+
+#: Pods that start have no metrics, and an autoscaler says so: what passes within this time is not reported. Seconds.
+DEBOUNCE = 120.0
 
 
 def trouble(autoscaler: KubeObject) -> ConditionState | None:
@@ -28,6 +33,12 @@ def trouble(autoscaler: KubeObject) -> ConditionState | None:
     return ConditionState(
         False, _reason(said), f"{kind} {name} does not scale as it should: {message} ({see})", by_other=True
     )
+
+
+def counts_in(autoscaler: KubeObject, now: datetime) -> float:
+    """Seconds until the trouble of an autoscaler counts; 0 where it does, or has no time."""
+    since = moment((_said(autoscaler) or {}).get("lastTransitionTime"))
+    return min(max(0.0, DEBOUNCE - (now - since).total_seconds()), DEBOUNCE) if since is not None else 0.0
 
 
 def trouble_reason(autoscaler: KubeObject | None) -> str:
