@@ -131,6 +131,17 @@ def adapted(namespace: str, rules: Any = None, replicas: int = 1) -> KubeObject:
     return desired
 
 
+def hpa_of_a_user(namespace: str) -> KubeObject:
+    """An HPA of the worker's adapter, without a label of the platform, as guides show it."""
+    target = {"apiVersion": ADAPTERS.api_version, "kind": ADAPTERS.kind, "name": "disagg-worker"}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "mine", "namespace": namespace},
+        "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 2},
+    }
+
+
 async def until_pods(kube: KubeClient, namespace: str, count: int) -> None:
     """So many pods of the worker, and the number in the graph, the Deployment and the adapter's status."""
 
@@ -236,14 +247,7 @@ async def test_the_hpa_that_is_asked_for_follows_the_load_and_goes(user, place, 
 async def test_an_hpa_of_the_users_own_scales_an_adapter(user, place, load):
     load.millicores = 400
     await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place))
-    target = {"apiVersion": ADAPTERS.api_version, "kind": ADAPTERS.kind, "name": "disagg-worker"}
-    hpa = {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "mine", "namespace": place},
-        "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 2},
-    }
-    await user.create(HORIZONTAL_POD_AUTOSCALERS, hpa)
+    await user.create(HORIZONTAL_POD_AUTOSCALERS, hpa_of_a_user(place))
     await until_pods(user, place, 2)
 
 
@@ -263,14 +267,7 @@ async def test_an_hpa_of_the_users_own_next_to_the_platforms_is_a_trouble(user, 
     load.millicores = 80
     await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, {"minReplicas": 1, "maxReplicas": 3}))
     await until_autoscaling(user, place, "HorizontalPodAutoscaler")
-    target = {"apiVersion": ADAPTERS.api_version, "kind": ADAPTERS.kind, "name": "disagg-worker"}
-    second = {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "mine", "namespace": place},
-        "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 2},
-    }
-    await user.create(HORIZONTAL_POD_AUTOSCALERS, second)
+    await user.create(HORIZONTAL_POD_AUTOSCALERS, hpa_of_a_user(place))
     reported = await until_autoscaling(user, place, "SeveralAutoscalers")
     assert "HorizontalPodAutoscaler disagg-worker and HorizontalPodAutoscaler mine scale Worker" in reported["message"]
     await user.delete(HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "mine"))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
 
-from dynamo_shared.api.crds.build import definition_of
-from dynamo_shared.api.crds.structural import Schema, structural_schema
+from dynamo_shared.api.crds.build import definition_of, schema_of
+from dynamo_shared.api.crds.structural import Schema
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, GROUP
 from dynamo_shared.api.rules import Location
 
@@ -28,7 +27,8 @@ def unknown_fields(override: Mapping[str, Any]) -> Iterator[tuple[Location, tupl
     spec, version = override.get("spec"), version_of(override)
     if not isinstance(spec, dict):
         return
-    of_spec = _schema(version)["properties"]
+    graph = definition_of(DYNAMO_GRAPH_DEPLOYMENTS.kind).at(version.partition("/")[2])
+    of_spec = schema_of(graph.resource)["properties"]["spec"]["properties"]
     yield from _unknown(spec, of_spec, ("spec",))
     if version == ALPHA:
         services, of_service = spec.get("services"), of_spec["services"]["additionalProperties"]["properties"]
@@ -45,10 +45,3 @@ def _unknown(given: Any, known: Schema, at: Location) -> Iterator[tuple[Location
         for name, value in given.items():
             if value is not None and name not in known:
                 yield (*at, str(name)), tuple(known)
-
-
-@cache
-def _schema(version: str) -> Schema:
-    definition = definition_of(DYNAMO_GRAPH_DEPLOYMENTS.kind).at(version.partition("/")[2])
-    spec: Schema = structural_schema(definition.model)["properties"]["spec"]
-    return spec

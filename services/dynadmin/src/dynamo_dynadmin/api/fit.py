@@ -15,6 +15,7 @@ from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
+from dynamo_shared.api.wording import many
 
 from dynamo_dynadmin.api.family import gpus_in_use
 
@@ -247,15 +248,8 @@ def _why(demand: GpuDemand, suited: Sequence[NodeRoom], reasons: Counter[str]) -
         return f"no node has {gpu_words(demand.gpus_of_unit)}{split}"
     if suited and demand.whole_node:
         return "all GPUs of a node are asked for, and no node has all of its GPUs free"
-    words = (
-        [
-            "1 node suits and has too few free GPUs"
-            if len(suited) == 1
-            else f"{len(suited)} nodes suit and have too few free GPUs"
-        ]
-        if suited
-        else []
-    )
+    verbs = "suits and has" if len(suited) == 1 else "suit and have"
+    words = [f"{many(len(suited), 'node')} {verbs} too few free GPUs"] if suited else []
     words += [f"{count} {reason}" for reason, count in sorted(reasons.items())]
     return "; ".join(words) or "the cluster has no node with GPUs"
 

@@ -108,14 +108,14 @@ class Autoscalers:
 
     def _made(self, adapter: KubeObject, desired: KubeObject) -> AutoscalerState:
         """The desired autoscaler is there; it may have a trouble all the same."""
-        observed = self.cache.get(resources.of(desired), key_of(desired))
         if (rivals := rivalry(self.cache, adapter)) is not None:
             return AutoscalerState(rivals)
-        known = trouble(observed) if observed is not None else None
-        wait = counts_in(observed, self.now()) if known is not None and observed is not None else 0.0
-        if known is not None and not wait:
-            return AutoscalerState(known)
-        return AutoscalerState(ConditionState(True, desired["kind"], described(desired)), wait or None)
+        fine = ConditionState(True, desired["kind"], described(desired))
+        observed = self.cache.get(resources.of(desired), key_of(desired))
+        if observed is None or (known := trouble(observed)) is None:
+            return AutoscalerState(fine)
+        wait = counts_in(observed, self.now())
+        return AutoscalerState(fine, wait) if wait else AutoscalerState(known)
 
     def _failed(self, adapter: KubeObject, reason: str, message: str, *, again: float | None) -> AutoscalerState:
         """The desired autoscaler could not be made; the message says which one the component has meanwhile."""
