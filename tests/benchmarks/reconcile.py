@@ -20,8 +20,11 @@ from .graphs import COMPONENTS, graph
 from .platform import NAMESPACE, Bench, bench, percentile, servers
 
 IDLE_SAMPLES = 30
-#: Until writes that follow the last Deployment (status, Events) are over. Seconds.
-SETTLE = 10.0
+#: At rest is a platform that used less than this share of a core for so long. Seconds.
+REST, REST_SECONDS = 0.01, 5.0
+#: Kubernetes' controllers make 20 requests a second: 100 graphs of three pods have all their pods after a quarter of a
+#: minute, and the deleted ones are gone as late. Seconds.
+REST_WITHIN = 300.0
 
 
 class Arrivals:
@@ -58,11 +61,11 @@ async def run(count: int, services: Sequence[str]) -> str:
             idle = [await _create(bench_, arrivals, f"idle-{number}") for number in range(IDLE_SAMPLES)]
             for number in range(IDLE_SAMPLES):
                 await bench_.kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(NAMESPACE, f"idle-{number}"))
-            await asyncio.sleep(SETTLE)
+            await _rest(bench_)
             before, started = bench_.usage(), time.perf_counter()
             await asyncio.gather(*(_create(bench_, arrivals, f"burst-{number}") for number in range(count)))
             seconds = time.perf_counter() - started
-            await asyncio.sleep(SETTLE)
+            await _rest(bench_)
             used = bench_.usage().since(before)
         finally:
             watching.cancel()
@@ -73,6 +76,17 @@ async def run(count: int, services: Sequence[str]) -> str:
             f"events_per_dgd={used.event_writes / count:.1f} cpu_s_per_dgd={used.cpu_seconds / count:.4f} "
             f"rss_mib={bench_.peak_rss_mib():.0f} n={count}"
         )
+
+
+async def _rest(bench_: Bench) -> None:
+    """Wait until what follows from what was done is over: status, Events, pods, objects that are deleted with their owner."""
+    async with asyncio.timeout(REST_WITHIN):
+        used = bench_.cpu_seconds()
+        while True:
+            await asyncio.sleep(REST_SECONDS)
+            before, used = used, bench_.cpu_seconds()
+            if used - before < REST * REST_SECONDS:
+                return
 
 
 async def _create(bench_: Bench, arrivals: Arrivals, name: str) -> float:
