@@ -6,16 +6,16 @@ import pytest
 from dynamo_pod_builder import pods
 from dynamo_pod_builder.cohorts import cohort, has_ended
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
-from dynamo_pod_builder.routing import routes
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.kube.errors import NotFound
-from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.announced import Announced
 from tests.unit.routed import tasks_of
+
+from .indexed import routes_of
 
 
 def pod(
@@ -94,7 +94,7 @@ def test_a_pod_that_does_not_say_where_it_belongs_is_alone() -> None:
 def test_a_pod_that_ends_is_checked() -> None:
     before, after = pod("ldr"), pod("ldr", phase="Failed")
     key = ObjectKey("ns", "ldr")
-    task, of = Task.of(PODS, key), routes(ObjectCache(), Debounce(lambda: 0.0))
+    task, of = Task.of(PODS, key), routes_of(ObjectCache())
     assert task in tasks_of(of, PODS, key, before, after)
     assert task not in tasks_of(of, PODS, key, None, before)
     assert task not in tasks_of(of, PODS, key, after, None)

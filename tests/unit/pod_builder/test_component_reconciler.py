@@ -11,6 +11,7 @@ from dynamo_pod_builder import checkpoints, children, pods, surroundings
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.component import ComponentInputs, ComponentReconciler, planned
+from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN
 from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_shared.aio import Offload
@@ -19,6 +20,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import SERVICES, ObjectKey
 from dynamo_shared.kube.errors import Forbidden
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.status_writer import SETTLE
 from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.announced import Announced
@@ -87,7 +89,7 @@ class Secrets:
 class Writer:
     def __init__(self) -> None:
         self.statuses: list[KubeObject] = []
-        self.urgent = False
+        self.urgent, self.settle = False, 0.0
 
     async def write(
         self,
@@ -96,11 +98,12 @@ class Writer:
         status: KubeObject,
         *,
         urgent: bool,
+        settle: float = SETTLE,
         report: Callable[[], None] = lambda: None,
     ) -> None:
         report()
         self.statuses.append(status)
-        self.urgent = urgent
+        self.urgent, self.settle = urgent, settle
 
 
 class Applier(Ledger):
@@ -208,6 +211,18 @@ async def test_what_runs_is_reported_and_what_is_not_desired_any_more_goes():
     assert world.applier.lines == [f"ensure Deployment {NAME}", f"ensure Service {NAME}", "delete Service left-over"]
     assert world.available == ("True", "DeploymentReady")
     assert not world.writer.urgent
+
+
+@pytest.mark.parametrize(
+    ("observed", "settle"),
+    [pytest.param(1, SETTLE, id="observed"), pytest.param(0, OBSERVED_WITHIN, id="its controller is busy")],
+)
+async def test_before_its_controller_observed_a_workload_there_is_nothing_to_report(observed, settle):
+    there = workload()
+    there["status"] = {**there["status"], "observedGeneration": observed}
+    world = World(ONE, there)
+    await world.reconcile(ONE)
+    assert world.writer.settle == settle
 
 
 def taken(kind: str, uid: str) -> NameTaken:

@@ -18,7 +18,6 @@ from dynamo_pod_builder.artifact_images import (
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.events import legacy_held_up
 from dynamo_pod_builder.reconcilers.legacy import LegacyReconciler, graph_of, status_of, successor_of
-from dynamo_pod_builder.routing import routes
 from dynamo_pod_builder.status.component import Failure
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
@@ -31,7 +30,6 @@ from dynamo_shared.api.resources import (
     DYNAMO_NIM_REQUESTS,
     ObjectKey,
 )
-from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.facts import Fact
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
@@ -43,6 +41,7 @@ from tests.unit.routed import tasks_of
 
 from .graph.building import NOW, stored
 from .graph.test_carry_out import Ledger
+from .indexed import routes_of
 from .test_component_reconciler import Writer
 
 NIM = DYNAMO_NIM_DEPLOYMENTS
@@ -429,7 +428,7 @@ def test_waiting_is_news_for_people_and_a_failure_for_programs_too() -> None:
 
 
 def woken(resource: Any, old: KubeObject | None, new: KubeObject | None) -> list[Task]:
-    return tasks_of(routes(ObjectCache(), Debounce(lambda: 0.0)), resource, KEY, old, new)
+    return tasks_of(routes_of(ObjectCache()), resource, KEY, old, new)
 
 
 def test_it_is_reconciled_when_it_or_its_graph_changes() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.routing import routes
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -15,13 +14,12 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.routed import tasks_of
 
-from .indexed import indexed
+from .indexed import indexed, routes_of
 
 KEY = ObjectKey("ns", "theirs")
 NAMESPACE = ObjectKey("", "ns")
@@ -51,7 +49,7 @@ def cache() -> ObjectCache:
 
 @pytest.mark.parametrize("resource", [SERVICES, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS])
 def test_what_goes_wakes_who_may_wait_for_its_name(cache: ObjectCache, resource: Resource) -> None:
-    woken = set(tasks_of(routes(cache, Debounce(lambda: 0.0)), resource, KEY, THEIRS, None))
+    woken = set(tasks_of(routes_of(cache), resource, KEY, THEIRS, None))
     assert {each for each in woken if each.key != NAMESPACE} == {
         Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "failed")),
         Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "waits")),
@@ -59,6 +57,6 @@ def test_what_goes_wakes_who_may_wait_for_its_name(cache: ObjectCache, resource:
 
 
 def test_what_comes_or_changes_wakes_no_one(cache: ObjectCache) -> None:
-    pace = routes(cache, Debounce(lambda: 0.0))
+    pace = routes_of(cache)
     for change in ((None, THEIRS), (THEIRS, {**THEIRS, "spec": {"x": 1}})):
         assert {task.key for task in tasks_of(pace, SERVICES, KEY, *change)} == {NAMESPACE}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder.render import MANAGED_BY
-from dynamo_pod_builder.routing import TOGETHER, routes
+from dynamo_pod_builder.routing import CREATED, TOGETHER
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -21,12 +21,11 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.tasks import Task
 
 from tests.unit.routed import routed, tasks_of
 
-from .indexed import indexed
+from .indexed import PROGRESS, indexed, routes_of
 
 KEY = ObjectKey("ns", "o")
 GRAPH = Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "g"))
@@ -48,7 +47,7 @@ def asked(resource: Resource, old: KubeObject | None, new: KubeObject | None) ->
     for namespace, name in (("ns", "g"), ("other", "g")):
         metadata = {"name": name, "namespace": namespace, "uid": namespace, "resourceVersion": "1"}
         cache.put(DYNAMO_GRAPH_DEPLOYMENTS, {"metadata": metadata, "spec": {"components": []}})
-    return set(tasks_of(routes(cache, Debounce(lambda: 0.0)), resource, KEY, old, new))
+    return set(tasks_of(routes_of(cache), resource, KEY, old, new))
 
 
 OF_GRAPH = (DYNAMO_GRAPH_DEPLOYMENTS, "g")
@@ -73,8 +72,7 @@ def test_an_owner_that_loses_a_child_is_reconciled(resource: Resource, owner: tu
 @pytest.mark.parametrize(
     ("before", "after", "wait"),
     [
-        pytest.param(None, child(OF_COMPONENT), TOGETHER, id="created"),
-        pytest.param(child(OF_COMPONENT), {**child(OF_COMPONENT, 2), "status": {"a": 1}}, TOGETHER, id="progress"),
+        pytest.param(None, child(OF_COMPONENT), CREATED, id="created"),
         pytest.param(child(OF_COMPONENT), {**child(OF_COMPONENT, 2), "spec": {"a": 1}}, 0.0, id="someone changed it"),
         pytest.param(child(OF_COMPONENT), None, 0.0, id="gone"),
     ],
@@ -83,8 +81,72 @@ def test_an_owner_that_loses_a_child_is_reconciled(resource: Resource, owner: tu
 def test_what_children_report_is_reconciled_together_and_what_has_to_be_set_right_at_once(
     resource: Resource, before: KubeObject | None, after: KubeObject | None, wait: float
 ) -> None:
-    tasks = routed(routes(indexed(), Debounce(lambda: 0.0)), resource, KEY, before, after)
+    tasks = routed(routes_of(indexed()), resource, KEY, before, after)
     assert tasks == [(COMPONENT, wait)]
+
+
+def deployment(generation: int = 1, **status: Any) -> KubeObject:
+    obj = child(OF_COMPONENT, generation=1)
+    status = {"observedGeneration": generation, "replicas": 2, "updatedReplicas": 2, **status}
+    return {**obj, "kind": DEPLOYMENTS.kind, "spec": {"replicas": 2}, "status": status}
+
+
+def annotated(obj: KubeObject) -> KubeObject:
+    return {**obj, "metadata": {**obj["metadata"], "annotations": {"deployment.kubernetes.io/revision": "1"}}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wait"),
+    [
+        pytest.param(deployment(0), deployment(), PROGRESS, id="observed"),
+        pytest.param(deployment(updatedReplicas=1), deployment(), PROGRESS, id="one more pod"),
+        pytest.param(deployment(), deployment(readyReplicas=1), TOGETHER, id="one more is ready"),
+        pytest.param(deployment(), deployment(availableReplicas=1), TOGETHER, id="one more serves"),
+        pytest.param(deployment(availableReplicas=2), deployment(availableReplicas=1), TOGETHER, id="one less serves"),
+        pytest.param(
+            deployment(),
+            deployment(conditions=[{"type": "ReplicaFailure", "status": "True", "reason": "F", "message": "quota"}]),
+            TOGETHER,
+            id="it cannot go on",
+        ),
+        pytest.param(deployment(), deployment(collisionCount=1), None, id="what no one reads"),
+        pytest.param(deployment(), annotated(deployment()), CREATED, id="an annotation of its controller"),
+    ],
+)
+def test_what_people_wait_for_is_reported_soon_and_progress_waits_for_more(
+    old: KubeObject, new: KubeObject, wait: float | None
+) -> None:
+    tasks = routed(routes_of(indexed()), DEPLOYMENTS, KEY, old, new)
+    assert tasks == ([] if wait is None else [(COMPONENT, wait)])
+
+
+def component(generation: int, *, available: str, reason: str = "DeploymentNotReady") -> KubeObject:
+    condition = {"type": "Available", "status": available, "reason": reason, "message": ""}
+    status = {"observedGeneration": generation, "conditions": [condition]}
+    return {**child(OF_GRAPH, generation=2), "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind, "status": status}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "concerned"),
+    [
+        pytest.param(component(1, available="False"), component(2, available="False"), False, id="progress"),
+        pytest.param(component(2, available="False"), component(2, available="True"), False, id="it serves"),
+        pytest.param(component(1, available="True"), component(2, available="True"), True, id="its change is acted on"),
+        pytest.param(
+            component(2, available="False"), component(2, available="False", reason="NameTaken"), True, id="it failed"
+        ),
+        pytest.param(
+            component(2, available="False", reason="NameTaken"),
+            component(2, available="False"),
+            True,
+            id="it no longer fails",
+        ),
+    ],
+)
+def test_a_graph_reads_of_its_components_status_only_what_their_workloads_do_not_say(
+    old: KubeObject, new: KubeObject, concerned: bool
+) -> None:
+    assert (GRAPH in asked(DYNAMO_COMPONENT_DEPLOYMENTS, old, new)) is concerned
 
 
 @pytest.mark.parametrize("resource", [SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS], ids=lambda each: each.plural)

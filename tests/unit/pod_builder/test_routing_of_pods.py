@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder.pods import index, kept, pods_of
-from dynamo_pod_builder.routing import routes
 from dynamo_pod_builder.status.pods import trouble_of
 from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
-from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.routed import tasks_of
+
+from .indexed import routes_of
 
 OF_DEPLOYMENT = {"nvidia.com/selector": "g-worker-abc", "nvidia.com/dynamo-graph-deployment-name": "g"}
 OF_LWS = {"leaderworkerset.sigs.k8s.io/name": "g-wide", "nvidia.com/dynamo-graph-deployment-name": "g"}
@@ -36,7 +36,7 @@ def pod(object_labels: dict[str, str], waiting: str = "", restarts: int = 0, nam
 
 
 def tasks(old: dict[str, Any] | None, new: dict[str, Any] | None) -> list[Task]:
-    return tasks_of(routes(ObjectCache(), Debounce(lambda: 0.0)), PODS, ObjectKey("ns", "p"), old, new)
+    return tasks_of(routes_of(ObjectCache()), PODS, ObjectKey("ns", "p"), old, new)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_rolling_update_goes_on_when_a_pod_is_gone(phase: str, asked: bool) ->
     cache.put(
         DYNAMO_GRAPH_DEPLOYMENTS, {"metadata": metadata, "spec": {}, "status": {"rollingUpdate": {"phase": phase}}}
     )
-    gone = tasks_of(routes(cache, Debounce(lambda: 0.0)), PODS, ObjectKey("ns", "p"), pod(OF_DEPLOYMENT), None)
+    gone = tasks_of(routes_of(cache), PODS, ObjectKey("ns", "p"), pod(OF_DEPLOYMENT), None)
     assert gone == ([Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "g"))] if asked else [])
 
 

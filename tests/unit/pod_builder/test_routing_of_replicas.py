@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.routing import SETTLE, TOGETHER, routes
+from dynamo_pod_builder.routing import CREATED, SETTLE
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -16,13 +16,13 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.runtime.debounce import FEW, Debounce
+from dynamo_shared.runtime.debounce import FEW
 from dynamo_shared.runtime.routes import TaskRoute
 from dynamo_shared.runtime.tasks import Task
 
 from tests.unit.routed import routed
 
-from .indexed import indexed
+from .indexed import indexed, routes_of
 
 ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 KEY = ObjectKey("ns", "g-w")
@@ -56,7 +56,7 @@ def rows() -> tuple[TaskRoute, ...]:
         owned(DYNAMO_COMPONENT_DEPLOYMENTS, "g-w-abc", DYNAMO_GRAPH_DEPLOYMENTS, "g", spec={}),
     )
     cache.put(ADAPTERS, adapter(2))
-    return routes(cache, Debounce(lambda: 0.0))
+    return routes_of(cache)
 
 
 def test_the_workload_of_an_adapter_gets_its_number_before_the_graph_is_rendered(rows: tuple[TaskRoute, ...]) -> None:
@@ -85,7 +85,7 @@ def test_a_generation_that_comes_or_goes_changes_whose_the_number_is(rows: tuple
     own = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "g-w-def"))
     other = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "g-w-abc"))
     key = ObjectKey("ns", "g-w-def")
-    for old, new, wait in ((None, next_one, TOGETHER), (next_one, None, 0.0)):
+    for old, new, wait in ((None, next_one, CREATED), (next_one, None, 0.0)):
         assert routed(rows, DYNAMO_COMPONENT_DEPLOYMENTS, key, old, new) == [(own, 0.0), (GRAPH, wait), (other, 0.0)]
     written = {**next_one, "status": {"conditions": []}}
-    assert routed(rows, DYNAMO_COMPONENT_DEPLOYMENTS, key, next_one, written) == [(GRAPH, TOGETHER)]
+    assert routed(rows, DYNAMO_COMPONENT_DEPLOYMENTS, key, next_one, written) == [], "the graph reads its workload"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.routing import routes
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -14,12 +13,11 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.tasks import Task
 
 from tests.unit.routed import tasks_of
 
-from .indexed import indexed
+from .indexed import indexed, routes_of
 
 KEY = ObjectKey("ns", "o")
 KINDS = (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_DEPLOYMENTS)
@@ -31,7 +29,7 @@ def observed(version: int, generation: int, spec: Any, **more: Any) -> KubeObjec
 
 
 def asked(resource: Resource, old: KubeObject | None, new: KubeObject | None) -> bool:
-    return Task.of(resource, KEY) in tasks_of(routes(indexed(), Debounce(lambda: 0.0)), resource, KEY, old, new)
+    return Task.of(resource, KEY) in tasks_of(routes_of(indexed()), resource, KEY, old, new)
 
 
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.plural)

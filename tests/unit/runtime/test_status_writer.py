@@ -85,6 +85,35 @@ async def test_progress_waits_for_more_of_it() -> None:
     assert world.reported == 1
 
 
+async def test_progress_that_has_waited_already_is_written_by_the_first_reconcile() -> None:
+    obj = graph(state="pending", replicas=0)
+    world = World(obj)
+    assert world.writer.progress(GRAPHS, KEY) == pytest.approx(SETTLE)
+    world.time += SETTLE / 2
+    assert world.writer.progress(GRAPHS, KEY) == pytest.approx(SETTLE / 2), "more of it"
+    world.time += SETTLE / 2
+    assert await world.write(obj, state="pending", replicas=2) is None
+    assert [each["status"]["replicas"] for each in world.kube.written] == [2]
+    assert world.writer.progress(GRAPHS, KEY) == pytest.approx(SETTLE), "the next one waits again"
+
+
+async def test_what_is_worth_little_waits_longer_until_there_is_more() -> None:
+    obj = graph(state="pending", replicas=0)
+    world = World(obj)
+    assert await world.writer.write(GRAPHS, obj, {"state": "pending"}, urgent=False, settle=60.0) == 60.0
+    world.time += 20
+    assert world.writer.progress(GRAPHS, KEY) == pytest.approx(SETTLE)
+    world.time += SETTLE
+    assert await world.writer.write(GRAPHS, obj, {"state": "pending"}, urgent=False, settle=60.0) is None
+    assert len(world.kube.written) == 1
+
+
+async def test_progress_of_what_is_not_known_waits_and_is_not_remembered() -> None:
+    world = World(graph())
+    assert world.writer.progress(GRAPHS, ObjectKey("ns", "another")) == SETTLE
+    assert not world.writer._waiting
+
+
 @pytest.mark.parametrize("successor", [None, graph("v", version=2)], ids=["gone", "followed by another"])
 async def test_nothing_is_reported_of_what_went_meanwhile(successor: KubeObject | None) -> None:
     """News of its end has left already, and is the last of it."""

@@ -15,6 +15,7 @@ from dynamo_scaler.adapters.status import (
     conflict_ends_in,
 )
 from dynamo_scaler.adapters.writers import UNKNOWN_WRITER, WINDOW, WriterConflicts, of_adapter, of_component
+from dynamo_scaler.reconcilers.adapters import index
 from dynamo_scaler.routing import SETTLE, SETTLE_PODS, routes
 from dynamo_shared.api.adapted import Difference
 from dynamo_shared.api.conditions import find
@@ -35,7 +36,8 @@ from tests.building.clock import ManualClock
 from tests.unit.routed import routed
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-GRAPH = {"metadata": {"name": "g", "namespace": "n"}, "status": {"components": {"W": {"replicas": 7}}}}
+COUNTED: dict[str, Any] = {"status": {"components": {"W": {"replicas": 7}}}}
+GRAPH = {"metadata": {"name": "g", "namespace": "n"}, **COUNTED}
 OK = ConditionState(True, "Synced", "fine")
 TROUBLE = ConditionState(True, "GraphChanged", "a and b")
 
@@ -49,6 +51,18 @@ def pod(phase: str = "Running", *, leaving: bool = False, **object_labels: str) 
 def adapter(**more: Any) -> dict[str, Any]:
     spec = {"dgdRef": {"name": "g", "componentName": "W"}, "replicas": 3}
     return {"metadata": {"name": "g-w", "namespace": "n", "uid": "u", "generation": 2}, "spec": spec, **more}
+
+
+def cache_of(*graphs: str) -> ObjectCache:
+    """What a scaler knows where these graphs have an adapter each."""
+    cache = ObjectCache()
+    index(cache)
+    for name in graphs:
+        obj = adapter()
+        obj["metadata"] |= {"name": f"{name}-w", "uid": name}
+        obj["spec"]["dgdRef"]["name"] = name
+        cache.put(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, obj)
+    return cache
 
 
 def test_replicas_are_pods_that_are_there_and_stay():
@@ -172,7 +186,7 @@ def test_a_lasting_conflict_is_shown_until_it_was_absent_for_a_while():
 
 
 def test_only_what_can_change_an_adapters_outcome_is_checked():
-    pace, key = routes(ObjectCache(), Debounce(ManualClock())), ObjectKey("n", "g-w")
+    pace, key = routes(cache_of("g"), Debounce(ManualClock())), ObjectKey("n", "g-w")
 
     def wait(*change: Any) -> tuple[ObjectKey, float] | None:
         due = [(task.key, after) for task, after in routed(pace, *change)]
@@ -188,9 +202,16 @@ def test_only_what_can_change_an_adapters_outcome_is_checked():
     about = ObjectKey("n", "g")
     assert wait(DYNAMO_GRAPH_DEPLOYMENTS, about, graph, {**graph, "status": {"state": "pending"}}) is None
     assert wait(DYNAMO_GRAPH_DEPLOYMENTS, about, graph, {**graph, "spec": {}}) == (about, SETTLE)
+    assert wait(DYNAMO_GRAPH_DEPLOYMENTS, about, {**graph, "status": {}}, {**graph, **COUNTED}) == (about, SETTLE)
     assert wait(PODS, ObjectKey("n", "p"), pod("Pending"), pod("Running")) is None
     assert wait(PODS, ObjectKey("n", "p"), pod(), pod(leaving=True)) == (about, SETTLE_PODS)
     assert wait(PODS, ObjectKey("n", "p"), pod(), None) == (about, SETTLE_PODS)
+
+
+def test_pods_of_a_graph_without_adapters_are_not_counted() -> None:
+    pace, graph = routes(cache_of("another"), Debounce(ManualClock())), {"metadata": GRAPH["metadata"]}
+    assert not routed(pace, PODS, ObjectKey("n", "p"), None, pod())
+    assert not routed(pace, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("n", "g"), graph, GRAPH)
 
 
 @pytest.mark.parametrize("resource", [PODS, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS])
@@ -198,7 +219,7 @@ def test_an_object_that_is_given_to_another_graph_concerns_both(resource: Resour
     """The former graph counts one pod less, and sets the labels of its autoscaler back."""
     old, new = pod(), pod()
     new["metadata"]["labels"][labels.GRAPH_DEPLOYMENT_NAME] = "h"
-    due = routed(routes(ObjectCache(), Debounce(ManualClock())), resource, ObjectKey("n", "p"), old, new)
+    due = routed(routes(cache_of("g", "h"), Debounce(ManualClock())), resource, ObjectKey("n", "p"), old, new)
     assert sorted(task.key for task, _ in due) == [ObjectKey("n", "g"), ObjectKey("n", "h")]
 
 
@@ -221,5 +242,5 @@ def test_an_autoscaler_without_labels_concerns_the_graph_of_its_adapter(resource
 def test_a_pod_that_is_given_to_another_component_is_counted_again() -> None:
     old, new = pod(), pod()
     new["metadata"]["labels"][labels.COMPONENT] = "V"
-    due = routed(routes(ObjectCache(), Debounce(ManualClock())), PODS, ObjectKey("n", "p"), old, new)
+    due = routed(routes(cache_of("g"), Debounce(ManualClock())), PODS, ObjectKey("n", "p"), old, new)
     assert [task.key for task, _ in due] == [ObjectKey("n", "g")]

@@ -141,7 +141,7 @@ class _PodBuilder(Controller):
                 ),
             },
             (
-                *routes(cache, Debounce(context.clock)),
+                *routes(cache, Debounce(context.clock), statuses.progress),
                 *checkpoints.routes(cache),
                 artifact_images.route(cache),
                 TaskRoute(

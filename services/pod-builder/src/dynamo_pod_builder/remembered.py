@@ -18,7 +18,7 @@ Inputs = TypeVar("Inputs")
 Result = TypeVar("Result")
 
 #: Objects whose result is remembered, those that were asked for last: all that are rolled out at the same time.
-MOST = 128
+MOST = 512
 #: What is larger is not remembered: many of the largest objects would take gigabytes. Bytes, as JSON.
 LARGEST = 16 << 10
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
@@ -16,6 +16,7 @@ from dynamo_shared.api.resources import (
     POD_CLIQUE_SETS,
     PODS,
     ObjectKey,
+    Resource,
 )
 from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
@@ -30,14 +31,20 @@ from dynamo_pod_builder.pods import changes_trouble, component_of
 from dynamo_pod_builder.reconcilers.graph.steps.rollout import IN_PROGRESS
 from dynamo_pod_builder.reconcilers.namespace import is_shared
 from dynamo_pod_builder.reconcilers.scaling import components_of, other_generations
-from dynamo_pod_builder.status.workload import WORKLOADS
+from dynamo_pod_builder.status.component import failure_of, is_available, is_observed
+from dynamo_pod_builder.status.workload import WORKLOADS, outlook, reported
 
 #: Adapters of one graph that change together are reconciled together. Seconds.
 SETTLE = 0.02
-#: Children report one after the other, each several times within moments: their owner is reconciled once. Seconds.
+#: Workloads of a graph begin to serve within moments of each other: their owner is reconciled once. Seconds.
 TOGETHER = 0.05
+#: Children are created one after the other, and report at once where their controller is not busy. Seconds.
+CREATED = 0.3
 _ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 _OWNERS = (DYNAMO_CHECKPOINTS, DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS)
+_BY_CONCERN = {each.plural: each for each in _OWNERS}
+#: What counts pods, of component deployments and of Grove.
+_COUNTED = frozenset({*WORKLOADS, *OF_SETS})
 #: Children for which there is no other rule than that their owner is reconciled.
 _CHILDREN = frozenset(OWNED) - {DYNAMO_COMPONENT_DEPLOYMENTS, _ADAPTERS, *WORKLOADS}
 #: What of the metadata is a reconciler's business. A spec that was changed and changed back is another generation, which the
@@ -45,8 +52,13 @@ _CHILDREN = frozenset(OWNED) - {DYNAMO_COMPONENT_DEPLOYMENTS, _ADAPTERS, *WORKLO
 _NEWS = ("generation", "uid", "labels", "annotations", "deletionTimestamp")
 
 
-def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
-    """What changes of graphs, and of what belongs to them, ask for."""
+def routes(
+    cache: ObjectCache, debounce: Debounce, progress: Callable[[Resource, ObjectKey], float]
+) -> tuple[TaskRoute, ...]:
+    """What changes of graphs, and of what belongs to them, ask for.
+
+    `progress` says how many seconds an object waits for more when something that only its status reports was observed.
+    """
 
     def scaled(change: CacheChange) -> Iterator[Task]:
         return (Task.of(_ADAPTERS, each) for each in components_of(cache, change.obj))
@@ -60,7 +72,24 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
         return SETTLE + debounce.after_these() if is_of_replicas(change) else 0.0
 
     def after_others(change: CacheChange) -> float:
-        return after_pods(change) or after_siblings(change)
+        return after_pods(change) or after_children(change)
+
+    def after_children(change: CacheChange) -> float:
+        """A child that someone changed is set right at once, and pods that serve are reported soon; all else is progress."""
+        if change.new is None or _changes_spec(change):
+            return 0.0
+        if _turns(change):
+            return TOGETHER
+        if change.old is None or (change.resource in _COUNTED and reported(change.old) == reported(change.new)):
+            # Its status is what is reported: not that it is there, nor an annotation of its own controller.
+            return CREATED
+        waits = [
+            progress(_BY_CONCERN[task.concern], task.key) for task in owners(change) if task.concern in _BY_CONCERN
+        ]
+        return max(waits, default=TOGETHER)
+
+    def owners(change: CacheChange) -> Iterable[Task]:
+        return (*_of_child(change), *of_set(change))
 
     def other_components(change: CacheChange) -> Iterator[Task]:
         return (Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, each) for each in other_generations(cache, change.obj))
@@ -94,7 +123,7 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_legacy_of),
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_namespace_of, when=lambda change: change.new is None),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, when=_is_news),
-        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=_of_child, after=after_siblings),
+        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=_of_child, when=_concerns_graph, after=after_children),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=other_components, when=lambda change: not change.alters),
         TaskRoute(DYNAMO_CHECKPOINTS),
         *(TaskRoute(each, when=_is_news) for each in LEGACY),
@@ -103,18 +132,12 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
         TaskRoute(PODS, to=rolled, when=lambda change: change.gone is not None),
         TaskRoute(_ADAPTERS, to=scaled, when=is_of_replicas, after=at_once),
         TaskRoute(_ADAPTERS, to=_of_child, when=lambda change: not _is_of_status(change), after=after_pods),
-        *(TaskRoute(each, to=_of_child, after=after_others) for each in WORKLOADS),
-        *(TaskRoute(each, to=_of_child, after=after_siblings) for each in _CHILDREN),
+        *(TaskRoute(each, to=_of_child, when=_is_news_of_workload, after=after_others) for each in WORKLOADS),
+        *(TaskRoute(each, to=_of_child, after=after_children) for each in _CHILDREN),
         *(TaskRoute(each, to=waiting, when=lambda change: change.gone is not None) for each in OWNED),
         *(TaskRoute(each, to=sharers, when=_was_shared) for each in SHARED),
-        *(TaskRoute(each, to=of_set) for each in OF_SETS),
+        *(TaskRoute(each, to=of_set, when=_is_news_of_workload, after=after_children) for each in OF_SETS),
     )
-
-
-def after_siblings(change: CacheChange) -> float:
-    """Seconds that a child's creation and its progress wait for those of others. A change that someone made does not wait."""
-    old, new = change.old, change.new
-    return TOGETHER if new is not None and (old is None or old.get("spec") == new.get("spec")) else 0.0
 
 
 def is_of_replicas(change: CacheChange) -> bool:
@@ -130,6 +153,31 @@ def _is_of_status(change: CacheChange) -> bool:
     """Whether all that changed of an object is its status, or who wrote what."""
     old, new = change.old, change.new
     return old is not None and new is not None and _rest(old) == _rest(new) and old.get("spec") == new.get("spec")
+
+
+def _changes_spec(change: CacheChange) -> bool:
+    """Whether what is asked for by an object that was there before is another."""
+    old, new = change.old, change.new
+    return old is not None and new is not None and old.get("spec") != new.get("spec")
+
+
+def _turns(change: CacheChange) -> bool:
+    """Whether more or fewer pods of a workload serve, or it cannot go on, or can again."""
+    return change.resource in _COUNTED and outlook(change.old) != outlook(change.new)
+
+
+def _is_news_of_workload(change: CacheChange) -> bool:
+    """Whether there is more to it than parts of a status that are not read."""
+    return not _is_of_status(change) or reported(change.old) != reported(change.new)
+
+
+def _concerns_graph(change: CacheChange) -> bool:
+    """Whether a graph reads what changed of a component deployment: its status repeats what the workload says itself."""
+    old, new = change.old, change.new
+    if old is None or new is None or not _is_of_status(change):
+        return True
+    # Of a workload that serves the graph asks whether it is that of the spec as it is now.
+    return failure_of(old) != failure_of(new) or (is_observed(old) != is_observed(new) and is_available(new))
 
 
 def _rest(obj: KubeObject) -> KubeObject:

@@ -25,6 +25,7 @@ from dynamo_shared.state import ObjectCache
 
 from dynamo_scaler.adapters.pods import is_there
 from dynamo_scaler.autoscaling.health import trouble_reason
+from dynamo_scaler.reconcilers.adapters import BY_GRAPH
 
 #: Several adapters of a graph that change together become one write. Seconds.
 SETTLE = 0.02
@@ -33,7 +34,14 @@ SETTLE_PODS = 0.2
 
 
 def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
-    """The graph of a change, with a delay: changes that come together become one write."""
+    """The graph of a change, with a delay: changes that come together become one write.
+
+    What only counts pods concerns graphs that have adapters.
+    """
+
+    def counted(change: CacheChange) -> Iterator[Task]:
+        return (task for task in _labelled(change) if _has_adapters(cache, task.key))
+
     return (
         TaskRoute(
             DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -47,12 +55,12 @@ def routes(cache: ObjectCache, debounce: Debounce) -> tuple[TaskRoute, ...]:
             to=lambda change: (_task(change.key),),
             when=lambda change: (
                 not _same(change, "spec", "annotations", "deletionTimestamp")
-                or _counts(change.old) != _counts(change.new)
+                or (_counts(change.old) != _counts(change.new) and _has_adapters(cache, change.key))
             ),
             after=SETTLE,
         ),
         TaskRoute(
-            PODS, to=_labelled, when=lambda change: _counted(change.old) != _counted(change.new), after=SETTLE_PODS
+            PODS, to=counted, when=lambda change: _counted(change.old) != _counted(change.new), after=SETTLE_PODS
         ),
         *(
             TaskRoute(
@@ -77,6 +85,10 @@ def graph_of(adapter: KubeObject) -> ObjectKey:
 
 def _task(graph: ObjectKey) -> Task:
     return Task.of(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, graph)
+
+
+def _has_adapters(cache: ObjectCache, graph: ObjectKey) -> bool:
+    return bool(cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(graph)))
 
 
 def _labelled(change: CacheChange) -> Iterator[Task]:

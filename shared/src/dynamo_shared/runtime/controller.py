@@ -278,7 +278,8 @@ class Controller:
         if not self.ownership.owns(task.key) or self.is_held(_namespace(task.key)):
             self._causes.pop(task, None)
             return Result()
-        cause = extract({TRACEPARENT: self._causes.pop(task, "")})
+        traced = self._causes.pop(task, "")
+        cause = extract({TRACEPARENT: traced}) if traced else None
         with span(f"reconcile {task.concern}", parent=cause, key=str(task.key)):
             return await self._measured(task)
 

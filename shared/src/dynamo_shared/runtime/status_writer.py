@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import Resource, key_of
+from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.state.cache import ObjectCache
@@ -30,6 +30,14 @@ class StatusWriter:
     def __post_init__(self) -> None:
         self._waiting = self.cache.memory()
 
+    def progress(self, resource: Resource, key: ObjectKey) -> float:
+        """Something was observed that an object's status only reports: seconds to wait for more before a reconcile.
+
+        The wait counts from here, so that this reconcile writes, and needs no second one.
+        """
+        obj = self.cache.get(resource, key)
+        return SETTLE if obj is None else self._wait(obj["metadata"]["uid"], SETTLE)
+
     async def write(
         self,
         resource: Resource,
@@ -37,9 +45,10 @@ class StatusWriter:
         status: KubeObject,
         *,
         urgent: bool,
+        settle: float = SETTLE,
         report: Callable[[], None] = lambda: None,
     ) -> float | None:
-        """Make the object's status `status`.
+        """Make the object's status `status`, or wait `settle` seconds at most for more where it only reports progress.
 
         `report` is called right before it is written: a stop in between repeats the events, under the same id, instead of
         losing it. Returns None where the status is so now, otherwise the seconds to wait before the next reconcile.
@@ -54,10 +63,9 @@ class StatusWriter:
             self._waiting.pop(uid, None)
             return None
         if not (urgent or _turned(obj.get("status", {}), status)):
-            now = self.clock()
-            due = self._waiting.setdefault(uid, now + SETTLE)
-            if due > now:
-                return due - now
+            wait = self._wait(uid, settle)
+            if wait > 0:
+                return wait
         self._waiting.pop(uid, None)
         report()
         try:
@@ -82,6 +90,12 @@ class StatusWriter:
             return None
         self.cache.put(resource, written)
         return None
+
+    def _wait(self, uid: str, settle: float) -> float:
+        """Seconds until the progress of an object is to be written; of several waits the one that ends first counts."""
+        now = self.clock()
+        due = self._waiting[uid] = min(self._waiting.get(uid, now + settle), now + settle)
+        return max(0.0, due - now)
 
     def _own_part(self, status: KubeObject | None) -> KubeObject | None:
         """A status without what others say in it."""

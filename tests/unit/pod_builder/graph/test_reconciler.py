@@ -13,11 +13,13 @@ from dynamo_pod_builder.reconcilers.graph import GraphReconciler
 from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
 from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
+from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.status_writer import SETTLE
 from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.announced import Announced
@@ -37,10 +39,18 @@ class Writer:
         self.urgent: list[bool] = []
 
     async def write(
-        self, _resource: Resource, _obj: KubeObject, status: KubeObject, *, urgent: bool, report: Any
+        self,
+        _resource: Resource,
+        _obj: KubeObject,
+        status: KubeObject,
+        *,
+        urgent: bool,
+        settle: float = SETTLE,
+        report: Any,
     ) -> None:
         self.statuses.append(status)
         self.urgent.append(urgent)
+        self.settle = settle
         report()
 
 
@@ -101,6 +111,18 @@ def owned(graph: KubeObject) -> list[KubeObject]:
         serving = deployment(objects.name(each))
         results.append({**serving, "metadata": {**serving["metadata"], **stored(workload)["metadata"]}})
     return results
+
+
+async def test_before_controllers_observed_the_workloads_there_is_nothing_to_report():
+    there = owned(GRAPH)
+    world = World(GRAPH, *there)
+    await world.reconcile()
+    assert world.writer.settle == SETTLE
+    first = next(each for each in there if each["kind"] == "Deployment")
+    first["status"] = {**first["status"], "observedGeneration": 0}
+    world = World(GRAPH, *there)
+    await world.reconcile()
+    assert world.writer.settle == OBSERVED_WITHIN
 
 
 async def test_without_a_graph_nothing_happens():

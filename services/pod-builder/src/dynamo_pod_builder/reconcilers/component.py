@@ -19,7 +19,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
-from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.runtime.status_writer import SETTLE, StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import events, render
@@ -32,7 +32,7 @@ from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import scaling
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
-from dynamo_pod_builder.reconcilers.requeue import SHARED_INTERVAL, earliest
+from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, SHARED_INTERVAL, earliest
 from dynamo_pod_builder.reconcilers.sharing import graph_uid, is_left_to
 from dynamo_pod_builder.remembered import remembered
 from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
@@ -42,6 +42,7 @@ from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue, starts_of
 from dynamo_pod_builder.status import component as status
 from dynamo_pod_builder.status.component import Failure, component_status
 from dynamo_pod_builder.status.pods import recheck_after, troubles
+from dynamo_pod_builder.status.workload import is_observed
 from dynamo_pod_builder.surroundings import PullSecretLists, component_account
 
 
@@ -181,5 +182,6 @@ class ComponentReconciler:
         if failure is not None and not failure.passes and failure != before:
             self.announcer.announce(component, events.COMPONENT_FAILED.named(failure.reason)(failure.message))
         urgent = failure is not None or before is not None
-        wait = await self.statuses.write(DYNAMO_COMPONENT_DEPLOYMENTS, component, after, urgent=urgent)
+        settle = SETTLE if is_observed(workload) else OBSERVED_WITHIN
+        wait = await self.statuses.write(DYNAMO_COMPONENT_DEPLOYMENTS, component, after, urgent=urgent, settle=settle)
         return Result(requeue_after=earliest(outcome.again, recheck_after(pods, now)) if wait is None else wait)

@@ -63,6 +63,17 @@ def ready_replicas(workload: KubeObject | None) -> tuple[int, int]:
     return status.get(serving, 0), status.get("readyReplicas", status.get(serving, 0))
 
 
+def outlook(workload: KubeObject | None) -> tuple[object, ...]:
+    """What people and rolling updates wait for: how many replicas serve, and whether it goes on."""
+    state = readiness(workload)
+    return (*ready_replicas(workload), state.ready, state.reason)
+
+
+def reported(workload: KubeObject | None) -> tuple[object, ...]:
+    """All that is read of a workload's status."""
+    return (*outlook(workload), readiness(workload).message, replicas_left(workload), replicas_of(workload))
+
+
 def replicas_left(workload: KubeObject | None) -> int:
     """Replicas that there are, serving or not; what was asked for, while that is not yet acted on."""
     if workload is None:
@@ -84,6 +95,13 @@ def replicas_of(workload: KubeObject | None) -> KubeObject | None:
         "componentNames": [workload["metadata"]["name"]],
         **{count: status.get(count, 0) for count in counted},
     }
+
+
+def is_observed(workload: KubeObject | None) -> bool:
+    """Whether a workload's own controller has observed its spec as it is; a LeaderWorkerSet's does not say so."""
+    if workload is None or _kind(workload) == LEADER_WORKER_SETS.kind:
+        return True
+    return bool(workload.get("status", {}).get("observedGeneration", 0) >= workload["metadata"].get("generation", 1))
 
 
 def readiness(workload: KubeObject | None) -> WorkloadReadiness:
@@ -114,7 +132,7 @@ def _deployment(deployment: KubeObject) -> WorkloadReadiness:
     spec, status = deployment.get("spec", {}), deployment.get("status", {})
     if spec.get("paused"):
         return WorkloadReadiness(False, "the Deployment is paused")
-    if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 1):
+    if not is_observed(deployment):
         return WorkloadReadiness(False, "the Deployment's change is not yet observed")
     desired = spec.get("replicas", 1)
     updated, available, total = (status.get(name, 0) for name in ("updatedReplicas", "availableReplicas", "replicas"))

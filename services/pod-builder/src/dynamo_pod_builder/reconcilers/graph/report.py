@@ -10,7 +10,7 @@ from dynamo_shared.api.conditions import Condition
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.runtime.facts import Announcer
-from dynamo_shared.runtime.status_writer import StatusWriter
+from dynamo_shared.runtime.status_writer import SETTLE, StatusWriter
 
 from dynamo_pod_builder import events
 from dynamo_pod_builder.pod_events import PodEvents
@@ -20,11 +20,12 @@ from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
 from dynamo_pod_builder.reconcilers.graph.parts import all_parts
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.refusals import retry_after
-from dynamo_pod_builder.reconcilers.requeue import RESTART_INTERVAL, earliest
+from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, RESTART_INTERVAL, earliest
 from dynamo_pod_builder.status import graph as status
 from dynamo_pod_builder.status.graph import FAILED, READY, Generation, graph_status
 from dynamo_pod_builder.status.pods import recheck_after
 from dynamo_pod_builder.status.topology import is_constrained, topology_condition
+from dynamo_pod_builder.status.workload import is_observed
 
 #: Status fields that are carried through where a plan says nothing of them.
 _CARRIED = ("checkpoints",)
@@ -69,7 +70,11 @@ class GraphReport:
                 self.announcer.announce(graph, events.graph_changed(graph, after))
 
         urgent = is_new(graph) or after["state"] == FAILED or entered
-        wait = await self.statuses.write(DYNAMO_GRAPH_DEPLOYMENTS, graph, after, urgent=urgent, report=report)
+        parts = [part for parts in concluded.components.values() for part in parts]
+        settle = SETTLE if all(is_observed(part.workload) for part in parts) else OBSERVED_WITHIN
+        wait = await self.statuses.write(
+            DYNAMO_GRAPH_DEPLOYMENTS, graph, after, urgent=urgent, settle=settle, report=report
+        )
         return next_reconcile(plan, outcome) if wait is None else wait
 
     async def _explained(self, concluded: status.GraphOutcome, observed: Observed) -> dict[str, list[Generation]]:
