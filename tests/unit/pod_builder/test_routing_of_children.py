@@ -120,26 +120,32 @@ def test_what_people_wait_for_is_reported_soon_and_progress_waits_for_more(
     assert tasks == ([] if wait is None else [(COMPONENT, wait)])
 
 
-def component(generation: int, *, available: str, reason: str = "DeploymentNotReady") -> KubeObject:
-    condition = {"type": "Available", "status": available, "reason": reason, "message": ""}
+def component(generation: int, *, available: str, reason: str = "DeploymentNotReady", message: str = "") -> KubeObject:
+    condition = {"type": "Available", "status": available, "reason": reason, "message": message}
     status = {"observedGeneration": generation, "conditions": [condition]}
     return {**child(OF_GRAPH, generation=2), "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind, "status": status}
+
+
+STARTS, SERVES = component(2, available="False"), component(2, available="True")
+TAKEN = component(2, available="False", reason="NameTaken")
+CRASHES = component(2, available="False", reason="CrashLoopBackOff", message="exited with code 1")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "concerned"),
     [
-        pytest.param(component(1, available="False"), component(2, available="False"), False, id="progress"),
-        pytest.param(component(2, available="False"), component(2, available="True"), False, id="it serves"),
-        pytest.param(component(1, available="True"), component(2, available="True"), True, id="its change is acted on"),
+        pytest.param(component(1, available="False"), STARTS, False, id="progress"),
+        pytest.param(STARTS, component(2, available="False", message="1 of 2"), False, id="more progress"),
+        pytest.param(STARTS, SERVES, False, id="it serves"),
+        pytest.param(component(1, available="True"), SERVES, True, id="its change is acted on"),
+        pytest.param(STARTS, TAKEN, True, id="it failed"),
+        pytest.param(TAKEN, STARTS, True, id="it no longer fails"),
+        pytest.param(STARTS, CRASHES, True, id="its pods are in trouble"),
         pytest.param(
-            component(2, available="False"), component(2, available="False", reason="NameTaken"), True, id="it failed"
-        ),
-        pytest.param(
-            component(2, available="False", reason="NameTaken"),
-            component(2, available="False"),
+            CRASHES,
+            component(2, available="False", reason="ImagePullBackOff", message="no such image"),
             True,
-            id="it no longer fails",
+            id="in another one",
         ),
     ],
 )

@@ -31,7 +31,7 @@ from dynamo_pod_builder.pods import changes_trouble, component_of
 from dynamo_pod_builder.reconcilers.graph.steps.rollout import IN_PROGRESS
 from dynamo_pod_builder.reconcilers.namespace import is_shared
 from dynamo_pod_builder.reconcilers.scaling import components_of, other_generations
-from dynamo_pod_builder.status.component import failure_of, is_available, is_observed
+from dynamo_pod_builder.status.component import failure_of, is_available, is_observed, obstacle_of
 from dynamo_pod_builder.status.workload import WORKLOADS, outlook, reported
 
 #: Adapters of one graph that change together are reconciled together. Seconds.
@@ -176,8 +176,13 @@ def _concerns_graph(change: CacheChange) -> bool:
     old, new = change.old, change.new
     if old is None or new is None or not _is_of_status(change):
         return True
+    # Pods in trouble are checked again and again for the component, and for the graph when that finds something else.
     # Of a workload that serves the graph asks whether it is that of the spec as it is now.
-    return failure_of(old) != failure_of(new) or (is_observed(old) != is_observed(new) and is_available(new))
+    return (
+        failure_of(old) != failure_of(new)
+        or obstacle_of(old) != obstacle_of(new)
+        or (is_observed(old) != is_observed(new) and is_available(new))
+    )
 
 
 def _rest(obj: KubeObject) -> KubeObject:

@@ -15,6 +15,8 @@ from dynamo_pod_builder.status.workload import readiness, replicas_of, why_not
 
 AVAILABLE = "Available"
 COMPONENT_READY = "DynamoComponentReady"
+#: Ends the reason of what only takes its time.
+NOT_READY = "NotReady"
 #: Reasons of what cannot come into being; all others are of what is on its way, and may come by itself.
 FAILURES = frozenset({"InvalidSpec", "NotDeployable", "NameTaken", "RefusedByApiServer"})
 #: What keeps it from being created, and ends without a change by a user.
@@ -50,7 +52,7 @@ def component_status(
     elif state.ready:
         available = ("True", f"{_kind(workload)}Ready", state.message)
     else:
-        available = ("False", state.reason or f"{_kind(workload)}NotReady", state.message)
+        available = ("False", state.reason or f"{_kind(workload)}{NOT_READY}", state.message)
     ready = available[0] == "True"
     conditions = [
         condition(
@@ -81,6 +83,14 @@ def failure_of(component: dict[str, Any]) -> Failure | None:
     if entry is None or entry["status"] != "False" or entry["reason"] not in FAILURES:
         return None
     return Failure(entry["reason"], entry["message"])
+
+
+def obstacle_of(component: dict[str, Any]) -> tuple[str, str] | None:
+    """Reason and message of what keeps a DCD from serving, where it is more than that its pods take their time."""
+    entry = find(component.get("status", {}).get("conditions", ()), AVAILABLE)
+    if entry is None or entry["status"] == "True" or entry["reason"].endswith(NOT_READY):
+        return None
+    return entry["reason"], entry["message"]
 
 
 def is_observed(component: dict[str, Any]) -> bool:
