@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import itertools
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import aiohttp
@@ -75,6 +79,45 @@ class Served:
         """SIGKILL to the first process of a pod's container, from outside, as a kernel without memory would."""
         (container,) = pod["status"]["containerStatuses"]
         await self._node.kill(container["containerID"].rpartition("/")[2])
+
+
+@dataclass
+class Traffic:
+    """What became of steady requests: how many were answered, and of each that was not, when and why."""
+
+    answered: int = 0
+    failed: list[str] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def traffic(served: Served, every: float = 0.1, tokens: int = 8) -> AsyncIterator[Traffic]:
+    """Chats, one every so many seconds, each on a connection of its own, for as long as the block runs. None is sent twice."""
+    result, started = Traffic(), time.monotonic()
+
+    async def one(number: int) -> None:
+        sent = time.monotonic() - started
+        try:
+            status, body = await served.chat(f"Question {number}: why?", tokens)
+        except (aiohttp.ClientError, TimeoutError, AssertionError) as error:
+            result.failed.append(f"{sent:.1f} s: {type(error).__name__} {error}")
+            return
+        if status == 200:
+            result.answered += 1
+        else:
+            result.failed.append(f"{sent:.1f} s: {status} {body}")
+
+    async with asyncio.TaskGroup() as chats:
+
+        async def send() -> None:
+            for number in itertools.count():
+                chats.create_task(one(number))
+                await asyncio.sleep(every)
+
+        sender = asyncio.create_task(send())
+        try:
+            yield result
+        finally:
+            sender.cancel()
 
 
 def is_ready(pod: KubeObject) -> bool:

@@ -5,7 +5,9 @@ One graph for all of them: each leaves it as it was.
 
 from __future__ import annotations
 
+import asyncio
 import time
+from functools import partial
 
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.resources import (
@@ -25,10 +27,12 @@ from .graph import DECODE, FRONTEND, MODEL_NAME, PREFILL, without_a_model
 from .heard import Event, Heard
 from .images import Images
 from .node import Node
-from .serving import Served, is_ready, ready_since
+from .serving import Served, is_ready, ready_since, traffic
 
 #: Images are there, so a pod takes as long as its Python: seconds on an idle machine.
 READY_WITHIN = 120.0
+#: After the last change, until what it caused is over. Seconds.
+SETTLE = 5.0
 
 
 async def test_the_graph_becomes_successful_by_real_probes(
@@ -149,6 +153,37 @@ async def test_scaling_the_adapter_changes_how_many_workers_answer(
     await until_state(kube, successful, "successful", READY_WITHIN)
 
 
+async def test_no_request_fails_while_workers_are_replaced(
+    kube: KubeClient, successful: ObjectKey, served: Served
+) -> None:
+    await eventually(lambda: _answers(served), "a chat completion", 30)
+    before = {pod["metadata"]["name"] for name in (PREFILL, DECODE) for pod in await served.pods(name)}
+    async with traffic(served) as sent:
+        await _set_variable(kube, successful, "GENERATION", "2")
+        await eventually(lambda: _replaced(kube, successful), "the rolling update is complete", 2 * READY_WITHIN)
+        await until_state(kube, successful, "successful", READY_WITHIN)
+        # What the last worker that left was still doing.
+        await asyncio.sleep(SETTLE)
+    after = {pod["metadata"]["name"] for name in (PREFILL, DECODE) for pod in await served.pods(name)}
+    assert not before & after
+    assert sent.failed == []
+    print(f"replaced under traffic: {sent.answered} answered, {len(sent.failed)} failed")
+
+
+async def test_no_request_fails_while_workers_come_and_go(
+    heard: Heard, kube: KubeClient, successful: ObjectKey, served: Served, node: Node
+) -> None:
+    await eventually(lambda: _answers(served), "a chat completion", 30)
+    async with traffic(served, tokens=256) as sent:
+        for replicas in (3, 1):
+            await _scale(kube, node, successful, replicas)
+            await eventually(partial(_ready_are, served, replicas), f"{replicas} decode workers", READY_WITHIN)
+            await asyncio.sleep(SETTLE)
+    await until_state(kube, successful, "successful", READY_WITHIN)
+    assert sent.failed == []
+    print(f"scaled under traffic: {sent.answered} answered, {len(sent.failed)} failed")
+
+
 async def test_a_worker_that_cannot_start_keeps_its_graph_from_success_and_says_why(
     kube: KubeClient, successful: ObjectKey, runtime_image: Images
 ) -> None:
@@ -165,6 +200,25 @@ async def test_a_worker_that_cannot_start_keeps_its_graph_from_success_and_says_
 
     await eventually(said, "the graph's condition reports the process that ended", READY_WITHIN)
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
+
+
+async def _answers(served: Served) -> bool:
+    return (await served.chat("Hello", 8))[0] == 200
+
+
+async def _set_variable(kube: KubeClient, graph: ObjectKey, name: str, value: str) -> None:
+    """A variable of the workers' container: its value makes pods of another template."""
+    stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, graph)
+    for component in stored["spec"]["components"]:
+        if component["name"] != FRONTEND:
+            (container,) = component["podTemplate"]["spec"]["containers"]
+            container["env"] = [{"name": name, "value": value}]
+    await kube.replace(DYNAMO_GRAPH_DEPLOYMENTS, stored)
+
+
+async def _replaced(kube: KubeClient, graph: ObjectKey) -> bool:
+    status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, graph))["status"]
+    return bool(status.get("rollingUpdate", {}).get("phase") == "Completed")
 
 
 async def _events(heard: Heard, name: str, after: int, count: int, within: float = 30.0, **data: object) -> list[Event]:
