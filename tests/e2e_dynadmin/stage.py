@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from dynamo_ctl.commands.demo.account import page_token
 from dynamo_ctl.commands.demo.local import local_platform
+from dynamo_ctl.page_account import page_token
 from dynamo_devcluster import ManagedProcess, free_port
 from dynamo_devcluster.probe import LocalHttp
 from dynamo_devcluster.progress import LineProgress

@@ -20,7 +20,7 @@ class Talk:
 
 print("begun", flush=True)
 try:
-    interrupts.run(conversation.chat(Talk(), "", as_json=False))
+    interrupts.run(conversation.chat(Talk(), None, as_json=False))
 except KeyboardInterrupt:
     sys.exit(130)
 """

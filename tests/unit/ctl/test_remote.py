@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -11,6 +12,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from dynamo_ctl import remote
+from dynamo_ctl.commands.deploy import deployment
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.remote import Remote, path_of
 
@@ -100,3 +102,19 @@ def test_a_path_keeps_a_parameter_that_is_zero() -> None:
     assert path_of("n", "deployments", "a b", tail=0, all=False, component="", pod=None, follow=True) == (
         "/namespaces/n/deployments/a%20b?tail=0&follow=True"
     )
+
+
+@pytest.mark.parametrize("items", [0, 1])
+async def test_logs_of_which_none_can_be_read_are_an_error(items: int) -> None:
+    """With some lines, what is missing stands below them."""
+    row = {"pod": "g-0", "container": "main", "text": "hello"}
+    answer = {"items": [row] * items, "problems": ["g-1/main: its node does not answer"]}
+    session = cast(aiohttp.ClientSession, Answering(json.dumps(answer).encode()))
+    api, out = Remote("https://p.test/", "token", session), list[str]()
+    if items:
+        await deployment.logs(api, "ns", "g", "", out.append, follow=False, tail=9)
+        assert out == ["g-0/main hello", "not read: g-1/main: its node does not answer"]
+        return
+    with pytest.raises(CtlError, match="not read: g-1/main: its node does not answer"):
+        await deployment.logs(api, "ns", "g", "", out.append, follow=False, tail=9)
+    assert not out

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+#: A label of DNS (RFC 1123).
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def valid_namespace(name: str | None) -> str | None:
+    """A callback of options. BadParameter for what no namespace can be called; "" and None are what is configured."""
+    if name and not _NAMESPACE.fullmatch(name):
+        allowed = "up to 63 lower-case letters, digits and '-', and begins and ends with a letter or digit"
+        raise typer.BadParameter(f"{name!r} is not a valid name of a namespace, which has {allowed}")
+    return name
+
 
 Kubeconfig = Annotated[
     Path | None,
@@ -27,7 +40,12 @@ Context = Annotated[
 ContextNamespace = Annotated[
     str | None,
     typer.Option(
-        "--namespace", "-n", metavar="NAME", help="Namespace; by default that of the context.", show_default=False
+        "--namespace",
+        "-n",
+        metavar="NAME",
+        help="Namespace; by default that of the context.",
+        show_default=False,
+        callback=valid_namespace,
     ),
 ]
 Config = Annotated[

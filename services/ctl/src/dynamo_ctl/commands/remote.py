@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dynamo_ctl.commands.parameters import valid_namespace
+
 if TYPE_CHECKING:
     from dynamo_ctl.remote import Remote
 
@@ -28,7 +30,9 @@ TokenFile = Annotated[
         "--token-file", metavar="FILE", help="Bearer token; else $DYNAMO_TOKEN or the kubeconfig's.", show_default=False
     ),
 ]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace.")]
+Namespace = Annotated[
+    str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace.", callback=valid_namespace)
+]
 NO_SERVER = "which server? --server https://HOST, or $DYNAMO_SERVER_URL, or call this where dynamoctl up or demo runs"
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Config
+from dynamo_ctl.commands.parameters import Config, valid_namespace
 
 NOTE = "# What {source} becomes. Owner references are left out: they need the uid of an owner that exists."
 NOTHING = (
@@ -21,7 +21,10 @@ def render(
         list[Path], typer.Argument(metavar="FILE...", help="Manifests, or folders of them; - is standard input.")
     ],
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of graphs that name none.")
+        str,
+        typer.Option(
+            "--namespace", "-n", metavar="NAME", help="Namespace of graphs that name none.", callback=valid_namespace
+        ),
     ] = "default",
     grove: Annotated[
         bool, typer.Option("--grove", help="As on a cluster with Grove; without it as with LeaderWorkerSet.")

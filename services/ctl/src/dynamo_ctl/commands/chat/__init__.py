@@ -13,11 +13,11 @@ from dynamo_ctl.commands.remote import Namespace, Server, TokenFile, over_api
 def chat(
     graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.", show_default=False)],
     message: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="MESSAGE", help="One message; without it, each line of standard input is one.", show_default=False
         ),
-    ] = "",
+    ] = None,
     *,
     model: Annotated[str, typer.Option(metavar="NAME", help="Model, where the graph serves several.")] = "",
     system: Annotated[str, typer.Option(metavar="TEXT", help="System message, sent before yours.")] = "",
@@ -30,6 +30,9 @@ def chat(
 ) -> None:
     """Chat with the model of a graph; after each answer its times are shown."""
     from dynamo_ctl.commands.chat import conversation  # noqa: PLC0415 - quick help
+
+    if message is not None and not message.strip():
+        raise typer.BadParameter("it is empty; write a message, or leave it out to type several", param_hint="MESSAGE")
 
     over_api(
         server,

@@ -40,9 +40,9 @@ class Talk:
         raise CtlError("the connection ended before the answer was complete; try again")
 
 
-async def chat(talk: Talk, message: str, *, as_json: bool) -> None:
+async def chat(talk: Talk, message: str | None, *, as_json: bool) -> None:
     """One message, or each line of standard input that is not empty."""
-    if message:
+    if message is not None:
         await _say(talk, message, as_json=as_json)
         return
     prompt = "> " if sys.stdin.isatty() and not as_json else ""

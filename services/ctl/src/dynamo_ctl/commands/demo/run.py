@@ -26,13 +26,13 @@ from rich.markup import escape
 
 from dynamo_ctl import files
 from dynamo_ctl.commands.demo import tree, view
-from dynamo_ctl.commands.demo.account import TOKEN, page_token
 from dynamo_ctl.commands.demo.local import local_platform
 from dynamo_ctl.commands.demo.waiting import until_successful
 from dynamo_ctl.commands.up import progress
 from dynamo_ctl.commands.up.addresses import page_address
 from dynamo_ctl.commands.up.servers import NATS_CREDENTIALS, nats_credentials_of
 from dynamo_ctl.errors import CtlError
+from dynamo_ctl.page_account import TOKEN, page_token
 from dynamo_ctl.running import RunningPlatform, announced, claimed
 
 NAMESPACE = "dynamo-demo"

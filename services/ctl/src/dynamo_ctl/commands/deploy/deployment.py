@@ -113,13 +113,15 @@ async def estimate(remote: Remote, namespace: str, sent: dict[str, Any], out: Pr
 async def logs(
     remote: Remote, namespace: str, graph: str, component: str, out: Print, *, follow: bool, tail: int
 ) -> None:
-    """Lines of all pods of a graph, each with its pod."""
+    """Lines of all pods of a graph, each with its pod. CtlError where no log can be read."""
     query = {"component": component, "tail": tail, "follow": "true" if follow else ""}
     path = path_of(namespace, "deployments", graph, "logs", **query)
     if not follow:
         answer = await remote.request("GET", path)
         for line in answer["items"]:
             out(f"{line['pod']}/{line['container']} {line['text']}")
+        if answer["problems"] and not answer["items"]:
+            raise CtlError("\n".join(f"not read: {problem}" for problem in answer["problems"]))
         for problem in answer["problems"]:
             out(f"not read: {problem}")
         return

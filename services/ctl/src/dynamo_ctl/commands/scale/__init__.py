@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Cluster, Config, Kubeconfig, LineOutput, Nats
+from dynamo_ctl.commands.parameters import Cluster, Config, Kubeconfig, LineOutput, Nats, valid_namespace
 from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api, refuse_with_server
 
 
@@ -22,7 +22,8 @@ def scale(
     ],
     *,
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of the graph.")
+        str,
+        typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of the graph.", callback=valid_namespace),
     ] = "default",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; goes into the events.", show_default=False)] = "",

@@ -18,10 +18,10 @@ from dynamo_shared.runtime import Settings, running
 
 from dynamo_ctl import services, webhooks
 from dynamo_ctl.commands.crds.definitions import DEFINITIONS_MANAGER, install_definitions
-from dynamo_ctl.commands.demo.account import TOKEN, page_token
 from dynamo_ctl.commands.up import progress
 from dynamo_ctl.commands.up.addresses import page_address, where_it_answers
 from dynamo_ctl.commands.up.servers import embedded, nats_credentials_of
+from dynamo_ctl.page_account import TOKEN, page_token
 from dynamo_ctl.running import RunningPlatform, announced, claimed
 from dynamo_ctl.settings import with_cluster, with_platform
 from dynamo_ctl.targets import until_stands

@@ -47,6 +47,8 @@ class Logs:
         if selection.component and kind is DEPLOYMENTS:
             require_component(selection.component, await self._details.object(call, kind))
         selected = starts(pods, selection)
+        if not selected:
+            require_selected(pods, selection)
         if (count := sum(not each.is_init for each in selected)) > CONTAINERS:
             detail = f"{count} containers; choose with component, pod or container at most {CONTAINERS}"
             raise ProblemError("bad-request", detail)
@@ -117,6 +119,22 @@ class _Pods:
             except NotFound:
                 return None
         return starts(pods, self._selection)
+
+
+def require_selected(pods: list[KubeObject], selection: LogSelection) -> None:
+    """ProblemError for a pod that is not there, or a container that no pod has."""
+    names = [each["metadata"]["name"] for each in pods]
+    if selection.pod and selection.pod not in names:
+        raise _not_there("pod", selection.pod, names)
+    if selection.container and names:
+        containers = dict.fromkeys(each.source.container for each in starts(pods, LogSelection(pod=selection.pod)))
+        raise _not_there("container", selection.container, list(containers))
+
+
+def _not_there(parameter: str, given: str, names: list[str]) -> ProblemError:
+    there = f"one of {', '.join(names)}" if names else "there are none yet"
+    detail = f"there is no {parameter} {given} here; {there}"
+    return ProblemError("bad-request", f"{parameter}: {detail}", errors=[FieldProblem(f"?{parameter}", detail)])
 
 
 def require_component(component: str, graph: KubeObject) -> None:
