@@ -152,7 +152,8 @@ CRASHES = component(2, available="False", reason="CrashLoopBackOff", message="ex
 def test_a_graph_reads_of_its_components_status_only_what_their_workloads_do_not_say(
     old: KubeObject, new: KubeObject, concerned: bool
 ) -> None:
-    assert (GRAPH in asked(DYNAMO_COMPONENT_DEPLOYMENTS, old, new)) is concerned
+    tasks = routed(routes_of(indexed()), DYNAMO_COMPONENT_DEPLOYMENTS, KEY, old, new)
+    assert tasks == ([(GRAPH, TOGETHER)] if concerned else [])
 
 
 @pytest.mark.parametrize("resource", [SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS], ids=lambda each: each.plural)

@@ -88,6 +88,10 @@ def routes(
         ]
         return max(waits, default=TOGETHER)
 
+    def after_components(change: CacheChange) -> float:
+        """What a graph reads of its components' status is no progress: it is what the graph waits for."""
+        return TOGETHER if _is_of_status(change) else after_children(change)
+
     def owners(change: CacheChange) -> Iterable[Task]:
         return (*_of_child(change), *of_set(change))
 
@@ -123,7 +127,7 @@ def routes(
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_legacy_of),
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_namespace_of, when=lambda change: change.new is None),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, when=_is_news),
-        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=_of_child, when=_concerns_graph, after=after_children),
+        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=_of_child, when=_concerns_graph, after=after_components),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=other_components, when=lambda change: not change.alters),
         TaskRoute(DYNAMO_CHECKPOINTS),
         *(TaskRoute(each, when=_is_news) for each in LEGACY),
