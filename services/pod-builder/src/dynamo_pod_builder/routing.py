@@ -89,7 +89,7 @@ def routes(
         return max(waits, default=TOGETHER)
 
     def after_components(change: CacheChange) -> float:
-        """What a graph reads of its components' status is no progress: it is what the graph waits for."""
+        """What a graph reads of its components' status does not wait for more: the graph waits for it."""
         return TOGETHER if _is_of_status(change) else after_children(change)
 
     def owners(change: CacheChange) -> Iterable[Task]:
