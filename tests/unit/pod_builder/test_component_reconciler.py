@@ -214,13 +214,18 @@ async def test_what_runs_is_reported_and_what_is_not_desired_any_more_goes():
 
 
 @pytest.mark.parametrize(
-    ("observed", "settle"),
-    [pytest.param(1, SETTLE, id="observed"), pytest.param(0, OBSERVED_WITHIN, id="its controller is busy")],
+    ("status", "observed", "settle"),
+    [
+        pytest.param({}, 1, SETTLE, id="observed"),
+        pytest.param({}, 0, OBSERVED_WITHIN, id="its controller is busy"),
+        pytest.param({"observedGeneration": 1}, 0, OBSERVED_WITHIN, id="and nothing else is new"),
+        pytest.param({"observedGeneration": 0}, 0, SETTLE, id="a change of the spec was acted on"),
+    ],
 )
-async def test_before_its_controller_observed_a_workload_there_is_nothing_to_report(observed, settle):
+async def test_before_its_controller_observed_a_workload_there_is_nothing_to_report(status, observed, settle):
     there = workload()
     there["status"] = {**there["status"], "observedGeneration": observed}
-    world = World(ONE, there)
+    world = World({**ONE, "status": status}, there)
     await world.reconcile(ONE)
     assert world.writer.settle == settle
 

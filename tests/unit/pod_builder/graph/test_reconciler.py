@@ -113,16 +113,23 @@ def owned(graph: KubeObject) -> list[KubeObject]:
     return results
 
 
-async def test_before_controllers_observed_the_workloads_there_is_nothing_to_report():
+@pytest.mark.parametrize(
+    ("generation", "observed", "settle"),
+    [
+        pytest.param(1, 1, SETTLE, id="observed"),
+        pytest.param(1, 0, OBSERVED_WITHIN, id="its controller is busy"),
+        pytest.param(2, 0, SETTLE, id="a change of the spec was acted on"),
+    ],
+)
+async def test_before_controllers_observed_the_workloads_there_is_nothing_to_report(generation, observed, settle):
+    graph = {**GRAPH, "status": {"observedGeneration": 1}}
+    graph["metadata"] = {**graph["metadata"], "generation": generation}
     there = owned(GRAPH)
-    world = World(GRAPH, *there)
-    await world.reconcile()
-    assert world.writer.settle == SETTLE
     first = next(each for each in there if each["kind"] == "Deployment")
-    first["status"] = {**first["status"], "observedGeneration": 0}
-    world = World(GRAPH, *there)
+    first["status"] = {**first["status"], "observedGeneration": observed}
+    world = World(graph, *there)
     await world.reconcile()
-    assert world.writer.settle == OBSERVED_WITHIN
+    assert world.writer.settle == settle
 
 
 async def test_without_a_graph_nothing_happens():

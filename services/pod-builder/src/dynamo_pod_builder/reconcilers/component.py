@@ -182,6 +182,8 @@ class ComponentReconciler:
         if failure is not None and not failure.passes and failure != before:
             self.announcer.announce(component, events.COMPONENT_FAILED.named(failure.reason)(failure.message))
         urgent = failure is not None or before is not None
-        settle = SETTLE if is_observed(workload) else OBSERVED_WITHIN
+        # That a change of the spec was acted on is not held back.
+        changed = bool(component.get("status")) and not status.is_observed(component)
+        settle = SETTLE if changed or is_observed(workload) else OBSERVED_WITHIN
         wait = await self.statuses.write(DYNAMO_COMPONENT_DEPLOYMENTS, component, after, urgent=urgent, settle=settle)
         return Result(requeue_after=earliest(outcome.again, recheck_after(pods, now)) if wait is None else wait)

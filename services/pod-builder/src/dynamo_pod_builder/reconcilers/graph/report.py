@@ -70,8 +70,7 @@ class GraphReport:
                 self.announcer.announce(graph, events.graph_changed(graph, after))
 
         urgent = is_new(graph) or after["state"] == FAILED or entered
-        parts = [part for parts in concluded.components.values() for part in parts]
-        settle = SETTLE if all(is_observed(part.workload) for part in parts) else OBSERVED_WITHIN
+        settle = OBSERVED_WITHIN if _waits_for_controllers(graph, concluded) else SETTLE
         wait = await self.statuses.write(
             DYNAMO_GRAPH_DEPLOYMENTS, graph, after, urgent=urgent, settle=settle, report=report
         )
@@ -89,6 +88,13 @@ class GraphReport:
 def is_new(graph: KubeObject) -> bool:
     """Whether a graph has no status yet."""
     return "observedGeneration" not in graph.get("status", {})
+
+
+def _waits_for_controllers(graph: KubeObject, concluded: status.GraphOutcome) -> bool:
+    """Whether a graph's spec was acted on already, and controllers of its workloads have not observed these yet."""
+    if graph.get("status", {}).get("observedGeneration") != objects.generation(graph):
+        return False
+    return not all(is_observed(part.workload) for parts in concluded.components.values() for part in parts)
 
 
 def conclude(plan: Plan, outcome: CarryOutResult) -> status.GraphOutcome:
