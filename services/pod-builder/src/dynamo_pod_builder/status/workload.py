@@ -71,7 +71,7 @@ def outlook(workload: KubeObject | None) -> tuple[object, ...]:
 
 def reported(workload: KubeObject | None) -> tuple[object, ...]:
     """All that is read of a workload's status."""
-    return (*outlook(workload), readiness(workload).message, replicas_left(workload), replicas_of(workload))
+    return readiness(workload), ready_replicas(workload), replicas_left(workload), replicas_of(workload)
 
 
 def replicas_left(workload: KubeObject | None) -> int:
@@ -101,7 +101,8 @@ def is_observed(workload: KubeObject | None) -> bool:
     """Whether a workload's own controller has observed its spec as it is; a LeaderWorkerSet's does not say so."""
     if workload is None or _kind(workload) == LEADER_WORKER_SETS.kind:
         return True
-    return bool(workload.get("status", {}).get("observedGeneration", 0) >= workload["metadata"].get("generation", 1))
+    observed = workload.get("status", {}).get("observedGeneration") or 0
+    return bool(observed >= workload["metadata"].get("generation", 1))
 
 
 def readiness(workload: KubeObject | None) -> WorkloadReadiness:
@@ -167,8 +168,8 @@ def _leader_worker_set(workload: KubeObject) -> WorkloadReadiness:
 
 def _of_grove(workload: KubeObject, unit: str) -> WorkloadReadiness:
     """A clique or a scaling group (reference behaviour, section 1.5): all counts are as desired, of this spec."""
-    status, metadata = workload.get("status", {}), workload["metadata"]
-    if status.get("observedGeneration") is None or status["observedGeneration"] < metadata.get("generation", 1):
+    status = workload.get("status", {})
+    if not is_observed(workload):
         return WorkloadReadiness(False, f"Grove has not yet observed the present {_kind(workload)}")
     desired = workload.get("spec", {}).get("replicas", 1)
     serving, updated, total = (
