@@ -137,7 +137,6 @@ CRASHES = component(2, available="False", reason="CrashLoopBackOff", message="ex
         pytest.param(component(1, available="False"), STARTS, False, id="progress"),
         pytest.param(STARTS, component(2, available="False", message="1 of 2"), False, id="more progress"),
         pytest.param(STARTS, SERVES, False, id="it serves"),
-        pytest.param(component(1, available="True"), SERVES, True, id="its change is acted on"),
         pytest.param(STARTS, TAKEN, True, id="it failed"),
         pytest.param(TAKEN, STARTS, True, id="it no longer fails"),
         pytest.param(STARTS, CRASHES, True, id="its pods are in trouble"),
@@ -154,6 +153,28 @@ def test_a_graph_reads_of_its_components_status_only_what_their_workloads_do_not
 ) -> None:
     tasks = routed(routes_of(indexed()), DYNAMO_COMPONENT_DEPLOYMENTS, KEY, old, new)
     assert tasks == ([(GRAPH, TOGETHER)] if concerned else [])
+
+
+@pytest.mark.parametrize("available", ["True", "False"])
+@pytest.mark.parametrize("serving", [1, 2])
+def test_that_a_spec_is_acted_on_is_news_for_the_graph_where_the_workload_serves_already(
+    available: str, serving: int
+) -> None:
+    """Whatever the status says of availability: it may have been written before the workload served, and arrive after."""
+    cache = indexed()
+    workload = deployment(
+        availableReplicas=serving, readyReplicas=serving, conditions=[{"type": "Available", "status": "True"}]
+    )
+    reference = {**workload["metadata"]["ownerReferences"][0], "name": "o", "uid": "o"}
+    cache.put(DEPLOYMENTS, {**workload, "metadata": {**workload["metadata"], "ownerReferences": [reference]}})
+    tasks = routed(
+        routes_of(cache),
+        DYNAMO_COMPONENT_DEPLOYMENTS,
+        KEY,
+        component(1, available="False"),
+        component(2, available=available),
+    )
+    assert tasks == ([(GRAPH, TOGETHER)] if serving == 2 else [])
 
 
 @pytest.mark.parametrize("resource", [SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS], ids=lambda each: each.plural)

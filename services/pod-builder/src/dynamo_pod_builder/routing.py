@@ -25,14 +25,14 @@ from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import name_waits
 from dynamo_pod_builder.artifact_images import LEGACY
-from dynamo_pod_builder.children import OF_SETS, OWNED, SHARED
+from dynamo_pod_builder.children import OF_SETS, OWNED, SHARED, workload_of
 from dynamo_pod_builder.cohorts import has_ended
 from dynamo_pod_builder.pods import changes_trouble, component_of
 from dynamo_pod_builder.reconcilers.graph.steps.rollout import IN_PROGRESS
 from dynamo_pod_builder.reconcilers.namespace import is_shared
 from dynamo_pod_builder.reconcilers.scaling import components_of, other_generations
-from dynamo_pod_builder.status.component import failure_of, is_available, is_observed, obstacle_of
-from dynamo_pod_builder.status.workload import WORKLOADS, outlook, reported
+from dynamo_pod_builder.status.component import failure_of, is_observed, obstacle_of
+from dynamo_pod_builder.status.workload import WORKLOADS, outlook, readiness, reported
 
 #: Adapters of one graph that change together are reconciled together. Seconds.
 SETTLE = 0.02
@@ -106,6 +106,18 @@ def routes(
             if grove_set is not None and (graph := objects.controller_of(grove_set)):
                 yield Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(change.key.namespace, graph["name"]))
 
+    def concerns_graph(change: CacheChange) -> bool:
+        """Whether a graph reads what changed of a component deployment: its status repeats what the workload says itself."""
+        old, new = change.old, change.new
+        if old is None or new is None or not _is_of_status(change):
+            return True
+        # Pods in trouble are checked again and again for the component, and for the graph when that finds something else.
+        if failure_of(old) != failure_of(new) or obstacle_of(old) != obstacle_of(new):
+            return True
+        # Of a workload that serves the graph asks whether it is that of the spec as it is now. The status itself may have
+        # been written before the workload served.
+        return is_observed(old) != is_observed(new) and readiness(workload_of(cache, new)).ready
+
     def rolled(change: CacheChange) -> Iterator[Task]:
         """The graph of a pod, where workers are exchanged: new ones may wait for the last of the old pods."""
         for task in _graph_of(change):
@@ -127,7 +139,7 @@ def routes(
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_legacy_of),
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_namespace_of, when=lambda change: change.new is None),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, when=_is_news),
-        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=_of_child, when=_concerns_graph, after=after_components),
+        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=_of_child, when=concerns_graph, after=after_components),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=other_components, when=lambda change: not change.alters),
         TaskRoute(DYNAMO_CHECKPOINTS),
         *(TaskRoute(each, when=_is_news) for each in LEGACY),
@@ -173,20 +185,6 @@ def _turns(change: CacheChange) -> bool:
 def _is_news_of_workload(change: CacheChange) -> bool:
     """Whether there is more to it than parts of a status that are not read."""
     return not _is_of_status(change) or reported(change.old) != reported(change.new)
-
-
-def _concerns_graph(change: CacheChange) -> bool:
-    """Whether a graph reads what changed of a component deployment: its status repeats what the workload says itself."""
-    old, new = change.old, change.new
-    if old is None or new is None or not _is_of_status(change):
-        return True
-    # Pods in trouble are checked again and again for the component, and for the graph when that finds something else.
-    # Of a workload that serves the graph asks whether it is that of the spec as it is now.
-    return (
-        failure_of(old) != failure_of(new)
-        or obstacle_of(old) != obstacle_of(new)
-        or (is_observed(old) != is_observed(new) and is_available(new))
-    )
 
 
 def _rest(obj: KubeObject) -> KubeObject:
