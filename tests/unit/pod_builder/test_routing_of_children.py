@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN
 from dynamo_pod_builder.render import MANAGED_BY
 from dynamo_pod_builder.routing import CREATED, TOGETHER
 from dynamo_shared.api.objects import KubeObject
@@ -22,6 +23,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.versions import version_of
 
 from tests.unit.routed import routed, tasks_of
 
@@ -83,6 +85,15 @@ def test_what_children_report_is_reconciled_together_and_what_has_to_be_set_righ
 ) -> None:
     tasks = routed(routes_of(indexed()), resource, KEY, before, after)
     assert tasks == [(COMPONENT, wait)]
+
+
+def test_what_was_created_here_is_reported_when_its_controller_says_something() -> None:
+    """At the latest after a minute; what others created is reconciled at once."""
+    cache, created = indexed(), {**child(OF_COMPONENT), "kind": DEPLOYMENTS.kind}
+    cache.put(DEPLOYMENTS, created)
+    assert routed(routes_of(cache), DEPLOYMENTS, KEY, None, created) == [(COMPONENT, OBSERVED_WITHIN)]
+    cache.confirm(DEPLOYMENTS, KEY, version_of(created))
+    assert routed(routes_of(cache), DEPLOYMENTS, KEY, None, created) == [(COMPONENT, CREATED)]
 
 
 def deployment(generation: int = 1, **status: Any) -> KubeObject:

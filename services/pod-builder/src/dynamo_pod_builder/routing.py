@@ -30,6 +30,7 @@ from dynamo_pod_builder.cohorts import has_ended
 from dynamo_pod_builder.pods import changes_trouble, component_of
 from dynamo_pod_builder.reconcilers.graph.steps.rollout import IN_PROGRESS
 from dynamo_pod_builder.reconcilers.namespace import is_shared
+from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN
 from dynamo_pod_builder.reconcilers.scaling import components_of, other_generations
 from dynamo_pod_builder.status.component import failure_of, is_observed, obstacle_of
 from dynamo_pod_builder.status.workload import WORKLOADS, outlook, readiness, reported
@@ -80,6 +81,9 @@ def routes(
             return 0.0
         if _turns(change):
             return TOGETHER
+        if change.old is None and cache.is_written(change.resource, change.key):
+            # The reconcile that created it has the answer, and another one begins when it has a status.
+            return OBSERVED_WITHIN
         if change.old is None or (change.resource in _COUNTED and reported(change.old) == reported(change.new)):
             # Its status is what is reported: not that it is there, nor an annotation of its own controller.
             return CREATED

@@ -270,6 +270,10 @@ class ObjectCache:
         obj = self.get(resource, key)
         return version_of(obj) if obj is not None else None
 
+    def is_written(self, resource: Resource, key: ObjectKey) -> bool:
+        """Whether an object is here by this service's own write, which STATE has not confirmed yet."""
+        return (resource.id, key) in self._written
+
     def put(self, resource: Resource, obj: KubeObject) -> bool:
         """Takes in the API server's answer to a write, unless it comes late: STATE was ahead of it, or said that it is gone."""
         key, version = key_of(obj), version_of(obj)
