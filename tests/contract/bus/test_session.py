@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from dynamo_devcluster import NatsServer, Programs
 from dynamo_shared.bus import NatsBus
+from dynamo_shared.bus.errors import BusUnavailableError
 from dynamo_shared.bus.nats.options import NatsOptions
 from dynamo_shared.bus.nats.session import NatsSession
 from nats.aio.client import Client
+from nats.aio.transport import TcpTransport
 
 
 async def test_a_connection_lost_with_bytes_to_write_ends_the_session(
@@ -36,6 +38,39 @@ async def test_a_connection_lost_with_bytes_to_write_ends_the_session(
             # What hung on the connection is ended with it.
             await asyncio.wait({waits})
         await session.close()
+
+
+@pytest.mark.parametrize("flushes", [True, False], ids=["flusher", "no flusher"])
+async def test_a_connection_closed_with_bytes_to_write_ends_the_session(flushes: bool, tmp_path: Path) -> None:
+    """The event loop refuses to write to it: the library must not stop there before it has reported the end."""
+    async with NatsServer(await Programs().obtain("nats-server"), tmp_path / "nats") as server:
+        session = await NatsSession.open(NatsOptions(servers=(server.url,)), server.url)
+        client = session.client
+        subscription = await client.subscribe("any")
+        waits = subscription._wait_for_msgs_task or asyncio.ensure_future(subscription.next_msg(timeout=None))
+        flusher = client._flusher_task
+        assert flusher is not None
+        if not flushes:
+            flusher.cancel()
+            await asyncio.wait({flusher})
+        transport = client._transport
+        assert isinstance(transport, TcpTransport)
+        assert transport._io_writer is not None
+        transport._io_writer.transport.abort()
+        client._pending.append(b"PING\r\n")
+        client._pending_data_size += 6
+        try:
+            acknowledged = await session.send("any", b"", None, 60.0)
+        except BusUnavailableError:
+            acknowledged = None
+        async with asyncio.timeout(10):
+            await session.ended.wait()
+            # What hung on the connection is ended with it.
+            await asyncio.wait({waits})
+            await session.close()
+        assert acknowledged is None or isinstance(acknowledged.exception(), BusUnavailableError)
+        with pytest.raises(BusUnavailableError):
+            await session.send("any", b"", None, 60.0)
 
 
 @pytest.mark.parametrize("step", ["connect", "close"])

@@ -1,4 +1,4 @@
-"""Ctrl-C: the first ends in order, the second at once."""
+"""Running until done, on the event loop of libuv. Ctrl-C: the first ends in order, the second at once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import signal
 import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
+
+import uvloop
 
 from dynamo_ctl.errors import ExitCode
 
@@ -46,7 +48,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         return await work
 
     try:
-        return asyncio.run(main())
+        # A platform under load takes a tenth less CPU on it than on asyncio's own loop.
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(main())
     except asyncio.CancelledError:
         if interrupted:
             raise KeyboardInterrupt from None

@@ -18,6 +18,7 @@ import nats.js.errors
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.transport import TcpTransport, Transport
 from nats.js.client import JetStreamContext
 
 from dynamo_shared.aio import cancellable, ended
@@ -77,6 +78,27 @@ class _AckAnswer(msgspec.Struct):
 _decode_answer = msgspec.json.Decoder(_AckAnswer).decode
 
 
+class _Connection(TcpTransport):
+    """A connection that takes what is written after its end, and says so in `drain`, as on asyncio's own event loop.
+
+    libuv's refuses such a write with an error that the library does not expect: it would not report the end.
+    """
+
+    @classmethod
+    def of(cls, connected: Transport | None) -> _Connection:
+        """The same connection, as one of this class."""
+        made = cls.__new__(cls)
+        vars(made).update(vars(connected))
+        return made
+
+    def write(self, payload: bytes) -> None:
+        self.writelines([payload])
+
+    def writelines(self, payload: list[bytes]) -> None:
+        if self._io_writer is not None and not self._io_writer.is_closing():
+            self._io_writer.writelines(payload)
+
+
 class _Client(Client):
     """nats-py's client, but TLS is what we asked for, never what the server says: before CONNECT, which has the password."""
 
@@ -85,6 +107,8 @@ class _Client(Client):
         self._tls_asked_for = tls
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        if initial_connection:
+            self._transport = _Connection.of(self._transport)
         if self._tls_asked_for and initial_connection:
             if not (info.get("tls_required") or info.get("tls_available")):
                 raise nats.errors.Error("the server offers no TLS, and TLS was asked for: no password was sent")
