@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
-from dynamo_pod_builder.remembered import LARGEST, MOST, remembered
+from dynamo_pod_builder.remembered import LARGEST, remembered
 from dynamo_shared.api.objects import KubeObject
+
+
+MOST = 4
 
 
 class Inputs(NamedTuple):
@@ -21,7 +24,7 @@ def obj(uid: str = "a", **spec: object) -> KubeObject:
 class Work:
     def __init__(self) -> None:
         self.calls: list[Inputs] = []
-        self.of = remembered(lambda inputs: inputs.obj)(self._of)
+        self.of = remembered(lambda inputs: inputs.obj, MOST)(self._of)
 
     def _of(self, inputs: Inputs) -> list[str]:
         self.calls.append(inputs)

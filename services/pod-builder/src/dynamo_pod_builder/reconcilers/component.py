@@ -34,7 +34,7 @@ from dynamo_pod_builder.reconcilers import scaling
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
 from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, SHARED_INTERVAL, earliest
 from dynamo_pod_builder.reconcilers.sharing import graph_uid, is_left_to
-from dynamo_pod_builder.remembered import remembered
+from dynamo_pod_builder.remembered import COMPONENTS, remembered
 from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
 from dynamo_pod_builder.render.config import NEW_COMPONENT
 from dynamo_pod_builder.ssh_keys import SshKeys
@@ -75,7 +75,7 @@ class ComponentOutcome:
     again: float | None = None
 
 
-@remembered(lambda observed: observed.component)
+@remembered(lambda observed: observed.component, COMPONENTS)
 def planned(observed: ComponentInputs) -> ComponentPlan:
     """The objects that a component should become, with the checkpoint that is to be taken of it. Pure."""
     try:

@@ -13,7 +13,7 @@ from dynamo_pod_builder.legacy_types import legacy_types, unlabelled_models
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
-from dynamo_pod_builder.remembered import remembered
+from dynamo_pod_builder.remembered import GRAPHS, remembered
 from dynamo_pod_builder.starts import Catalogue, Starts, starts_of
 
 
@@ -43,7 +43,7 @@ def desire(plan: Plan, observed: Observed) -> Plan:
     return replace(plan, parsed=rendered.parsed, starts=rendered.starts).having(rendered.children)
 
 
-@remembered(lambda inputs: inputs.graph)
+@remembered(lambda inputs: inputs.graph, GRAPHS)
 def _rendered(inputs: GraphInputs) -> Rendered:
     parsed = parse_graph(inputs.graph)
     starts = starts_of(((each.name, each) for each in parsed.spec.components), inputs.checkpoints, inputs.config)
