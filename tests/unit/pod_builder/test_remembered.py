@@ -8,7 +8,6 @@ import pytest
 from dynamo_pod_builder.remembered import LARGEST, remembered
 from dynamo_shared.api.objects import KubeObject
 
-
 MOST = 4
 
 
