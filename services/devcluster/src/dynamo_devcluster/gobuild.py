@@ -19,6 +19,8 @@ from .sources import NotHereError
 GO_FOLDER = Path(__file__).parent / "go"
 _TOOLCHAIN_SWITCHING: Version = (1, 21, 0)
 _QUOTED_LINES = 3
+#: What decides whether an earlier build's package is the same one.
+_FLAGS = ("-mod=readonly", "-buildvcs=false", "-trimpath")
 
 
 def go_environment(installed: Version, environ: Mapping[str, str]) -> dict[str, str]:
@@ -68,8 +70,7 @@ class GoBuildSource:
             out = staging / program.name
             await self._go(
                 environment, go, on_line,
-                "build", "-v", "-mod=readonly", "-buildvcs=false", "-trimpath",
-                "-ldflags", go.ldflags, "-o", str(out), go.package,
+                "build", "-v", *_FLAGS, "-ldflags", go.ldflags, "-o", str(out), go.package,
             )  # fmt: skip
             return self._cache.install(program, out)
 
@@ -89,7 +90,7 @@ class GoBuildSource:
         return go_environment(version, self._environ)
 
     async def _packages(self, go: GoPackage, environment: Mapping[str, str], name: str, progress: Progress) -> int:
-        """Number of packages that a build from nothing compiles; fetches the modules on the way."""
+        """Number of packages that the build compiles, without those in Go's build cache; fetches the modules on the way."""
         modules = (self._folder / go.folder / "go.mod").read_text().count("\n\t")
         fetched = 0
 
@@ -99,8 +100,9 @@ class GoBuildSource:
                 fetched += 1
                 progress.advanced(name, fetched, modules, "modules downloaded, of at most")
 
-        listed = await self._go(environment, go, on_line, "list", "-mod=readonly", "-deps", go.package)
-        return len(listed.splitlines())
+        stale = "{{if .Stale}}{{.ImportPath}}{{end}}"
+        listed = await self._go(environment, go, on_line, "list", *_FLAGS, "-deps", "-f", stale, go.package)
+        return len(listed.split())
 
     async def _go(
         self, environment: Mapping[str, str], go: GoPackage, on_line: Callable[[str], None], *arguments: str
