@@ -23,6 +23,13 @@ OWN_ROLES = [
     for each in graph_children(stored_graph(component("Planner", "planner")), RenderConfig(discovery_backend="etcd"))
     if each["metadata"]["name"].startswith("planner-serviceaccount")
 ]
+#: What a graph leaves behind where it is deleted without what it owns.
+LEFT = [
+    stored({**each, "metadata": {name: value for name, value in each["metadata"].items() if name != "ownerReferences"}})
+    for each in graph_children(GRAPH, RenderConfig(discovery_backend="kubernetes"))
+]
+ACCESS = ("ServiceAccount", "Role", "RoleBinding")
+LEFT_ON_GROVE = [stored({**each, "kind": "PodCliqueSet", "apiVersion": "grove.io/v1alpha1"}) for each in LEFT[-1:]]
 WRITES = ["delete RoleBinding planner-serviceaccount-binding", "delete ServiceAccount planner-serviceaccount"]
 
 
@@ -40,6 +47,13 @@ def changed(obj: KubeObject, **metadata: object) -> KubeObject:
             OWN_ROLES,
             [*WRITES, "delete Role planner-serviceaccount-role"],
             id="the last graph with access of its own is gone",
+        ),
+        pytest.param(LEFT, [], id="components that a graph left behind run with it"),
+        pytest.param([*SHARED, *LEFT_ON_GROVE], [], id="so do those on Grove"),
+        pytest.param(
+            [each for each in LEFT if each["kind"] in ACCESS],
+            [f"delete {each['kind']} {each['metadata']['name']}" for each in LEFT if each["kind"] in ACCESS],
+            id="what was left behind is gone",
         ),
         pytest.param([changed(each, labels={}) for each in SHARED], [], id="of another program"),
         pytest.param([changed(each, namespace="other") for each in SHARED], [], id="of another namespace"),

@@ -15,6 +15,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     NAMESPACES,
+    POD_CLIQUE_SETS,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -195,3 +196,9 @@ def test_what_graphs_share_is_made_again_by_them(resource: Resource) -> None:
     assert asked(resource, child(labels=MANAGED), child(version=2)) == {NAMESPACE, GRAPH}
     assert asked(resource, None, child(labels=MANAGED)) == {NAMESPACE}
     assert asked(resource, child(), None) == {NAMESPACE}
+
+
+@pytest.mark.parametrize("resource", [DYNAMO_COMPONENT_DEPLOYMENTS, POD_CLIQUE_SETS], ids=lambda each: each.plural)
+def test_what_graphs_shared_may_go_with_the_last_thing_that_runs_pods(resource: Resource) -> None:
+    assert NAMESPACE in asked(resource, child(OF_GRAPH), None)
+    assert NAMESPACE not in asked(resource, None, child(OF_GRAPH))

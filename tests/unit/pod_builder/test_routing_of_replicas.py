@@ -13,6 +13,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    NAMESPACES,
     ObjectKey,
     Resource,
 )
@@ -85,7 +86,9 @@ def test_a_generation_that_comes_or_goes_changes_whose_the_number_is(rows: tuple
     own = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "g-w-def"))
     other = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "g-w-abc"))
     key = ObjectKey("ns", "g-w-def")
-    for old, new, wait in ((None, next_one, CREATED), (next_one, None, 0.0)):
-        assert routed(rows, DYNAMO_COMPONENT_DEPLOYMENTS, key, old, new) == [(own, 0.0), (GRAPH, wait), (other, 0.0)]
+    namespace = (Task.of(NAMESPACES, ObjectKey("", "ns")), 0.0)
+    for old, new, wait, rest in ((None, next_one, CREATED, []), (next_one, None, 0.0, [namespace])):
+        expected = [(own, 0.0), (GRAPH, wait), (other, 0.0), *rest]
+        assert routed(rows, DYNAMO_COMPONENT_DEPLOYMENTS, key, old, new) == expected
     written = {**next_one, "status": {"conditions": []}}
     assert routed(rows, DYNAMO_COMPONENT_DEPLOYMENTS, key, next_one, written) == [], "the graph reads its workload"

@@ -29,7 +29,7 @@ from dynamo_pod_builder.children import OF_SETS, OWNED, SHARED, workload_of
 from dynamo_pod_builder.cohorts import has_ended
 from dynamo_pod_builder.pods import changes_trouble, component_of
 from dynamo_pod_builder.reconcilers.graph.steps.rollout import IN_PROGRESS
-from dynamo_pod_builder.reconcilers.namespace import is_shared
+from dynamo_pod_builder.reconcilers.namespace import OUTLIVING, is_shared
 from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN
 from dynamo_pod_builder.reconcilers.scaling import components_of, other_generations
 from dynamo_pod_builder.status.component import failure_of, is_observed, obstacle_of
@@ -145,6 +145,7 @@ def routes(
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, when=_is_news),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=_of_child, when=concerns_graph, after=after_components),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=other_components, when=lambda change: not change.alters),
+        *(TaskRoute(each, to=_namespace_of, when=lambda change: change.new is None) for each in OUTLIVING),
         TaskRoute(DYNAMO_CHECKPOINTS),
         *(TaskRoute(each, when=_is_news) for each in LEGACY),
         TaskRoute(PODS, when=lambda change: change.new is not None and has_ended(change.new)),
