@@ -132,18 +132,25 @@ class Applier:
         if fixed is not None and coverage.missing(stamped_object[fixed], observed[fixed]):
             await self.delete(resource, observed)
             return self._remembered(resource, ChildChange.UPDATED, await self._kube.create(resource, stamped_object))
-        await claim_fields(self._kube, resource, key, of_predecessor=LAST_APPLIED_GENERATION)
-        try:
-            result = await self._kube.apply(resource, objects.of_uid(stamped_object, uid))
-        except Conflict:
-            # Gone, or followed by another of its name, which is read before anything is written to it.
-            self._cache.remove(resource, key, uid)
+        result = await self._applied(resource, stamped_object, observed)
+        if result is None:
             return await self.ensure(desired, family)
         if coverage.missing(stamped_object, result):
             result = await self._kube.replace(resource, coverage.drop_foreign(stamped_object, result))
         if adopting:
             self._adopted[uid] = digest
         return self._remembered(resource, ChildChange.UPDATED, result)
+
+    async def _applied(self, resource: Resource, stamped_object: KubeObject, observed: KubeObject) -> KubeObject | None:
+        """Apply to exactly this object. None where it is gone, or another has its name: that is read before it is written to."""
+        try:
+            await claim_fields(self._kube, resource, resources.key_of(observed), of_predecessor=LAST_APPLIED_GENERATION)
+            return await self._kube.apply(resource, objects.of_uid(stamped_object, objects.uid(observed)))
+        except (Conflict, NotFound):
+            if await self.exists(observed):
+                # Another writer was faster. The cache keeps it: of what it takes for gone, STATE has to speak for long.
+                raise
+            return None
 
     async def _take_over(
         self, resource: Resource, desired: KubeObject, observed: KubeObject, family: Collection[str]
