@@ -89,3 +89,28 @@ async def test_what_is_gone_is_made_again(successor: str | None) -> None:
     assert cache.get(RESOURCE, KEY) == server.obj
     assert server.obj is not None
     assert objects.uid(server.obj) != objects.uid(there)
+
+
+NO_PAGE = NotFound(404, "", "404 page not found")
+
+
+class Gateway:
+    """Answers whatever is asked without a word about the object."""
+
+    async def get(self, *_: object) -> KubeObject:
+        raise NO_PAGE
+
+    async def delete(self, *_: object, **__: object) -> None:
+        raise NO_PAGE
+
+
+async def test_an_answer_that_names_no_object_says_of_none_that_it_is_gone() -> None:
+    """Forgotten, it would not be reconciled again, nor deleted, until STATE has another word of it."""
+    there = drifted()
+    cache = ObjectCache()
+    cache.take(RESOURCE, KEY, there, version_of(there))
+    kube: Any = Gateway()
+    for ask in (Applier(kube, cache).exists(there), Applier(kube, cache).delete(RESOURCE, there)):
+        with pytest.raises(NotFound):
+            await ask
+    assert cache.get(RESOURCE, KEY) == there

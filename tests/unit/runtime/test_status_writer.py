@@ -28,10 +28,11 @@ class Kube:
     def __init__(self) -> None:
         self.written: list[KubeObject] = []
         self.gone = False
+        self.about: dict[str, Any] = {"name": "g"}
 
     async def apply_status(self, resource: Resource, obj: KubeObject) -> KubeObject:
         if self.gone:
-            raise NotFound(404, "NotFound", "gone", request=resource.path("ns", "g"))
+            raise NotFound(404, "NotFound", "gone", self.about, request=resource.path("ns", "g"))
         self.written.append(obj)
         return graph(version=int(obj["metadata"]["resourceVersion"]) + 1, **obj["status"])
 
@@ -146,3 +147,13 @@ async def test_what_the_api_server_says_is_gone_is_gone() -> None:
     assert await world.write(obj, state="successful") is None
     assert world.cached() is None
     assert world.cache.keys(GRAPHS) == set[ObjectKey]()
+
+
+async def test_an_answer_that_names_no_object_says_of_none_that_it_is_gone() -> None:
+    """A gateway says so, or an API server that does not know the type yet: the graph would be reported as deleted."""
+    obj = graph(state="pending")
+    world = World(obj)
+    world.kube.gone, world.kube.about = True, {}
+    with pytest.raises(NotFound):
+        await world.write(obj, state="successful")
+    assert world.cached() == obj

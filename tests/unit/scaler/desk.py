@@ -70,7 +70,7 @@ class MemoryKube:
     async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
         observed = self.objects.get((resource.id, key))
         if observed is None:
-            raise NotFound(404, "NotFound", str(key))
+            raise NotFound(404, "NotFound", str(key), {"name": key.name})
         return copy.deepcopy(observed)
 
     async def merge_patch(self, resource: Resource, key: ObjectKey, patch: KubeObject) -> KubeObject:

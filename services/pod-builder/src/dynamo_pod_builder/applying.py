@@ -91,7 +91,9 @@ class Applier:
         resource, key = resources.of(owner), resources.key_of(owner)
         try:
             present = objects.uid(await self._kube.get(resource, key)) == objects.uid(owner)
-        except NotFound:
+        except NotFound as error:
+            if error.resource_missing:
+                raise
             present = False
         if not present:
             self._cache.remove(resource, key, objects.uid(owner))
@@ -193,8 +195,13 @@ class Applier:
             return
         key, uid = resources.key_of(observed), observed["metadata"]["uid"]
         # Gone, or gone and followed by another of its name: either way it is not there.
-        with contextlib.suppress(NotFound, Conflict):
+        try:
             await self._kube.delete(resource, key, uid=uid)
+        except NotFound as error:
+            if error.resource_missing:
+                raise
+        except Conflict:
+            pass
         if not observed["metadata"].get("finalizers"):
             # Known at once: news of its children's end may come before that of its own, and would bring them back.
             self._cache.remove(resource, key, uid)

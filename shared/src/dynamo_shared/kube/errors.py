@@ -78,7 +78,11 @@ class NotFound(KubeError):
 
     @property
     def resource_missing(self) -> bool:
-        """Whether the server does not serve the resource type at all (its CRD is not installed)."""
+        """Whether the server does not serve the resource type at all (its CRD is not installed).
+
+        Of an object nothing is said then: the same answer comes from one of several API servers that does not know the type
+        yet, and from a gateway in front of one that is away.
+        """
         return not self.details.get("name")
 
 

@@ -25,11 +25,11 @@ async def check(cache: ObjectCache, kube: KubeClient) -> None:
     for key, write in cache.overdue():
         try:
             obj = await kube.get(write.resource, key)
-        except NotFound:
-            obj = None
         except KubeError as error:
-            log.debug("a write is not confirmed", resource=write.resource.id, key=str(key), error=str(error))
-            continue
+            if not isinstance(error, NotFound) or error.resource_missing:
+                log.debug("a write is not confirmed", resource=write.resource.id, key=str(key), error=str(error))
+                continue
+            obj = None
         cache.correct(key, write, obj)
 
 

@@ -84,7 +84,9 @@ class StatusWriter:
                     "status": status,
                 },
             )
-        except NotFound:
+        except NotFound as error:
+            if error.resource_missing:
+                raise
             # It is gone, and the news of it is still on its way.
             self.cache.remove(resource, key_of(obj), uid)
             return None

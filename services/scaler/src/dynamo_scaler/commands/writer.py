@@ -84,6 +84,8 @@ class Writer:
         try:
             written = await self.kube.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, operations)
         except NotFound as error:
+            if error.resource_missing:
+                raise
             self.cache.remove(DYNAMO_GRAPH_DEPLOYMENTS, key, graph["metadata"]["uid"])
             raise StaleError from error
         except (Conflict, Invalid) as error:
@@ -97,7 +99,9 @@ class Writer:
         """The object as the API server has it now, also put into the cache; None where it is gone."""
         try:
             obj = await self.kube.get(resource, key)
-        except NotFound:
+        except NotFound as error:
+            if error.resource_missing:
+                raise
             old = self.cache.get(resource, key)
             if old is not None:
                 self.cache.remove(resource, key, old["metadata"]["uid"])
