@@ -11,8 +11,8 @@ from dynamo_pod_builder import checkpoints, children, pods, surroundings
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.component import ComponentInputs, ComponentReconciler, planned
-from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN
-from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig
+from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, SHARED_INTERVAL
+from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig, is_shared
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
@@ -90,6 +90,7 @@ class Writer:
     def __init__(self) -> None:
         self.statuses: list[KubeObject] = []
         self.urgent, self.settle = False, 0.0
+        self.wait: float | None = None
 
     async def write(
         self,
@@ -100,10 +101,11 @@ class Writer:
         urgent: bool,
         settle: float = SETTLE,
         report: Callable[[], None] = lambda: None,
-    ) -> None:
+    ) -> float | None:
         report()
         self.statuses.append(status)
         self.urgent, self.settle = urgent, settle
+        return self.wait
 
 
 class Applier(Ledger):
@@ -251,3 +253,20 @@ async def test_what_is_refused(refusal, reason, requeue):
     assert world.available[1] == reason
     assert world.writer.urgent == (requeue is not None)
     assert [fact.reason for fact in world.announced.facts] == ([reason] if requeue else [])
+
+
+async def test_a_service_that_another_one_has_is_asked_for_again_though_the_status_waits_longer():
+    """No event reports that its owner went, and until then no one reaches the model."""
+    of = dcd(modelRef={"name": "Qwen/Qwen3-0.6B"})
+    name = next(
+        objects.name(each)
+        for each in planned(ComponentInputs(of, CONFIG)).children
+        if each["kind"] == "Service" and is_shared(each)
+    )
+    refusals: dict[str, Any] = {name: taken("DynamoComponentDeployment", "other")}
+    world = World(of, **refusals)
+    assert await world.reconcile(of) == Result(requeue_after=SHARED_INTERVAL)
+    world.writer.wait = OBSERVED_WITHIN
+    assert await world.reconcile(of) == Result(requeue_after=SHARED_INTERVAL)
+    world.writer.wait = SETTLE
+    assert await world.reconcile(of) == Result(requeue_after=SETTLE)

@@ -6,13 +6,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, RestartPlan, Rollout
-from dynamo_pod_builder.reconcilers.graph.report import conclude, is_new, next_reconcile
+from dynamo_pod_builder.reconcilers.graph.report import GraphReport, conclude, is_new, next_reconcile
+from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, RESTART_INTERVAL
 from dynamo_pod_builder.starts import CheckpointStart, Starts
 from dynamo_pod_builder.status.component import Failure
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
+
+from tests.unit.announced import Announced
 
 from .building import NOW, clique, deployment, desiring, observed, stored, stored_graph
 
@@ -191,3 +195,17 @@ def test_when_the_next_reconcile_is_due(plan, outcome, pods, delay):
     world = observed(cliques=[clique("graph-0-one", ready=0)], pods={"graph-0-one": pods})
     result = next_reconcile(plan, CarryOutResult(world, **outcome))
     assert result == (pytest.approx(delay, abs=1) if delay is not None else None)
+
+
+class Waiting:
+    """Writes no status yet."""
+
+    async def write(self, *_: object, **__: object) -> float:
+        return OBSERVED_WITHIN
+
+
+async def test_the_next_step_of_a_restart_does_not_wait_for_a_status_that_may() -> None:
+    report = GraphReport(Waiting(), Announced(), PodEvents(None))  # type: ignore[arg-type]
+    under_way = desiring(restart=RestartPlan(status={"observedID": "1", "phase": "Restarting"}))
+    assert await report.write(under_way, CarryOutResult(observed())) == RESTART_INTERVAL
+    assert await report.write(desiring(), CarryOutResult(observed())) == OBSERVED_WITHIN

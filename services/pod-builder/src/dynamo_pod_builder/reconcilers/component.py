@@ -186,4 +186,5 @@ class ComponentReconciler:
         changed = bool(component.get("status")) and not status.is_observed(component)
         settle = SETTLE if changed or is_observed(workload) else OBSERVED_WITHIN
         wait = await self.statuses.write(DYNAMO_COMPONENT_DEPLOYMENTS, component, after, urgent=urgent, settle=settle)
-        return Result(requeue_after=earliest(outcome.again, recheck_after(pods, now)) if wait is None else wait)
+        # What is due earlier does not wait for a status that may.
+        return Result(requeue_after=earliest(wait, outcome.again, recheck_after(pods, now)))

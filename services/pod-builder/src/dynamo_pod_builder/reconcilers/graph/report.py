@@ -74,7 +74,8 @@ class GraphReport:
         wait = await self.statuses.write(
             DYNAMO_GRAPH_DEPLOYMENTS, graph, after, urgent=urgent, settle=settle, report=report
         )
-        return next_reconcile(plan, outcome) if wait is None else wait
+        # What is due earlier, as the next step of a restart, does not wait for a status that may.
+        return earliest(wait, next_reconcile(plan, outcome))
 
     async def _explained(self, concluded: status.GraphOutcome, observed: Observed) -> dict[str, list[Generation]]:
         """With what Events say of pods that do not start."""
