@@ -204,9 +204,9 @@ class _Writer:
                 draft.default(f"{path}.podTemplate.spec.containers[0].resources", f"{total} GPU", "one engine's sizes")
         nodes = 1
         if hardware.gpus_per_node is not None:
-            nodes = -(-total // hardware.gpus_per_node)
-            while total % nodes:
-                nodes += 1
+            # Looked for among the shares, which are few: there may be a thousand million GPUs, and as many numbers of nodes.
+            share = next(each for each in range(min(hardware.gpus_per_node, total), 0, -1) if total % each == 0)
+            nodes = total // share
         if nodes > 1:
             component["multinode"] = {"nodeCount": nodes}
             draft.came_from(f"{path}.multinode", "hardware", "gpusPerNode")
