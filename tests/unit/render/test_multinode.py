@@ -215,3 +215,33 @@ def test_pods_that_no_one_would_report_each_other_are_refused(type_, message) ->
     obj = component("custom", [], type=type_)
     with pytest.raises(render.RenderError, match=message):
         pods(obj)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+def test_a_replica_of_more_nodes_than_any_engine_has_is_refused_before_they_are_named(engine: str) -> None:
+    """The schema allows as many: their names alone would need hundreds of gigabytes."""
+    obj = component(engine, [], nodes=2**31 - 1)
+    with pytest.raises(
+        render.RenderError, match=r"2147483647 nodes a replica are more than 1024; write a smaller number"
+    ):
+        render.component_children(parse_component(obj), CONFIG)
+    assert render.component_children(parse_component(component(engine, [], nodes=1024)), CONFIG)
+
+
+@pytest.mark.parametrize("grove", [False, True])
+def test_a_graph_with_a_replica_of_too_many_nodes_is_refused(grove: bool) -> None:
+    spec = {**component("vllm", [], nodes=2**31 - 1)["spec"], "name": "worker"}
+    graph = {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g", "namespace": "n", "uid": "u"},
+        "spec": {"components": [spec]},
+    }
+    with pytest.raises(render.RenderError, match=r"component worker: multinode\.nodeCount: 2147483647 nodes"):
+        render.graph_children(parse_graph(graph), replace(CONFIG, grove=grove))
+
+
+def test_a_replica_with_cliques_of_each_node_has_fewer_nodes() -> None:
+    obj = component("vllm", [], nodes=65, experimental={"gpuMemoryService": {"mode": "InterPod"}})
+    with pytest.raises(render.RenderError, match="65 nodes a replica are more than 64"):
+        render.component_children(parse_component(obj), CONFIG)

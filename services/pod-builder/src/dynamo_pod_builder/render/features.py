@@ -12,6 +12,12 @@ from dynamo_pod_builder.render.context import WORKERS
 from dynamo_pod_builder.render.errors import NotDeployable
 from dynamo_pod_builder.render.sharing.spec import fails_over, memory_has_pods, memory_service
 
+#: Of one replica. Engines get the address of each of their nodes: who writes a number of ten digits, as the schema allows,
+#: would have this process run out of memory.
+MOST_NODES = 1024
+#: The same where each node has cliques of its own, for its GPU memory: of many more, the API server stores no PodCliqueSet.
+MOST_NODES_WITH_CLIQUES = 64
+
 
 def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
     """NotDeployable for the first feature of a component that this platform cannot run.
@@ -24,6 +30,14 @@ def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
             f"no multinode orchestrator available for {spec.multinode.node_count} nodes a replica",
             "multinode",
             "install LeaderWorkerSet or Grove, or leave multinode out to run each replica on one node",
+        )
+    most = MOST_NODES_WITH_CLIQUES if memory_has_pods(spec) else MOST_NODES
+    if spec.multinode is not None and spec.multinode.node_count > most:
+        raise NotDeployable(
+            name,
+            f"{spec.multinode.node_count} nodes a replica are more than {most}",
+            "multinode.nodeCount",
+            "write a smaller number",
         )
 
 
