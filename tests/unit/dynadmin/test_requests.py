@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from dynamo_dynadmin.api.acting import Actions
 from dynamo_dynadmin.api.chat import Chat
-from dynamo_dynadmin.api.kinds import DEPLOYMENTS
+from dynamo_dynadmin.api.kinds import DEPLOYMENTS, MODELS, REQUESTS, Kind
 from dynamo_dynadmin.api.routes.session import session
 from dynamo_dynadmin.api.sessions import SessionPages
 from dynamo_dynadmin.api.writing import Writing
@@ -193,6 +193,30 @@ async def test_a_patch_of_any_shape_to_an_object_of_another_tool_is_refused(sent
     async with serving(patch, "PATCH", "/{namespace}/{name}") as client:
         answer = await client.patch("/n/a", json=sent, headers={"Content-Type": MERGE_PATCH, "If-Match": "*"})
         assert answer.status == status
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent", "pointers"),
+    [
+        (DEPLOYMENTS, {}, ["/metadata", "/spec/components"]),
+        (MODELS, {}, ["/metadata", "/spec/baseModelName", "/spec/modelName"]),
+        (REQUESTS, {}, ["/metadata", "/spec/model"]),
+        (DEPLOYMENTS, {"metadata": {"name": "a", "namespace": "m"}}, ["/metadata/namespace", "/spec/components"]),
+        (DEPLOYMENTS, {"metadata": 5, "spec": {"component": []}}, ["/metadata", "/spec/component", "/spec/components"]),
+        (DEPLOYMENTS, {"metadata": {}, "spec": 1}, ["/metadata/name", "/spec"]),
+        # What another kind lacks is not said.
+        (DEPLOYMENTS, {"kind": "DynamoModel", "metadata": {}}, ["/kind"]),
+    ],
+)
+async def test_an_object_is_refused_with_all_that_it_lacks(
+    kind: Kind, sent: dict[str, Any], pointers: list[str]
+) -> None:
+    async def create(call: Call) -> web.StreamResponse:
+        return await Writing(ABSENT).create(call, kind)
+
+    async with serving(create, path="/{namespace}") as client:
+        refused = await (await client.post("/n", json=sent)).json()
+        assert sorted(each["pointer"] for each in refused["errors"]) == pointers
 
 
 class Busy:

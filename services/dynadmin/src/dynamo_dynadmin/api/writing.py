@@ -20,6 +20,8 @@ from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import IDEMPOTENCY
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
+from dynamo_shared.api.validation.check import validate
+from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.kube import AlreadyExists, Conflict, Invalid
 
 from dynamo_dynadmin.api.kinds import Kind
@@ -56,8 +58,7 @@ class Writing:
     async def create(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Create an object of the body."""
         sent = await call.object()
-        obj = self._checked(call, kind, sent)
-        _refuse(schema_errors(obj))
+        obj = self._checked(call, kind, sent, new=True)
         return await self.created(call, kind, obj, sent, dry_run=call.flag("dryRun"))
 
     async def created(
@@ -177,8 +178,13 @@ class Writing:
             raise ProblemError("stale", _STALE, headers={"ETag": etag(current)})
         return current
 
-    def _checked(self, call: Call, kind: Kind, sent: dict[str, Any], *, name: str = "") -> KubeObject:
-        """The object of a body, which is of this collection and belongs where the path says. ProblemError."""
+    def _checked(
+        self, call: Call, kind: Kind, sent: dict[str, Any], *, name: str = "", new: bool = False
+    ) -> KubeObject:
+        """The object of a body, which is of this collection and belongs where the path says; ProblemError with every error.
+
+        One that is `new` is held against its schema, too. Of another one the API server knows which errors it had before.
+        """
         resource, errors = _served(kind, sent.get("apiVersion", kind.resource.api_version)), []
         if resource is None:
             served = " or ".join(each.api_version for each in _versions(kind))
@@ -186,6 +192,7 @@ class Writing:
             resource = kind.resource
         if sent.get("kind", resource.kind) != resource.kind:
             errors.append(FieldProblem("/kind", f"must be {resource.kind} here"))
+        is_of_kind = not errors
         metadata = sent.get("metadata")
         if not isinstance(metadata, dict):
             errors.append(FieldProblem("/metadata", "required: an object with a name"))
@@ -194,10 +201,18 @@ class Writing:
             errors.append(FieldProblem("/metadata/namespace", f"must be {call.namespace}, as in the path"))
         if name and metadata.get("name") not in (None, name):
             errors.append(FieldProblem("/metadata/name", f"must be {name}, as in the path"))
+        kept = {**metadata, "namespace": call.namespace, **({"name": name} if name else {})}
+        obj = {**sent, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": kept}
+        if new and is_of_kind:
+            said, wrong = {each.pointer for each in errors}, schema_errors(obj)
+            if errors or wrong:
+                # Admission is not asked then. The schema takes an object without a spec, of which nothing can come.
+                wrong = [*schema_errors({"spec": {}, **obj}), *validate(obj, None, Facts()).errors]
+            unique = dict.fromkeys(_problems(wrong))
+            errors += [each for each in unique if said.isdisjoint((each.pointer, _parent(each.pointer)))]
         if errors:
             raise invalid(errors)
-        metadata = {**metadata, "namespace": call.namespace, **({"name": name} if name else {})}
-        return {**sent, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+        return obj
 
 
 async def of_any_version(call: Call, change: Callable[[str], Awaitable[web.StreamResponse]]) -> web.StreamResponse:
@@ -250,10 +265,12 @@ def location(kind: Kind, obj: KubeObject) -> str:
     return f"/api/v1/namespaces/{metadata['namespace']}/{kind.collection}/{metadata.get('name', '')}"
 
 
-def _refuse(errors: list[FieldError]) -> None:
-    if errors:
-        listed = [FieldProblem(pointer(parts_of(each.path)), each.message, each.path) for each in errors]
-        raise invalid(listed)
+def _problems(errors: list[FieldError]) -> list[FieldProblem]:
+    return [FieldProblem(pointer(parts_of(each.path)), each.message, each.path) for each in errors]
+
+
+def _parent(place: str) -> str:
+    return place.rpartition("/")[0]
 
 
 def _managed(owner: str, patch: KubeObject | None) -> ProblemError:
