@@ -19,7 +19,7 @@ from dynamo_dynadmin.api.sessions import SessionPages
 from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.http import call as calls
 from dynamo_dynadmin.http.call import Call
-from dynamo_dynadmin.http.routes import JSON, MERGE_PATCH, ResponseSpec, Route
+from dynamo_dynadmin.http.routes import JSON, JSON_PATCH, MERGE_PATCH, ResponseSpec, Route
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.identity.session import COOKIE, Sessions
 from dynamo_dynadmin.metrics import DynadminMetrics
@@ -45,7 +45,7 @@ async def serving(
         tag="",
         handle=handle,
         answers={200: ResponseSpec("")},
-        body={JSON: "Any", MERGE_PATCH: "Any"},
+        body={JSON: "Any", MERGE_PATCH: "Any", JSON_PATCH: "Any"},
         public=True,
     )
     metrics = DynadminMetrics(CollectorRegistry())
@@ -250,6 +250,41 @@ async def test_a_change_of_any_version_is_made_though_others_write_meanwhile(
 
     async with serving(patch, "PATCH", "/{namespace}/{name}") as client:
         answer = await client.patch("/n/a", json={"spec": {}}, headers={"Content-Type": MERGE_PATCH, "If-Match": match})
+        assert answer.status == status
+
+
+class BusyForOperations(Busy):
+    """The same for JSON patches, in the API server's own words: it does not say which operation failed."""
+
+    async def json_patch(self, _resource: Any, _key: Any, operations: list[dict[str, Any]], **_: Any) -> dict[str, Any]:
+        versions = [each["value"] for each in operations if each["path"] == "/metadata/resourceVersion"]
+        if versions != [str(self.version)] or any(each["path"] == "/spec/absent" for each in operations):
+            raise Invalid(422, "Invalid", "the server rejected our request due to an error in our request", {})
+        return {"metadata": {"resourceVersion": str(self.version)}}
+
+
+@pytest.mark.parametrize(
+    ("match", "path", "changes", "status"),
+    [
+        ("*", "/spec/x", 3, 200),
+        ("*", "/spec/x", 1000, 412),
+        ('"1"', "/spec/x", 1, 412),
+        ('"1"', "/spec/x", 0, 200),
+        ('"1"', "/spec/absent", 0, 422),
+        ("*", "/spec/absent", 0, 422),
+    ],
+)
+async def test_operations_on_an_object_that_has_changed_are_of_another_version(
+    match: str, path: str, changes: int, status: int
+) -> None:
+    kube = cast("Any", BusyForOperations(changes))
+
+    async def patch(call: Call) -> web.StreamResponse:
+        return await Writing(ABSENT).patch(dataclasses.replace(call, kube=kube), DEPLOYMENTS)
+
+    async with serving(patch, "PATCH", "/{namespace}/{name}") as client:
+        headers = {"Content-Type": JSON_PATCH, "If-Match": match}
+        answer = await client.patch("/n/a", json=[{"op": "remove", "path": path}], headers=headers)
         assert answer.status == status
 
 

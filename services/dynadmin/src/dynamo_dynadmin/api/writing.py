@@ -33,6 +33,11 @@ from dynamo_dynadmin.http.call import Call, etag, without_managed_fields
 from dynamo_dynadmin.http.problems import ProblemError, invalid
 
 _STALE = "the object has changed since it was read; read it again, and make the change to what it is now"
+#: What the API server answers where an operation of a JSON patch fails (apimachinery, NewGenericServerResponse of a 422).
+_PATCH_REFUSED = "the server rejected our request due to an error in our request"
+_NOT_APPLICABLE = (
+    "an operation cannot be applied to the object: a path does not exist, or the value of a `test` differs"
+)
 #: Of a name that is made up for a request with a key: the API server's own have 58 characters and five more.
 _LONGEST_BEGINNING, _SUFFIX = 53, 10
 #: To change an object of whatever version, though others write it between the reading and the change.
@@ -141,9 +146,13 @@ class Writing:
         except Conflict as error:
             raise ProblemError("stale", _STALE) from error
         except Invalid as error:
-            if "testing value" in error.message or "test operation" in error.message.lower():
+            if _PATCH_REFUSED not in error.message:
+                raise
+            # Of which operation is not said. The test of the version fails where the object is another one by now.
+            current = await self._current(call, resource, "")
+            if current["metadata"]["resourceVersion"] != version:
                 raise ProblemError("stale", _STALE) from error
-            raise
+            raise ProblemError("invalid", _NOT_APPLICABLE, errors=[FieldProblem("", _NOT_APPLICABLE)]) from error
         return call.answer_object(written)
 
     async def delete(self, call: Call, kind: Kind) -> web.StreamResponse:
