@@ -14,6 +14,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from dynamo_dynadmin.api.acting import Actions
 from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, MODELS, REQUESTS, Kind
+from dynamo_dynadmin.api.ownership import merged
 from dynamo_dynadmin.api.routes.session import session
 from dynamo_dynadmin.api.sessions import SessionPages
 from dynamo_dynadmin.api.writing import Writing
@@ -292,10 +293,10 @@ class Refusing:
     """An API server of which admission refuses each patch."""
 
     def __init__(self) -> None:
-        self.patches: list[dict[str, Any]] = []
+        self.patches: list[list[dict[str, Any]]] = []
 
-    async def merge_patch(self, _resource: Any, _key: Any, patch: dict[str, Any], **_: Any) -> dict[str, Any]:
-        self.patches.append(patch)
+    async def json_patch(self, _resource: Any, _key: Any, operations: list[dict[str, Any]], **_: Any) -> dict[str, Any]:
+        self.patches.append(operations)
         refusal = "admission webhook \"mutate\" denied the request: spec.restart.strategy.order[0]: 'x' is not there"
         raise Invalid(422, "Invalid", refusal)
 
@@ -309,8 +310,39 @@ async def test_a_restart_is_of_any_version_and_its_refusal_points_into_what_was_
     async with serving(restart, path="/{namespace}/{name}") as client:
         sent = {"id": "1", "strategy": {"type": "Sequential", "order": ["x"]}}
         refused = await (await client.post("/n/a", json=sent)).json()
-        assert kube.patches == [{"spec": {"restart": sent}}]
+        assert kube.patches == [[{"op": "add", "path": "/spec/restart", "value": sent}]]
         assert [each["pointer"] for each in refused["errors"]] == ["/strategy/order/0"]
+
+
+class Restarted:
+    """An API server with one graph, which was restarted in an order before."""
+
+    def __init__(self) -> None:
+        strategy = {"type": "Sequential", "order": ["b", "a"]}
+        self.graph: dict[str, Any] = {"spec": {"restart": {"id": "1", "strategy": strategy}}}
+
+    async def merge_patch(self, _resource: Any, _key: Any, patch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        self.graph = merged(self.graph, patch)
+        return self.graph
+
+    async def json_patch(self, _resource: Any, _key: Any, operations: list[dict[str, Any]], **_: Any) -> dict[str, Any]:
+        for each in operations:
+            _, top, field = each["path"].split("/")
+            self.graph[top][field] = each["value"]
+        return self.graph
+
+
+@pytest.mark.parametrize("sent", [{"id": "2"}, {"id": "2", "strategy": {"type": "Parallel"}}])
+async def test_a_restart_has_nothing_of_the_one_before(sent: dict[str, Any]) -> None:
+    """Admission would refuse the order of the one before with type Parallel."""
+    kube = Restarted()
+
+    async def restart(call: Call) -> web.StreamResponse:
+        return await Actions(ABSENT, ABSENT).restart(dataclasses.replace(call, kube=cast("Any", kube)))
+
+    async with serving(restart, path="/{namespace}/{name}") as client:
+        answer = await (await client.post("/n/a", json=sent)).json()
+        assert answer["restart"] == kube.graph["spec"]["restart"] == sent
 
 
 @pytest.mark.parametrize(

@@ -113,10 +113,12 @@ class Actions:
         restart: dict[str, Any] = {"id": body.get("id") or uuid.uuid4().hex}
         if body.get("strategy") is not None:
             restart["strategy"] = body["strategy"]
-        key, patch = ObjectKey(call.namespace, call.name), {"spec": {"restart": restart}}
+        key = ObjectKey(call.namespace, call.name)
+        # The whole of it: merged, it would keep the order of the restart before. Of whatever version: the status of a graph
+        # changes all the time while it starts.
+        operations: list[KubeObject] = [{"op": "add", "path": "/spec/restart", "value": restart}]
         try:
-            # Of whatever version: the status of a graph changes all the time while it starts.
-            written = await call.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, patch, dry_run=call.flag("dryRun"))
+            written = await call.kube.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, operations, dry_run=call.flag("dryRun"))
         except KubeError as error:
             problem = of_kube(error)
             problem.errors = tuple(
