@@ -20,10 +20,9 @@ from dynamo_ctl.remote import Remote, path_of
 class Answering:
     """Stands for a session whose server answers every request alike."""
 
-    status = 200
-
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, status: int = 200) -> None:
         self.read = _returning(content)
+        self.status = status
 
     @asynccontextmanager
     async def request(self, *_: object, **__: object) -> AsyncIterator[Answering]:
@@ -45,6 +44,26 @@ async def test_a_page_in_place_of_an_answer_is_reported() -> None:
         await Remote("https://p.test/", "token", session).request("GET", "/namespaces")
     assert refused.value.code == ExitCode.UNREACHABLE
     assert str(refused.value) == "https://p.test answers no JSON: is it the platform's REST API?"
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (201, "DynamoGraphDeployment qwen created in namespace team"),
+        (200, "DynamoGraphDeployment qwen was created by request k1 before, and is not changed, in namespace team"),
+    ],
+)
+async def test_a_deployment_that_was_made_before_is_not_said_to_be_created(status: int, said: str) -> None:
+    answer = {
+        "unexpressed": [],
+        "warnings": [],
+        "object": {"kind": "DynamoGraphDeployment", "metadata": {"name": "qwen"}},
+    }
+    session = cast(aiohttp.ClientSession, Answering(json.dumps(answer).encode(), status))
+    lines: list[str] = []
+    api = Remote("https://p.test", "token", session)
+    await deployment.deploy(api, "team", {}, lines.append, dry_run="", as_json=False, key="k1")
+    assert lines == [said]
 
 
 async def test_a_stream_that_breaks_is_opened_again_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

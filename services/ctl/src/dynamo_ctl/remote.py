@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
@@ -48,6 +48,13 @@ class RequestRefused(CtlError):
         self.status = status
 
 
+class RemoteAnswer(NamedTuple):
+    """A successful answer: its HTTP status, and what it says."""
+
+    status: int
+    content: Any
+
+
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
     """A server-sent event."""
@@ -80,6 +87,10 @@ class Remote:
 
     async def request(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         """The answer of a request as JSON. Refused with every reason of a problem; CtlError where it does not answer."""
+        return (await self.answer(method, path, body, **headers)).content
+
+    async def answer(self, method: str, path: str, body: Any = None, **headers: str) -> RemoteAnswer:
+        """The same with its HTTP status, for what can be done in several ways."""
         timeout = aiohttp.ClientTimeout(total=ANSWER_WITHIN)
         try:
             async with self._session.request(
@@ -93,7 +104,7 @@ class Remote:
                 content = await response.read()
                 if response.status >= 300:
                     raise _problem(response.status, content)
-                return json.loads(content) if content else None
+                return RemoteAnswer(response.status, json.loads(content) if content else None)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise CtlError(f"{self._url} does not answer: {error}", ExitCode.UNREACHABLE) from error
         except ValueError as error:

@@ -20,6 +20,9 @@ from dynamo_ctl.planned import planned
 from dynamo_ctl.printing import Print
 from dynamo_ctl.remote import Remote, ServerSentEvent, path_of
 
+#: An earlier request of the same key is answered with 200.
+_CREATED = 201
+
 
 def intent_of(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     """The intent of a file, with what the command line says in place of it. CtlError where the file holds none."""
@@ -66,7 +69,7 @@ async def deploy(
 ) -> None:
     """Deploy over the API, or let the API server check it."""
     headers = {"Idempotency_Key": key} if key else {}
-    answer = await remote.request("POST", path_of(namespace, "deploy", dryRun=dry_run), sent, **headers)
+    status, answer = await remote.answer("POST", path_of(namespace, "deploy", dryRun=dry_run), sent, **headers)
     if as_json:
         out(json.dumps(answer))
         return
@@ -83,7 +86,8 @@ async def deploy(
         out(answer["yaml"].rstrip())
         return
     stored = answer["object"]
-    out(f"{stored['kind']} {stored['metadata']['name']} created in namespace {namespace}")
+    done = "created" if status == _CREATED else f"was created by request {key} before, and is not changed,"
+    out(f"{stored['kind']} {stored['metadata']['name']} {done} in namespace {namespace}")
 
 
 async def estimate(remote: Remote, namespace: str, sent: dict[str, Any], out: Print, *, as_json: bool) -> None:
