@@ -7,9 +7,15 @@ from typing import Any
 
 import pytest
 from dynamo_profiler.requests.deploying import GraphDeployer
+from dynamo_profiler.requests.reconciler import RequestReconciler
 from dynamo_profiler.requests.status import StatusDraft
 from dynamo_shared.api.registry import annotations as keys
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ObjectKey,
+    Resource,
+)
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.state.cache import ObjectCache
 
@@ -72,3 +78,66 @@ async def test_a_graph_is_deleted_where_the_api_server_has_none(
     deployer = GraphDeployer(Api(stored), cache, Announced())  # type: ignore[arg-type]
     await (deployer.follow if phase == "Deployed" else deployer.advance)(obj, draft)
     assert draft.status["phase"] == becomes
+
+
+SELECTED = {"metadata": {"name": "qwen-dgd"}, "spec": {}}
+
+
+@pytest.mark.parametrize(
+    ("reason", "made", "state", "becomes"),
+    [
+        ("DeploymentDeleted", graph("u-1"), "successful", "Deployed"),
+        ("DeploymentDeleted", graph("u-1"), "pending", "Deploying"),
+        # Another graph had the name, and is gone.
+        ("DeploymentRejected", graph("u-1"), "successful", "Deployed"),
+        ("DeploymentDeleted", None, "", "Failed"),
+        ("DeploymentDeleted", graph("u-0"), "successful", "Failed"),
+        # Nothing was selected, or the request failed for other reasons than its graph.
+        ("", graph("u-1"), "successful", "Failed"),
+    ],
+)
+async def test_a_request_that_lost_its_graph_follows_one_that_its_user_makes_of_the_result(
+    reason: str, made: dict[str, Any] | None, state: str, becomes: str
+) -> None:
+    cache = ObjectCache()
+    if made is not None:
+        cache.put(DYNAMO_GRAPH_DEPLOYMENTS, {**made, "status": {"state": state}})
+    lost = {"type": "DeploymentReady", "status": "False", "reason": reason, "message": "", "lastTransitionTime": "x"}
+    obj: dict[str, Any] = {
+        "metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1", "generation": 1},
+        "spec": {"model": "m"},
+        "status": {
+            "phase": "Failed",
+            "observedGeneration": 1,
+            "profilingResults": {"selectedConfig": SELECTED},
+            "conditions": [lost] if reason else [],
+        },
+    }
+    cache.put(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, obj)
+    written = Statuses()
+    absent: Any = None
+    reconciler = RequestReconciler(
+        absent,
+        cache,
+        written,  # type: ignore[arg-type]
+        Announced(),
+        absent,
+        absent,
+        GraphDeployer(Api(made), cache, Announced()),  # type: ignore[arg-type]
+        absent,
+        absent,
+        lambda: datetime(2026, 1, 2, tzinfo=UTC),
+    )
+    await reconciler.reconcile(ObjectKey("ns", "qwen"))
+    status = written.last or obj["status"]
+    assert (status["phase"], status.get("dgdName")) == (becomes, None if becomes == "Failed" else "qwen-dgd")
+
+
+class Statuses:
+    """Remembers the status that is written."""
+
+    def __init__(self) -> None:
+        self.last: dict[str, Any] = {}
+
+    async def write(self, _resource: Resource, _obj: dict[str, Any], status: dict[str, Any], **_: Any) -> None:
+        self.last = status

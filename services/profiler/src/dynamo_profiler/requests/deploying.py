@@ -33,6 +33,9 @@ _TAKEN = (
 )
 #: Answers that will be the same next time.
 _REFUSALS = frozenset({400, 403, 422})
+#: Reasons of a request that failed for its graph; a graph that was made for it since then is followed again.
+_DELETED, _REJECTED = "DeploymentDeleted", "DeploymentRejected"
+_ENDED_WITHOUT_GRAPH = frozenset({_DELETED, _REJECTED})
 #: Reasons of a graph that say that images cannot be pulled.
 _IMAGE_TROUBLE = ("ErrImagePull", "ImagePullBackOff", "ImagePullFailed")
 
@@ -81,6 +84,23 @@ class GraphDeployer:
         else:
             self._report_graph(obj, draft, graph)
 
+    async def resume(self, obj: KubeObject, draft: StatusDraft) -> bool:
+        """Whether a request that lost its graph, or whose graph had the name of another one, has one now: a user made it.
+
+        It is followed then as if this service had made it.
+        """
+        ended = draft.condition(DEPLOYMENT_READY) or {}
+        selected = (draft.status.get("profilingResults") or {}).get("selectedConfig")
+        if ended.get("reason") not in _ENDED_WITHOUT_GRAPH or not selected:
+            return False
+        key = ObjectKey(obj["metadata"]["namespace"], selected["metadata"]["name"])
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        if graph is None or not is_made_for(graph, obj) or "deletionTimestamp" in graph["metadata"]:
+            return False
+        await self._hand_over(obj, graph)
+        self._report_graph(obj, draft.put(dgdName=key.name), graph)
+        return True
+
     async def _graph(self, obj: KubeObject, name: str) -> KubeObject | None:
         """The graph of a name; a request fails for one that is missing or another's, so that the API server says so."""
         key = ObjectKey(obj["metadata"]["namespace"], name)
@@ -127,13 +147,16 @@ class GraphDeployer:
 
     def _reject(self, obj: KubeObject, draft: StatusDraft, message: str) -> None:
         self.announcer.announce(obj, events.DEPLOYMENT_REJECTED(message))
-        draft.fail(DEPLOYMENT_READY, "DeploymentRejected", message)
+        draft.fail(DEPLOYMENT_READY, _REJECTED, message)
 
     def _lost(self, obj: KubeObject, draft: StatusDraft) -> None:
         name = draft.status.get("dgdName", "")
-        message = f"DynamoGraphDeployment {name} was deleted and is not recreated: create the request again"
+        message = (
+            f"DynamoGraphDeployment {name} was deleted and is not recreated: create the request again, or deploy its result "
+            f"with dynamoctl dgdr apply {obj['metadata']['name']}"
+        )
         self.announcer.announce(obj, events.DEPLOYMENT_DELETED(message))
-        draft.put(dgdName=None, deploymentInfo=None).fail(DEPLOYMENT_READY, "DeploymentDeleted", message)
+        draft.put(dgdName=None, deploymentInfo=None).fail(DEPLOYMENT_READY, _DELETED, message)
 
     def _report_graph(self, obj: KubeObject, draft: StatusDraft, graph: KubeObject) -> None:
         name, status = graph["metadata"]["name"], graph.get("status") or {}

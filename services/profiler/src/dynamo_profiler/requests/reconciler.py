@@ -89,6 +89,7 @@ class RequestReconciler:
             RequestPhase.READY: self._ready,
             RequestPhase.DEPLOYING: self._deploying,
             RequestPhase.DEPLOYED: self._deployed,
+            RequestPhase.FAILED: self._failed,
         }
         step = steps.get(draft.phase)
         return await step(obj, draft) if step else Result()
@@ -255,6 +256,10 @@ class RequestReconciler:
     async def _deployed(self, obj: KubeObject, draft: StatusDraft) -> Result:
         await self.deploying.follow(obj, draft)
         return await self._write(obj, draft)
+
+    async def _failed(self, obj: KubeObject, draft: StatusDraft) -> Result:
+        """Nothing is done of itself. A graph that a user made of the result since then is followed."""
+        return await self._write(obj, draft) if await self.deploying.resume(obj, draft) else Result()
 
     async def _write(self, obj: KubeObject, draft: StatusDraft, *, urgent: bool = True) -> Result:
         status = draft.done()
