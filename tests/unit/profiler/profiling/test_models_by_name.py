@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from dynamo_profiler.profiling.models import KnownFrom, bytes_per_parameter, known_model, parameters_in
@@ -31,6 +32,16 @@ from dynamo_shared.runtime.settings.planner import Rapid
 def test_where_an_architecture_is_known_from(name: str, known: KnownFrom, path: str | None):
     model = known_model(name, Rapid())
     assert (model.known, model.path) == (known, path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a/" + "b" * 249, "acme/b" + "-it" * 300_000 + "!", "x" * 1_000_000],
+    ids=["a file", "endings", "a megabyte"],
+)
+def test_a_name_that_is_longer_than_names_are_takes_no_time(tmp_path: Path, name: str):
+    """The schema has no bound: endings of training were searched for from each of its characters, for days."""
+    assert known_model(name, Rapid(models_dir=tmp_path)).known is KnownFrom.NOTHING
 
 
 @pytest.mark.parametrize(

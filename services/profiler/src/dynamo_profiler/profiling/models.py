@@ -66,6 +66,9 @@ _ACTIVE = re.compile(r"(?<![a-z0-9])a\d{1,3}(?:\.\d+)?b(?![a-z0-9])", re.IGNOREC
 #: Bytes of a parameter, by what names say of it; two (16 bits) where they say nothing.
 _FOUR_BITS = re.compile(r"fp4|nvfp4|mxfp4|int4|w4a|4bit|awq|gptq", re.IGNORECASE)
 _EIGHT_BITS = re.compile(r"fp8|int8|w8a|8bit", re.IGNORECASE)
+#: Names on Hugging Face have less, and files 255. A request may have a megabyte, and the expressions that read names
+#: read to its end from each of its characters.
+_LONGEST_NAME = 250
 #: What configurations have whose layers do not all keep all tokens.
 _UNEVEN = (
     "hybrid_override_pattern",
@@ -81,6 +84,8 @@ _TRAINING = re.compile(r"(?:-(?:instruct|base|chat|it|hf|thinking|terminus|\d{4}
 
 def known_model(name: str, settings: Rapid) -> ModelArchitecture:
     """What is known of a model by its name on Hugging Face, or by its path."""
+    if len(name) > _LONGEST_NAME:
+        return ModelArchitecture(name=name, known=KnownFrom.NOTHING)
     shipped = _shipped()
     if name in shipped:
         return _of_config(name, KnownFrom.SHIPPED, name, shipped[name])
