@@ -124,3 +124,17 @@ def test_nodes_have_the_gpus_that_a_driver_publishes() -> None:
         ("b", 8, 4, "H100"),
         ("d", 2, 2, ""),
     ]
+
+
+def test_more_pods_than_a_cluster_usually_has_are_placed_where_there_is_room() -> None:
+    """Pod after pod and node after node it were a hundred million steps, and those above ten thousand counted as missing."""
+    nodes = [room(f"n{each:04}", 8) for each in range(5000)]
+    result = fit.fit([fit.GpuDemand(component="a", pods=40_001, gpus=1)], nodes, exact=True)
+    assert [(each["pods"], each["gpus"]) for each in result["missing"]] == [(1, 1)]
+    assert (len(result["placed"]), result["needed"]) == (5000, 40_001)
+
+
+def test_the_fullest_node_that_has_room_is_filled_first() -> None:
+    demand = fit.GpuDemand(component="a", pods=4, gpus=2)
+    result = fit.fit([demand], [room("a", 8), room("b", 5), room("c", 1), room("d", 5)], exact=True)
+    assert placed(result) == [("a", "b", 2, 4), ("a", "d", 2, 4)]

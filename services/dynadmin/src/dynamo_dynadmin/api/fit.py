@@ -219,14 +219,14 @@ def fit(demands: Sequence[GpuDemand], nodes: Sequence[NodeRoom], *, exact: bool)
 def _placed(demand: GpuDemand, suited: Sequence[NodeRoom], free: dict[str, int]) -> Counter[str]:
     """Units of a demand by node; `free` is what is left after them."""
     where: Counter[str] = Counter()
-    for _ in range(min(demand.units, 10_000)):
-        # The fullest node that still has room keeps others whole for larger pods.
-        room = [node for node in suited if free[node.name] >= demand.taken_of(node)]
-        if not room:
-            break
-        best = min(room, key=lambda node: (free[node.name], node.name))
-        free[best.name] -= demand.taken_of(best)
-        where[best.name] += 1
+    left = demand.units
+    # The fullest node that still has room keeps others whole for larger pods. It stays the fullest until it has none.
+    for node in sorted(suited, key=lambda each: (free[each.name], each.name)):
+        taken = demand.taken_of(node)
+        count = min(left, max(0, free[node.name]) // taken) if taken else left
+        if count:
+            free[node.name] -= count * taken
+            where[node.name], left = count, left - count
     return where
 
 
