@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from dynamo_dynadmin.api.chat import _refused
 from dynamo_dynadmin.api.completion import Chunk, Completion, Garbled, chunk_of, models_of, request
 from dynamo_dynadmin.api.models import ChatBody
+from dynamo_shared.kube import Forbidden, KubeError, Unavailable
 
 
 def body(**fields: Any) -> ChatBody:
@@ -83,3 +85,21 @@ def test_models() -> None:
     assert models_of(b'{"object": "list", "data": [{"id": "a"}, {"id": "b"}]}') == ["a", "b"]
     with pytest.raises(Garbled):
         models_of(b'{"data": [3]}')
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "detail"),
+    [
+        (Unavailable(500, "", "out of memory"), "unavailable", "the frontend answers 500: out of memory"),
+        (Forbidden(403, "", "no such key"), "bad-request", "the frontend answers 403: no such key"),
+        (
+            Unavailable(0, "Timeout", "nothing came for 120 s"),
+            "unavailable",
+            "the API server does not answer: Timeout: ",
+        ),
+        (Forbidden(403, "Forbidden", "services/proxy"), "forbidden", "services/proxy"),
+    ],
+)
+def test_who_refuses_a_chat_is_said(error: KubeError, kind: str, detail: str) -> None:
+    problem = _refused(error)
+    assert (problem.kind, problem.detail[: len(detail)]) == (kind, detail)

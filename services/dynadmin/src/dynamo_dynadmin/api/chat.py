@@ -16,7 +16,7 @@ from dynamo_shared.api.component_names import frontend_service
 from dynamo_shared.api.field_errors import field_errors
 from dynamo_shared.api.registry import ports
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, SERVICES, ObjectKey
-from dynamo_shared.kube import Forbidden, KubeError, Unavailable
+from dynamo_shared.kube import KubeError
 from pydantic import ValidationError
 
 from dynamo_dynadmin.api.completion import RESERVED, Completion, Garbled, chunk_of, models_of, request
@@ -161,7 +161,8 @@ def _refused(error: Exception) -> ProblemError:
     if isinstance(error, Garbled):
         return ProblemError("unavailable", str(error))
     assert isinstance(error, KubeError)
-    if isinstance(error, (Forbidden, Unavailable)) or error.reason:
+    if error.reason:
+        # A frontend has none: it answers with its own words, also with a status of 403 or 500.
         return of_kube(error)
     kind = "not-found" if error.status == 404 else "bad-request" if 400 <= error.status < 500 else "unavailable"
     return ProblemError(kind, f"the frontend answers {error.status}: {error.message[:500]}")
