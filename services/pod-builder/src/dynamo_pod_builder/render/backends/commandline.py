@@ -11,15 +11,12 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dynamo_shared.api.engines.started import script_at, takes_flags
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.errors import RenderError
 
 SHELL = ["/bin/sh", "-c"]
-_PYTHON = re.compile(r"(.*/)?python[0-9.]*")
-_SHELL = re.compile(r"(.*/)?(ba|da|a|z|k)?sh")
-# `-c`, alone or with other switches, as in `bash -lc` and `sh -ec`.
-_SCRIPT_SWITCH = re.compile(r"-[a-z]*c[a-z]*")
 # Characters that no shell takes for anything else.
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 # `$(NAME)` is not a command here: Kubernetes has put a variable in its place before the shell sees it.
@@ -121,13 +118,9 @@ def read(component: str, container: KubeObject) -> CommandLine:
     """Command line of a main container. RenderError where it is neither Python nor a shell with a script."""
     command, args = tuple(container.get("command") or ()), tuple(container.get("args") or ())
     line = [*command, *args]
+    if takes_flags(line):
+        return CommandLine(component, command, args, script_at(line))
     program = line[0] if line else ""
-    if _PYTHON.fullmatch(program):
-        return CommandLine(component, command, args, None)
-    if _SHELL.fullmatch(program):
-        switch = next((i for i, each in enumerate(line) if i and _SCRIPT_SWITCH.fullmatch(each)), None)
-        if switch is not None and switch + 1 < len(line):
-            return CommandLine(component, command, args, switch + 1)
     raise RenderError(
         component,
         _PATH,

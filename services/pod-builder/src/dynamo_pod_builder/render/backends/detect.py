@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
-from dynamo_shared.api.engines import MODULE
+from dynamo_shared.api.engines.started import engines_started
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.errors import RenderError
-
-# `python3 ... -m ... dynamo.<engine>` within one command of a pipeline or list. In steps instead of one expression: its
-# nested repetitions would take cubic time on a long script.
-_COMMAND_END = re.compile(r"[|&;]")
-_PYTHON = re.compile(r"python[0-9.]*\s")
-_MODULE_FLAG = re.compile(r"-m\s")
-_ENGINE = re.compile(MODULE)
 
 _PATH = "podTemplate.spec.containers[main].command"
 
@@ -24,10 +16,7 @@ def detect(container: KubeObject | None) -> frozenset[str]:
     """Engines that a main container starts: none, one, or several."""
     if container is None:
         return frozenset()
-    text = " ".join([*(container.get("command") or ()), *(container.get("args") or ())])
-    if "dynamo." not in text:
-        return frozenset()
-    return frozenset(engine for command in _COMMAND_END.split(text) if (engine := _engine_of(command)))
+    return engines_started([*(container.get("command") or ()), *(container.get("args") or ())])
 
 
 def one_engine(component: str, container: KubeObject | None, explicit: str | None) -> str:
@@ -68,12 +57,3 @@ def engine_of_graph(workers: Iterable[tuple[str, KubeObject | None]], explicit: 
         listed = ", ".join(f"{component} runs {engine}" for engine, component in sorted(engines.items()))
         raise RenderError("", "spec.components", f"workers run different engines: {listed}", "use one engine a graph")
     return next(iter(engines), "")
-
-
-def _engine_of(command: str) -> str:
-    python = _PYTHON.search(command)
-    flag = _MODULE_FLAG.search(command, python.end()) if python else None
-    if flag is None:
-        return ""
-    engines: list[str] = _ENGINE.findall(command, flag.end())
-    return engines[-1] if engines else ""
