@@ -296,3 +296,13 @@ def test_a_claim_whose_name_no_volume_can_have() -> None:
         assert {each["name"] for each in container["volumeMounts"]} <= claims.keys()
     assert spec["containers"][1]["volumeMounts"] == [{"name": model, "mountPath": "/l"}]
     assert sidecar["volumeMounts"] == [{"name": "qwen2.5", "mountPath": "/l"}]
+
+
+def test_other_containers_have_each_variable_once() -> None:
+    """Kubernetes takes two of a name and means the last; server-side apply refuses them."""
+    twice = [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, {"name": "A", "value": "$(B)"}]
+    sidecar, init = ({"name": name, "image": "x", "env": twice} for name in ("log", "get"))
+    result = pod(component(sidecars=[sidecar], pod={"initContainers": [init]}))
+    once = twice[1:]
+    assert result["containers"][1]["env"] == once
+    assert result["initContainers"][0]["env"] == once

@@ -59,7 +59,7 @@ def pod_spec(context: PodContext) -> KubeObject:
     backend.update_pod(pod, context)
     for part in ("containers", "initContainers"):
         if part in pod:
-            pod[part] = [_as_kubernetes_writes(each) for each in pod[part]]
+            pod[part] = [_as_kubernetes_writes(_with_each_variable_once(each)) for each in pod[part]]
     pod["volumes"] = volumes.in_mount_order(pod.get("volumes", []), main.get("volumeMounts", []))
     if not pod["volumes"]:
         del pod["volumes"]
@@ -78,6 +78,14 @@ def _as_kubernetes_writes(container: KubeObject) -> KubeObject:
         return container
     kept = {key: value for key, value in container.items() if key not in PROBES or value is not None}
     return {**kept, "resources": kept.get("resources") or {}}
+
+
+def _with_each_variable_once(container: KubeObject) -> KubeObject:
+    """Of variables of one name the last, which is the one that counts: server-side apply takes no two."""
+    last = {each["name"]: index for index, each in enumerate(container.get("env") or ())}
+    if len(last) == len(container.get("env") or ()):
+        return container
+    return {**container, "env": [container["env"][index] for index in sorted(last.values())]}
 
 
 def _container(context: PodContext, base: KubeObject, user: KubeObject) -> KubeObject:
