@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 from dynamo_shared.api.embedded import Checker
+from dynamo_shared.api.embedded.rules.templates import of_template
+from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.model import embedded
 from dynamo_shared.api.resources import DEPLOYMENTS
 from hypothesis import given
@@ -346,3 +348,116 @@ def test_no_value_in_any_place_makes_it_fail(data: st.DataObject) -> None:
     json.dumps(template)
     for error in errors(template):
         assert error.startswith("template.")
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        (
+            {"ephemeralContainers": [{"name": "debug"}]},
+            "ephemeralContainers: not in a template: they are added to pods",
+        ),
+        ({"shareProcessNamespace": True, "hostPID": True}, "shareProcessNamespace: not together with hostPID"),
+        ({"dnsPolicy": "None", "dnsConfig": {}}, "dnsConfig.nameservers: required, since dnsPolicy is None"),
+        ({"resourceClaims": [{"name": "a"}]}, "resourceClaims[0]: must have one source: resourceClaimName or"),
+        (
+            {"resourceClaims": [{"name": "A", "resourceClaimName": "c"}]},
+            "resourceClaims[0].name: 'A' is not a valid name, which has",
+        ),
+        (
+            {"initContainers": [{"name": "i", "livenessProbe": {"exec": {"command": ["x"]}}}]},
+            "initContainers[0].livenessProbe: only for an init container with restartPolicy Always",
+        ),
+        (
+            {"volumes": [{"name": "v", "hostPath": {"path": "/../a"}}]},
+            "volumes[0].hostPath.path: '/../a' must not contain",
+        ),
+        (
+            {"volumes": [{"name": "v", "nfs": {"server": "s", "path": "models"}}]},
+            "volumes[0].nfs.path: 'models' must be an absolute path",
+        ),
+        (
+            {"volumes": [{"name": "v", "secret": {"secretName": "s", "items": [{"key": "k", "path": "/p"}]}}]},
+            "volumes[0].secret.items[0].path: '/p' must be a relative path",
+        ),
+        (
+            {"securityContext": {"seccompProfile": {"type": "Localhost"}}},
+            "securityContext.seccompProfile.localhostProfile: ",
+        ),
+        (
+            {
+                "affinity": {
+                    "nodeAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {
+                            "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In"}]}]
+                        }
+                    }
+                }
+            },
+            "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]."
+            "matchExpressions[0].values: required, since operator is In",
+        ),
+    ],
+)
+def test_pods_that_do_not_hold_together(fields: dict[str, Any], problem: str) -> None:
+    (found,) = in_pod(**fields)
+    assert found.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"resources": {"claims": [{"name": "gpu"}]}}, "resources.claims[0].name: 'gpu' is not a claim of the pod"),
+        ({"resources": {"limits": {"hugepages-2Mi": "4Mi"}}}, "resources: has hugepages-2Mi, which goes with"),
+        (
+            {"securityContext": {"privileged": True, "allowPrivilegeEscalation": False}},
+            "securityContext.allowPrivilegeEscalation: must not be false where privileged is true",
+        ),
+        (
+            {"securityContext": {"capabilities": {"add": ["CAP_SYS_ADMIN"]}, "allowPrivilegeEscalation": False}},
+            "securityContext.allowPrivilegeEscalation: must not be false where the capability",
+        ),
+        (
+            {"volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": "a", "subPathExpr": "b"}]},
+            "volumeMounts[0].subPathExpr: must not stand next to a subPath",
+        ),
+        ({"lifecycle": {"preStop": {}}}, "lifecycle.preStop: must say what to do"),
+        (
+            {"lifecycle": {"preStop": {"sleep": {"seconds": 1}, "exec": {"command": ["x"]}}}},
+            "lifecycle.preStop: must do one thing, not exec and sleep",
+        ),
+        ({"livenessProbe": {"exec": {}}}, "livenessProbe.exec.command: required, and missing"),
+        ({"envFrom": [{"secretRef": {"name": "A_B"}}]}, "envFrom[0].secretRef.name: 'A_B' is not a valid object name"),
+        (
+            {"ports": [{"containerPort": 1, "hostPort": 80}, {"containerPort": 2, "hostPort": 80}]},
+            "ports[1].hostPort: 80 is another port's already",
+        ),
+    ],
+)
+def test_containers_that_do_not_hold_together(fields: dict[str, Any], problem: str) -> None:
+    (found,) = in_main(**fields)
+    assert found.startswith(problem)
+
+
+def test_annotations_have_a_size() -> None:
+    (found,) = errors({"metadata": {"annotations": {"a": "x" * 262144}}})
+    assert found == (
+        "template.metadata.annotations: has 262145 bytes of keys and values, where at most 262144 are allowed"
+    )
+
+
+def test_rules_between_fields_hold_without_published_types() -> None:
+    """Offline, the words and the places are those of a cluster."""
+    bad = {
+        "metadata": {"labels": {"a": "-"}},
+        "spec": {
+            "containers": [{"name": "main", "lifecycle": {"preStop": {}}, "volumeMounts": [{"subPath": "/a"}]}, "x"],
+            "volumes": [{"name": "v", "configMap": {"items": [{"path": "../a"}]}}],
+            "ephemeralContainers": [{}],
+            "tolerations": {},
+        },
+    }
+    offline = {(path_of(("template", *at)), message) for at, message in of_template(bad)}
+    assert len(offline) == 5
+    obj = {"apiVersion": "apps/v1", "kind": "Deployment", "template": bad}
+    assert offline <= {(error.path, error.message) for error in CHECKER.errors(obj)}

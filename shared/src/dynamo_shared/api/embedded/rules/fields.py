@@ -50,6 +50,11 @@ def mount_path(value: Any, budget: FindingsLimit) -> Problems:
     return budget.problem(f"{shown(value)} must not contain ':'") if ":" in value else None
 
 
+def absolute_path(value: Any, budget: FindingsLimit) -> Problems:
+    """A directory of a server."""
+    return None if not value or value.startswith("/") else budget.problem(f"{shown(value)} must be an absolute path")
+
+
 def not_negative(value: Any, budget: FindingsLimit) -> Problems:
     """An amount of something."""
     return budget.problem("must not be negative") if scalars.parsed(value) < 0 else None
@@ -84,16 +89,23 @@ _FORMS: dict[str, dict[str, Check]] = {
         # The type has no published choice.
         "restartPolicy": scalars.choice(("Always", "Never", "OnFailure")),
     },
+    "ConfigMapEnvSource": {"name": names.dns_subdomain},
     "ContainerPort": {"name": names.port_name},
     "EmptyDirVolumeSource": {"sizeLimit": not_negative},
     "EnvVar": {"name": names.variable_name},
     "HTTPGetAction": {"port": port},
+    "NFSVolumeSource": {"path": absolute_path},
+    "PodResourceClaim": {
+        "name": names.dns_label,
+        **dict.fromkeys(("resourceClaimName", "resourceClaimTemplateName"), names.dns_subdomain),
+    },
     "PodSpec": {
         **dict.fromkeys(
             ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"), names.dns_subdomain
         ),
         **dict.fromkeys(("hostname", "subdomain"), names.dns_label),
     },
+    "SecretEnvSource": {"name": names.dns_subdomain},
     "TCPSocketAction": {"port": port},
     "Volume": {"name": names.dns_label},
     "VolumeMount": {"mountPath": mount_path},

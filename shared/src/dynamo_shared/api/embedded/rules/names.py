@@ -46,6 +46,11 @@ variable_name = _form(
 )
 
 
+def wrong_object_name(name: str) -> str:
+    """What is wrong with the name of an object; empty where nothing is."""
+    return next((each.message for each in dns_subdomain(name, FindingsLimit()) or ()), "")
+
+
 def wrong_key(key: str) -> str:
     """What is wrong with the key of a label, annotation or extended resource; empty where nothing is."""
     prefix, slash, name = key.rpartition("/")

@@ -8,15 +8,23 @@ from typing import Any
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.embedded.composites import ObjectRule
-from dynamo_shared.api.embedded.rules import names
+from dynamo_shared.api.embedded.rules import behaviour, names
 from dynamo_shared.api.embedded.rules.fields import CORE
 from dynamo_shared.api.embedded.scalars import parsed
 from dynamo_shared.api.field_errors import did_you_mean, shown
-from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.rules import Location, Violations
 
 _HANDLERS = ("exec", "grpc", "httpGet", "tcpSocket")
 _STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
+#: Of all keys and values together. Bytes.
+_MOST_ANNOTATIONS = 256 * 1024
+_CLAIM_SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
+_SUB_PATHS = ("subPath", "subPathExpr")
+#: As the API server compares it, which knows the name with this prefix only.
+_ADMINISTRATION = "CAP_SYS_ADMIN"
+#: What is asked of containers that stay, and of no other ones.
+_OF_CONTAINERS_THAT_STAY = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 
 
 def environment_variable(value: dict[str, Any]) -> Violations:
@@ -77,7 +85,7 @@ def container(value: dict[str, Any]) -> Violations:
 
 
 def pod(value: dict[str, Any]) -> Violations:
-    """Names of containers are unique over all lists of them, and nodes are chosen by labels that there can be."""
+    """What holds between the fields of a pod template: names of containers, claims of devices, namespaces, DNS."""
     first = {
         each.get("name")
         for _, each in _objects(value, "containers")
@@ -87,7 +95,54 @@ def pod(value: dict[str, Any]) -> Violations:
         name = each.get("name")
         if isinstance(name, str) and name in first:
             yield ("initContainers", index, "name"), f"a container has the name {shown(name)} already"
+        yield from _of_init_container(each, ("initContainers", index))
     yield from _labels(value, "nodeSelector")
+    if value.get("ephemeralContainers"):
+        yield ("ephemeralContainers",), "not in a template: they are added to pods that run; use containers"
+    if value.get("shareProcessNamespace") is True and value.get("hostPID") is True:
+        yield ("shareProcessNamespace",), "not together with hostPID: keep one of them"
+    if value.get("dnsPolicy") == "None" and not _below(value, "dnsConfig").get("nameservers"):
+        yield ("dnsConfig", "nameservers"), "required, since dnsPolicy is None: name a server at least"
+    yield from _claims_of_devices(value)
+
+
+def resource_claim(value: dict[str, Any]) -> Violations:
+    """A claim of devices is there, or is made of a template."""
+    given = [name for name in _CLAIM_SOURCES if value.get(name) is not None]
+    if len(given) != 1:
+        yield (), f"must have one source: {' or '.join(_CLAIM_SOURCES)}"
+
+
+def mount(value: dict[str, Any]) -> Violations:
+    """What is mounted of a volume is below its root, and is said once."""
+    for field in _SUB_PATHS:
+        if problem := _not_below(value.get(field)):
+            yield (field,), problem
+    if all(_given(value, field) for field in _SUB_PATHS):
+        yield ("subPathExpr",), "must not stand next to a subPath; keep one of them"
+
+
+def item(value: dict[str, Any]) -> Violations:
+    """A key of a ConfigMap or Secret becomes a file below its volume."""
+    if problem := _not_below(value.get("path")):
+        yield ("path",), problem
+
+
+def host_path(value: dict[str, Any]) -> Violations:
+    """A path of the node does not go up."""
+    if _goes_up(value.get("path")):
+        yield ("path",), f"{shown(value['path'])} must not contain '..'"
+
+
+def security_context(value: dict[str, Any]) -> Violations:
+    """A container with all privileges has no need to get more, and cannot be kept from it."""
+    if value.get("allowPrivilegeEscalation") is not False:
+        return
+    added = _below(value, "capabilities").get("add")
+    if value.get("privileged") is True:
+        yield ("allowPrivilegeEscalation",), "must not be false where privileged is true"
+    elif isinstance(added, list) and _ADMINISTRATION in added:
+        yield ("allowPrivilegeEscalation",), f"must not be false where the capability {_ADMINISTRATION} is added"
 
 
 def resources(value: dict[str, Any]) -> Violations:
@@ -101,13 +156,16 @@ def resources(value: dict[str, Any]) -> Violations:
                 yield (field, name), "must not be negative"
             elif _whole(name) and amount != amount.to_integral_value():
                 yield (field, name), f"must be a whole number, not {shown(value[field][name])}"
+    named = {*amounts["limits"], *amounts["requests"]}
+    if not named & {"cpu", "memory"} and (pages := next((name for name in named if name.startswith(_HUGE_PAGES)), "")):
+        yield (), f"has {pages}, which goes with an amount of cpu or memory: add one"
     for name, request in amounts["requests"].items():
         limit = amounts["limits"].get(name)
         if limit is None or _wrong_resource(name):
             continue
         if request > limit:
             yield ("requests", name), f"{value['requests'][name]} is more than the limit, {value['limits'][name]}"
-        elif request < limit and _exact(name):
+        elif request < limit and cannot_be_shared(name):
             yield ("requests", name), f"must equal the limit, {value['limits'][name]}; {name} cannot be shared out"
 
 
@@ -132,20 +190,79 @@ def metadata(value: dict[str, Any]) -> Violations:
         # Their keys may be upper-case before the slash, too.
         if problem := names.wrong_key(str(key).lower()):
             yield ("annotations", key), problem
+    if isinstance(given, dict):
+        size = sum(
+            len(text.encode(errors="replace")) for pair in given.items() for text in pair if isinstance(text, str)
+        )
+        if size > _MOST_ANNOTATIONS:
+            yield (
+                ("annotations",),
+                f"has {size} bytes of keys and values, where at most {_MOST_ANNOTATIONS} are allowed",
+            )
 
 
 OBJECT_RULES: dict[str, tuple[ObjectRule, ...]] = {
+    f"{CORE}AppArmorProfile": (behaviour.profile,),
     f"{CORE}Container": (container,),
+    f"{CORE}DownwardAPIVolumeFile": (item,),
+    f"{CORE}HostPathVolumeSource": (host_path,),
+    f"{CORE}KeyToPath": (item,),
+    f"{CORE}LifecycleHandler": (behaviour.lifecycle_handler,),
+    f"{CORE}NodeSelectorRequirement": (behaviour.requirement,),
+    f"{CORE}PodResourceClaim": (resource_claim,),
+    f"{CORE}SeccompProfile": (behaviour.profile,),
+    f"{CORE}SecurityContext": (security_context,),
+    f"{CORE}VolumeMount": (mount,),
     f"{CORE}EnvVar": (environment_variable,),
     f"{CORE}EnvFromSource": (environment_source,),
     f"{CORE}EnvVarSource": (value_source,),
-    f"{CORE}PodSpec": (pod,),
+    f"{CORE}PodSpec": (pod, behaviour.host_ports),
     f"{CORE}Probe": (probe,),
     f"{CORE}ResourceRequirements": (resources,),
     f"{CORE}Toleration": (toleration,),
     f"{CORE}Volume": (volume,),
+    "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement": (behaviour.requirement,),
     "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": (metadata,),
 }
+
+
+def _of_init_container(value: dict[str, Any], at: Location) -> Violations:
+    """An init container ends before the others start, unless it restarts always."""
+    if value.get("restartPolicy") == "Always":
+        return
+    for field in _OF_CONTAINERS_THAT_STAY:
+        if value.get(field) is not None:
+            yield (*at, field), "only for an init container with restartPolicy Always, which does not end: leave it out"
+
+
+def _claims_of_devices(value: dict[str, Any]) -> Violations:
+    """Containers use claims that their pod has."""
+    known = [each.get("name") for _, each in _objects(value, "resourceClaims")]
+    places: list[tuple[Location, dict[str, Any]]] = [(("mainContainer",), _below(value, "mainContainer"))]
+    for field in ("containers", "initContainers"):
+        places += (((field, index), each) for index, each in _objects(value, field))
+    for at, each in places:
+        for index, claim in _objects(_below(each, "resources"), "claims"):
+            name = claim.get("name")
+            if isinstance(name, str) and name and name not in known:
+                message = f"{shown(name)} is not a claim of the pod: add it to its resourceClaims"
+                yield (*at, "resources", "claims", index, "name"), message
+
+
+def _not_below(path: Any) -> str:
+    """What is wrong with a path that is to be below a volume; empty where nothing is, or where it is not a text."""
+    if isinstance(path, str) and path.startswith("/"):
+        return f"{shown(path)} must be a relative path: it begins at the root of the volume"
+    return f"{shown(path)} must not contain '..'" if _goes_up(path) else ""
+
+
+def _goes_up(path: Any) -> bool:
+    return isinstance(path, str) and ".." in path.split("/")
+
+
+def _below(value: dict[str, Any], field: str) -> dict[str, Any]:
+    below = value.get(field)
+    return below if isinstance(below, dict) else {}
 
 
 def _given(value: dict[str, Any], field: str) -> bool:
@@ -193,6 +310,6 @@ def _whole(name: str) -> bool:
     return "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
 
 
-def _exact(name: str) -> bool:
+def cannot_be_shared(name: str) -> bool:
     """Whether a request must equal its limit, since nothing of the kind can be promised twice."""
     return _whole(name) or name.startswith(_HUGE_PAGES)

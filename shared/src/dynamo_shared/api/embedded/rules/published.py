@@ -15,13 +15,14 @@ NOT_REQUIRED: dict[str, frozenset[str]] = {
     f"{CORE}Sysctl": frozenset({"value"}),
 }
 
-#: Published as optional, and refused where they are missing: names of what a pod takes its data from.
+#: Published as optional, and refused where they are missing: names of what a pod takes its data from, and what is run.
 REQUIRED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         [f"{CORE}{prefix}{suffix}" for prefix in ("ConfigMap", "Secret") for suffix in ("EnvSource", "KeySelector")],
         ("name",),
     ),
     f"{CORE}ConfigMapVolumeSource": ("name",),
+    f"{CORE}ExecAction": ("command",),
     f"{CORE}ConfigMapProjection": ("name",),
     f"{CORE}SecretProjection": ("name",),
     f"{CORE}SecretVolumeSource": ("secretName",),
