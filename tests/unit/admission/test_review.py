@@ -9,6 +9,7 @@ import pytest
 from dynamo_admission.review import SKIPPED, Webhook, World, bounded, refusal_text, review, scale_advice
 from dynamo_admission.wire import GroupVersionKind
 from dynamo_shared.api.errors import FieldError
+from dynamo_shared.api.validation import Facts
 
 from .reviewing import NO_TYPES, graph, question
 
@@ -75,6 +76,29 @@ def test_what_is_wrong_again_is_refused_alone():
     new = copy.deepcopy(old)
     new["spec"]["components"][0]["replicas"] = -1
     assert refused(ask(new, old)).startswith("spec.components[0].replicas: ")
+
+
+def test_pods_that_kubernetes_would_refuse_may_stay_as_they_are_and_go():
+    """An object that is older than the rule can get labels and lose finalizers; what changes is held to it."""
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "engine:1"}]}}
+    old = graph()
+    old["spec"]["components"][0]["podTemplate"] = template
+    old["metadata"]["finalizers"] = ["example.com/last"]
+    world = World(Facts(grove=False))
+    at = "spec.components[0].podTemplate.spec"
+    assert refused(ask(old, world=world)).startswith(f"{at}.restartPolicy: must be Always, not Never: ")
+
+    new = copy.deepcopy(old)
+    new["metadata"] |= {"labels": {"team": "a"}, "finalizers": []}
+    new["spec"]["components"][0]["replicas"] = 2
+    assert ask(new, old, world=world).refusal is None
+    (warning,) = ask(new, old, Webhook.VALIDATE, world=world).warnings
+    assert warning.startswith(f"{at}.restartPolicy: must be Always")
+
+    new["spec"]["components"][0]["podTemplate"]["spec"]["activeDeadlineSeconds"] = 60
+    assert refused(ask(new, old, world=world)).startswith(f"{at}.activeDeadlineSeconds: not allowed")
+    gone = {**new, "metadata": {**new["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    assert ask(gone, old, world=world) is SKIPPED
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ def first_world(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
     restricted = settings.namespace.restricted
     facts = Facts(
         operators=operators(settings, environ),
+        checkpoints=settings.checkpoint.enabled,
         gms_snapshot=environ.get("DYN_OPERATOR_ALLOW_GMS_SNAPSHOT", "").lower() in _TRUE,
         cluster_wide=not restricted,
         gpu_discovery=settings.gpu.discovery_enabled,

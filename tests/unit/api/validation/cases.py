@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from tests.unit.api.validation import cases_changes, cases_component, cases_graph, cases_others, cases_unused
+from tests.unit.api.validation import (
+    cases_changes,
+    cases_component,
+    cases_graph,
+    cases_others,
+    cases_pods,
+    cases_unused,
+)
 from tests.unit.api.validation.building import Case
 
 CASES: list[Case] = [
     *cases_graph.CASES,
     *cases_component.CASES,
+    *cases_pods.CASES,
     *cases_changes.CASES,
     *cases_others.CASES,
     *cases_unused.CASES,

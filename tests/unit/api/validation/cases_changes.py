@@ -137,8 +137,8 @@ CASES = [
     ),
     Case(
         "alpha: several nodes where one was",
-        services({"a": service(multinode={"nodeCount": 2})}),
-        old=services({"a": service()}),
+        services({"a": service(multinode={"nodeCount": 2})}, backendFramework="sglang"),
+        old=services({"a": service()}, backendFramework="sglang"),
         errors=(
             "spec.services.a.multinode: a service cannot change between one node and several: create a DynamoGraphDeployment of another name",
         ),
@@ -153,8 +153,8 @@ CASES = [
     ),
     Case(
         "beta: more nodes",
-        components(component("a", multinode={"nodeCount": 4})),
-        old=components(component("a", multinode={"nodeCount": 2})),
+        components(component("a", multinode={"nodeCount": 4}), backendFramework="sglang"),
+        old=components(component("a", multinode={"nodeCount": 2}), backendFramework="sglang"),
     ),
     Case(
         "alpha: sharing between pods switched off",

@@ -97,7 +97,7 @@ CASES = [
                     frontendSidecar={"image": "x"},
                     extraPodSpec={
                         "mainContainer": {"image": "x"},
-                        "containers": [{"name": "b"}, {"name": "sidecar-frontend"}],
+                        "containers": [{"name": "b", "image": "x"}, {"name": "sidecar-frontend", "image": "x"}],
                     },
                 )
             }
@@ -120,7 +120,9 @@ CASES = [
             component(
                 "a",
                 frontendSidecar="front",
-                podTemplate={"spec": {"containers": [{"name": "main", "image": "x"}, {"name": "frontend"}]}},
+                podTemplate={
+                    "spec": {"containers": [{"name": "main", "image": "x"}, {"name": "frontend", "image": "x"}]}
+                },
             )
         ),
         errors=(
@@ -222,6 +224,7 @@ CASES = [
         components(
             component("a", replicas=2, multinode={"nodeCount": 2}, podTemplate=SHARING),
             component("b", podTemplate=SHARING),
+            backendFramework="sglang",
         ),
         facts=GROVE,
         warnings=(
@@ -483,7 +486,8 @@ CASES = [
     Case(
         "beta: no image",
         components(
-            {"name": "a"}, {"name": "b", "podTemplate": {"spec": {"containers": [{"name": "s"}, {"name": "main"}]}}}
+            {"name": "a"},
+            {"name": "b", "podTemplate": {"spec": {"containers": [{"name": "s", "image": "x"}, {"name": "main"}]}}},
         ),
         warnings=(
             "spec.components[0].podTemplate.spec.containers: the container main has no image yet, and pods cannot be made without one",

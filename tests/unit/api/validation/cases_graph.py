@@ -345,6 +345,7 @@ CASES = [
         "alpha: names under Grove",
         services(
             {"S" * 38: service(), "m" * 25: service(multinode={"nodeCount": 2})},
+            backendFramework="sglang",
             metadata={"name": "graph-of-some-length"},
         ),
         facts=GROVE,
@@ -671,14 +672,22 @@ CASES = [
             ),
         )
         for version, of, at in (
-            ("alpha", services({"a": service(multinode={"nodeCount": 2})}), "spec.services.a"),
-            ("beta", components(component("a", multinode={"nodeCount": 2})), "spec.components[0]"),
+            (
+                "alpha",
+                services({"a": service(multinode={"nodeCount": 2})}, backendFramework="sglang"),
+                "spec.services.a",
+            ),
+            (
+                "beta",
+                components(component("a", multinode={"nodeCount": 2}), backendFramework="sglang"),
+                "spec.components[0]",
+            ),
         )
     ),
     *(
         Case(
             f"several nodes, and {name} runs them",
-            components(component("a", multinode={"nodeCount": 2})),
+            components(component("a", multinode={"nodeCount": 2}), backendFramework="sglang"),
             facts=replace(facts, leader_worker_sets=lws),
         )
         for name, facts, lws in (

@@ -273,7 +273,10 @@ CASES = [
         services(
             {
                 "a": service(
-                    resources={"limits": {"gpuType": "amd.com/gpu"}, "requests": {"gpuType": "x/gpu", "gpu": "1"}}
+                    resources={
+                        "limits": {"gpuType": "amd.com/gpu", "custom": {"x/gpu": "1"}},
+                        "requests": {"gpuType": "x/gpu", "gpu": "1"},
+                    }
                 ),
                 "b": service(sharedMemory={"disabled": True, "size": "1Gi"}),
                 "c": service(subComponentType="prefill"),
@@ -335,6 +338,7 @@ CASES = [
                             "resources": {"claims": [{"name": "b"}]},
                         },
                         containers=[{"name": "log", "image": "l"}, {"name": "main", "image": "other:1"}],
+                        resourceClaims=[{"name": each, "resourceClaimTemplateName": "t"} for each in ("a", "b")],
                     ),
                 ),
                 "b": service(

@@ -18,6 +18,7 @@ from dynamo_shared.api.validation.view import (
     Words,
     feature,
     gpus,
+    started,
 )
 
 WORDS = Words(
@@ -97,6 +98,7 @@ def _component(spec: dict[str, Any], at: Location, name: str, name_at: Location,
         ),
         image=FieldValue(main.get("image"), (*at, "extraPodSpec", "mainContainer", "image")),
         spec=spec,
+        started=started(kind, main),
     )
 
 

@@ -16,6 +16,7 @@ from dynamo_shared.api.validation.view import (
     Words,
     feature,
     gpus,
+    started,
 )
 
 WORDS = Words(
@@ -93,6 +94,7 @@ def _component(spec: dict[str, Any], at: Location, name: str, backend: str) -> C
         ),
         image=FieldValue(main.get("image"), (*main_at, "image") if main else main_at),
         spec=spec,
+        started=started(text(spec.get("type")), main),
     )
 
 

@@ -24,8 +24,10 @@ from dynamo_shared.api.validation.graph import GRAPHS
 from dynamo_shared.api.validation.immutability import ADVICE, ADVICE_ALONE, CHANGES, CHANGES_ALONE
 from dynamo_shared.api.validation.model import ADVICE_FOR_MODELS, CHANGES_OF_MODELS, MODELS, UNUSED_IN_MODELS
 from dynamo_shared.api.validation.names import NAMES, NAMES_ALONE
-from dynamo_shared.api.validation.orchestrators import ORCHESTRATORS
+from dynamo_shared.api.validation.objects import CLAIMS, DEVICES, WAYS_IN
+from dynamo_shared.api.validation.orchestrators import ORCHESTRATORS, ORCHESTRATORS_ALONE
 from dynamo_shared.api.validation.picker import ADVICE_FOR_PICKERS, PICKERS, PICKERS_OF_GRAPHS
+from dynamo_shared.api.validation.pods import PODS, PODS_WORTH_KNOWING
 from dynamo_shared.api.validation.reading import mapping
 from dynamo_shared.api.validation.request import (
     ADVICE_FOR_REQUESTS,
@@ -35,22 +37,30 @@ from dynamo_shared.api.validation.request import (
     REQUESTS_AT_CREATION,
 )
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, CHECKPOINT, COMPONENT, GRAPH, MODEL, REQUEST, RuleSet
+from dynamo_shared.api.validation.running import ABOUT_RUNNING, RUNNING, RUNNING_ALONE, RUNNING_OF_GRAPHS
 from dynamo_shared.api.validation.topology import TOPOLOGY, TOPOLOGY_AT_CREATION, TOPOLOGY_WITHOUT_EFFECT
 from dynamo_shared.api.validation.unused import UNUSED, UNUSED_IN_COMPONENTS_OF_GRAPHS, UNUSED_IN_GRAPHS
 from dynamo_shared.api.validation.view import GraphView
 
 #: Rules about a graph, then those about each of its components, in the order in which they report.
-_OF_GRAPHS = (GRAPHS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY)
-_OF_COMPONENTS = (COMPONENTS, ANNOTATIONS_OF_COMPONENTS, PICKERS, ENGINES)
+_OF_GRAPHS = (GRAPHS, CLAIMS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY, RUNNING_OF_GRAPHS)
+_OF_COMPONENTS = (COMPONENTS, WAYS_IN, PODS, ANNOTATIONS_OF_COMPONENTS, PICKERS, RUNNING, ENGINES, DEVICES)
 
 #: Of each component, what is only warned of.
-_ABOUT_COMPONENTS = (WORTH_KNOWING, ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT, UNUSED)
+_ABOUT_COMPONENTS = (
+    WORTH_KNOWING,
+    PODS_WORTH_KNOWING,
+    ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT,
+    ABOUT_RUNNING,
+    UNUSED,
+)
 
 #: Every rule set, for docs: what is refused, then what is only warned of.
 REFUSING: tuple[RuleSet, ...] = (
     *_OF_GRAPHS,
     TOPOLOGY_AT_CREATION,
     NAMES_ALONE,
+    RUNNING_ALONE,
     *_OF_COMPONENTS,
     CHANGES,
     CHANGES_ALONE,
@@ -67,6 +77,7 @@ WARNING: tuple[RuleSet, ...] = (
     ANNOTATIONS_WITHOUT_EFFECT,
     TOPOLOGY_WITHOUT_EFFECT,
     ORCHESTRATORS,
+    ORCHESTRATORS_ALONE,
     UNUSED_IN_GRAPHS,
     *_ABOUT_COMPONENTS,
     UNUSED_IN_COMPONENTS_OF_GRAPHS,
@@ -147,6 +158,7 @@ def _component(obj: dict[str, Any], old: dict[str, Any] | None, version: str, fa
 
     def errors() -> Iterator[FieldError]:
         yield from NAMES_ALONE.broken(version, component, obj.get("metadata"), facts)
+        yield from RUNNING_ALONE.broken(version, component, facts)
         for rule_set in _OF_COMPONENTS:
             yield from rule_set.broken(version, component, facts)
         if before is not None:
@@ -155,6 +167,7 @@ def _component(obj: dict[str, Any], old: dict[str, Any] | None, version: str, fa
     def warnings() -> Iterator[FieldError]:
         for rule_set in _ABOUT_COMPONENTS:
             yield from rule_set.broken(version, component, facts)
+        yield from ORCHESTRATORS_ALONE.broken(version, component, facts)
         yield from ALONE.broken(version, component, obj.get("metadata"), facts)
         if before is not None:
             yield from ADVICE_ALONE.broken(version, component, before, facts)

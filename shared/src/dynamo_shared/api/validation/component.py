@@ -70,8 +70,11 @@ def _without_cache_place(component: ComponentView) -> str | None:
     if not component.is_worker:
         words = component.words
         return f"{words.type} {component.type}" if component.type else f"a {words.component} without {words.type}"
-    engine = BACKENDS.get(component.backend)
-    return component.backend if engine is not None and not engine.pods.compilation_cache_path else None
+    engine = BACKENDS.get(component.engine)
+    if engine is None:
+        # A command may come later.
+        return "an engine that is not known" if component.has_command else None
+    return None if engine.pods.compilation_cache_path else component.engine
 
 
 _BELOW_NOTHING = "must not be below 0, which stands for no shared memory"
@@ -170,10 +173,10 @@ def amounts_are_those_of_a_container(component: ComponentView, _facts: Facts) ->
     reported = {at for at, _ in objects.resources(own)} if problems else ()
     for at, problem in problems:
         if at not in reported:
-            yield component.field(*_place(str(at[0]), str(at[1]), given, own)), problem
+            yield component.field(*place_of_amount(str(at[0]), str(at[1]), given, own)), problem
 
 
-def _place(kind: str, name: str, given: dict[str, Any], own: dict[str, Any]) -> Location:
+def place_of_amount(kind: str, name: str, given: dict[str, Any], own: dict[str, Any]) -> Location:
     """Where a service has the amount of a resource."""
     if name in mapping(own.get(kind)):
         return "extraPodSpec", "mainContainer", "resources", kind, name

@@ -27,6 +27,8 @@ class Facts:
     """Whether replicas that span nodes may be LeaderWorkerSets."""
     inference_pools: bool | None = None
     """Whether the cluster serves the API of InferencePools."""
+    checkpoints: bool | None = None
+    """Whether the platform has checkpoints."""
     gms_snapshot: bool = False
     """Whether engines with a GPU memory service may be checkpointed."""
     cluster_wide: bool = True

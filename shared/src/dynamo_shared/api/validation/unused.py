@@ -64,7 +64,7 @@ def a_grace_period_is_some_time(component: ComponentView, _facts: Facts) -> Viol
         yield (*at, _GRACE), _NO_GRACE
 
 
-_SHARED_MEMORY, _SHARED_MEMORY_PATH = "shared-memory", "/dev/shm"  # noqa: S108 - not a temporary file
+SHARED_MEMORY, SHARED_MEMORY_PATH = "shared-memory", "/dev/shm"  # noqa: S108 - not a temporary file
 _OWN_SHARED_MEMORY = "is replaced by the platform's {path}: set its size in {field}, or {off} there to keep this one"
 
 
@@ -72,10 +72,10 @@ _OWN_SHARED_MEMORY = "is replaced by the platform's {path}: set its size in {fie
 def shared_memory_is_the_platforms(component: ComponentView, _facts: Facts) -> Violations:
     """Pods have shared memory of the platform, in place of a volume of its name and of what is mounted there."""
     legacy = component.is_alpha
-    if _has_no_shared_memory(component):
+    if has_no_shared_memory(component):
         return
     field, off = ("sharedMemory.size", "disabled: true") if legacy else ("sharedMemorySize", "0")
-    message = _OWN_SHARED_MEMORY.format(path=_SHARED_MEMORY_PATH, field=field, off=off)
+    message = _OWN_SHARED_MEMORY.format(path=SHARED_MEMORY_PATH, field=field, off=off)
     main, main_at = component.main
     pod, pod_at = component.pod
     mounts = [
@@ -86,10 +86,10 @@ def shared_memory_is_the_platforms(component: ComponentView, _facts: Facts) -> V
         mounts += [(each, component.field("volumeMounts", i), "mountPoint") for i, each in own]
     for mount, at, place in mounts:
         known = mapping(mount)
-        if known.get("name") == _SHARED_MEMORY or known.get(place) == _SHARED_MEMORY_PATH:
+        if known.get("name") == SHARED_MEMORY or known.get(place) == SHARED_MEMORY_PATH:
             yield at, message
     for index, volume in enumerate(items(pod.get("volumes"))):
-        if mapping(volume).get("name") == _SHARED_MEMORY:
+        if mapping(volume).get("name") == SHARED_MEMORY:
             yield (*pod_at, "volumes", index), message
 
 
@@ -258,7 +258,8 @@ def _is_cache(mount: Any) -> bool:
     return mapping(mount).get("useAsCompilationCache") is True
 
 
-def _has_no_shared_memory(component: ComponentView) -> bool:
+def has_no_shared_memory(component: ComponentView) -> bool:
+    """Whether a component leaves its pods without shared memory of the platform."""
     if component.is_alpha:
         return mapping(component.spec.get("sharedMemory")).get("disabled") is True
     size = component.spec.get("sharedMemorySize")

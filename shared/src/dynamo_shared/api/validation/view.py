@@ -9,11 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dynamo_shared.api.engines.started import engines_started, takes_flags
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.validation.reading import integer, items, mapping, text
+
+_COMMAND = ("command", "args")
+#: Of all that is not a frontend.
+_DEFAULT_COMMAND = ("/bin/sh", "-c")
 
 WORKERS = frozenset({"worker", "prefill", "decode"})
 
@@ -83,6 +88,12 @@ class ComponentView:
     #: Image of the engine's container.
     image: FieldValue
     spec: dict[str, Any]
+    #: Engines that its command starts, where it is a worker.
+    started: frozenset[str]
+    #: Whether Grove may run it: a component of a graph that does not opt out.
+    may_be_of_grove: bool = False
+    #: Engine that the other workers of its graph start, "" where they start none, or several.
+    engine_of_graph: str = ""
 
     @property
     def is_worker(self) -> bool:
@@ -93,6 +104,34 @@ class ComponentView:
     def is_alpha(self) -> bool:
         """Whether it is a service of v1alpha1."""
         return self.words.component == "service"
+
+    @property
+    def engine(self) -> str:
+        """Engine of its pods: the one that its command starts, else the one that is named; "" where neither says."""
+        if not self.is_worker:
+            return ""
+        return next(iter(self.started)) if len(self.started) == 1 else self.backend or self.engine_of_graph
+
+    def of_grove(self, grove: bool | None) -> bool | None:
+        """Whether Grove runs it, given whether it runs graphs at all."""
+        return grove if self.may_be_of_grove else False
+
+    @property
+    def line(self) -> list[str]:
+        """Command line of the engine's container. Without a command, the platform has a shell run the arguments."""
+        main = self.main.value
+        command, args = ([each for each in items(main.get(field)) if isinstance(each, str)] for field in _COMMAND)
+        return [*(command or _DEFAULT_COMMAND), *args]
+
+    @property
+    def has_command(self) -> bool:
+        """Whether anything is written of what the engine's container runs."""
+        return any(self.main.value.get(field) for field in _COMMAND)
+
+    @property
+    def takes_flags(self) -> bool:
+        """Whether the platform can put flags for its engine into its command line."""
+        return takes_flags(self.line)
 
     @property
     def pod(self) -> FieldValue:
@@ -141,11 +180,20 @@ class GraphView:
     spec: dict[str, Any]
     status: dict[str, Any]
 
+    def __post_init__(self) -> None:
+        """What a component takes over from its graph."""
+        started = frozenset().union(*(each.started for each in self.components))
+        for component in self.components:
+            component.may_be_of_grove = not self._opts_out
+            component.engine_of_graph = next(iter(started)) if len(started) == 1 else ""
+
     def of_grove(self, grove: bool | None) -> bool | None:
         """Whether Grove runs the graph, given whether it runs graphs at all."""
-        if grove and str(self.annotations.get(ENABLE_GROVE, "")).lower() == "false":
-            return False
-        return grove
+        return False if grove and self._opts_out else grove
+
+    @property
+    def _opts_out(self) -> bool:
+        return str(self.annotations.get(ENABLE_GROVE, "")).lower() == "false"
 
 
 def feature(value: Any, at: Location, words: Words) -> Feature | None:
@@ -164,3 +212,10 @@ def gpus(resources: dict[str, Any], at: Location) -> FieldValue | None:
         if amounts.get(NVIDIA_GPU) not in (None, ""):
             return FieldValue(amounts[NVIDIA_GPU], (*at, kind, NVIDIA_GPU))
     return None
+
+
+def started(kind: str, main: dict[str, Any]) -> frozenset[str]:
+    """Engines that a worker's container starts, by its type; none for other components."""
+    if kind not in WORKERS:
+        return frozenset()
+    return engines_started(each for field in _COMMAND for each in items(main.get(field)) if isinstance(each, str))

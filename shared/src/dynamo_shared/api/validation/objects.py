@@ -1,0 +1,108 @@
+"""Objects besides pods that the API server would refuse: claims, ingresses, claims of devices."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+from dynamo_shared.api import quantity
+from dynamo_shared.api.embedded.rules import names, objects
+from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import items, mapping, text
+from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, listed
+from dynamo_shared.api.validation.view import ComponentView, GraphView
+
+CLAIMS = RuleSet("Claims and ingresses", (GRAPH,), "always")
+WAYS_IN = RuleSet("Claims and ingresses", (GRAPH, COMPONENT), "always")
+
+_ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
+_NO_ACCESS_MODE = "{value} is not an access mode; one of {modes}{hint}"
+_NO_OBJECT_NAME = "{problem}"  # in the words for names
+_NOTHING_TO_STORE = "must be above 0, not {value}"
+
+
+@CLAIMS.rule(_NO_ACCESS_MODE, _NOTHING_TO_STORE, _NO_OBJECT_NAME, versions=(ALPHA,), added=True)
+def claims_can_be_made(graph: GraphView, _facts: Facts) -> Violations:
+    """A claim that the platform creates has an access mode that exists, names of objects, and a size above zero."""
+    for index, each in enumerate(items(graph.spec.get("pvcs"))):
+        claim, at = mapping(each), ("spec", "pvcs", index)
+        if claim.get("create") is not True:
+            continue
+        for field in ("name", "storageClass"):
+            if problem := names.wrong_object_name(text(claim.get(field))):
+                yield (*at, field), problem
+        mode = text(claim.get("volumeAccessMode"))
+        if mode and mode not in _ACCESS_MODES:
+            modes, hint = listed(map(shown, _ACCESS_MODES)), did_you_mean(mode, _ACCESS_MODES)
+            yield (*at, "volumeAccessMode"), _NO_ACCESS_MODE.format(value=shown(mode), modes=modes, hint=hint)
+        if _is_negative(claim.get("size")):
+            yield (*at, "size"), _NOTHING_TO_STORE.format(value=shown(claim["size"]))
+
+
+def _is_negative(size: object) -> bool:
+    try:
+        return isinstance(size, int | str) and not isinstance(size, bool) and quantity.parse(size) < 0
+    except quantity.InvalidQuantity:
+        return False
+
+
+_HOST = re.compile(r"(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+#: A name in the DNS. Characters.
+_LONGEST_HOST = 253
+_NO_HOST_NAME = (
+    "makes the host {host}, which is not a DNS name: lower-case letters, digits, '-' and '.', at most 253; "
+    "change {fields}"
+)
+_ADDRESS = "makes the host {host}, an IP address, where an Ingress needs a DNS name: change {fields}"
+#: What stands for the platform's own domain, which is not known here.
+_SOME_DOMAIN = "local"
+
+
+@WAYS_IN.rule(_NO_HOST_NAME, _ADDRESS, _NO_OBJECT_NAME, versions=(ALPHA,), added=True)
+def ingresses_can_be_made(component: ComponentView, _facts: Facts) -> Violations:
+    """The host of an ingress is a DNS name; its class and Secret are names of objects, its labels and annotations valid."""
+    ingress, at = mapping(component.spec.get("ingress")), component.field("ingress")
+    host = text(ingress.get("host"))
+    if ingress.get("enabled") is not True or not host:
+        return
+    for location, problem in objects.metadata(ingress):
+        yield (*at, *location), problem
+    if ingress.get("useVirtualService") is True:
+        # Istio has the last word on hosts.
+        return
+    parts = {name: text(ingress.get(name)) for name in ("hostPrefix", "host", "hostSuffix")}
+    made = f"{parts['hostPrefix']}{host}.{parts['hostSuffix'] or _SOME_DOMAIN}"
+    fields = " or ".join(name for name, value in parts.items() if value)
+    if len(made) > _LONGEST_HOST or not _HOST.fullmatch(made):
+        yield (*at, "host"), _NO_HOST_NAME.format(host=shown(made), fields=fields)
+    elif _is_address(made):
+        yield (*at, "host"), _ADDRESS.format(host=shown(made), fields=fields)
+    if problem := names.wrong_object_name(text(ingress.get("ingressControllerClassName"))):
+        yield (*at, "ingressControllerClassName"), problem
+    if problem := names.wrong_object_name(text(mapping(ingress.get("tls")).get("secretName"))):
+        yield (*at, "tls", "secretName"), problem
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+DEVICES = RuleSet("Shared GPU memory, failover, checkpoints", (GRAPH, COMPONENT), "always")
+
+
+@DEVICES.rule(_NO_OBJECT_NAME, added=True)
+def device_classes_have_names(component: ComponentView, _facts: Facts) -> Violations:
+    """The DeviceClass that shared GPUs are claimed from has the name of an object."""
+    if component.gms is None:
+        return
+    service: object = component.spec
+    for step in component.words.gms:
+        service = mapping(service).get(step)
+    if problem := names.wrong_object_name(text(mapping(service).get("deviceClassName"))):
+        yield (*component.gms.at, "deviceClassName"), problem

@@ -1,0 +1,289 @@
+"""Pods that the API server would refuse: what a template says, and what the platform makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from dynamo_shared.api import gpus
+from dynamo_shared.api.conversion import amounts
+from dynamo_shared.api.embedded.rules import names, objects, templates
+from dynamo_shared.api.engines import BACKENDS
+from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.objects import MAIN
+from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.validation.component import place_of_amount
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import items, mapping, text
+from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, path
+from dynamo_shared.api.validation.unused import SHARED_MEMORY, SHARED_MEMORY_PATH, has_no_shared_memory
+from dynamo_shared.api.validation.view import WORKERS, ComponentView
+
+PODS = RuleSet("Pods", (GRAPH, COMPONENT), "always")
+PODS_WORTH_KNOWING = RuleSet("Pods", (GRAPH, COMPONENT), "always")
+
+#: An author mends the first few and tries again. Problems of one component.
+_REPORTED = 100
+_PROBLEM = "{problem}"  # in the words for all pods
+
+
+@PODS.rule(_PROBLEM, added=True)
+def templates_hold_together(component: ComponentView, _facts: Facts) -> Violations:
+    """Fields of a pod template go together as the API server requires: sources, probes, resources, claims, labels, paths.
+
+    A template has no ephemeral containers, and only init containers that stay have probes.
+    """
+    if component.is_alpha:
+        pod, at = component.pod
+        found: Iterator[tuple[Location, str]] = iter(templates.of_pod(pod))
+    else:
+        at = component.field("podTemplate")
+        found = iter(templates.of_template(mapping(component.spec.get("podTemplate"))))
+    for location, problem in islice(found, _REPORTED):
+        yield (*at, *location), problem
+
+
+_ALWAYS_RESTARTED = (
+    "must be Always, not {policy}: without Grove, pods are of a {workload}, which restarts them; leave it out"
+)
+_NO_END = "not allowed without Grove: pods are of a {workload}, which runs them without end; leave it out"
+
+
+@PODS.rule(_ALWAYS_RESTARTED, _NO_END, added=True)
+def pods_without_grove_run_without_end(component: ComponentView, facts: Facts) -> Violations:
+    """Pods of a Deployment or a LeaderWorkerSet are restarted always, and have no deadline."""
+    if component.of_grove(facts.grove) is not False:
+        return
+    pod, at = component.pod
+    workload = "LeaderWorkerSet" if component.nodes > 1 else "Deployment"
+    policy = pod.get("restartPolicy")
+    if policy in ("Never", "OnFailure"):
+        yield (*at, "restartPolicy"), _ALWAYS_RESTARTED.format(policy=policy, workload=workload)
+    if pod.get("activeDeadlineSeconds") is not None:
+        yield (*at, "activeDeadlineSeconds"), _NO_END.format(workload=workload)
+
+
+_NO_IMAGE = "required: only the image of the engine's container may come later"
+
+
+@PODS.rule(_NO_IMAGE, added=True)
+def other_containers_have_images(component: ComponentView, _facts: Facts) -> Violations:
+    """Containers next to the engine's, and init containers, have images."""
+    for container, at in _others(component):
+        if container.get("image") in (None, ""):
+            yield (*at, "image"), _NO_IMAGE
+
+
+_NO_LIMIT = "needs a limit of the same amount: {name} cannot be promised to several"
+
+
+@PODS.rule(_NO_LIMIT, added=True)
+def devices_have_limits(component: ComponentView, _facts: Facts) -> Violations:
+    """What a container requests of devices, such as GPUs, is its limit, too."""
+    main, at = component.main
+    written = mapping(component.spec.get("resources")) if component.is_alpha else {}
+    resources = main_resources(component)
+    for name in resources["requests"]:
+        # GPUs that engines share are claimed in another way.
+        shared = component.gms is not None and gpus.is_gpu(name)
+        if not shared and objects.cannot_be_shared(name) and name not in resources["limits"]:
+            own = mapping(main.get("resources"))
+            place = (
+                component.field(*place_of_amount("requests", name, written, own))
+                if component.is_alpha
+                else (*at, "resources", "requests", name)
+            )
+            yield place, _NO_LIMIT.format(name=name)
+    for container, place in _others(component):
+        given = mapping(container.get("resources"))
+        for name in mapping(given.get("requests")):
+            if objects.cannot_be_shared(str(name)) and name not in mapping(given.get("limits")):
+                yield (*place, "resources", "requests", str(name)), _NO_LIMIT.format(name=name)
+
+
+def main_resources(component: ComponentView) -> dict[str, dict[str, object]]:
+    """Limits and requests of the engine's container."""
+    given = mapping(component.main.value.get("resources"))
+    if component.is_alpha:
+        given = mapping(amounts.to_resources(mapping(component.spec.get("resources")), given))
+    return {side: {str(name): each for name, each in mapping(given.get(side)).items()} for side in amounts.SIDES}
+
+
+@PODS.rule(_PROBLEM, versions=(ALPHA,), added=True)
+def secrets_of_variables_have_names(component: ComponentView, _facts: Facts) -> Violations:
+    """A Secret whose keys become variables has the name of an object. In v1beta1 the check of pod templates requires this."""
+    sidecar = mapping(component.spec.get("frontendSidecar"))
+    for owner, steps in ((component.spec, ()), (sidecar, ("frontendSidecar",))):
+        if problem := names.wrong_object_name(text(owner.get("envFromSecret"))):
+            yield component.field(*steps, "envFromSecret"), problem
+
+
+_ASKS_NOTHING = "does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc"
+_HANDLERS = ("exec", "grpc", "httpGet", "tcpSocket")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+
+
+@PODS.rule(_ASKS_NOTHING, added=True)
+def probes_ask_something(component: ComponentView, _facts: Facts) -> Violations:
+    """A probe says what to ask. Only where the platform has a default probe may it say just when to ask."""
+    for container, at in _others(component):
+        if at[len(component.pod.at)] == "containers" and not _is_sidecar(component, container):
+            for probe in _PROBES:
+                if isinstance(container.get(probe), dict) and not _asks(container[probe]):
+                    yield (*at, probe), _ASKS_NOTHING
+    main, at = component.main
+    for probe in _PROBES:
+        own = mapping(main.get(probe))
+        of_service = mapping(component.spec.get(probe)) if component.is_alpha else {}
+        if (own or of_service) and not _has_default(component.type, probe) and not (_asks(own) or _asks(of_service)):
+            yield ((*at, probe) if own else component.field(probe)), _ASKS_NOTHING
+
+
+def _asks(probe: dict[str, Any]) -> bool:
+    return any(handler in probe for handler in _HANDLERS)
+
+
+def _has_default(kind: str, probe: str) -> bool:
+    if kind == "frontend":
+        return probe != "startupProbe"
+    return kind in WORKERS or kind in ("planner", "epp")
+
+
+class _Mount(NamedTuple):
+    """A mount of the engine's container: its volume, its path, and where each is written."""
+
+    name: str
+    path: str
+    at: Location
+    path_at: Location
+    cache: bool = False
+
+
+_NO_CLAIM = "is taken for a claim, since the pod has no volume of that name, and {problem}"
+
+
+@PODS.rule(_NO_CLAIM, added=True)
+def mounts_name_volumes_or_claims(component: ComponentView, _facts: Facts) -> Violations:
+    """What the engine's container mounts is a volume of the pod, or else a claim of that name: the name of an object."""
+    known = _volumes(component)
+    for mount in _mounts(component):
+        if mount.name not in known and (problem := names.wrong_object_name(mount.name)):
+            yield mount.at, _NO_CLAIM.format(problem=problem)
+
+
+_NO_VOLUME = "{name} is not a volume of the pod{hint}: add it to {volumes}; only main mounts claims by name alone"
+
+
+@PODS.rule(_NO_VOLUME, added=True)
+def other_containers_mount_volumes(component: ComponentView, _facts: Facts) -> Violations:
+    """Containers next to the engine's mount volumes that the pod has: its own, and what the engine's container mounts."""
+    if component.nodes > 1 or component.gms is not None or component.checkpoint is not None or component.type == "epp":
+        # These have more volumes of the platform.
+        return
+    known = {*_volumes(component), *(mount.name for mount in _mounts(component))}
+    if not has_no_shared_memory(component):
+        known.add(SHARED_MEMORY)
+    for container, at in _others(component):
+        for index, mount in enumerate(items(container.get("volumeMounts"))):
+            name = text(mapping(mount).get("name"))
+            if name and name not in known:
+                volumes = path((*component.pod.at, "volumes"))
+                message = _NO_VOLUME.format(name=shown(name), hint=did_you_mean(name, known), volumes=volumes)
+                yield (*at, "volumeMounts", index, "name"), message
+
+
+_TAKEN = "{path} is where {name} is mounted already ({first}): mount one of them elsewhere"
+
+
+@PODS.rule(_TAKEN, added=True)
+def paths_have_one_mount(component: ComponentView, _facts: Facts) -> Violations:
+    """A path of the engine's container has one mount, the compilation cache included."""
+    first: dict[str, _Mount] = {}
+    for mount in _mounts(component):
+        # The platform's takes the place of all that is mounted there.
+        if mount.path == SHARED_MEMORY_PATH and not has_no_shared_memory(component):
+            continue
+        other = first.setdefault(mount.path, mount)
+        if other is mount or (mount.cache and other.name == mount.name):
+            continue
+        # Two of one list have the same message of the list, where its type is published.
+        if mount.cache or (component.is_alpha and mount.at[: len(component.pod.at)] != component.pod.at):
+            message = _TAKEN.format(path=shown(mount.path), name=shown(other.name), first=path(other.at[:-1]))
+            yield mount.path_at, message
+
+
+_RELATIVE = "is taken from the root of the container: {path}; write that"
+_COLON = "has a ':', which not all container runtimes take in the path of a mount"
+
+
+@PODS_WORTH_KNOWING.rule(_RELATIVE, _COLON, added=True)
+def mount_paths_are_absolute(component: ComponentView, _facts: Facts) -> Violations:
+    """The path of a mount is absolute, and has no colon, which some container runtimes take for the end of it."""
+    for mount in _mounts(component):
+        if not mount.path.startswith("/"):
+            yield mount.path_at, _RELATIVE.format(path=shown(f"/{mount.path}"))
+        if ":" in mount.path and mount.path_at[-1] != "mountPath":
+            yield mount.path_at, _COLON
+
+
+_GROVE_PLACES = (
+    "Grove refuses new graphs whose pods say so: it places pods itself; leave it out, or turn Grove off for it"
+)
+
+
+@PODS_WORTH_KNOWING.rule(_GROVE_PLACES, added=True)
+def grove_places_pods(component: ComponentView, facts: Facts) -> Violations:
+    """Grove takes no pods that name their node or spread over a topology: it places them."""
+    pod, at = component.pod
+    for field in ("nodeName", "topologySpreadConstraints") if component.of_grove(facts.grove) else ():
+        if pod.get(field):
+            yield (*at, field), _GROVE_PLACES
+
+
+def _others(component: ComponentView) -> Iterator[tuple[dict[str, Any], Location]]:
+    """Containers of the template but for the engine's, and init containers."""
+    pod, at = component.pod
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(items(pod.get(field))):
+            if isinstance(container, dict) and (field != "containers" or container.get("name") != MAIN):
+                yield container, (*at, field, index)
+
+
+def _is_sidecar(component: ComponentView, container: dict[str, Any]) -> bool:
+    return not component.is_alpha and container.get("name") == component.spec.get("frontendSidecar")
+
+
+def _volumes(component: ComponentView) -> set[str]:
+    return {text(mapping(each).get("name")) for each in items(component.pod.value.get("volumes"))}
+
+
+def _mounts(component: ComponentView) -> list[_Mount]:
+    """Mounts of the engine's container, the compilation cache last, as far as they can be read."""
+    main, main_at = component.main
+    mounts = list(_listed(main.get("volumeMounts"), (*main_at, "volumeMounts"), "mountPath"))
+    if component.is_alpha:
+        own = list(_listed(component.spec.get("volumeMounts"), component.field("volumeMounts"), "mountPoint"))
+        cache = next((each for each in own if each.cache), None)
+        # A list of mainContainer replaces the service's.
+        mounts = mounts or [each._replace(cache=False) for each in own if each is not cache and each.path]
+    else:
+        at = component.field("compilationCache")
+        given = mapping(component.spec.get("compilationCache"))
+        name = text(given.get("pvcName"))
+        place = text(given.get("mountPath"))
+        cache = _Mount(name, place, (*at, "pvcName"), (*at, "mountPath"), cache=True) if name else None
+    if cache is not None:
+        known = BACKENDS.get(component.engine)
+        place = cache.path or (known.pods.compilation_cache_path if known is not None else "")
+        if place:
+            mounts.append(cache._replace(path=place))
+    return mounts
+
+
+def _listed(mounts: Any, at: Location, path_field: str) -> Iterator[_Mount]:
+    for index, each in enumerate(items(mounts)):
+        known = mapping(each)
+        name, place, cache = text(known.get("name")), text(known.get(path_field)), known.get("useAsCompilationCache")
+        if name and (place or cache is True):
+            yield _Mount(name, place, (*at, index, "name"), (*at, index, path_field), cache is True)

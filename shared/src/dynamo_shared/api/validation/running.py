@@ -1,0 +1,187 @@
+"""Which engine a component runs, and what it needs to run as asked: rendering would refuse the rest, a moment later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dynamo_shared.api import gpus
+from dynamo_shared.api.engines import BACKENDS, CHOICE
+from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE, VOLCANO_QUEUE
+from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.pods import main_resources
+from dynamo_shared.api.validation.reading import annotation
+from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, listed, path
+from dynamo_shared.api.validation.view import ComponentView, GraphView
+
+RUNNING_OF_GRAPHS = RuleSet("What runs", (GRAPH,), "always")
+RUNNING = RuleSet("What runs", (GRAPH, COMPONENT), "always")
+RUNNING_ALONE = RuleSet("What runs", (COMPONENT,), "always")
+ABOUT_RUNNING = RuleSet("What runs", (GRAPH, COMPONENT), "always")
+
+_OTHER_ENGINE = "starts {engine}, where {first} starts {other}: a graph has one engine"
+
+
+@RUNNING_OF_GRAPHS.rule(_OTHER_ENGINE, added=True)
+def workers_run_one_engine(graph: GraphView, _facts: Facts) -> Violations:
+    """The workers of a graph start the same engine."""
+    if graph.backend:
+        # Each of them is compared with the engine that is named.
+        return
+    first: ComponentView | None = None
+    for component in graph.components:
+        if len(component.started) != 1:
+            continue
+        first = first or component
+        if component.started != first.started:
+            message = _OTHER_ENGINE.format(engine=component.engine, first=path(first.at), other=first.engine)
+            yield component.main.at, message
+
+
+_TWO_SCHEDULERS = "a pod has one scheduler, and {other} names another one: leave one of the two out"
+
+
+@RUNNING_OF_GRAPHS.rule(_TWO_SCHEDULERS, added=True)
+def pods_have_one_scheduler(graph: GraphView, _facts: Facts) -> Violations:
+    """A graph's pods wait in a queue of Volcano, or in one of KAI."""
+    queues = [(annotation(graph.annotations, name) or "").strip() for name in (VOLCANO_QUEUE, KAI_SCHEDULER_QUEUE)]
+    if all(queues):
+        yield ("metadata", "annotations", VOLCANO_QUEUE), _TWO_SCHEDULERS.format(other=KAI_SCHEDULER_QUEUE)
+
+
+_ENGINES_DIFFER = "starts {engine}, where backendFramework is {backend}: make them agree, or leave backendFramework out"
+_SEVERAL_ENGINES = "starts several engines ({engines}): a component has one; write the others as components"
+
+
+@RUNNING.rule(_ENGINES_DIFFER, _SEVERAL_ENGINES, added=True)
+def engine_is_the_one_that_is_named(component: ComponentView, _facts: Facts) -> Violations:
+    """The command of a worker starts one engine, and the one that backendFramework names, if it does."""
+    if len(component.started) == 1:
+        if component.backend and component.engine != component.backend:
+            message = _ENGINES_DIFFER.format(engine=component.engine, backend=component.backend)
+            yield component.main.at, message
+    elif component.started and not component.backend:
+        yield component.main.at, _SEVERAL_ENGINES.format(engines=listed(sorted(component.started)))
+
+
+_NO_ENGINE_TYPE = "not for {type} {observed}, which runs no engine that could use several nodes: leave multinode out"
+_NO_ENGINE = (
+    "the engine connects the {nodes} nodes of a replica, and none is known: set backendFramework to {choice}, or let the "
+    "command start it by python3 -m dynamo.<engine>"
+)
+
+
+@RUNNING.rule(_NO_ENGINE_TYPE, _NO_ENGINE, added=True)
+def nodes_are_connected_by_an_engine(component: ComponentView, _facts: Facts) -> Violations:
+    """Replicas span nodes only if the platform knows the engine: each engine connects its nodes by flags of its own."""
+    # Endpoint pickers have a rule of their own.
+    if component.nodes < 2 or component.type == "epp":
+        return
+    if not component.is_worker:
+        observed = shown(component.type) if component.type else "none"
+        yield (
+            component.field("multinode"),
+            _NO_ENGINE_TYPE.format(type=component.words.type, observed=observed),
+        )
+    elif not component.engine and not component.started:
+        yield component.field("multinode"), _NO_ENGINE.format(nodes=component.nodes, choice=CHOICE)
+
+
+#: Engines whose spread over nodes follows from the GPUs of one.
+_COUNT_GPUS = frozenset({"vllm", "trtllm"})
+_NO_GPUS = "{engine} on several nodes needs the number of GPUs of each: ask for them in {gpus}"
+
+
+@RUNNING.rule(_NO_GPUS, added=True)
+def nodes_have_a_number_of_gpus(component: ComponentView, _facts: Facts) -> Violations:
+    """How vLLM and TensorRT-LLM spread over nodes follows from the number of GPUs of one."""
+    if component.nodes < 2 or component.engine not in _COUNT_GPUS or component.gms is not None:
+        return
+    if not gpus.count({"resources": main_resources(component)}):
+        yield (
+            component.field("multinode"),
+            _NO_GPUS.format(engine=component.engine, gpus=component.words.gpus),
+        )
+
+
+_NO_PLACE_FOR_FLAGS = (
+    "starts {program}, into which the flags for {features} cannot be put: set command to python3 -m dynamo.{engine}, or to "
+    "a shell with a script that does so"
+)
+
+
+@RUNNING.rule(_NO_PLACE_FOR_FLAGS, added=True)
+def flags_have_a_place(component: ComponentView, _facts: Facts) -> Violations:
+    """Engines on several nodes, with GPU memory in other pods or failover, get flags: into Python or a shell's script."""
+    features = ", ".join(_features_with_flags(component))
+    # A command may come later, as an image may.
+    if component.engine in BACKENDS and features and component.has_command and not component.takes_flags:
+        line = component.line
+        program = shown(line[0]) if component.main.value.get("command") else "a shell without a script"
+        yield (
+            component.main.at,
+            _NO_PLACE_FOR_FLAGS.format(program=program, features=features, engine=component.engine),
+        )
+
+
+def _features_with_flags(component: ComponentView) -> Iterator[str]:
+    if component.nodes > 1:
+        yield "multinode"
+    if component.engine == "vllm" and component.gms is not None and component.gms.inter_pod:
+        yield "gpuMemoryService"
+    if component.engine == "vllm" and component.failover is not None and not component.failover.inter_pod:
+        yield "failover"
+
+
+_NO_FAILOVER_OF_ENGINE = "only vLLM fails over within a pod, and the engine is {engine}: leave failover out"
+
+
+@RUNNING.rule(_NO_FAILOVER_OF_ENGINE, added=True)
+def engines_can_fail_over(component: ComponentView, _facts: Facts) -> Violations:
+    """Engines fail over within a pod only if they are vLLM. Between pods, another rule says so of the whole graph."""
+    failover = component.failover
+    if failover is None or failover.inter_pod or not component.is_worker:
+        return
+    known = BACKENDS.get(component.engine)
+    if not known.pods.fails_over if known is not None else component.has_command:
+        yield failover.at, _NO_FAILOVER_OF_ENGINE.format(engine=component.engine or "not known")
+
+
+_NO_MODEL = "not for {type} {observed}, which loads no model: leave the checkpoint out"
+_SEVERAL_NODES = "not together with multinode: a checkpoint is of one pod; leave one of the two out"
+
+
+@RUNNING.rule(_NO_MODEL, _SEVERAL_NODES, added=True)
+def checkpoints_are_of_one_pod_with_a_model(component: ComponentView, _facts: Facts) -> Violations:
+    """A component that starts from a checkpoint loads a model, in one pod."""
+    if component.checkpoint is None:
+        return
+    if component.type in ("frontend", "planner", "epp"):
+        yield component.checkpoint, _NO_MODEL.format(type=component.words.type, observed=shown(component.type))
+    if component.nodes > 1:
+        yield component.checkpoint, _SEVERAL_NODES
+
+
+_NOT_OF_A_GRAPH = "{mode} needs Grove, which runs graphs only: write {other}, or a DynamoGraphDeployment"
+
+
+@RUNNING_ALONE.rule(_NOT_OF_A_GRAPH, added=True)
+def pods_share_gpu_memory_in_graphs(component: ComponentView, _facts: Facts) -> Violations:
+    """Pods of a component deployment share no GPU memory with each other."""
+    gms = component.gms
+    if gms is not None and gms.inter_pod:
+        yield (*gms.at, "mode"), _NOT_OF_A_GRAPH.format(mode=shown(gms.mode), other=component.words.intra_pod)
+
+
+_NO_CHECKPOINTS = (
+    "cannot run here, where the platform has no checkpoints: set checkpoint.enabled in the operator configuration, or "
+    "leave the checkpoint out"
+)
+
+
+@ABOUT_RUNNING.rule(_NO_CHECKPOINTS, added=True)
+def checkpoints_are_switched_on(component: ComponentView, facts: Facts) -> Violations:
+    """Checkpoints need a platform that has them. It may be configured later: it is a warning."""
+    if component.checkpoint is not None and facts.checkpoints is False:
+        yield component.checkpoint, _NO_CHECKPOINTS

@@ -1,0 +1,731 @@
+# ruff: noqa: E501 - messages stand here whole
+"""Cases about what Kubernetes or rendering would refuse later: pods, claims, ingresses, engines and what they need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.unit.api.validation.building import (
+    ALPHA,
+    BETA,
+    CONTAINER_DISCOVERY,
+    GROVE,
+    PLAIN,
+    Case,
+    annotated,
+    component,
+    components,
+    manifest,
+    service,
+    services,
+)
+
+MAIN: dict[str, Any] = {"name": "main", "image": "engine:1"}
+VLLM, SGLANG = ["python3", "-m", "dynamo.vllm"], ["sh", "-c", "exec python3 -m dynamo.sglang --model x"]
+UNKNOWN_GROVE = replace(PLAIN, grove=None)
+IDENTITY: dict[str, Any] = {"identity": {"model": "m", "backendFramework": "vllm"}}
+MULTINODE: dict[str, Any] = {"nodeCount": 2}
+CLAIM: dict[str, Any] = {
+    "name": "models",
+    "create": True,
+    "size": "1Gi",
+    "storageClass": "fast",
+    "volumeAccessMode": "ReadWriteMany",
+}
+INGRESS_IS_DEPRECATED = "spec.services.{}.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service"
+
+
+def alpha_pod(main: dict[str, Any] | None = None, kind: str = "worker", **pod: Any) -> dict[str, Any]:
+    """A v1alpha1 service with a pod."""
+    return service(kind, extraPodSpec={"mainContainer": {"image": "engine:1", **(main or {})}, **pod})
+
+
+def beta_pod(name: str, main: dict[str, Any] | None = None, kind: str = "worker", **pod: Any) -> dict[str, Any]:
+    """A v1beta1 component with a pod; `others` are its containers next to main."""
+    others = pod.pop("others", [])
+    return component(name, kind, podTemplate={"spec": {"containers": [{**MAIN, **(main or {})}, *others], **pod}})
+
+
+def alone(version: str, **spec: Any) -> dict[str, Any]:
+    """A component deployment."""
+    return manifest("DynamoComponentDeployment", version, spec)
+
+
+CASES: list[Case] = [
+    Case(
+        "alpha: pods that do not hold together",
+        services(
+            {
+                "a": alpha_pod(
+                    {"volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": "/up"}]},
+                    volumes=[{"name": "v", "hostPath": {"path": "/a/../b"}}],
+                    ephemeralContainers=[{"name": "debug", "image": "x"}],
+                    initContainers=[{"name": "i", "image": "x", "readinessProbe": {"exec": {"command": ["x"]}}}],
+                    shareProcessNamespace=True,
+                    hostPID=True,
+                )
+            }
+        ),
+        errors=(
+            "spec.services.a.extraPodSpec.mainContainer.volumeMounts[0].subPath: '/up' must be a relative path: it begins at the root of the volume",
+            "spec.services.a.extraPodSpec.volumes[0].hostPath.path: '/a/../b' must not contain '..'",
+            "spec.services.a.extraPodSpec.initContainers[0].readinessProbe: only for an init container with restartPolicy Always, which does not end: leave it out",
+            "spec.services.a.extraPodSpec.ephemeralContainers: not in a template: they are added to pods that run; use containers",
+            "spec.services.a.extraPodSpec.shareProcessNamespace: not together with hostPID: keep one of them",
+        ),
+    ),
+    Case(
+        "beta: pods that do not hold together",
+        components(
+            beta_pod(
+                "a",
+                {"resources": {"claims": [{"name": "gpu"}]}, "env": [{"name": "A", "valueFrom": {}}]},
+                resourceClaims=[{"name": "a"}],
+                dnsPolicy="None",
+            ),
+            component("b", podTemplate={"metadata": {"labels": {"a": "-"}}, "spec": {"containers": [MAIN]}}),
+        ),
+        errors=(
+            "spec.components[0].podTemplate.spec.containers[0].env[0].valueFrom: must say where the value comes from, such as fieldRef or secretKeyRef",
+            "spec.components[0].podTemplate.spec.resourceClaims[0]: must have one source: resourceClaimName or resourceClaimTemplateName",
+            "spec.components[0].podTemplate.spec.dnsConfig.nameservers: required, since dnsPolicy is None: name a server at least",
+            "spec.components[0].podTemplate.spec.containers[0].resources.claims[0].name: 'gpu' is not a claim of the pod: add it to its resourceClaims",
+            "spec.components[1].podTemplate.metadata.labels.a: '-' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
+        ),
+    ),
+    Case(
+        "alpha: pods that end, without Grove",
+        services(
+            {
+                "a": alpha_pod(restartPolicy="Never", activeDeadlineSeconds=600),
+                "b": alpha_pod(restartPolicy="Always"),
+                "c": alpha_pod(restartPolicy=""),
+            }
+        ),
+        errors=(
+            "spec.services.a.extraPodSpec.restartPolicy: must be Always, not Never: without Grove, pods are of a Deployment, which restarts them; leave it out",
+            "spec.services.a.extraPodSpec.activeDeadlineSeconds: not allowed without Grove: pods are of a Deployment, which runs them without end; leave it out",
+        ),
+    ),
+    Case(
+        "beta: pods that end, in a graph that Grove does not run",
+        components(beta_pod("a", restartPolicy="OnFailure"), metadata=annotated(enable_grove="false")),
+        facts=GROVE,
+        errors=(
+            "spec.components[0].podTemplate.spec.restartPolicy: must be Always, not OnFailure: without Grove, pods are of a Deployment, which restarts them; leave it out",
+        ),
+    ),
+    Case(
+        "beta: pods that end, of several nodes",
+        components(
+            {**beta_pod("a", activeDeadlineSeconds=0), "multinode": MULTINODE},
+            backendFramework="sglang",
+        ),
+        errors=(
+            "spec.components[0].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: pods are of a LeaderWorkerSet, which runs them without end; leave it out",
+        ),
+    ),
+    Case(
+        "beta: pods that end, of a component deployment",
+        alone(BETA, type="worker", podTemplate={"spec": {"containers": [MAIN], "restartPolicy": "Never"}}),
+        facts=GROVE,
+        errors=(
+            "spec.podTemplate.spec.restartPolicy: must be Always, not Never: without Grove, pods are of a Deployment, which restarts them; leave it out",
+        ),
+    ),
+    Case(
+        "beta: pods that end, with Grove",
+        components(beta_pod("a", restartPolicy="Never", activeDeadlineSeconds=600)),
+        facts=GROVE,
+    ),
+    Case(
+        "beta: pods that end, where no one knows of Grove",
+        components(beta_pod("a", restartPolicy="Never")),
+        facts=UNKNOWN_GROVE,
+    ),
+    Case(
+        "alpha: other containers without an image",
+        services({"a": alpha_pod(containers=[{"name": "log"}], initContainers=[{"name": "get", "image": ""}])}),
+        errors=(
+            "spec.services.a.extraPodSpec.containers[0].image: required: only the image of the engine's container may come later",
+            "spec.services.a.extraPodSpec.initContainers[0].image: required: only the image of the engine's container may come later",
+        ),
+    ),
+    Case(
+        "beta: other containers without an image",
+        components(beta_pod("a", others=[{"name": "log"}], initContainers=[{"name": "get", "image": "x"}])),
+        errors=(
+            "spec.components[0].podTemplate.spec.containers[1].image: required: only the image of the engine's container may come later",
+        ),
+    ),
+    Case(
+        "alpha: devices without limits",
+        services(
+            {
+                "a": service(resources={"requests": {"gpu": "1", "cpu": "1", "custom": {"example.com/nic": "2"}}}),
+                "b": service(gpuMemoryService={"enabled": True}, resources={"requests": {"gpu": "1"}}),
+                "c": alpha_pod(containers=[{"name": "log", "image": "x", "resources": {"requests": {"a.com/b": 1}}}]),
+            }
+        ),
+        errors=(
+            'spec.services.a.resources.requests.custom["example.com/nic"]: needs a limit of the same amount: example.com/nic cannot be promised to several',
+            "spec.services.a.resources.requests.gpu: needs a limit of the same amount: nvidia.com/gpu cannot be promised to several",
+            'spec.services.c.extraPodSpec.containers[0].resources.requests["a.com/b"]: needs a limit of the same amount: a.com/b cannot be promised to several',
+        ),
+    ),
+    Case(
+        "beta: devices without limits",
+        components(
+            beta_pod("a", {"resources": {"requests": {"nvidia.com/gpu": 1}}}),
+            beta_pod("b", {"resources": {"requests": {"memory": "1Gi"}, "limits": {"nvidia.com/gpu": 1}}}),
+        ),
+        errors=(
+            'spec.components[0].podTemplate.spec.containers[0].resources.requests["nvidia.com/gpu"]: needs a limit of the same amount: nvidia.com/gpu cannot be promised to several',
+        ),
+    ),
+    Case(
+        "alpha: Secrets of variables that can be none",
+        services(
+            {
+                "a": service(envFromSecret="HF_TOKEN"),
+                "b": service(frontendSidecar={"image": "x", "envFromSecret": "HF_TOKEN"}),
+                "c": service(envFromSecret="hf-token"),
+            }
+        ),
+        errors=(
+            "spec.services.a.envFromSecret: 'HF_TOKEN' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+            "spec.services.b.frontendSidecar.envFromSecret: 'HF_TOKEN' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        ),
+    ),
+    Case(
+        "alpha: probes that ask nothing",
+        services(
+            {
+                "a": alpha_pod({"livenessProbe": {"periodSeconds": 5}}),
+                "b": alpha_pod({"livenessProbe": {"periodSeconds": 5}}, kind="default"),
+                "c": service("", livenessProbe={"periodSeconds": 5}),
+                "d": service(
+                    "default",
+                    livenessProbe={"exec": {"command": ["x"]}},
+                    extraPodSpec={"mainContainer": {"image": "x", "livenessProbe": {"periodSeconds": 5}}},
+                ),
+            }
+        ),
+        errors=(
+            "spec.services.b.extraPodSpec.mainContainer.livenessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
+            "spec.services.c.livenessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
+        ),
+    ),
+    Case(
+        "beta: probes that ask nothing",
+        components(
+            beta_pod("a", {"startupProbe": {"periodSeconds": 5}}, kind="frontend"),
+            beta_pod("b", others=[{"name": "log", "image": "x", "livenessProbe": {}}]),
+            {
+                **beta_pod("c", others=[{"name": "front", "image": "x", "livenessProbe": {"periodSeconds": 5}}]),
+                "frontendSidecar": "front",
+            },
+        ),
+        errors=(
+            "spec.components[0].podTemplate.spec.containers[0].startupProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
+            "spec.components[1].podTemplate.spec.containers[1].livenessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
+        ),
+    ),
+    Case(
+        "alpha: mounts that can be no claims",
+        services({"a": service(volumeMounts=[{"name": "My_Models", "mountPoint": "/models"}])}),
+        errors=(
+            "spec.services.a.volumeMounts[0].name: is taken for a claim, since the pod has no volume of that name, and 'My_Models' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        ),
+    ),
+    Case(
+        "beta: mounts that can be no claims",
+        components(
+            beta_pod("a", {"volumeMounts": [{"name": "qwen2.5", "mountPath": "/q"}, {"name": "Q", "mountPath": "/r"}]}),
+            component("b", compilationCache={"pvcName": "Cache", "mountPath": "/c"}),
+        ),
+        errors=(
+            "spec.components[0].podTemplate.spec.containers[0].volumeMounts[1].name: is taken for a claim, since the pod has no volume of that name, and 'Q' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+            "spec.components[1].compilationCache.pvcName: is taken for a claim, since the pod has no volume of that name, and 'Cache' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        ),
+    ),
+    Case(
+        "alpha: other containers that mount no volume",
+        services(
+            {
+                "a": {
+                    **alpha_pod(
+                        containers=[
+                            {
+                                "name": "log",
+                                "image": "x",
+                                "volumeMounts": [
+                                    {"name": "model", "mountPath": "/m"},
+                                    {"name": "models", "mountPath": "/n"},
+                                    {"name": "shared-memory", "mountPath": "/o"},
+                                ],
+                            }
+                        ]
+                    ),
+                    "volumeMounts": [{"name": "models", "mountPoint": "/models"}],
+                }
+            }
+        ),
+        errors=(
+            "spec.services.a.extraPodSpec.containers[0].volumeMounts[0].name: 'model' is not a volume of the pod; did you mean models?: add it to spec.services.a.extraPodSpec.volumes; only main mounts claims by name alone",
+        ),
+    ),
+    Case(
+        "beta: other containers that mount no volume",
+        components(
+            beta_pod(
+                "a",
+                volumes=[{"name": "logs", "emptyDir": {}}],
+                initContainers=[
+                    {
+                        "name": "get",
+                        "image": "x",
+                        "volumeMounts": [{"name": "logs", "mountPath": "/l"}, {"name": "cache", "mountPath": "/c"}],
+                    }
+                ],
+            )
+        ),
+        errors=(
+            "spec.components[0].podTemplate.spec.initContainers[0].volumeMounts[1].name: 'cache' is not a volume of the pod: add it to spec.components[0].podTemplate.spec.volumes; only main mounts claims by name alone",
+        ),
+    ),
+    Case(
+        "alpha: paths with two mounts",
+        services(
+            {
+                "a": service(
+                    volumeMounts=[
+                        {"name": "a", "mountPoint": "/models"},
+                        {"name": "b", "mountPoint": "/models"},
+                        {"name": "c", "mountPoint": "/dev/shm"},
+                        {"name": "d", "mountPoint": "/models", "useAsCompilationCache": True},
+                    ]
+                )
+            }
+        ),
+        errors=(
+            "spec.services.a.volumeMounts[1].mountPoint: '/models' is where 'a' is mounted already (spec.services.a.volumeMounts[0]): mount one of them elsewhere",
+            "spec.services.a.volumeMounts[3].mountPoint: '/models' is where 'a' is mounted already (spec.services.a.volumeMounts[0]): mount one of them elsewhere",
+        ),
+        warnings=(
+            "spec.services.a.volumeMounts[2]: is replaced by the platform's /dev/shm: set its size in sharedMemory.size, or disabled: true there to keep this one",
+        ),
+    ),
+    Case(
+        "beta: paths with two mounts",
+        components(
+            {
+                **beta_pod("a", {"volumeMounts": [{"name": "m", "mountPath": "/root/.cache/vllm"}]}),
+                "compilationCache": {"pvcName": "cache"},
+            },
+            {
+                **beta_pod("b", {"volumeMounts": [{"name": "cache", "mountPath": "/c"}]}),
+                "compilationCache": {"pvcName": "cache", "mountPath": "/c"},
+            },
+            backendFramework="vllm",
+        ),
+        errors=(
+            "spec.components[0].compilationCache.mountPath: '/root/.cache/vllm' is where 'm' is mounted already (spec.components[0].podTemplate.spec.containers[0].volumeMounts[0]): mount one of them elsewhere",
+        ),
+    ),
+    Case(
+        "alpha: paths of mounts that are taken in another way",
+        services(
+            {
+                "a": service(
+                    volumeMounts=[{"name": "a", "mountPoint": "models"}, {"name": "b", "mountPoint": "/models:ro"}]
+                )
+            }
+        ),
+        warnings=(
+            "spec.services.a.volumeMounts[0].mountPoint: is taken from the root of the container: '/models'; write that",
+            "spec.services.a.volumeMounts[1].mountPoint: has a ':', which not all container runtimes take in the path of a mount",
+        ),
+    ),
+    Case(
+        "beta: paths of mounts that are taken in another way",
+        components(component("a", compilationCache={"pvcName": "cache", "mountPath": "cache"})),
+        warnings=(
+            "spec.components[0].compilationCache.mountPath: is taken from the root of the container: '/cache'; write that",
+        ),
+    ),
+    Case(
+        "alpha: pods that Grove does not place",
+        services({"a": alpha_pod(nodeName="node-1")}),
+        facts=GROVE,
+        warnings=(
+            "spec.services.a.extraPodSpec.nodeName: Grove refuses new graphs whose pods say so: it places pods itself; leave it out, or turn Grove off for it",
+        ),
+    ),
+    Case(
+        "beta: pods that Grove does not place",
+        components(beta_pod("a", topologySpreadConstraints=[{"maxSkew": 1}])),
+        facts=GROVE,
+        warnings=(
+            "spec.components[0].podTemplate.spec.topologySpreadConstraints: Grove refuses new graphs whose pods say so: it places pods itself; leave it out, or turn Grove off for it",
+        ),
+    ),
+    Case("beta: pods that name their node, without Grove", components(beta_pod("a", nodeName="node-1"))),
+    Case(
+        "alpha: claims that cannot be made",
+        services(
+            {"a": service()},
+            pvcs=[
+                {**CLAIM, "volumeAccessMode": "ReadWriteMny", "size": "-1Gi"},
+                {**CLAIM, "name": "My_Models", "storageClass": "Fast"},
+                {**CLAIM, "volumeAccessMode": "ReadWriteOncePod", "size": 5},
+                {"name": "Not_Made"},
+            ],
+        ),
+        errors=(
+            "spec.pvcs[0].volumeAccessMode: 'ReadWriteMny' is not an access mode; one of 'ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'; did you mean ReadWriteMany?",
+            "spec.pvcs[0].size: must be above 0, not '-1Gi'",
+            "spec.pvcs[1].name: 'My_Models' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+            "spec.pvcs[1].storageClass: 'Fast' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        ),
+        warnings=(
+            "spec.pvcs is deprecated since v0.11.0, and is removed in v1.0: create the PersistentVolumeClaim itself, and mount it by its name",
+        ),
+    ),
+    Case(
+        "alpha: ingresses that cannot be made",
+        services(
+            {
+                "a": service("frontend", ingress={"enabled": True, "host": "My_Chat"}),
+                "b": service("frontend", ingress={"enabled": True, "host": "10.0.0", "hostSuffix": "1"}),
+                "c": service(
+                    "frontend",
+                    ingress={
+                        "enabled": True,
+                        "host": "chat",
+                        "hostPrefix": "*.",
+                        "ingressControllerClassName": "Nginx",
+                        "tls": {"secretName": "a/b"},
+                        "labels": {"a": "b c"},
+                    },
+                ),
+                "d": service(
+                    "frontend",
+                    ingress={"enabled": True, "host": "A_B", "useVirtualService": True, "virtualServiceGateway": "g"},
+                ),
+                "e": service("frontend", ingress={"host": "A_B"}),
+                "f": service("frontend", ingress={"enabled": True, "host": "a", "hostSuffix": "b." * 130 + "c"}),
+            }
+        ),
+        warnings=tuple(map(INGRESS_IS_DEPRECATED.format, "abcdef")),
+        errors=(
+            "spec.services.a.ingress.host: makes the host 'My_Chat.local', which is not a DNS name: lower-case letters, digits, '-' and '.', at most 253; change host",
+            "spec.services.b.ingress.host: makes the host '10.0.0.1', an IP address, where an Ingress needs a DNS name: change host or hostSuffix",
+            "spec.services.c.ingress.labels.a: 'b c' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
+            "spec.services.c.ingress.ingressControllerClassName: 'Nginx' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+            "spec.services.c.ingress.tls.secretName: 'a/b' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+            "spec.services.f.ingress.host: makes the host 'a.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b...., which is not a DNS name: lower-case letters, digits, '-' and '.', at most 253; change host or hostSuffix",
+        ),
+    ),
+    Case(
+        "alpha: engines that differ",
+        services({"a": alpha_pod({"command": VLLM}), "b": alpha_pod({"command": SGLANG})}),
+        errors=(
+            "spec.services.b.extraPodSpec.mainContainer: starts sglang, where spec.services.a starts vllm: a graph has one engine",
+        ),
+    ),
+    Case(
+        "beta: engines that differ",
+        components(beta_pod("a", {"args": SGLANG[2:]}), beta_pod("b", {"command": VLLM}), beta_pod("c")),
+        errors=(
+            "spec.components[1].podTemplate.spec.containers[0]: starts vllm, where spec.components[0] starts sglang: a graph has one engine",
+        ),
+    ),
+    Case(
+        "alpha: two schedulers",
+        services(
+            {"a": service()},
+            metadata={"annotations": {"nvidia.com/volcano-queue": "a", "nvidia.com/kai-scheduler-queue": "b"}},
+        ),
+        errors=(
+            'metadata.annotations["nvidia.com/volcano-queue"]: a pod has one scheduler, and nvidia.com/kai-scheduler-queue names another one: leave one of the two out',
+        ),
+        warnings=(
+            'metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
+        ),
+    ),
+    Case(
+        "beta: two schedulers",
+        components(
+            component("a"),
+            metadata={"annotations": {"nvidia.com/volcano-queue": "a", "nvidia.com/kai-scheduler-queue": "b"}},
+        ),
+        errors=(
+            'metadata.annotations["nvidia.com/volcano-queue"]: a pod has one scheduler, and nvidia.com/kai-scheduler-queue names another one: leave one of the two out',
+        ),
+        warnings=(
+            'metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
+        ),
+    ),
+    Case(
+        "alpha: an engine that is not the named one",
+        services(
+            {"a": alpha_pod({"command": SGLANG}), "b": alpha_pod({"args": ["python3 -m dynamo.vllm"]})},
+            backendFramework="vllm",
+        ),
+        errors=(
+            "spec.services.a.extraPodSpec.mainContainer: starts sglang, where backendFramework is vllm: make them agree, or leave backendFramework out",
+        ),
+    ),
+    Case(
+        "alpha: a component with several engines",
+        alone(ALPHA, **alpha_pod({"args": ["python3 -m dynamo.vllm & python3 -m dynamo.sglang"]})),
+        errors=(
+            "spec.extraPodSpec.mainContainer: starts several engines (sglang, vllm): a component has one; write the others as components",
+        ),
+    ),
+    Case(
+        "beta: an engine that is not the named one, and several",
+        alone(
+            BETA,
+            name="a",
+            type="decode",
+            backendFramework="trtllm",
+            podTemplate={"spec": {"containers": [{**MAIN, "command": VLLM}]}},
+        ),
+        errors=(
+            "spec.podTemplate.spec.containers[0]: starts vllm, where backendFramework is trtllm: make them agree, or leave backendFramework out",
+        ),
+    ),
+    Case(
+        "beta: a component with several engines",
+        components(beta_pod("a", {"args": ["python3 -m dynamo.vllm & python3 -m dynamo.sglang"]})),
+        errors=(
+            "spec.components[0].podTemplate.spec.containers[0]: starts several engines (sglang, vllm): a component has one; write the others as components",
+        ),
+    ),
+    Case(
+        "alpha: several nodes without an engine",
+        services(
+            {
+                "a": service(multinode=MULTINODE),
+                "b": service("frontend", multinode=MULTINODE),
+                "c": service("default", multinode=MULTINODE),
+            }
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.services.a.multinode: the engine connects the 2 nodes of a replica, and none is known: set backendFramework to vllm, sglang or trtllm, or let the command start it by python3 -m dynamo.<engine>",
+            "spec.services.b.multinode: not for componentType 'frontend', which runs no engine that could use several nodes: leave multinode out",
+            "spec.services.c.multinode: not for componentType none, which runs no engine that could use several nodes: leave multinode out",
+        ),
+    ),
+    Case(
+        "beta: several nodes without an engine",
+        components(component("a", multinode=MULTINODE), component("b", "planner", multinode={"nodeCount": 4})),
+        facts=GROVE,
+        errors=(
+            "spec.components[0].multinode: the engine connects the 2 nodes of a replica, and none is known: set backendFramework to vllm, sglang or trtllm, or let the command start it by python3 -m dynamo.<engine>",
+            "spec.components[1].multinode: not for type 'planner', which runs no engine that could use several nodes: leave multinode out",
+        ),
+    ),
+    Case(
+        "beta: several nodes of an engine that another worker starts",
+        components(beta_pod("a", {"args": SGLANG[2:]}), component("b", multinode=MULTINODE)),
+        facts=GROVE,
+    ),
+    Case(
+        "alpha: several nodes without GPUs",
+        services(
+            {
+                "a": service(multinode=MULTINODE),
+                "b": service(multinode=MULTINODE, gpus="8"),
+                "c": service(multinode=MULTINODE, resources={"limits": {"custom": {"amd.com/gpu": "8"}}}),
+            },
+            backendFramework="trtllm",
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.services.a.multinode: trtllm on several nodes needs the number of GPUs of each: ask for them in resources.limits.gpu",
+        ),
+    ),
+    Case(
+        "beta: several nodes without GPUs",
+        components(
+            {**beta_pod("a", {"command": VLLM}), "multinode": MULTINODE},
+            {
+                **beta_pod("b", {"command": VLLM, "resources": {"limits": {"nvidia.com/gpu": 8}}}),
+                "multinode": MULTINODE,
+            },
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.components[0].multinode: vllm on several nodes needs the number of GPUs of each: ask for them in resources.limits of the container main, as nvidia.com/gpu",
+        ),
+    ),
+    Case(
+        "alpha: no place for the flags of an engine",
+        services(
+            {
+                "a": {**alpha_pod({"command": ["./start"]}), "multinode": MULTINODE},
+                "b": {**alpha_pod({"args": ["python3 -m dynamo.sglang"]}), "multinode": MULTINODE},
+            },
+            backendFramework="sglang",
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.services.a.extraPodSpec.mainContainer: starts './start', into which the flags for multinode cannot be put: set command to python3 -m dynamo.sglang, or to a shell with a script that does so",
+        ),
+    ),
+    Case(
+        "beta: no place for the flags of an engine",
+        components(
+            {
+                **beta_pod("a", {"command": ["sh", "start.sh"], "resources": {"limits": {"nvidia.com/gpu": "8"}}}),
+                "multinode": MULTINODE,
+                "experimental": {"gpuMemoryService": {"mode": "InterPod"}},
+            },
+            backendFramework="vllm",
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.components[0].podTemplate.spec.containers[0]: starts 'sh', into which the flags for multinode, gpuMemoryService cannot be put: set command to python3 -m dynamo.vllm, or to a shell with a script that does so",
+        ),
+    ),
+    Case(
+        "alpha: failover of another engine",
+        services(
+            {"a": service(gpus="1", gpuMemoryService={"enabled": True}, failover={"enabled": True})},
+            backendFramework="sglang",
+            metadata=CONTAINER_DISCOVERY,
+        ),
+        errors=(
+            "spec.services.a.failover: only vLLM fails over within a pod, and the engine is sglang: leave failover out",
+        ),
+    ),
+    Case(
+        "beta: failover of no known engine",
+        components(
+            {
+                **beta_pod("a", {"command": ["./start"], "resources": {"limits": {"nvidia.com/gpu": "1"}}}),
+                "experimental": {"gpuMemoryService": {"mode": "IntraPod"}, "failover": {"mode": "IntraPod"}},
+            },
+            metadata=CONTAINER_DISCOVERY,
+        ),
+        errors=(
+            "spec.components[0].experimental.failover: only vLLM fails over within a pod, and the engine is not known: leave failover out",
+        ),
+    ),
+    Case(
+        "alpha: checkpoints without a model, and of several pods",
+        services(
+            {
+                "a": service("frontend", checkpoint={"enabled": True, **IDENTITY}),
+                "b": service(multinode=MULTINODE, checkpoint={"enabled": True, **IDENTITY}),
+                "d": service("frontend", checkpoint={"enabled": False}),
+            },
+            backendFramework="vllm",
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.services.a.checkpoint: not for componentType 'frontend', which loads no model: leave the checkpoint out",
+            "spec.services.b.multinode: vllm on several nodes needs the number of GPUs of each: ask for them in resources.limits.gpu",
+            "spec.services.b.checkpoint: not together with multinode: a checkpoint is of one pod; leave one of the two out",
+        ),
+    ),
+    Case(
+        "beta: checkpoints without a model, and of several pods",
+        components(
+            component("a", "planner", experimental={"checkpoint": IDENTITY}),
+            component("b", "decode", multinode=MULTINODE, experimental={"checkpoint": IDENTITY}),
+            backendFramework="sglang",
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.components[0].experimental.checkpoint: not for type 'planner', which loads no model: leave the checkpoint out",
+            "spec.components[1].experimental.checkpoint: not together with multinode: a checkpoint is of one pod; leave one of the two out",
+        ),
+    ),
+    *(
+        Case(
+            f"{name}: GPU memory between pods of a component deployment",
+            alone(version, **spec),
+            facts=GROVE,
+            errors=(
+                f"spec.{at}.mode: '{inter}' needs Grove, which runs graphs only: write {intra}, or a DynamoGraphDeployment",
+            ),
+        )
+        for name, version, spec, at, inter, intra in (
+            (
+                "alpha",
+                ALPHA,
+                service(gpus="1", gpuMemoryService={"enabled": True, "mode": "interPod"}),
+                "gpuMemoryService",
+                "interPod",
+                "intraPod",
+            ),
+            (
+                "beta",
+                BETA,
+                component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}),
+                "experimental.gpuMemoryService",
+                "InterPod",
+                "IntraPod",
+            ),
+        )
+    ),
+    *(
+        Case(
+            f"{name}: a DeviceClass that has no name of one",
+            obj,
+            errors=(
+                f"{at}.deviceClassName: 'GPU' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+            ),
+        )
+        for name, obj, at in (
+            (
+                "alpha",
+                services({"a": service(gpus="1", gpuMemoryService={"enabled": True, "deviceClassName": "GPU"})}),
+                "spec.services.a.gpuMemoryService",
+            ),
+            (
+                "beta",
+                components(component("a", gpus="1", experimental={"gpuMemoryService": {"deviceClassName": "GPU"}})),
+                "spec.components[0].experimental.gpuMemoryService",
+            ),
+        )
+    ),
+    *(
+        Case(
+            f"{name}: several nodes of a component deployment, and no LeaderWorkerSet",
+            alone(version, backendFramework="sglang", **spec),
+            facts=replace(GROVE, leader_worker_sets=False),
+            warnings=(
+                "spec.multinode: replicas of several nodes cannot run here: install LeaderWorkerSet, or leave multinode out",
+            ),
+        )
+        for name, version, spec in (
+            ("alpha", ALPHA, service(multinode=MULTINODE)),
+            ("beta", BETA, component("a", multinode=MULTINODE)),
+        )
+    ),
+    *(
+        Case(
+            f"{name}: a checkpoint where there are none",
+            obj,
+            facts=replace(PLAIN, checkpoints=False),
+            warnings=(
+                f"{at}: cannot run here, where the platform has no checkpoints: set checkpoint.enabled in the operator configuration, or leave the checkpoint out",
+            ),
+        )
+        for name, obj, at in (
+            ("alpha", services({"a": service(checkpoint={"enabled": True, **IDENTITY})}), "spec.services.a.checkpoint"),
+            (
+                "beta",
+                components(component("a", experimental={"checkpoint": IDENTITY})),
+                "spec.components[0].experimental.checkpoint",
+            ),
+        )
+    ),
+]
