@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import signal
 import ssl
 from pathlib import Path
 
 import aiohttp
 import pytest
 from dynamo_devcluster.certs import CertificateAuthority
-from dynamo_shared.runtime import ServiceContext, Settings, lifecycle, load_settings, run_services, running
+from dynamo_shared.runtime import ServiceContext, Settings, lifecycle, load_settings, running
 
 KUBECONFIG = """
 apiVersion: v1
@@ -27,10 +25,9 @@ contexts: [{name: none, context: {cluster: none, user: none}}]
 class Recorder:
     """A service that records when it runs."""
 
-    def __init__(self, name: str = "recorder", failures: int = 0, *, stubborn: float = 0.0) -> None:
+    def __init__(self, name: str = "recorder", failures: int = 0) -> None:
         self.name = name
         self.failures = failures
-        self.stubborn = stubborn
         self.runs = 0
         self.ended: list[str] = []
         self.up = asyncio.Event()
@@ -44,7 +41,6 @@ class Recorder:
         try:
             await asyncio.Event().wait()
         finally:
-            await asyncio.sleep(self.stubborn)
             self.ended.append(self.name)
 
 
@@ -167,37 +163,6 @@ async def test_metrics_can_be_switched_off(settings: Settings) -> None:
     async with running([Recorder()], settings.model_copy(update={"server": server})) as platform:
         assert platform.metrics_port == 0
         assert (await fetch(f"http://127.0.0.1:{platform.health_port}/healthz"))[0] == 200
-
-
-async def test_it_runs_until_it_is_stopped(settings: Settings) -> None:
-    service, stop = Recorder(), asyncio.Event()
-    process = asyncio.create_task(run_services([service], settings, stop=stop))
-    await asyncio.wait_for(service.up.wait(), 10)
-    stop.set()
-    assert await asyncio.wait_for(process, 10) == 0
-    assert service.ended == ["recorder"]
-
-
-async def test_signals(settings: Settings) -> None:
-    service = Recorder()
-    process = asyncio.create_task(run_services([service], settings))
-    await asyncio.wait_for(service.up.wait(), 10)
-    os.kill(os.getpid(), signal.SIGTERM)
-    assert await asyncio.wait_for(process, 10) == 0
-    assert service.ended == ["recorder"]
-
-
-@pytest.mark.parametrize("pause", [0.1, None], ids=["later", "at once"])
-async def test_a_second_signal_does_not_wait(settings: Settings, pause: float | None) -> None:
-    service = Recorder(stubborn=60)
-    process = asyncio.create_task(run_services([service], settings))
-    await asyncio.wait_for(service.up.wait(), 10)
-    os.kill(os.getpid(), signal.SIGTERM)
-    if pause is not None:
-        await asyncio.sleep(pause)
-        assert not process.done()
-    os.kill(os.getpid(), signal.SIGTERM)
-    assert await asyncio.wait_for(process, 10) == 1
 
 
 async def test_a_port_that_is_taken_is_said_at_once(settings: Settings) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynamo_shared.runtime.controller import Controller
 from dynamo_shared.runtime.health import Health, HealthState
-from dynamo_shared.runtime.lifecycle import Running, run_services, running
+from dynamo_shared.runtime.lifecycle import Running, running
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.service import Service, ServiceContext
 from dynamo_shared.runtime.settings import InvalidSettings, Settings, load_settings
@@ -23,6 +23,5 @@ __all__ = [
     "Settings",
     "WorkQueue",
     "load_settings",
-    "run_services",
     "running",
 ]

@@ -7,7 +7,6 @@ A service that fails is started again after a pause that grows; the others do no
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -33,8 +32,6 @@ from dynamo_shared.runtime.tracing import tracing
 
 #: Kubernetes kills after 30 s (the reference's grace period); ending in order must be over before. Seconds.
 SHUTDOWN_WITHIN = 25.0
-#: From a second signal to the cut, in seconds: enough for the end to have begun.
-CUT_OFF_AFTER = 0.1
 FIRST_RESTART = 0.5
 LAST_RESTART = 30.0
 #: A service that ran this long was well: its next failure is a first one again. Seconds.
@@ -110,35 +107,6 @@ def _metrics(scrape: MetricsServer, metrics: Metrics, kube: KubeClient) -> Abstr
     scrapers = Scrapers(kube.acting_as("dynamo-metrics"))
     app = endpoints.metrics_app(metrics.registry, REGISTRY, scrapers=scrapers)
     return endpoints.serving(app, scrape.bind_address, scrape.port, tls)
-
-
-async def run_services(services: Sequence[Service], settings: Settings, *, stop: asyncio.Event | None = None) -> int:
-    """Run until SIGTERM, SIGINT or `stop`; returns the exit code. A second signal cuts off what is still under way."""
-    loop, ending = asyncio.get_running_loop(), stop if stop is not None else asyncio.Event()
-    main = asyncio.current_task()
-
-    def on_signal() -> None:
-        if ending.is_set() and main is not None:
-            # A little later: two signals may come at once, and what is to be cut off is the end, not the wait for it.
-            loop.call_later(CUT_OFF_AFTER, main.cancel)
-        ending.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal)
-    try:
-        async with running(services, settings) as platform:
-            log.info("running", services=[service.name for service in services], health_port=platform.health_port)
-            await ending.wait()
-            log.info("stopping")
-    except asyncio.CancelledError:
-        if main is None or not ending.is_set() or main.uncancel():
-            raise
-        log.warning("cut off")
-        return 1
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
-    return 0
 
 
 @dataclass(frozen=True, slots=True)
