@@ -46,9 +46,6 @@ class Correction:
         self._truth = truth
         self._backoff = backoff
         self._clock = clock
-        self._truth = truth
-        self._backoff = backoff
-        self._clock = clock
 
     async def verify(self, resource: Resource | None, subject: str) -> bool:
         """Sets one subject right, unless it was read too early or late and is as it was published.
