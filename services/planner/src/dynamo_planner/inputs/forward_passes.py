@@ -34,32 +34,13 @@ class _Envelope(msgspec.Struct):
     payload: bytes = b""
 
 
-class _Scheduled(msgspec.Struct):
-    num_prefill_requests: int = 0
-    sum_prefill_tokens: int = 0
-    var_prefill_length: float = 0.0
-    sum_prefill_kv_tokens: int = 0
-    num_decode_requests: int = 0
-    sum_decode_kv_tokens: int = 0
-    var_decode_kv_tokens: float = 0.0
-
-
-class _Queued(msgspec.Struct):
-    num_prefill_requests: int = 0
-    sum_prefill_tokens: int = 0
-    var_prefill_length: float = 0.0
-    num_decode_requests: int = 0
-    sum_decode_kv_tokens: int = 0
-    var_decode_kv_tokens: float = 0.0
-
-
 class _Metrics(msgspec.Struct):
     worker_id: str
     version: int = VERSION
     dp_rank: int = 0
     wall_time: float = 0.0
-    scheduled_requests: _Scheduled = msgspec.field(default_factory=_Scheduled)
-    queued_requests: _Queued = msgspec.field(default_factory=_Queued)
+    scheduled_requests: Scheduled = msgspec.field(default_factory=Scheduled)
+    queued_requests: Queued = msgspec.field(default_factory=Queued)
 
 
 _envelope = msgspec.msgpack.Decoder(_Envelope).decode
@@ -115,8 +96,8 @@ def decode(payload: bytes, pool: Pool) -> ForwardPass:
         worker_id=reported.worker_id,
         dp_rank=reported.dp_rank,
         wall_time=reported.wall_time,
-        scheduled=Scheduled(**msgspec.structs.asdict(reported.scheduled_requests)),
-        queued=Queued(**msgspec.structs.asdict(reported.queued_requests)),
+        scheduled=reported.scheduled_requests,
+        queued=reported.queued_requests,
     )
 
 
