@@ -30,7 +30,9 @@ def one_pool(replay: ReplayInput, pool: Pool, replicas: int) -> str:
     """Which requests are in time by this pool's target, with so many replicas of it; as hexadecimal digits."""
     other = Pool.DECODE if pool is Pool.PREFILL else Pool.PREFILL
     outcome = replay.static({pool: replicas, other: MOST})
-    flags = outcome.in_ttft() if pool is Pool.PREFILL else outcome.in_itl()
+    target = outcome.graph.ttft if pool is Pool.PREFILL else outcome.graph.itl
+    took = [job.ttft if pool is Pool.PREFILL else job.itl for job in outcome.jobs]
+    flags = [each is not None and each <= target for each in took]
     return np.packbits(np.array(flags, dtype=np.bool_)).tobytes().hex()
 
 

@@ -45,11 +45,6 @@ class ReplicaGpus:
     unknown: tuple[device_claims.UncountedClaim, ...] = ()
     """claims that may have GPUs, too"""
 
-    @property
-    def of_engine(self) -> int:
-        """GPUs that one replica computes on, its own and those that it shares."""
-        return self.own + sum(self.shared.values())
-
 
 def of_replica(component: Mapping[str, Any], claims: device_claims.KnownClaims | None = None) -> ReplicaGpus:
     """GPUs of a v1beta1 component, as JSON has it: those of its containers and claims, on each of its nodes.

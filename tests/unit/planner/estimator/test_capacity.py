@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
-from dynamo_planner.core.estimator.capacity import decode_capacity, mixed_capacity, prefill_capacity
+from dynamo_planner.core.estimator.capacity import decode_capacity, mixed_capacity
 from dynamo_planner.core.estimator.engine import EngineEstimator, hit_rate
 from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
 from hypothesis import given
@@ -25,37 +23,18 @@ PROFILE = Profile(
 ENGINE = EngineEstimator(PROFILE)
 
 
-def test_prefill_within_and_beyond_its_target() -> None:
-    one = prefill_capacity(ENGINE, 3000, 80, 8192)
-    assert (one.batch, one.meets, one.limit) == (1, True, "sla")
-    assert one.rps == pytest.approx(1000 / 75, rel=0.02)
-    assert prefill_capacity(ENGINE, 3000, 200, 8192).rps > one.rps
-    missed = prefill_capacity(ENGINE, 3000, 50, 8192)
-    assert not missed.meets
-    assert missed.rps == pytest.approx(one.rps)
-
-
 def test_long_prompts_are_chunked() -> None:
     assert ENGINE.prefill_ms(10_000, 4000).value == pytest.approx(15 * 3 + 0.02 * 10_000, rel=0.02)
 
 
 @examples(30)
-@given(st.floats(0, 16000), st.floats(5, 2000), st.sampled_from([None, 2048, 8192]))
-def test_short_prompts_are_not_a_million_a_second(tokens: float, target: float, chunk: int | None) -> None:
-    capacity = prefill_capacity(ENGINE, tokens, target, chunk)
-    assert capacity.rps * max(1.0, tokens) <= 1000 / 0.018, (
-        "never more tokens a second than the steepest of the profile"
-    )
-    assert capacity.rps <= 256 * 1000 / 14, "never more than a full batch for each reading of the weights"
-    assert capacity.meets == (capacity.latency <= target)
+@given(st.floats(1, 16000), st.sampled_from([None, 2048, 8192]))
+def test_no_prompt_is_computed_faster_than_the_profile_says(tokens: float, chunk: int | None) -> None:
+    assert ENGINE.prefill_ms(tokens, chunk).value >= max(14, 0.018 * tokens)
 
 
-def test_high_hit_rates_are_worth_what_they_save() -> None:
-    rates = [prefill_capacity(ENGINE, 1000 * (1 - hit_rate(h)), 500, 8192).rps for h in (0.0, 0.5, 0.9, 0.95, 1.0)]
-    assert all(a <= b for a, b in pairwise(rates))
-    assert rates[-1] == rates[-2], "no more than 0.95 is believed"
-    assert rates[-1] < 50 * rates[0]
-    assert [hit_rate(h) for h in (None, float("nan"), -1.0, 0.5)] == [0, 0, 0, 0.5]
+def test_no_hit_rate_above_095_is_believed() -> None:
+    assert [hit_rate(h) for h in (None, float("nan"), -1.0, 0.5, 0.95, 1.0)] == [0, 0, 0, 0.5, 0.95, 0.95]
 
 
 @examples(20)

@@ -69,14 +69,6 @@ class ReplayOutcome:
         """Whether each request is within both targets, in order of arrival."""
         return [self._in_ttft(job) and self._in_itl(job) for job in self.jobs]
 
-    def in_ttft(self) -> list[bool]:
-        """Whether each request's first token came in time, in order of arrival."""
-        return [self._in_ttft(job) for job in self.jobs]
-
-    def in_itl(self) -> list[bool]:
-        """Whether each request's tokens came fast enough, in order of arrival."""
-        return [self._in_itl(job) for job in self.jobs]
-
     @property
     def gpu_hours(self) -> float:
         """GPU time, replicas that start or drain included."""

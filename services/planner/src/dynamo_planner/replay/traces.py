@@ -7,7 +7,7 @@ prompts that begin with the same ones share what is cached of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import cos, inf, pi
 from random import Random
@@ -69,19 +69,6 @@ def _number(record: dict[str, object], key: str, least: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < inf:
         raise ValueError(f"{key} is {value!r}; it must be a number from {least:g}, as in {EXAMPLE}")
     return float(value)
-
-
-def write_trace(requests: Iterable[TraceRequest]) -> Iterator[str]:
-    """Lines of the format, without line ends."""
-    for request in requests:
-        yield json.dumps(
-            {
-                "timestamp": round(request.at * 1000, 3),
-                "input_length": request.isl,
-                "output_length": request.osl,
-                "hash_ids": list(request.blocks),
-            }
-        )
 
 
 def at_rate(

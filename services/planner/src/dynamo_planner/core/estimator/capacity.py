@@ -10,8 +10,6 @@ from dynamo_planner.core.estimator.engine import EngineEstimator
 BEYOND = 1.25
 """Batches up to this much larger than measured ones are believed in; a capacity that rests on more would be a guess."""
 LARGEST_BATCH = 4096
-LARGEST_PROMPTS = 256
-"""Prompts of one iteration where the engine does not say: vLLM's and the mocker's max_num_seqs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,41 +19,14 @@ class Capacity:
     rps: float
     """requests a second, all the time busy"""
     latency: float
-    """milliseconds: of the batch of prompts, or of a token"""
+    """milliseconds of a token"""
     batch: int
-    """prompts, or sequences, at a time"""
+    """sequences at a time"""
     meets: bool
     """whether the target is met"""
     limit: str
-    """what bounds the batch: sla, kv_cache, max_num_seqs, max_num_batched_tokens, or measured"""
+    """what bounds the batch: sla, kv_cache, max_num_seqs, or measured"""
     extrapolated: bool = False
-
-
-def prefill_capacity(
-    engine: EngineEstimator, tokens: float, target: float, chunk: int | None, *, max_num_seqs: int | None = None
-) -> Capacity:
-    """Of an engine that only computes prompts of `tokens` new ones each; `target` ms, at most `chunk` tokens an iteration.
-
-    Several short prompts share an iteration, as engines batch them; so no length gives more than the tokens allow.
-    """
-    tokens = max(1.0, tokens)
-    most = chunk if chunk is not None else engine.prefill.surface.axes[0].knots[-1]
-    alone = engine.prefill_ms(tokens, chunk)
-    best = Capacity(1000 / alone.value, alone.value, 1, alone.value <= target, "sla", alone.extrapolated)
-    limit = "max_num_batched_tokens" if chunk is not None else "measured"
-    prompts = max_num_seqs or LARGEST_PROMPTS
-    if prompts * tokens < most:
-        limit = "max_num_seqs"
-    batch = 2
-    while batch * tokens <= most and batch <= prompts:
-        together = engine.prefill_ms(batch * tokens, chunk)
-        if together.value > target:
-            limit = "sla"
-            break
-        if batch * 1000 / together.value > best.rps:
-            best = Capacity(batch * 1000 / together.value, together.value, batch, True, "", together.extrapolated)
-        batch += max(1, batch // 8)
-    return Capacity(best.rps, best.latency, best.batch, best.meets, limit, best.extrapolated)
 
 
 def decode_capacity(
