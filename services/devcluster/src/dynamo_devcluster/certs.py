@@ -109,10 +109,10 @@ class CertificateAuthority:
         return pair
 
 
-def signing_key(folder: Path, name: str = "service-account") -> tuple[Path, Path]:
+def signing_key(folder: Path) -> tuple[Path, Path]:
     """(private, public) PEM files of a key that signs ServiceAccount tokens; kept if already there."""
     folder.mkdir(parents=True, exist_ok=True)
-    private, public = folder / f"{name}.key", folder / f"{name}.pub"
+    private, public = folder / "service-account.key", folder / "service-account.pub"
     if not (private.exists() and public.exists()):
         key = ec.generate_private_key(ec.SECP256R1())
         _write_key(private, key)

@@ -81,7 +81,6 @@ class EtcdServer(LocalServer):
         port: int = 0,
         tls: ServerTls | None = None,
         fsync: bool = False,
-        extra_arguments: tuple[str, ...] = (),
     ) -> None:
         self.data = directory / "data"
         ports = PortFile(directory / "ports.json")
@@ -103,9 +102,7 @@ class EtcdServer(LocalServer):
             if tls.client is not None:
                 command += [f"--trusted-ca-file={tls.ca}", "--client-cert-auth"]
         http = LocalHttp(self.port, client_tls(tls.ca, tls.client) if tls else None)
-        self.process = ManagedProcess(
-            "etcd", [*command, *extra_arguments], directory / "etcd.log", lambda: http.ok("/readyz")
-        )
+        self.process = ManagedProcess("etcd", command, directory / "etcd.log", lambda: http.ok("/readyz"))
 
 
 @dataclass(frozen=True)

@@ -129,9 +129,9 @@ class _Recent(Generic[_K, _V]):
         self._entries.pop(key, None)
 
 
-def clipped(text: str, limit: int = MAX_NOTE) -> str:
-    """Text that fits into so many bytes of UTF-8, its end replaced by an ellipsis where it does not."""
+def clipped(text: str) -> str:
+    """Text that fits into MAX_NOTE bytes of UTF-8, its end replaced by an ellipsis where it does not."""
     encoded = text.encode()
-    if len(encoded) <= limit:
+    if len(encoded) <= MAX_NOTE:
         return text
-    return encoded[: limit - 3].decode(errors="ignore") + "…"
+    return encoded[: MAX_NOTE - 3].decode(errors="ignore") + "…"

@@ -27,10 +27,9 @@ log = structlog.get_logger("dynamo.leases")
 class PrefixView:
     """Says when to read a prefix. `run` must run; the reader of the content calls `read`."""
 
-    def __init__(self, client: EtcdClient, prefix: str, *, every: float = REREAD_EVERY) -> None:
+    def __init__(self, client: EtcdClient, prefix: str) -> None:
         self.prefix = prefix
         self._client = client
-        self._every = every
         self._listeners: list[Callable[[], None]] = []
 
     def on_hint(self, listener: Callable[[], None]) -> None:
@@ -63,7 +62,7 @@ class PrefixView:
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.sleep(self._every)
+            await asyncio.sleep(REREAD_EVERY)
             self._hint()
 
     def _hint(self) -> None:

@@ -104,15 +104,8 @@ def decode(payload: bytes, pool: Pool) -> ForwardPass:
 class ForwardPasses:
     """The newest forward pass of each engine rank of one graph. `clock` gives seconds that only grow."""
 
-    def __init__(
-        self,
-        mode: Mode,
-        clock: Callable[[], float],
-        *,
-        pools: Mapping[str, Pool] | None = None,
-        fresh_for: float = FRESH_FOR,
-    ) -> None:
-        self._mode, self._clock, self._fresh_for = mode, clock, fresh_for
+    def __init__(self, mode: Mode, clock: Callable[[], float], *, pools: Mapping[str, Pool] | None = None) -> None:
+        self._mode, self._clock = mode, clock
         self._pools = pools or {}
         self._newest: dict[tuple[Pool, str, int], tuple[float, ForwardPass]] = {}
         self.received = 0
@@ -148,7 +141,7 @@ class ForwardPasses:
             return tuple(forward for _, forward in sorted(self._newest.values(), key=lambda each: _order(each[1])))
         if heard:
             return InputUnavailable(
-                why=Missing.STALE, message=f"no engine has reported what it does for {self._fresh_for:g} s"
+                why=Missing.STALE, message=f"no engine has reported what it does for {FRESH_FOR:g} s"
             )
         reasons = ", ".join(f"{count} of {reason}" for reason, count in self.ignored.items())
         return InputUnavailable(
@@ -158,7 +151,7 @@ class ForwardPasses:
         )
 
     def _forget_silent(self) -> None:
-        before = self._clock() - self._fresh_for
+        before = self._clock() - FRESH_FOR
         self._newest = {key: each for key, each in self._newest.items() if each[0] >= before}
 
 

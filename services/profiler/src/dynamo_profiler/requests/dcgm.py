@@ -54,13 +54,11 @@ log = structlog.get_logger("dynamo.planner.hardware")
 class DcgmExporters:
     """Asks the exporters of a cluster, at most once a minute however many requests want to know."""
 
-    def __init__(
-        self, kube: KubeClient, clock: Callable[[], float], settings: Dcgm, template: str | None = None
-    ) -> None:
+    def __init__(self, kube: KubeClient, clock: Callable[[], float], settings: Dcgm) -> None:
         self._kube = kube
         self._settings = settings
         self._clock = clock
-        self._template = template or os.environ.get(TEMPLATE_VARIABLE) or DEFAULT_TEMPLATE
+        self._template = os.environ.get(TEMPLATE_VARIABLE) or DEFAULT_TEMPLATE
         self._lock = asyncio.Lock()
         self._known: list[GpuNode] = []
         self._asked: float | None = None

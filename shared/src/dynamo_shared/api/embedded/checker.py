@@ -21,10 +21,9 @@ def our_resources() -> tuple[Resource, ...]:
     return tuple(version.resource for definition in DEFINITIONS for version in definition.versions)
 
 
-def types_of_kinds(resources: Iterable[Resource] | None = None, schemas: SchemaOf = schema_of) -> tuple[str, ...]:
+def types_of_kinds() -> tuple[str, ...]:
     """Names of the types of Kubernetes that our kinds embed, sorted."""
-    kinds = our_resources() if resources is None else resources
-    return tuple(sorted({name for resource in kinds for name in embedded_types(schemas(resource))}))
+    return tuple(sorted({name for resource in our_resources() for name in embedded_types(schema_of(resource))}))
 
 
 class Checker:

@@ -35,8 +35,8 @@ class FindingsLimit:
 
     __slots__ = ("left",)
 
-    def __init__(self, limit: int = LIMIT) -> None:
-        self.left = limit
+    def __init__(self) -> None:
+        self.left = LIMIT
 
     def problem(self, message: str, *location: int | str) -> list[EmbeddedProblem]:
         """One problem of the place that is being checked, or at a location below it."""

@@ -49,6 +49,6 @@ class Command:
     env: dict[str, str] = field(default_factory=dict)
 
 
-def rounded_up(tokens: int, step: int = 256) -> int:
-    """The next multiple, so that small changes of a workload leave flags as they are."""
-    return -(-tokens // step) * step
+def rounded_up(tokens: int) -> int:
+    """The next multiple of 256, so that small changes of a workload leave flags as they are."""
+    return -(-tokens // 256) * 256

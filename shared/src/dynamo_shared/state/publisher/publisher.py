@@ -26,9 +26,6 @@ from dynamo_shared.state.publisher.stream import FIRST_RETRY, LAST_RETRY, StateS
 from dynamo_shared.state.versions import Version
 from dynamo_shared.wire import subjects
 
-WINDOW = 256
-"""Publishes under way at once. Enough to keep the server busy; more only makes each wait longer."""
-
 
 class StatePublisher:
     """Publishes the objects of one cluster. `run` must be running for anything to leave.
@@ -47,7 +44,6 @@ class StatePublisher:
         cluster: str,
         *,
         declares: tuple[StreamSpec, ...] = (streams.STATE,),
-        window: int = WINDOW,
         truth: Truth | None = None,
         audit_interval: float = INTERVAL,
         clock: Callable[[], float] = time.time,
@@ -65,7 +61,7 @@ class StatePublisher:
         self._markers = markers = Markers(stream, desired, now)
         backoff = Backoff(FIRST_RETRY, LAST_RETRY)
         correction = Correction(stream, desired, truth, backoff, clock)
-        self._sender = Sender(stream, desired, correction, refusals, window=window, backoff=backoff, clock=clock)
+        self._sender = Sender(stream, desired, correction, refusals, backoff=backoff, clock=clock)
         self._audit = Audit(stream, desired, markers, correction, resources=self._resources, clock=clock)
 
     @property

@@ -20,6 +20,9 @@ from dynamo_shared.state.publisher.outbox import StateMessage
 from dynamo_shared.state.publisher.refusals import Refusals
 from dynamo_shared.state.publisher.stream import StateStream
 
+WINDOW = 256
+"""Publishes under way at once. Enough to keep the server busy; more only makes each wait longer."""
+
 BREATH = 32
 """Publishes after which other tasks get a turn; a few milliseconds."""
 
@@ -27,7 +30,7 @@ log = structlog.get_logger("dynamo.bus.state")
 
 
 class Sender:
-    """Empties the outbox. `window`: publishes that are under way at once."""
+    """Empties the outbox."""
 
     def __init__(
         self,
@@ -36,7 +39,6 @@ class Sender:
         correction: Correction,
         refusals: Refusals,
         *,
-        window: int,
         backoff: Backoff,
         clock: Callable[[], float],
     ) -> None:
@@ -45,7 +47,6 @@ class Sender:
         self._outbox = desired.outbox
         self._correction = correction
         self._refusals = refusals
-        self._window = window
         self._backoff = backoff
         self._clock = clock
         self._troubled: list[tuple[StateMessage, BusError]] = []
@@ -69,7 +70,7 @@ class Sender:
 
     async def _send_ready(self) -> None:
         breath = BREATH
-        while self._outbox.is_ready and self._outbox.under_way < self._window and not self._troubled:
+        while self._outbox.is_ready and self._outbox.under_way < WINDOW and not self._troubled:
             message = self._outbox.take()
             try:
                 future = await self._send(message)

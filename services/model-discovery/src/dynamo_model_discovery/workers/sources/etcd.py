@@ -19,12 +19,11 @@ class EtcdSource(RecordTable):
 
     name = ETCD
 
-    def __init__(self, options: EtcdOptions, changed: Callable[[], None], *, root: str = ROOT) -> None:
+    def __init__(self, options: EtcdOptions, changed: Callable[[], None]) -> None:
         super().__init__(ETCD)
-        self._root = root
         self._changed = changed
         self._followers: Sequence[PrefixFollower] = [
-            PrefixFollower(options, f"{root}{kind}/", self._take) for kind in (INSTANCES, CARDS)
+            PrefixFollower(options, f"{ROOT}{kind}/", self._take) for kind in (INSTANCES, CARDS)
         ]
 
     @property
@@ -44,5 +43,5 @@ class EtcdSource(RecordTable):
                 tasks.create_task(follower.run(), name=f"follow-{follower.prefix}")
 
     def _take(self, changes: Mapping[str, bytes | None]) -> None:
-        self.take({key.removeprefix(self._root): value for key, value in changes.items()})
+        self.take({key.removeprefix(ROOT): value for key, value in changes.items()})
         self._changed()

@@ -37,18 +37,10 @@ class FileSource(RecordTable):
 
     name = FILE
 
-    def __init__(
-        self,
-        directory: Path,
-        changed: Callable[[], None],
-        *,
-        interval: float = INTERVAL,
-        now: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, directory: Path, changed: Callable[[], None], *, now: Callable[[], float] = time.time) -> None:
         super().__init__(FILE)
         self._directory = directory
         self._changed = changed
-        self._interval = interval
         self._now = now
         self._versions: dict[Path, _FileVersion] = {}
         self._values: dict[str, bytes] = {}
@@ -59,7 +51,7 @@ class FileSource(RecordTable):
         """Poll until cancelled."""
         while True:
             await self.poll()
-            await asyncio.sleep(self._interval)
+            await asyncio.sleep(INTERVAL)
 
     async def poll(self) -> None:
         """Poll once."""

@@ -39,15 +39,10 @@ class AdaptivePolicy:
     """Plans pools for the load that is predicted for when new replicas would be there, and keeps them steady."""
 
     def __init__(
-        self,
-        config: PlannerConfig,
-        *,
-        profile: Profile | None = None,
-        warmup: Sequence[Interval] = (),
-        settings: Settings | None = None,
+        self, config: PlannerConfig, *, profile: Profile | None = None, warmup: Sequence[Interval] = ()
     ) -> None:
         self._config = config
-        self._settings = settings or Settings()
+        self._settings = Settings()
         self._limits = Limits(config)
         self._engine = EngineEstimator(profile, least_samples=config.load_min_observations)
         self._sizing = Sizing(config, self._engine, self._settings)

@@ -11,8 +11,8 @@ from dynamo_planner.core.predictors.kalman import KalmanPredictor
 from dynamo_planner.core.predictors.prophet import ProphetPredictor
 
 
-def make_predictor(config: PlannerConfig, *, step: float | None = None) -> LoadPredictor:
-    """A predictor of one series as the configuration wants it; `step` (seconds) where values come in another interval."""
+def make_predictor(config: PlannerConfig) -> LoadPredictor:
+    """A predictor of one series as the configuration wants it."""
     log1p = config.load_predictor_log1p
     match config.load_predictor:
         case Predictor.CONSTANT:
@@ -25,7 +25,7 @@ def make_predictor(config: PlannerConfig, *, step: float | None = None) -> LoadP
             )
         case Predictor.PROPHET:
             return ProphetPredictor(
-                step=step or config.throughput_adjustment_interval_seconds,
+                step=config.throughput_adjustment_interval_seconds,
                 window=config.prophet_window_size,
                 use_log1p=log1p,
             )
