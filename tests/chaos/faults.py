@@ -74,9 +74,9 @@ async def _set_back(server: LocalServer, name: str, copies: Copies) -> None:
 
 
 async def _api_restarted(stage: Stage) -> None:
-    await stage.plane.kill_api_server()
+    await stage.plane.api_server.kill()
     await asyncio.sleep(AWAY)
-    await stage.plane.start_api_server()
+    await stage.plane.api_server.start()
 
 
 async def _api_restored(stage: Stage, copies: Copies) -> None:

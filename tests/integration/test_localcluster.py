@@ -154,11 +154,11 @@ async def test_stopped_and_killed_api_server_keeps_data(cluster: ControlPlane) -
     await api.create("/apis/apps/v1/namespaces/default/deployments", deployment(name, gpus=0))
     assert await eventually(ready(api, name))
     uid = (await pods(api, name))[0]["metadata"]["uid"]
-    for end in (cluster.stop_api_server, cluster.kill_api_server):
+    for end in (cluster.api_server.stop, cluster.api_server.kill):
         await end()
         with pytest.raises(OSError):  # noqa: PT011 - refused or reset
             await api.get("/readyz")
-        await cluster.start_api_server()
+        await cluster.api_server.start()
         assert [pod["metadata"]["uid"] for pod in await pods(api, name)] == [uid]
     # Scheduler, controllers and KWOK reconnected, too.
     await api.create("/apis/apps/v1/namespaces/default/deployments", deployment("afterwards"))

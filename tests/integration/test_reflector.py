@@ -168,10 +168,10 @@ async def test_a_restart_of_the_server_leaves_no_gap(
         try:
             await follower.until(lambda: len(follower.kinds) > 20)
             if how == "stop":
-                await small_plane.restart_api_server()
+                await small_plane.api_server.restart()
             else:
-                await small_plane.kill_api_server()
-                await small_plane.start_api_server()
+                await small_plane.api_server.kill()
+                await small_plane.api_server.start()
             observed = len(follower.kinds)
             await follower.until(lambda: len(follower.kinds) > observed + 20)
         finally:
@@ -209,7 +209,7 @@ async def test_a_compaction_while_no_one_watched_is_a_relist_of_what_changed(
         reflector = follower.reflector
         held = reflector._client
         reflector._client = _Unreachable()  # type: ignore[assignment]
-        await small_plane.restart_api_server()
+        await small_plane.api_server.restart()
         remade = ObjectKey("default", "remade")
         await small_kube.apply(CONFIG_MAPS, config_map("default", "changed", x="1"))
         await small_kube.delete(CONFIG_MAPS, ObjectKey("default", "vanished"))
@@ -218,7 +218,7 @@ async def test_a_compaction_while_no_one_watched_is_a_relist_of_what_changed(
         await small_kube.create(CONFIG_MAPS, config_map("default", "new"))
         latest = (await small_kube.list(CONFIG_MAPS, "default")).resource_version
         await compact(small_plane, int(latest))
-        await small_plane.restart_api_server()
+        await small_plane.api_server.restart()
         reflector._client = held
         await follower.until(lambda: follower.syncs == 2)
         assert sorted(follower.kinds[before:]) == [

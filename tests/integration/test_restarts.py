@@ -103,7 +103,7 @@ RESTARTS: dict[str, Callable[[World], Awaitable[Any]]] = {
     "NATS without its data": restart_nats_empty,
     "etcd": lambda world: world.etcd.restart(),
     "etcd without its data": restart_etcd_empty,
-    "API server": lambda world: world.plane.restart_api_server(),
+    "API server": lambda world: world.plane.api_server.restart(),
 }
 
 

@@ -216,7 +216,7 @@ async def test_the_api_server_restarts(
     async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
         await bench.create("a")
         await until(lambda: bench.names() == ["a"])
-        await control_plane.restart_api_server()
+        await control_plane.api_server.restart()
         await bench.create("b")
         await bench.delete("a")
         await until(lambda: bench.names() == ["b"], within=60)

@@ -207,8 +207,8 @@ async def _failover(up: Stage, probe: Probe) -> str:
 
 
 async def _relist(up: Stage, probe: Probe) -> str:
-    await up.plane.kill_api_server()
-    await up.plane.start_api_server()
+    await up.plane.api_server.kill()
+    await up.plane.api_server.start()
     started = time.perf_counter()
     await probe.react()
     return f"relist_s={time.perf_counter() - started:.1f}"

@@ -55,6 +55,7 @@ class ControlPlane:
         self._ports: list[PortFile] = []
         self.etcd: EtcdServer
         self.api_server: ManagedProcess
+        """to break: stopped or killed, etcd keeps the data, and it starts again on the same port"""
         self.controller_manager: ManagedProcess | None = None
         self.scheduler: ManagedProcess | None = None
         self.kwok: ManagedProcess | None = None
@@ -95,22 +96,6 @@ class ControlPlane:
         self._alone.close()
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
-
-    async def stop_api_server(self) -> None:
-        """End the API server in order; etcd keeps the data, controllers and KWOK wait for it."""
-        await self.api_server.stop()
-
-    async def start_api_server(self) -> None:
-        """Start it again, on the same port."""
-        await self.api_server.start()
-
-    async def kill_api_server(self) -> None:
-        """End the API server as a crash would."""
-        await self.api_server.kill()
-
-    async def restart_api_server(self) -> None:
-        """Stop and start it."""
-        await self.api_server.restart()
 
     def user_kubeconfig(self, user: str, groups: tuple[str, ...] = ()) -> Path:
         """A kubeconfig of another user (a client certificate), for tests of RBAC. May do nothing until bound."""
