@@ -130,19 +130,6 @@ def test_without_replicas_requests_wait(profile: Profile) -> None:
     assert outcome.attainment() == 0.0
 
 
-def test_a_connector_that_waits_drops_decisions_while_replicas_start(profile: Profile) -> None:
-    policy = Script({1.0: {Pool.DECODE: 2}, 2.0: {Pool.DECODE: 3}, 50.0: {Pool.DECODE: 4}})
-    outcome = run(
-        [TraceRequest(0.0, 9, 2)],
-        profile,
-        replace(GRAPH, startup=30.0),
-        policy=policy,
-        until=60.0,
-        connector_waits=True,
-    )
-    assert ([action.after for action in outcome.actions], outcome.dropped) == ([2, 4], 1)
-
-
 def test_what_a_policy_sees(profile: Profile) -> None:
     policy = Script({30.0: {}, 60.0: {}, 200.0: {}})
     requests = traces.constant(rate=10, seconds=100, isl=1000, osl=50)

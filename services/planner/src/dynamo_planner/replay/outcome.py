@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import nan
 
 from dynamo_planner.core.observing import Pool
@@ -48,9 +48,6 @@ class ReplayOutcome:
     gpu_seconds: float
     actions: Sequence[Action] = ()
     samples: Sequence[GraphSample] = ()
-    dropped: int = 0
-    """decisions that a connector did not carry out since replicas were starting"""
-    details: dict[str, str] = field(default_factory=dict)
 
     def attainment(self) -> float:
         """Share of requests within both targets; those that never ended are not."""

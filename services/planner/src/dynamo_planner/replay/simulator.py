@@ -33,15 +33,12 @@ def simulate(
     *,
     name: str,
     until: float | None = None,
-    connector_waits: bool = False,
 ) -> ReplayOutcome:
     """What becomes of the requests, in order of time, with engines as `profile` measured them.
 
     Planning goes on to `until` (seconds; None: to the last request). Without a policy the replicas stay as they are.
-    `connector_waits`: decisions are dropped while replicas start, as the reference's Kubernetes connector does.
     """
-    run = _Run(requests, graph, profile, policy, name=name, until=until, connector_waits=connector_waits)
-    return run.outcome()
+    return _Run(requests, graph, profile, policy, name=name, until=until).outcome()
 
 
 class _Run:
@@ -54,10 +51,8 @@ class _Run:
         *,
         name: str,
         until: float | None,
-        connector_waits: bool,
     ) -> None:
         self._requests, self._graph, self._policy, self._name = requests, graph, policy, name
-        self._connector_waits = connector_waits
         self._truth = MeasuredEngine(profile)
         self._now = 0.0
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -69,7 +64,6 @@ class _Run:
         self._end = max(until or 0.0, requests[-1].at if requests else 0.0)
         self._samples: list[GraphSample] = []
         self._actions: list[Action] = []
-        self._dropped = 0
         self._capabilities = graph.capabilities()
         self._pools = {pool: self._pool(pool) for pool in graph.replicas}
 
@@ -122,7 +116,6 @@ class _Run:
             gpu_seconds=sum(pool.gpu_seconds(self._end) for pool in self._pools.values()),
             actions=self._actions,
             samples=self._samples,
-            dropped=self._dropped,
         )
 
     def _schedule(self, at: float, event: Callable[[], None]) -> None:
@@ -185,7 +178,6 @@ class _Run:
 
     def _ask(self, tick: Tick) -> None:
         assert self._policy is not None
-        counts = {pool: replicas.counts() for pool, replicas in self._pools.items()}
         effects = self._policy.on_tick(
             tick,
             Observation(
@@ -193,19 +185,15 @@ class _Run:
                 traffic=self._history.window(self._now, min(tick.traffic_window, max(self._now, 1e-9)))
                 if tick.traffic_window
                 else None,
-                workers=counts,
+                workers={pool: replicas.counts() for pool, replicas in self._pools.items()},
                 forward_passes=tuple(self._forward_passes()) if tick.need_forward_passes else (),
                 capabilities=self._capabilities,
                 startup_seconds=dict.fromkeys(self._pools, self._graph.startup),
             ),
         )
         if effects.decision is not None:
-            unstable = any(c.ready != c.expected for c in counts.values())
             desired = {p: n for p, n in effects.decision.replicas.items() if p in self._pools}
-            if self._connector_waits and unstable:
-                self._dropped += any(n != self._pools[p].target for p, n in desired.items())
-            else:
-                self._scale(desired, effects.decision.reason, effects.explanation.message)
+            self._scale(desired, effects.decision.reason, effects.explanation.message)
         self._ask_at(effects.next_tick)
 
     def _scale(self, desired: dict[Pool, int], reason: str, message: str) -> None:
