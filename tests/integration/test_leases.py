@@ -35,6 +35,8 @@ from dynamo_shared.runtime import Health, Metrics
 from dynamo_shared.runtime.leasing import leasing
 from dynamo_shared.runtime.settings import load_settings
 
+from tests.building.waiting import until
+
 #: Leases of Kubernetes are not asked for here.
 NO_KUBE = cast("KubeClient", None)
 
@@ -154,13 +156,6 @@ class Wire:
                 target.write(data)
                 await target.drain()
         target.close()
-
-
-async def until(condition: Callable[[], bool], within: float = 30.0) -> None:
-    """Waits for a condition."""
-    async with asyncio.timeout(within):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 async def held_in_etcd(client: EtcdClient, lease: int) -> set[str]:

@@ -16,6 +16,8 @@ from dynamo_shared.leases.term import lease_clock
 from dynamo_shared.runtime.standby import KubeClaim
 from dynamo_watcher.app import WatcherService
 
+from tests.building.waiting import until
+
 from .platform import eventually, graph, platform, settings
 
 TTL = 3.0
@@ -43,12 +45,6 @@ async def claiming(
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         await claim.close()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.02)
 
 
 async def test_one_holds_it_and_the_next_has_it_as_soon_as_it_is_given_back(kube: KubeClient, namespace: str) -> None:

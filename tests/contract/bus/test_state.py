@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -21,6 +21,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
 from tests.building.clock import ManualClock
+from tests.building.waiting import until
 
 CLUSTER = "c"
 KEY = ObjectKey("ns", "a")
@@ -63,12 +64,6 @@ async def reading(bus: Bus, *resources: Resource) -> AsyncIterator[tuple[ObjectC
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-
-
-async def until(condition: Callable[[], object], within: float = 20.0) -> None:
-    async with asyncio.timeout(within):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 def version(cache: ObjectCache, name: str = "a") -> str | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from dynamo_shared.leases.client import Grant
 from dynamo_shared.leases.errors import EtcdUnavailableError, LeaseNotFoundError
 from dynamo_shared.leases.lease import Lease
+
+from tests.building.waiting import until
 
 
 class FakeEtcd:
@@ -61,12 +63,6 @@ async def lease(etcd: FakeEtcd) -> AsyncIterator[Lease]:
     assert not task.done()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.001)
 
 
 async def test_it_is_trusted_until_its_deadline_whatever_the_server_does(etcd: FakeEtcd, lease: Lease) -> None:

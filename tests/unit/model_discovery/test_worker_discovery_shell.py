@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from dynamo_shared.state import StateReader
 from dynamo_shared.state.publisher import StatePublisher
 from dynamo_shared.wire import subjects
 
+from tests.building.waiting import until
 from tests.unit.model_discovery.worker_building import card, instance, pod
 
 ADDRESS = "10.0.0.7"
@@ -117,12 +118,6 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     yield made
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-
-
-async def until(check: Callable[[], Any]) -> None:
-    async with asyncio.timeout(10):
-        while not check():
-            await asyncio.sleep(0.01)
 
 
 async def reported(cluster: Cluster, expected: list[str]) -> None:

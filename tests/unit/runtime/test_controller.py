@@ -23,6 +23,7 @@ from dynamo_shared.state.publisher import StatePublisher
 from opentelemetry.sdk.trace import TracerProvider
 
 from tests.building.clock import ManualClock
+from tests.building.waiting import until
 
 if TYPE_CHECKING:
     from dynamo_shared.kube import KubeClient
@@ -93,12 +94,6 @@ def deployment(key: ObjectKey) -> KubeObject:
         "creationTimestamp": "2026-01-01T00:00:00Z",
     }
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0)
 
 
 def chances() -> Callable[[], float]:

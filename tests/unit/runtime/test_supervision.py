@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sized
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sized
 from contextlib import asynccontextmanager
 from functools import partial
 from types import SimpleNamespace
@@ -24,6 +24,8 @@ from dynamo_shared.runtime.supervision import Supervisor
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.publisher import StatePublisher
 from prometheus_client import generate_latest
+
+from tests.building.waiting import until
 
 SERVICE = "service"
 
@@ -92,12 +94,6 @@ def deployment(name: str) -> KubeObject:
             "creationTimestamp": "2026-01-01T00:00:00Z",
         },
     }
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.001)
 
 
 @asynccontextmanager

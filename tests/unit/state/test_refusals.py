@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,6 +15,8 @@ from dynamo_shared.bus.sizes import check_size
 from dynamo_shared.state.publisher import StatePublisher
 from dynamo_shared.state.versions import version_of
 from dynamo_shared.wire import subjects
+
+from tests.building.waiting import until
 
 
 def deployment(version: int, noise: int) -> dict[str, Any]:
@@ -54,12 +56,6 @@ async def publishing(bus: MemoryBus) -> AsyncIterator[tuple[StatePublisher, list
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await bus.close()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 async def test_a_refused_object_that_is_deleted_is_refused_no_more() -> None:

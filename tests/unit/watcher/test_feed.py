@@ -24,6 +24,8 @@ from dynamo_watcher.metrics import WatcherMetrics
 from dynamo_watcher.resources import WATCHED, Watched
 from prometheus_client import CollectorRegistry
 
+from tests.building.waiting import until
+
 CLUSTER = "c"
 
 
@@ -114,12 +116,6 @@ async def reading(bus: MemoryBus) -> AsyncIterator[ObjectCache]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 def names(cache: ObjectCache, resource: Resource = DEPLOYMENTS) -> list[str]:
