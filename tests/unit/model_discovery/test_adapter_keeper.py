@@ -112,6 +112,16 @@ async def keeping(world: World, **settings: Any) -> AsyncIterator[AdapterKeeper]
         await asyncio.gather(task, return_exceptions=True)
 
 
+@asynccontextmanager
+async def loaded(count: int = 1, **settings: Any) -> AsyncIterator[tuple[World, AdapterKeeper, list[Worker]]]:
+    """Workers that have loaded the adapter."""
+    world, all_ = World(), workers(count)
+    async with keeping(world, **settings) as keeper:
+        keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
+        await world.until("loaded", count)
+        yield world, keeper, all_
+
+
 async def test_a_worker_that_hangs_holds_no_one_up():
     world = World()
     all_ = workers(40)
@@ -152,10 +162,7 @@ async def test_a_failure_is_reported_once_and_tried_until_it_is_over():
 
 
 async def test_the_same_request_again_asks_no_one():
-    world, all_ = World(), workers(3)
-    async with keeping(world) as keeper:
-        keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
-        await world.until("loaded", 3)
+    async with loaded(3) as (world, keeper, all_):
         asked = len(world.calls)
         for _ in range(10):
             keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
@@ -180,10 +187,7 @@ async def test_adapters_on_one_worker_are_searched_in_one_answer():
 
 
 async def test_workers_that_are_gone_are_forgotten():
-    world, all_ = World(), workers(3)
-    async with keeping(world) as keeper:
-        keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
-        await world.until("loaded", 3)
+    async with loaded(3) as (_, keeper, all_):
         assert set(keeper.set_desired(KEY, "m1", all_[1:], ADAPTER, ())) == {"uid-1", "uid-2"}
         keeper.prune("m1", all_[2:])
         assert [state.worker.pod for state in keeper.states()] == ["pod-2"]
@@ -225,10 +229,7 @@ async def test_what_is_given_away_is_not_under_way_any_more():
 
 
 async def test_what_is_owed_is_done_when_it_can_be():
-    world, all_ = World(), workers(2)
-    async with keeping(world) as keeper:
-        keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
-        await world.until("loaded", 2)
+    async with loaded(2) as (world, keeper, all_):
         world.broken = {all_[0].url}
         keeper.set_desired(KEY, "m1", all_, None, ("a",))
         await world.until("unloaded", 1)
@@ -242,10 +243,7 @@ async def test_what_is_owed_is_done_when_it_can_be():
 
 
 async def test_what_is_owed_by_a_pod_that_is_gone_is_forgotten():
-    world, (worker,) = World(), workers(1)
-    async with keeping(world) as keeper:
-        keeper.set_desired(KEY, "m1", [worker], ADAPTER, ())
-        await world.until("loaded", 1)
+    async with loaded() as (world, keeper, (worker,)):
         world.broken = {worker.url}
         assert keeper.leave(model(), ("a",))
         keeper.pod_gone(worker.uid)
@@ -254,10 +252,7 @@ async def test_what_is_owed_by_a_pod_that_is_gone_is_forgotten():
 
 async def test_what_is_owed_is_not_reported_of_another_model_of_the_same_name():
     """A deleted model that was created again has the same key, and nothing happened to it."""
-    world, (worker,) = World(), workers(1)
-    async with keeping(world) as keeper:
-        keeper.set_desired(KEY, "m1", [worker], ADAPTER, ())
-        await world.until("loaded", 1)
+    async with loaded() as (world, keeper, (worker,)):
         world.broken = {worker.url}
         keeper.set_desired(KEY, "m1", [worker], None, ("a",))
         await world.until("failed", 1)
@@ -273,10 +268,7 @@ async def test_what_is_owed_is_not_reported_of_another_model_of_the_same_name():
 
 
 async def test_what_is_owed_for_too_long_is_given_up_and_said():
-    world, (worker,) = World(), workers(1)
-    async with keeping(world, unload_later=100.0) as keeper:
-        keeper.set_desired(KEY, "m1", [worker], ADAPTER, ())
-        await world.until("loaded", 1)
+    async with loaded(unload_later=100.0) as (world, keeper, (worker,)):
         world.broken = {worker.url}
         keeper.leave(model(), ("a",))
         await world.until("failed", 1)
@@ -286,10 +278,7 @@ async def test_what_is_owed_for_too_long_is_given_up_and_said():
 
 
 async def test_a_newcomer_of_the_name_sees_to_what_is_owed():
-    world, (worker,) = World(), workers(1)
-    async with keeping(world) as keeper:
-        keeper.set_desired(KEY, "m1", [worker], ADAPTER, ())
-        await world.until("loaded", 1)
+    async with loaded() as (world, keeper, (worker,)):
         world.broken = {worker.url}
         keeper.leave(model(), ("a",))
         await world.until("failed", 1)
@@ -306,10 +295,7 @@ async def test_a_newcomer_of_the_name_sees_to_what_is_owed():
 
 
 async def test_a_container_that_was_started_again_is_asked_again():
-    world, (worker,) = World(), workers(1)
-    async with keeping(world) as keeper:
-        keeper.set_desired(KEY, "m1", [worker], ADAPTER, ())
-        await world.until("loaded", 1)
+    async with loaded() as (world, keeper, (worker,)):
         world.loras.clear()
         world.reported.clear()
         keeper.set_desired(KEY, "m1", [replace(worker, incarnation="main:1")], ADAPTER, ())
