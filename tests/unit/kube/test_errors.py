@@ -25,7 +25,7 @@ def status(code: int, reason: str = "", message: str = "m", **details: object) -
         (409, "AlreadyExists", errors.AlreadyExists),
         (409, "Conflict", errors.Conflict),
         (410, "Expired", errors.Expired),
-        (410, "Gone", errors.Gone),
+        (410, "Gone", errors.Expired),
         (422, "Invalid", errors.Invalid),
         (429, "TooManyRequests", errors.TooManyRequests),
         (500, "InternalError", errors.Unavailable),

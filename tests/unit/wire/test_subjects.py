@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.bus import streams
 from dynamo_shared.wire import subjects
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,10 +60,3 @@ def test_foreign_subjects_are_refused(subject: str) -> None:
 def test_an_empty_token_cannot_be() -> None:
     with pytest.raises(ValueError, match="empty"):
         subjects.encode("")
-
-
-def test_each_plane_has_its_stream() -> None:
-    assert streams.for_subject("dynamo.state.v1.c.pods.ns.n") is streams.STATE
-    assert streams.for_subject("dynamo.dlq.v1.c.ns.s.v") is streams.DEAD_LETTERS
-    with pytest.raises(KeyError):
-        streams.for_subject("foreign")

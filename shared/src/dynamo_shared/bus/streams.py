@@ -97,11 +97,3 @@ DEAD_LETTERS = StreamSpec(
 )
 
 ALL: tuple[StreamSpec, ...] = (STATE, EVENTS, COMMANDS, DEAD_LETTERS)
-
-
-def for_subject(subject: str) -> StreamSpec:
-    """The stream that stores a subject; KeyError where none does."""
-    for spec in ALL:
-        if subject.startswith(spec.subjects[0].removesuffix(">")):
-            return spec
-    raise KeyError(subject)

@@ -116,9 +116,6 @@ class Expired(KubeError):
     """410: the resourceVersion or the continue token is older than what the server remembers; list again."""
 
 
-Gone = Expired
-
-
 class NotHeld(KubeError):
     """The write was not sent: this replica may have lost what it works on to another one."""
 

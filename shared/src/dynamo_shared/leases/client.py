@@ -26,13 +26,12 @@ _ABSENT = 0
 
 
 class KeyValue(NamedTuple):
-    """A key as etcd has it. `created` and `modified` are revisions; `lease` is 0 where none holds it."""
+    """A key as etcd has it. `created` is a revision; `lease` is 0 where none holds it."""
 
     key: str
     value: bytes
     lease: int
     created: int
-    modified: int
 
 
 class Snapshot(NamedTuple):
@@ -189,4 +188,4 @@ def _exists(key: str, expected: bool) -> Any:
 
 
 def _key_value(kv: Any) -> KeyValue:
-    return KeyValue(kv.key.decode(), kv.value, kv.lease, kv.create_revision, kv.mod_revision)
+    return KeyValue(kv.key.decode(), kv.value, kv.lease, kv.create_revision)

@@ -52,7 +52,6 @@ class Traffic:
     """mean time to first token, milliseconds: reported, never decided on by `reference`"""
     itl: float | None = None
     """mean inter-token latency, milliseconds"""
-    accept_length: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
