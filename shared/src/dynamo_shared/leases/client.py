@@ -146,10 +146,7 @@ class EtcdClient:
         Yields 0 once when the watch stands. Raises CompactedError where `start` is gone, EtcdUnavailableError when cut
         off.
         """
-        key = prefix.encode()
-        create = etcdrpc.WatchCreateRequest(key=key, range_end=end_of(key), start_revision=start, progress_notify=True)
-        request = etcdrpc.WatchRequest(create_request=create)
-        async with self._channel.stream(etcdrpc.WatchStub, "Watch", request) as answers:
+        async with watching(self._channel, prefix, start) as answers:
             yield _revisions(answers)
 
     async def _transaction(self, conditions: list[Any], operations: list[Any]) -> bool:
@@ -158,12 +155,27 @@ class EtcdClient:
         return bool(answer.succeeded)
 
 
-async def _revisions(answers: AsyncIterator[Any]) -> AsyncIterator[int]:
+@asynccontextmanager
+async def watching(channel: Channel, prefix: str, start: int) -> AsyncIterator[AsyncIterator[Any]]:
+    """For as long as the block runs: the answers of a watch of a prefix; raises what `EtcdClient.watch` does."""
+    key = prefix.encode()
+    create = etcdrpc.WatchCreateRequest(key=key, range_end=end_of(key), start_revision=start, progress_notify=True)
+    request = etcdrpc.WatchRequest(create_request=create)
+    async with channel.stream(etcdrpc.WatchStub, "Watch", request) as answers:
+        yield _watched(answers)
+
+
+async def _watched(answers: AsyncIterator[Any]) -> AsyncIterator[Any]:
     async for answer in answers:
         if answer.compact_revision:
             raise CompactedError(f"revisions before {answer.compact_revision} are gone")
         if answer.canceled:
             raise EtcdUnavailableError(f"the watch was cancelled: {answer.cancel_reason}")
+        yield answer
+
+
+async def _revisions(answers: AsyncIterator[Any]) -> AsyncIterator[int]:
+    async for answer in answers:
         if answer.created:
             yield 0
         elif answer.events:

@@ -8,16 +8,15 @@ compacted, and now and then. Values that are longer than any of use are kept as 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import structlog
 from etcd3 import etcdrpc
 
 from dynamo_shared.aio import Backoff
 from dynamo_shared.leases.channel import Channel, EtcdOptions
-from dynamo_shared.leases.client import end_of
+from dynamo_shared.leases.client import end_of, watching
 from dynamo_shared.leases.errors import CompactedError, EtcdError, EtcdUnavailableError
 
 __all__ = ["EtcdOptions", "PrefixFollower"]
@@ -35,13 +34,6 @@ RECONNECT_PAUSE = 0.5
 LONGEST_PAUSE = 5.0
 
 log = structlog.get_logger("dynamo.leases")
-
-
-class KeyChange(NamedTuple):
-    """A key that was written or deleted (None)."""
-
-    key: str
-    value: bytes | None
 
 
 class PrefixFollower:
@@ -118,9 +110,9 @@ class PrefixFollower:
     async def _watch(self, channel: Channel, start: int) -> None:
         """Take in changes until it is time to read again."""
         try:
-            async with asyncio.timeout(self._reread_every), _watching(channel, self.prefix, start) as batches:
-                async for changes in batches:
-                    self._take(changes)
+            async with asyncio.timeout(self._reread_every), watching(channel, self.prefix, start) as answers:
+                async for answer in answers:
+                    self._take(answer.events)
         except TimeoutError:
             return
 
@@ -133,14 +125,13 @@ class PrefixFollower:
         if differing or news:
             self._listener(differing)
 
-    def _take(self, changes: Iterator[KeyChange]) -> None:
-        differing: dict[str, bytes | None] = {}
-        for change in changes:
-            if change.value is None:
-                self._content.pop(change.key, None)
+    def _take(self, events: Iterable[Any]) -> None:
+        differing = {_text(event.kv.key): None if event.type == _DELETE else _kept(event.kv.value) for event in events}
+        for key, value in differing.items():
+            if value is None:
+                self._content.pop(key, None)
             else:
-                self._content[change.key] = change.value
-            differing[change.key] = change.value
+                self._content[key] = value
         if len(self._content) > self._most_keys:
             raise EtcdError(f"more than {self._most_keys} keys begin with {self.prefix}")
         if differing:
@@ -151,27 +142,6 @@ class PrefixFollower:
             log.warning("prefix not followed", prefix=self.prefix, error=trouble)
             self.trouble = trouble
             self._listener({})
-
-
-@asynccontextmanager
-async def _watching(channel: Channel, prefix: str, start: int) -> AsyncIterator[AsyncIterator[Iterator[KeyChange]]]:
-    key = prefix.encode()
-    create = etcdrpc.WatchCreateRequest(key=key, range_end=end_of(key), start_revision=start, progress_notify=True)
-    request = etcdrpc.WatchRequest(create_request=create)
-    async with channel.stream(etcdrpc.WatchStub, "Watch", request) as answers:
-        yield _batches(answers)
-
-
-async def _batches(answers: AsyncIterator[Any]) -> AsyncIterator[Iterator[KeyChange]]:
-    async for answer in answers:
-        if answer.compact_revision:
-            raise CompactedError(f"revisions before {answer.compact_revision} are gone")
-        if answer.canceled:
-            raise EtcdUnavailableError(f"the watch was cancelled: {answer.cancel_reason}")
-        yield (
-            KeyChange(_text(event.kv.key), None if event.type == _DELETE else _kept(event.kv.value))
-            for event in answer.events
-        )
 
 
 #: gRPC's words for a page that does not fit into a message.
