@@ -505,8 +505,10 @@ class CountingBus:
         self.flows.set()
 
     async def subscribe(self, *arguments: Any, **options: Any) -> SlowSubscription:
+        subscription = await self._bus.subscribe(*arguments, **options)
+        # Now, since what is gained while NATS has not answered belongs to this reading.
         self.readings += 1
-        return SlowSubscription(await self._bus.subscribe(*arguments, **options), self.flows)
+        return SlowSubscription(subscription, self.flows)
 
 
 async def turns() -> None:
