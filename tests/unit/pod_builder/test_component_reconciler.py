@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import checkpoints, children, pods, surroundings
+from dynamo_pod_builder.applying import SetBack
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.component import ComponentInputs, ComponentReconciler, planned
@@ -183,6 +184,17 @@ async def test_nodes_of_a_component_that_stands_alone_find_their_ssh_keys(alone,
     await world.reconcile(wide)
     assert f"ensure LeaderWorkerSet {NAME}" in world.applier.lines
     assert world.keys.owners == owners
+
+
+@pytest.mark.parametrize(
+    ("of", "about"), [(ONE, "graph"), (dcd(alone=True), NAME)], ids=["of a graph, which users read", "alone"]
+)
+async def test_replicas_of_another_client_are_reported_on_what_has_the_number(of, about):
+    world = World(stored_graph(component("One")), of, workload())
+    world.applier.rivals = {f"Deployment {NAME}": SetBack("kubectl", 3)}
+    await world.reconcile(of)
+    reported = zip(world.announced.about, (fact.reason for fact in world.announced.facts), strict=True)
+    assert next(reported) == (about, "ReplicasSetBack")
 
 
 async def test_a_component_that_is_being_deleted_is_only_let_go():

@@ -16,7 +16,7 @@ import contextlib
 import enum
 import hashlib
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import structlog
@@ -37,7 +37,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.kube import KubeClient, coverage
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
-from dynamo_shared.kube.field_ownership import claim_fields
+from dynamo_shared.kube.field_ownership import claim_fields, managers_of
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
@@ -66,11 +66,22 @@ class ChildChange(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class SetBack:
+    """Replicas that another client gave an object whose number is its owner's."""
+
+    writer: str
+    """its field manager"""
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ensured:
     """An object as it is after it was made right."""
 
     change: ChildChange
     obj: KubeObject
+    #: The number of another client that was set back.
+    set_back: SetBack | None = None
 
 
 class Applier:
@@ -81,6 +92,8 @@ class Applier:
         self._cache = cache
         #: Adopted Deployments of the reference operator, by uid: the hash of the desired object, which they do not carry.
         self._adopted: dict[str, str] = cache.memory()
+        #: Of objects that are scaled, by uid: the number that was desired last. Where it is desired again, another client wrote.
+        self._numbers: dict[str, int] = cache.memory()
 
     async def exists(self, owner: KubeObject) -> bool:
         """Whether the API server has this very object. Asked before its first child is created.
@@ -126,9 +139,10 @@ class Applier:
             stamped_object = _with_annotations_of(desired, observed)
         difference = _difference(stamped_object, observed)
         if not difference and (not adopting or uid in self._adopted):
+            self._note_number(resource, observed)
             return Ensured(ChildChange.UNCHANGED, observed)
         if not adopting and resource in SCALED and _has_all_but_replicas(stamped_object, observed):
-            return await self.patch_replicas(resource, observed, stamped_object["spec"]["replicas"])
+            return await self._correct_number(resource, observed, stamped_object["spec"]["replicas"])
         log.info("an object is written again", kind=resource.kind, key=str(key), because=difference or "it is adopted")
         fixed = FIXED.get(resource)
         if fixed is not None and coverage.missing(stamped_object[fixed], observed[fixed]):
@@ -230,6 +244,26 @@ class Applier:
         else:
             result = _scaled(observed, replicas, scale["metadata"]["resourceVersion"])
         return self._remembered(resource, ChildChange.UPDATED, result)
+
+    async def _correct_number(self, resource: Resource, observed: KubeObject, replicas: int) -> Ensured:
+        """Set `spec.replicas` of an object that has all else, and say who had set another number that was not desired."""
+        expected = self._numbers.get(objects.uid(observed)) == replicas
+        writer = await self._other_writer(resource, observed) if expected else ""
+        ensured = await self.patch_replicas(resource, observed, replicas)
+        self._note_number(resource, ensured.obj)
+        return replace(ensured, set_back=SetBack(writer, observed["spec"].get("replicas", 1))) if writer else ensured
+
+    async def _other_writer(self, resource: Resource, observed: KubeObject) -> str:
+        """The field manager of `spec.replicas`, which STATE leaves out; "" where that is this one, or unknown."""
+        with contextlib.suppress(NotFound):
+            now = await self._kube.get(resource, resources.key_of(observed))
+            writer = next(iter(managers_of(now, "f:spec", "f:replicas")), "")
+            return "" if writer == self._kube.field_manager else writer
+        return ""
+
+    def _note_number(self, resource: Resource, obj: KubeObject) -> None:
+        if resource in SCALED and (number := obj["spec"].get("replicas")) is not None:
+            self._numbers[objects.uid(obj)] = number
 
     async def _replace_number(
         self, resource: Resource, observed: KubeObject, replicas: int, outdated: Conflict

@@ -6,17 +6,27 @@ from collections.abc import Iterator, Sequence
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.wording import many
 from dynamo_shared.runtime.facts import NOTHING, EventReason, Fact
 from dynamo_shared.wire import checkpoint_data, deployment_data
 from dynamo_shared.wire.specifications.legacy import LegacyDeploymentData
 
+from dynamo_pod_builder.applying import SetBack
 from dynamo_pod_builder.artifact_images import Waiting
+from dynamo_pod_builder.render import names
 from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.graph import ROUTINE
 
+#: Field manager of what Kubernetes itself scales.
+AUTOSCALER = "kube-controller-manager"
+
 CREATED = EventReason("Created", "Children of a graph were created.", action="Create")
 UPDATED = EventReason("Updated", "Children of a graph were set back to what its spec says.", action="Update")
+REPLICAS_SET_BACK = EventReason(
+    "ReplicasSetBack", "Another client gave a child other replicas, which were set back.", "Warning", "Scale"
+)
 DELETED = EventReason("Deleted", "Children that a graph no longer names were deleted.", action="Delete")
 ADAPTER_DELETED = EventReason(
     "AdapterDeleted", "Scaling adapters that a graph no longer names were deleted.", action="Delete"
@@ -65,6 +75,23 @@ def created(children: Sequence[str]) -> Fact:
 def updated(children: Sequence[str]) -> Fact:
     """Children of a graph were set back to what the spec says."""
     return UPDATED(f"Updated {', '.join(children)}")
+
+
+def replicas_set_back(owner: KubeObject, child: KubeObject, rival: SetBack) -> Fact:
+    """Another client gave a child other replicas. `owner`: the graph, or the component deployment without a graph."""
+    name, kind = objects.name(owner), owner["kind"]
+    writer = f"{rival.writer} (a HorizontalPodAutoscaler)" if rival.writer == AUTOSCALER else rival.writer
+    instead = f"scale {kind} {name}"
+    if kind == DYNAMO_GRAPH_DEPLOYMENTS.kind:
+        component = objects.labels(child)[labels.COMPONENT]
+        instead = (
+            f"give component {component} `scalingAdapter: {{}}`, and scale "
+            f"{DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind} {names.component_deployment(name, component)}"
+        )
+    return REPLICAS_SET_BACK(
+        f"{writer} gave {child['kind']} {objects.name(child)} {many(rival.replicas, 'replica')}, set back to "
+        f"{child['spec']['replicas']}: the number is that of {kind} {name}. Instead, {instead}"
+    )
 
 
 def deleted(children: Sequence[KubeObject]) -> Iterator[Fact]:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.applying import ChildChange, Ensured
+from dynamo_pod_builder.applying import ChildChange, Ensured, SetBack
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult, Executor
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
@@ -33,6 +33,8 @@ class Ledger:
         self.gone: set[str] = set()
         """Names of owners that the API server does not have."""
         self.asked: list[str] = []
+        self.rivals: dict[str, SetBack] = {}
+        """What another client gave to objects, by their kinds and names."""
 
     async def exists(self, owner: KubeObject) -> bool:
         name = owner["metadata"]["name"]
@@ -43,6 +45,8 @@ class Ledger:
         name = child["metadata"]["name"]
         self._note(f"ensure {child['kind']} {name}", name)
         self.families.append(family)
+        if (rival := self.rivals.get(f"{child['kind']} {name}")) is not None:
+            return Ensured(ChildChange.UPDATED, stored(child), rival)
         return Ensured(ChildChange.CREATED, stored(child))
 
     async def patch_replicas(self, _resource: object, obj: KubeObject, replicas: int) -> Ensured:
@@ -212,6 +216,14 @@ async def test_a_refusal_ends_it_and_what_was_written_is_reported():
     assert outcome.failure == Failure("RefusedByApiServer", "403 Forbidden: quota")
     assert not outcome.complete
     assert lines == ["Normal Created Create: Created ServiceAccount account, ConfigMap map"]
+
+
+async def test_replicas_of_another_client_are_reported_on_the_graph():
+    ledger = Ledger()
+    ledger.rivals = {"DynamoComponentDeployment front": SetBack("kubectl", 3)}
+    scaled = {**FRONT, "spec": {"replicas": 1}}
+    _, lines = await carried_out(desiring(scaled), observed(stored(scaled)), ledger)
+    assert [line.partition(":")[0] for line in lines] == ["Normal Updated Update", "Warning ReplicasSetBack Scale"]
 
 
 async def test_pods_that_grove_makes_find_their_ssh_keys():

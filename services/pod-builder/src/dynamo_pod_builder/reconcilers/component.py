@@ -23,7 +23,7 @@ from dynamo_shared.runtime.status_writer import SETTLE, StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import events, render
-from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.applying import Applier, Ensured
 from dynamo_pod_builder.checkpoints import catalogue
 from dynamo_pod_builder.children import children_of, surplus, workload_of
 from dynamo_pod_builder.errors import NameTaken
@@ -156,7 +156,7 @@ class ComponentReconciler:
                 await self.keys.ensure(component)
             for child in plan.children:
                 try:
-                    await self.applier.ensure(child)
+                    ensured = await self.applier.ensure(child)
                 except NameTaken as error:
                     if error.holder_uid and error.holder_uid == graph_uid(component):
                         # Its graph runs on Grove, or comes from there: who has the object is the graph's to decide.
@@ -164,6 +164,8 @@ class ComponentReconciler:
                     if not is_left_to(child, error):
                         raise
                     again = SHARED_INTERVAL
+                else:
+                    self._report_number(component, ensured)
             for checkpoint in plan.checkpoints:
                 await self.applier.create_once(DYNAMO_CHECKPOINTS, checkpoint)
         except REFUSALS as error:
@@ -172,6 +174,15 @@ class ComponentReconciler:
         for leftover in surplus(children_of(self.cache, component), plan.children):
             await self.applier.delete(resources.of(leftover), leftover)
         return ComponentOutcome(again=again)
+
+    def _report_number(self, component: KubeObject, ensured: Ensured) -> None:
+        """On the graph, if there is one: its number counts, and there users search for the reason."""
+        if ensured.set_back is None:
+            return
+        owner = objects.controller_of(component) or {"name": ""}
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(objects.namespace(component), owner["name"]))
+        about = graph if graph is not None and objects.controls(graph, component) else component
+        self.announcer.announce(about, events.replicas_set_back(about, ensured.obj, ensured.set_back))
 
     async def _report(self, component: KubeObject, outcome: ComponentOutcome) -> Result:
         failure, before, now = outcome.failure, status.failure_of(component), self.now()

@@ -9,9 +9,9 @@ import json
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.kube.field_ownership import managers_of
 
 FIELD_MANAGER = "dynamo-scaler"
 #: Field managers of the platform that write a graph's replicas, or did: `manager` is the reference operator.
@@ -29,24 +29,13 @@ def of_adapter(adapter: KubeObject) -> str:
     Kubernetes leaves a 0 out of a Scale, takes the field for removed, and then tracks no later writer either (it only
     goes on tracking fields with an owner).
     """
-    return next(iter(_managers(adapter, "f:spec", "f:replicas")), UNKNOWN_WRITER)
+    return next(iter(managers_of(adapter, "f:spec", "f:replicas")), "") or UNKNOWN_WRITER
 
 
 def of_component(graph: KubeObject, component: str) -> list[str]:
     """Field managers of `replicas` of a graph's component, the latest first; none where the number is not set."""
     item = "k:" + json.dumps({"name": component}, separators=(",", ":"), ensure_ascii=False)
-    return _managers(graph, "f:spec", "f:components", item, "f:replicas")
-
-
-def _managers(obj: KubeObject, *path: str) -> list[str]:
-    managers = []
-    for entry in obj["metadata"].get("managedFields") or ():
-        place: Any = entry.get("fieldsV1") or {}
-        for step in path:
-            place = place.get(step) if isinstance(place, dict) else None
-        if place is not None:
-            managers.append((entry.get("time", ""), entry.get("manager", UNKNOWN_WRITER)))
-    return [manager for _, manager in sorted(managers, reverse=True)]
+    return [each or UNKNOWN_WRITER for each in managers_of(graph, "f:spec", "f:components", item, "f:replicas")]
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.runtime.facts import Announcer
 
 from dynamo_pod_builder import events, render
-from dynamo_pod_builder.applying import Applier, ChildChange
+from dynamo_pod_builder.applying import Applier, ChildChange, SetBack
 from dynamo_pod_builder.children import surplus
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.reconcilers.graph import grove
@@ -54,6 +54,7 @@ class _Answers:
 
     created: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
+    set_back: list[tuple[KubeObject, SetBack]] = field(default_factory=list)
     objects: list[KubeObject] = field(default_factory=list)
     removed: list[KubeObject] = field(default_factory=list)
     again: float | None = None
@@ -107,6 +108,8 @@ class Executor:
                 self.announcer.announce(observed.graph, events.created(answers.created))
             if answers.updated:
                 self.announcer.announce(observed.graph, events.updated(answers.updated))
+            for child, rival in answers.set_back:
+                self.announcer.announce(observed.graph, events.replicas_set_back(observed.graph, child, rival))
         for fact in events.deleted(answers.removed):
             self.announcer.announce(observed.graph, fact)
 
@@ -119,6 +122,8 @@ class Executor:
             answers.again = SHARED_INTERVAL
             return
         answers.objects.append(ensured.obj)
+        if ensured.set_back is not None:
+            answers.set_back.append((ensured.obj, ensured.set_back))
         name = f"{child['kind']} {objects.name(child)}"
         if ensured.change is ChildChange.CREATED:
             answers.created.append(name)

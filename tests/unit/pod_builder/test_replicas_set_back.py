@@ -1,0 +1,133 @@
+"""Another client scales what the platform owns: the number is set back, and users learn who it was and what to do instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import events
+from dynamo_pod_builder.applying import Applier, ChildChange, SetBack
+from dynamo_pod_builder.render import MANAGED_BY
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DEPLOYMENTS, ObjectKey, Resource
+from dynamo_shared.state import ObjectCache
+
+from tests.unit.announced import Announced
+
+KEY = ObjectKey("ns", "graph-one")
+
+
+class Server:
+    """An API server with one Deployment, which remembers who set its number."""
+
+    field_manager = "dynamo-pod-builder"
+
+    def __init__(self) -> None:
+        self.obj: KubeObject = {}
+        self.reads = 0
+
+    async def create(self, _resource: Resource, obj: KubeObject) -> KubeObject:
+        self.obj = {**obj, "metadata": {**obj["metadata"], "uid": "u", "resourceVersion": "1", "generation": 1}}
+        return self._written(obj["spec"]["replicas"], self.field_manager)
+
+    async def get(self, _resource: Resource, _key: ObjectKey) -> KubeObject:
+        self.reads += 1
+        return self.obj
+
+    async def merge_patch(self, _resource: Resource, _key: ObjectKey, patch: Any, subresource: str) -> KubeObject:
+        assert subresource == "scale"
+        return self._written(patch["spec"]["replicas"], self.field_manager)
+
+    def scaled_by(self, writer: str, replicas: int) -> KubeObject:
+        return self._written(replicas, writer)
+
+    def _written(self, replicas: int, writer: str) -> KubeObject:
+        metadata = self.obj["metadata"]
+        version = str(int(metadata["resourceVersion"]) + 1)
+        entry = {"manager": writer, "time": version, "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+        self.obj = {
+            **self.obj,
+            "metadata": {**metadata, "resourceVersion": version, "managedFields": [entry]},
+            "spec": {**self.obj["spec"], "replicas": replicas},
+        }
+        return self.obj
+
+
+def deployment(replicas: int) -> KubeObject:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": KEY.name, "namespace": KEY.namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}},
+        "spec": {"replicas": replicas, "selector": {}},
+    }
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+@pytest.fixture
+def cache() -> ObjectCache:
+    return ObjectCache()
+
+
+@pytest.fixture
+def applier(server: Server, cache: ObjectCache) -> Applier:
+    return Applier(server, cache)  # type: ignore[arg-type]
+
+
+async def test_a_number_of_another_client_is_set_back_and_reported_each_time(applier, server, cache):
+    await applier.ensure(deployment(1))
+    assert (await applier.ensure(deployment(1))).change is ChildChange.UNCHANGED
+    for _ in range(2):
+        cache.put(DEPLOYMENTS, server.scaled_by("kube-controller-manager", 3))
+        ensured = await applier.ensure(deployment(1))
+        assert ensured.set_back == SetBack("kube-controller-manager", 3)
+        assert server.obj["spec"]["replicas"] == 1
+
+
+async def test_a_number_that_is_desired_now_is_not_of_another_client_and_costs_no_read(applier, server):
+    await applier.ensure(deployment(1))
+    for number in (1, 4, 4, 1):
+        assert (await applier.ensure(deployment(number))).set_back is None
+    assert server.reads == 0
+
+
+async def test_a_number_that_the_platform_wrote_on_the_short_way_is_its_own(applier, server, cache):
+    await applier.ensure(deployment(1))
+    await applier.ensure(deployment(1))
+    await applier.patch_replicas(DEPLOYMENTS, cache.get(DEPLOYMENTS, KEY), 2)
+    assert (await applier.ensure(deployment(1))).set_back is None
+
+
+def of(kind: str, name: str) -> KubeObject:
+    return {"kind": kind, "metadata": {"name": name, "namespace": "ns", "uid": "o", "generation": 1}, "spec": {}}
+
+
+@pytest.mark.parametrize(
+    ("owner", "writer", "message"),
+    [
+        pytest.param(
+            of("DynamoGraphDeployment", "graph"),
+            "kube-controller-manager",
+            "kube-controller-manager (a HorizontalPodAutoscaler) gave Deployment graph-one 3 replicas, set back to 1: "
+            "the number is that of DynamoGraphDeployment graph. Instead, give component One `scalingAdapter: {}`, and "
+            "scale DynamoGraphDeploymentScalingAdapter graph-one",
+            id="of a graph",
+        ),
+        pytest.param(
+            of("DynamoComponentDeployment", "alone"),
+            "kubectl",
+            "kubectl gave Deployment graph-one 3 replicas, set back to 1: the number is that of "
+            "DynamoComponentDeployment alone. Instead, scale DynamoComponentDeployment alone",
+            id="of a component without a graph",
+        ),
+    ],
+)
+def test_what_users_read_of_it(owner, writer, message):
+    announced, child = Announced(), deployment(1)
+    child["metadata"]["labels"][labels.COMPONENT] = "One"
+    announced.announce(owner, events.replicas_set_back(owner, child, SetBack(writer, 3)))
+    assert announced.lines == [f"Warning ReplicasSetBack Scale: {message}"]
