@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from dynamo_ctl import files
+from dynamo_ctl.aggregated_roles import give_roles
 from dynamo_ctl.commands.demo import tree, view
 from dynamo_ctl.commands.demo.local import local_platform
 from dynamo_ctl.commands.demo.waiting import until_successful
@@ -80,6 +81,7 @@ async def _show(plan: DemoOptions, graphs: Sequence[KubeObject], state: Path, co
         client = await stack.enter_async_context(
             await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamoctl")
         )
+        await give_roles(client)
         names = [graph["metadata"]["name"] for graph in graphs if graph["kind"] == DYNAMO_GRAPH_DEPLOYMENTS.kind]
         try:
             with view.showing(console) as shown:

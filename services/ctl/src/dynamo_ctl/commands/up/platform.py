@@ -17,6 +17,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings, running
 
 from dynamo_ctl import services, webhooks
+from dynamo_ctl.aggregated_roles import give_roles
 from dynamo_ctl.commands.crds.definitions import DEFINITIONS_MANAGER, install_definitions
 from dynamo_ctl.commands.up import progress
 from dynamo_ctl.commands.up.addresses import page_address, where_it_answers
@@ -56,6 +57,8 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
                 kubeconfig=cluster.kubeconfig, context=cluster.context, field_manager=DEFINITIONS_MANAGER
             )
         )
+        if local:
+            await give_roles(client)
         is_local_webhook = not webhooks.named(settings) and webhooks.is_local(client.server)
         if is_local_webhook:
             settings = webhooks.on_loopback(settings, _free_or_any(settings.server.webhook.port) or free_port())

@@ -1,0 +1,67 @@
+"""What the cluster's roles `view`, `edit` and `admin` may do with the platform's kinds, on a cluster that dynamoctl starts.
+
+The chart installs the same rules (templates/aggregated-roles.yaml).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import (
+    CLUSTER_ROLES,
+    DYNAMO_CHECKPOINTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_MODELS,
+    DYNAMO_NIM_DEPLOYMENTS,
+    DYNAMO_WORKER_METADATAS,
+    GROUP,
+)
+from dynamo_shared.kube import KubeClient
+
+_WRITTEN_BY_USERS = (
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_MODELS,
+    DYNAMO_CHECKPOINTS,
+    DYNAMO_DEPLOYMENTS,
+    DYNAMO_NIM_DEPLOYMENTS,
+)
+_READ_BY_USERS = (*_WRITTEN_BY_USERS, DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_WORKER_METADATAS)
+_SCALED_BY_USERS = (DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, DYNAMO_COMPONENT_DEPLOYMENTS)
+
+
+def aggregated_roles() -> Iterator[KubeObject]:
+    """ClusterRoles that Kubernetes adds to `view`, `edit` and `admin`."""
+    scales = [f"{each.plural}/scale" for each in _SCALED_BY_USERS]
+    read, written = ([each.plural for each in kinds] for kinds in (_READ_BY_USERS, _WRITTEN_BY_USERS))
+    yield _role("view", ("view", "edit", "admin"), (read, ["get", "list", "watch"]), (scales, ["get"]))
+    yield _role(
+        "edit",
+        ("edit", "admin"),
+        (written, ["create", "delete", "deletecollection", "patch", "update"]),
+        (scales, ["patch", "update"]),
+    )
+
+
+async def give_roles(client: KubeClient) -> None:
+    """Create the roles, or update those of an earlier start. Raises KubeError."""
+    for role in aggregated_roles():
+        await client.apply(CLUSTER_ROLES, role)
+
+
+def _role(name: str, to: tuple[str, ...], *rules: tuple[list[str], list[str]]) -> KubeObject:
+    return {
+        "apiVersion": CLUSTER_ROLES.api_version,
+        "kind": CLUSTER_ROLES.kind,
+        "metadata": {
+            "name": f"dynamo-platform-{name}",
+            "labels": {f"rbac.authorization.k8s.io/aggregate-to-{each}": "true" for each in to},
+        },
+        "rules": [{"apiGroups": [GROUP], "resources": kinds, "verbs": verbs} for kinds, verbs in rules],
+    }
