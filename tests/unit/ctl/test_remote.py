@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, cast
 
 import aiohttp
@@ -137,3 +138,26 @@ async def test_logs_of_which_none_can_be_read_are_an_error(items: int) -> None:
     with pytest.raises(CtlError, match="not read: g-1/main: its node does not answer"):
         await deployment.logs(api, "ns", "g", "", out.append, follow=False, tail=9)
     assert not out
+
+
+async def test_without_a_token_it_is_a_token_that_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Not a cluster: the API is what the caller asked for."""
+    monkeypatch.setenv("KUBECONFIG", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.delenv(remote.TOKEN, raising=False)
+    with pytest.raises(CtlError) as refused:
+        async with Remote.open("http://127.0.0.1:9", None, None):
+            pass
+    assert refused.value.code == ExitCode.USAGE
+    assert str(refused.value).startswith("no token for the API: set $DYNAMO_TOKEN, or --token-file")
+
+
+def test_a_manifest_in_place_of_an_intent_is_named(tmp_path: Path) -> None:
+    """Users know `-f FILE` of kubectl."""
+    file = tmp_path / "graph.yaml"
+    file.write_text("apiVersion: nvidia.com/v1beta1\nkind: DynamoGraphDeployment\nmetadata: {name: a}\nspec: {}\n")
+    with pytest.raises(CtlError) as refused:
+        deployment.intent_of(file, {})
+    assert "this is a manifest of kind DynamoGraphDeployment, and an intent is expected" in str(refused.value)
+    assert f"kubectl apply -f {file}" in str(refused.value)

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
 import structlog
-from dynamo_shared.kube import config
+from dynamo_shared.kube import ConfigError, config
 
 from dynamo_ctl.errors import CtlError, ExitCode
 
@@ -210,7 +210,13 @@ async def _token(file: Path | None, kubeconfig: Path | None) -> str:
             raise CtlError(f"{file}: cannot be read: {error.strerror or error}", ExitCode.USAGE) from error
     if token := os.environ.get(TOKEN, ""):
         return token
-    credentials = (await config.load(kubeconfig)).credentials
+    try:
+        credentials = (await config.load(kubeconfig)).credentials
+    except ConfigError as error:
+        raise CtlError(
+            f"no token for the API: set ${TOKEN}, or --token-file, or use that of a kubeconfig, but {error}",
+            ExitCode.USAGE,
+        ) from error
     if credentials.stale():
         await credentials.refresh(force=False)
     scheme, _, token = (credentials.authorization or "").partition(" ")

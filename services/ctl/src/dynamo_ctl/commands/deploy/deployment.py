@@ -35,6 +35,11 @@ def intent_of(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
         if len(parsed) != 1 or not isinstance(parsed[0], dict):
             raise CtlError(f"{files.title(file)}: one object is expected: an intent (docs/dynadmin.md)")
         intent = parsed[0]
+        if "apiVersion" in intent and "kind" in intent:
+            raise CtlError(
+                f"{files.title(file)}: this is a manifest of kind {intent['kind']}, and an intent is expected "
+                f"(docs/dynadmin.md); kubectl apply -f {file} creates what a manifest describes"
+            )
     return _merged(intent, given)
 
 
