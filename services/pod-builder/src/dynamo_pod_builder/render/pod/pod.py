@@ -34,7 +34,10 @@ def pod_spec(context: PodContext) -> KubeObject:
     main = _container(context, defaults.container(context), user_main or {})
     if not main.get("image"):
         path = f"podTemplate.spec.containers[{MAIN}].image"
-        raise RenderError(context.component, path, "is required", "name the image that the component runs")
+        how = "name the image that the component runs"
+        if containers and user_main is None:
+            how += f"; the container that runs it is called {MAIN}, and there is {', '.join(each['name'] for each in containers)}"
+        raise RenderError(context.component, path, "is required", how)
     cache = volumes.cache_mount(context, backend)
     if cache is not None:
         main["volumeMounts"] = volumes.with_cache(context.component, main.get("volumeMounts", []), cache)
