@@ -111,8 +111,8 @@ def of(kind: str, name: str) -> KubeObject:
     [
         pytest.param(
             of("DynamoGraphDeployment", "graph"),
-            "kube-controller-manager",
-            "kube-controller-manager (a HorizontalPodAutoscaler) gave Deployment graph-one 3 replicas, set back to 1: "
+            "kube-controller-manager-1.35.4",
+            "kube-controller-manager-1.35.4 (a HorizontalPodAutoscaler) gave Deployment graph-one 3 replicas, set back to 1: "
             "the number is that of DynamoGraphDeployment graph. Instead, give component One `scalingAdapter: {}`, and "
             "scale DynamoGraphDeploymentScalingAdapter graph-one",
             id="of a graph",

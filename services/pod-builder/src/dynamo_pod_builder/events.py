@@ -19,7 +19,7 @@ from dynamo_pod_builder.render import names
 from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.graph import ROUTINE
 
-#: Field manager of what Kubernetes itself scales.
+#: Field manager of what Kubernetes itself scales: the name of the program's file, which may have its version.
 AUTOSCALER = "kube-controller-manager"
 
 CREATED = EventReason("Created", "Children of a graph were created.", action="Create")
@@ -80,7 +80,7 @@ def updated(children: Sequence[str]) -> Fact:
 def replicas_set_back(owner: KubeObject, child: KubeObject, rival: SetBack) -> Fact:
     """Another client gave a child other replicas. `owner`: the graph, or the component deployment without a graph."""
     name, kind = objects.name(owner), owner["kind"]
-    writer = f"{rival.writer} (a HorizontalPodAutoscaler)" if rival.writer == AUTOSCALER else rival.writer
+    writer = f"{rival.writer} (a HorizontalPodAutoscaler)" if rival.writer.startswith(AUTOSCALER) else rival.writer
     instead = f"scale {kind} {name}"
     if kind == DYNAMO_GRAPH_DEPLOYMENTS.kind:
         component = objects.labels(child)[labels.COMPONENT]
