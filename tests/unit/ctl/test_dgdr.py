@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dynamo_ctl.commands.dgdr import points
 from dynamo_ctl.commands.dgdr.drawing import Drawn, save, terminal
 from dynamo_ctl.errors import CtlError
 from dynamo_shared.api.request_graphs import points_of, why_not_changed
@@ -107,3 +108,22 @@ def test_a_graph_does_not_become_one_with_other_components() -> None:
         "the point has other components (Frontend, worker) than DynamoGraphDeployment q-dgd (Frontend, prefill, decode), "
         "and those of a graph cannot change: delete it (kubectl delete dgd q-dgd), and deploy the point again"
     )
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        ({}, "request qwen has no result yet; its phase is Pending"),
+        ({"phase": "Profiling"}, "request qwen has no result yet; its phase is Profiling"),
+        (
+            {"phase": "Failed", "conditions": [{"type": "Succeeded", "status": "False", "message": "no GPU fits"}]},
+            "request qwen failed: no GPU fits",
+        ),
+        ({"phase": "Failed"}, "request qwen failed: kubectl describe dgdr qwen says why"),
+    ],
+)
+def test_without_a_result_users_read_why(status: dict[str, Any], message: str) -> None:
+    request = {"metadata": {"name": "qwen", "namespace": "ns"}, "spec": {"model": "m"}, "status": status}
+    with pytest.raises(CtlError) as refused:
+        points.plot(request, print, file=None, width=78)
+    assert str(refused.value) == message

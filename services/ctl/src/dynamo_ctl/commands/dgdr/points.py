@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.request_graphs import is_made_for, marked, points_of, why_not_changed
@@ -114,11 +115,13 @@ def _results(request: KubeObject) -> KubeObject:
     status = request.get("status") or {}
     results: KubeObject = status.get("profilingResults") or {}
     if not results.get("selectedConfig"):
-        phase = status.get("phase") or "Pending"
-        raise CtlError(
-            f"request {request['metadata']['name']} has no result yet; its phase is {phase}"
-            + (": kubectl describe dgdr says why" if phase == "Failed" else "")
-        )
+        name, phase = request["metadata"]["name"], status.get("phase") or "Pending"
+        if phase == "Failed":
+            failed = find(status.get("conditions") or (), "Succeeded") or {}
+            raise CtlError(
+                f"request {name} failed: {failed.get('message') or f'kubectl describe dgdr {name} says why'}"
+            )
+        raise CtlError(f"request {name} has no result yet; its phase is {phase}")
     return results
 
 
