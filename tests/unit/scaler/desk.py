@@ -191,7 +191,7 @@ class Desk:
             },
         )
         for component, n in replicas.items() if adapters else ():
-            owner = {"uid": f"uid-{name}", "controller": True}
+            owner = {"kind": DYNAMO_GRAPH_DEPLOYMENTS.kind, "name": name, "uid": f"uid-{name}", "controller": True}
             adapter_name = f"{name}-{component.lower()}"
             self.kube.put(
                 DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,

@@ -14,7 +14,13 @@ from dynamo_scaler.metrics import AdapterMetrics
 from dynamo_scaler.reconcilers.adapters import AdapterReconciler
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ObjectKey, Resource, key_of
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ObjectKey,
+    Resource,
+    key_of,
+)
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, Unavailable
 from dynamo_shared.runtime.settings.scaler import Scaler
 from dynamo_shared.runtime.status_writer import StatusWriter
@@ -230,3 +236,18 @@ async def test_a_graph_that_is_being_deleted_is_not_said_to_have_a_number_that_i
     desk.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
     await desk.reconcile()
     assert desk.condition("g-decode", "Synced") != ("True", "Synced")
+
+
+@pytest.mark.parametrize("followed", [False, True], ids=["gone", "deleted and created again"])
+async def test_an_adapter_whose_graph_is_deleted_is_not_reported(followed: bool) -> None:
+    """The garbage collector deletes it soon: users, and programs that listen to failures, need not hear of it."""
+    it = ReconcilerDesk(Decode=1)
+    await it.reconcile()
+    graph = it.desk.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, GRAPH)
+    assert graph is not None
+    it.desk.cache.remove(DYNAMO_GRAPH_DEPLOYMENTS, GRAPH, graph["metadata"]["uid"])
+    if followed:
+        it.desk.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, {**graph, "metadata": {**graph["metadata"], "uid": "another"}})
+    before = len(it.announced.facts)
+    await it.reconcile()
+    assert it.announced.facts[before:] == []

@@ -72,14 +72,14 @@ class AdapterReconciler:
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """`key` is the graph's. Raises KubeError where the API server is away, or failed at a part: the queue retries."""
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         adapters = [
             adapter
             for adapter in self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(key))
-            if "deletionTimestamp" not in adapter["metadata"]
+            if "deletionTimestamp" not in adapter["metadata"] and not _goes_with_its_graph(adapter, graph)
         ]
         if not adapters:
             return Result()
-        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         owners = adapted.owning(graph, adapters) if graph is not None else {}
         waits: list[float | None] = []
         refusal = None
@@ -237,6 +237,18 @@ class AdapterReconciler:
             self._unreported.pop(adapter["metadata"]["uid"], None)
             wait = conflict_ends_in(status, now)
         return wait
+
+
+def _goes_with_its_graph(adapter: KubeObject, graph: KubeObject | None) -> bool:
+    """Whether the graph that made an adapter is gone: the garbage collector deletes the adapter, and nothing is wrong."""
+    owner = objects.controller_of(adapter)
+    if (
+        owner is None
+        or owner["kind"] != DYNAMO_GRAPH_DEPLOYMENTS.kind
+        or owner["name"] != adapter["spec"]["dgdRef"]["name"]
+    ):
+        return False
+    return graph is None or objects.uid(graph) != owner["uid"]
 
 
 def _as_it_is(adapter: KubeObject) -> KubeObject:
