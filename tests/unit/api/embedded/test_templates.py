@@ -400,8 +400,8 @@ def test_no_value_in_any_place_makes_it_fail(data: st.DataObject) -> None:
     ],
 )
 def test_pods_that_do_not_hold_together(fields: dict[str, Any], problem: str) -> None:
-    (found,) = in_pod(**fields)
-    assert found.startswith(problem)
+    (observed,) = in_pod(**fields)
+    assert observed.startswith(problem)
 
 
 @pytest.mark.parametrize(
@@ -435,13 +435,13 @@ def test_pods_that_do_not_hold_together(fields: dict[str, Any], problem: str) ->
     ],
 )
 def test_containers_that_do_not_hold_together(fields: dict[str, Any], problem: str) -> None:
-    (found,) = in_main(**fields)
-    assert found.startswith(problem)
+    (observed,) = in_main(**fields)
+    assert observed.startswith(problem)
 
 
 def test_annotations_have_a_size() -> None:
-    (found,) = errors({"metadata": {"annotations": {"a": "x" * 262144}}})
-    assert found == (
+    (observed,) = errors({"metadata": {"annotations": {"a": "x" * 262144}}})
+    assert observed == (
         "template.metadata.annotations: has 262145 bytes of keys and values, where at most 262144 are allowed"
     )
 

@@ -36,11 +36,11 @@ def templates_hold_together(component: ComponentView, _facts: Facts) -> Violatio
     """
     if component.is_alpha:
         pod, at = component.pod
-        found: Iterator[tuple[Location, str]] = iter(templates.of_pod(pod))
+        problems: Iterator[tuple[Location, str]] = iter(templates.of_pod(pod))
     else:
         at = component.field("podTemplate")
-        found = iter(templates.of_template(mapping(component.spec.get("podTemplate"))))
-    for location, problem in islice(found, _REPORTED):
+        problems = iter(templates.of_template(mapping(component.spec.get("podTemplate"))))
+    for location, problem in islice(problems, _REPORTED):
         yield (*at, *location), problem
 
 
