@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,8 @@ def full(schema: dict[str, Any]) -> Any:
             return {name: full(child) for name, child in schema["properties"].items()}
         case "array":
             return [full(schema["items"])]
+        case "string" if "pattern" in schema:
+            return next(word for word in ("a", "1.5.0") if re.search(schema["pattern"], word))
         case "string":
             return "2026-11-21T05:00:00Z" if schema.get("format") == "date-time" else "a"
         case "integer":

@@ -73,8 +73,14 @@ OTHER_PATHS = {("DynamoComponentDeployment", "DynamoComponent"): ".spec.serviceN
 MORE_SHORT_NAMES = {"DynamoModel": ["dmodel"]}
 # Graphs so that admission can say what to scale instead; components since one that stands alone scales like a Deployment.
 MORE_SUBRESOURCES = {"DynamoGraphDeployment": ["scale"], "DynamoComponentDeployment": ["scale"]}
+# What the reference of 1.5 has, too.
+SINCE = ("runtimeVersionOverride",)
 # What profiling and discovery of hardware report beyond the reference, and who sets replicas.
 MORE_FIELDS = {
+    ("DynamoGraphDeployment", "v1alpha1"): tuple(f"spec.services{{}}.{name}" for name in SINCE),
+    ("DynamoGraphDeployment", "v1beta1"): tuple(f"spec.components[].{name}" for name in SINCE),
+    ("DynamoComponentDeployment", "v1alpha1"): tuple(f"spec.{name}" for name in SINCE),
+    ("DynamoComponentDeployment", "v1beta1"): tuple(f"spec.{name}" for name in SINCE),
     ("DynamoGraphDeploymentScalingAdapter", "v1alpha1"): ("status.conditions",),
     ("DynamoGraphDeploymentScalingAdapter", "v1beta1"): ("status.conditions",),
     ("DynamoGraphDeploymentRequest", "v1beta1"): (

@@ -67,10 +67,14 @@ CHANGES_NOTHING = {
     "order of volumes": lambda obj: part(obj, "Decode")["podTemplate"]["spec"]["volumes"].reverse(),
     "protocol written out": lambda obj: container(obj, "Decode")["ports"][0].update(protocol="TCP"),
     "origin": lambda obj: obj["metadata"]["annotations"].update({"nvidia.com/dynamo-operator-origin-version": "0.9.0"}),
+    "version of the runtime that its pods do not differ by": lambda obj: part(obj, "Decode").update(
+        runtimeVersionOverride="1.4.2"
+    ),
     "unrelated annotation": lambda obj: obj["metadata"]["annotations"].update({"x": "y"}),
     "labels of the graph": lambda obj: obj["metadata"].update(labels={"x": "y"}),
 }
 CHANGES_ALL = {
+    "version of the runtime": lambda obj: part(obj, "Decode").update(runtimeVersionOverride="1.5.0"),
     "image": lambda obj: container(obj, "Prefill").update(image="other"),
     "argument": lambda obj: container(obj, "Prefill").update(args=["--x"]),
     "variable of the graph": lambda obj: obj["spec"].update(env=[{"name": "G", "value": "1"}]),

@@ -316,3 +316,31 @@ def test_other_containers_have_each_variable_once() -> None:
     once = twice[1:]
     assert result["containers"][1]["env"] == once
     assert result["initContainers"][0]["env"] == once
+
+
+@pytest.mark.parametrize(
+    ("image", "override", "later"),
+    [
+        ("engine:1.4.2", None, False),
+        ("engine:nightly", None, False),
+        ("engine:1.5.0", None, True),
+        ("engine:nightly", "1.5.1", True),
+        ("engine:1.5.0", "1.4.2", False),
+    ],
+)
+@pytest.mark.parametrize("type_", ["worker", "prefill", "decode"])
+def test_workers_of_a_later_runtime_are_asked_for_tokens_and_get_three_probes(
+    type_: str, image: str, override: str | None, *, later: bool
+) -> None:
+    stated = {} if override is None else {"runtimeVersionOverride": override}
+    container = main(component("Worker", type_, main={"image": image}, **stated))
+    assert variables(container)["DYN_HEALTH_CHECK_ENABLED"] == ("true" if later else "false")
+    assert container["livenessProbe"]["failureThreshold"] == (3 if later else 1)
+    assert container["image"] == image
+
+
+def test_a_template_says_more_than_the_version_of_the_runtime() -> None:
+    own = {"env": [{"name": "DYN_HEALTH_CHECK_ENABLED", "value": "false"}], "livenessProbe": {"failureThreshold": 2}}
+    container = main(component("Worker", main={"image": "engine:1.5.0", **own}))
+    assert variables(container)["DYN_HEALTH_CHECK_ENABLED"] == "false"
+    assert container["livenessProbe"]["failureThreshold"] == 2

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from dynamo_shared.api import runtime_version
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.rules import Location
 
@@ -28,6 +29,7 @@ _ENDS = "and a letter or digit first and last"
 _PATTERNS = {
     r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$": f"letters, digits and '-', {_ENDS}",
     r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$": f"lower-case letters, digits and '-', {_ENDS}",
+    runtime_version.PATTERN: "three numbers of at most four digits, such as 1.5.0",
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": f"lower-case letters, digits and '-', {_ENDS}",
 }
 

@@ -33,6 +33,35 @@ SHARING: dict[str, Any] = {
 
 CASES = [
     Case(
+        "alpha: a picker of a later runtime",
+        services(
+            {
+                "Epp": service(
+                    "epp", eppConfig=EPP_CONFIG, extraPodSpec={"mainContainer": {"image": "r:5000/frontend:1.5.0-rc1"}}
+                )
+            }
+        ),
+        warnings=(
+            "spec.services.Epp.extraPodSpec.mainContainer.image: Dynamo 1.5.0 has another endpoint picker, which is in the image of the frontend and reads no eppConfig; pods here start the one of 1.4 and earlier: name an image of that",
+        ),
+    ),
+    Case(
+        "beta: a picker of a later runtime",
+        components(component("epp", "epp", eppConfig=EPP_CONFIG, runtimeVersionOverride="2.0.1")),
+        warnings=(
+            "spec.components[0].runtimeVersionOverride: Dynamo 2.0.1 has another endpoint picker, which is in the image of the frontend and reads no eppConfig; pods here start the one of 1.4 and earlier: name an image of that",
+        ),
+    ),
+    Case(
+        "beta: a picker whose author says that it is an earlier one",
+        components(
+            {
+                **component("epp", "epp", eppConfig=EPP_CONFIG, runtimeVersionOverride="1.4.2"),
+                "podTemplate": {"spec": {"containers": [{"name": "main", "image": "picker:1.5.0"}]}},
+            }
+        ),
+    ),
+    Case(
         "alpha: ingress without a host",
         services({"a": service("frontend", ingress={"enabled": True}), "b": service(ingress={"enabled": False})}),
         errors=(

@@ -1,7 +1,8 @@
 """The hash of a graph's workers, which names their generation.
 
 It covers what makes a pod different and nothing else: not the replicas, not who owns them, not the version of the
-platform that the graph began with, and not the order of lists whose entries have names.
+platform that the graph began with, and not the order of lists whose entries have names. A runtime version that the author
+states counts where pods get something else by it than by the tag of their image.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
+
+from dynamo_pod_builder.render.pod.runtime import features_of_template
 
 #: Fields of a component that say how many pods there are, not what they are.
 _SCALE = ("replicas", "scalingAdapter")
@@ -32,6 +35,10 @@ def worker_hash(workers: Iterable[KubeObject]) -> str:
 def _without_scale(spec: KubeObject) -> KubeObject:
     kept = {key: value for key, value in spec.items() if key not in _SCALE}
     template = kept.get("podTemplate") or {}
+    override = kept.pop("runtimeVersionOverride", None)
+    stated = features_of_template(template, override)
+    if stated != features_of_template(template, None):
+        kept["runtimeFeatures"] = stated._asdict()
     metadata = template.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     if OPERATOR_ORIGIN_VERSION in annotations:

@@ -16,6 +16,7 @@ from dynamo_shared.api.v1alpha1.pods import (
     VolumeMount,
 )
 from dynamo_shared.api.v1beta1 import ComponentTopologyConstraint, ConfigMapKey
+from dynamo_shared.api.v1beta1.component import RuntimeVersionOverride
 from dynamo_shared.api.v1beta1.epp import InlinePickerConfig
 
 
@@ -56,6 +57,8 @@ class ServiceSpec(ApiModel):
     """prefill or decode, for a worker that does one of these only."""
     service_name: str | None = None
     """Name of the service in its graph; the key in spec.services decides."""
+    runtime_version_override: RuntimeVersionOverride | None = None
+    """Version of the Dynamo runtime in the service's image, such as 1.5.0, where its tag does not say it; the image stays."""
     replicas: Int32 | None = Field(default=None, ge=0)
     """Desired replicas; 1 where nothing else says so. A multi-node replica is a group of pods."""
     multinode: Multinode | None = None

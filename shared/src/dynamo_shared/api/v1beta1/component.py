@@ -9,11 +9,13 @@ from pydantic import ConfigDict, Field
 from dynamo_shared.api.meta import PodTemplate
 from dynamo_shared.api.model import ApiModel, Bool, Int32, Quantity
 from dynamo_shared.api.rules import Violations, rule, validations
+from dynamo_shared.api.runtime_version import PATTERN
 from dynamo_shared.api.v1beta1.enums import ComponentType
 from dynamo_shared.api.v1beta1.epp import EppConfig
 from dynamo_shared.api.v1beta1.experimental import Experimental
 
 ComponentName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$")]
+RuntimeVersionOverride = Annotated[str, Field(pattern=PATTERN)]
 PackDomain = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
 
 
@@ -67,6 +69,8 @@ class ComponentSpec(ApiModel):
 
     type: ComponentType | None = None
     """frontend, worker, prefill, decode, planner or epp: decides ports, probes and environment variables."""
+    runtime_version_override: RuntimeVersionOverride | None = None
+    """Version of the Dynamo runtime in the image of main, such as 1.5.0, where its tag does not say it; the image stays."""
     replicas: Int32 | None = Field(default=None, ge=0)
     """Desired replicas; 1 where nothing else says so. A multi-node replica is a group of pods."""
     pod_template: PodTemplate | None = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.runtime_version import OF_1_5, runtime_version
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.reading import items, mapping
+from dynamo_shared.api.validation.reading import items, mapping, text
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
@@ -95,6 +96,22 @@ def picker_is_not_scaled(component: ComponentView, _facts: Facts) -> Violations:
     """The scaling adapter of an endpoint picker has nothing to scale."""
     if component.type == _EPP and component.adapted:
         yield component.field("scalingAdapter"), _NOT_SCALED
+
+
+_OTHER_PICKER = (
+    "Dynamo {version} has another endpoint picker, which is in the image of the frontend and reads no eppConfig; pods here "
+    "start the one of 1.4 and earlier: name an image of that"
+)
+
+
+@ADVICE_FOR_PICKERS.rule(_OTHER_PICKER, added=True)
+def picker_is_of_a_runtime_that_has_it(component: ComponentView, _facts: Facts) -> Violations:
+    """Images of Dynamo 1.5.0 and later lack the endpoint picker that pods of this platform start."""
+    override = text(component.spec.get("runtimeVersionOverride"))
+    version = runtime_version(text(component.image.value), override)
+    if component.type == _EPP and version is not None and version >= OF_1_5:
+        at = component.field("runtimeVersionOverride") if override else component.image.at
+        yield at, _OTHER_PICKER.format(version=version)
 
 
 _CONFIG, _CONFIG_PATH = "epp-config", "/etc/epp"

@@ -44,6 +44,11 @@ WORKER: dict[str, Probe] = {
     "readinessProbe": http("/health", _SYSTEM, period=10, timeout=4, failures=3),
     "startupProbe": http("/live", _SYSTEM, period=10, timeout=5, failures=720),
 }
+#: A runtime that has stalled for some seconds may come back: one missing answer does not justify loading a model again.
+LENIENT_WORKER: dict[str, Probe] = {
+    **WORKER,
+    "livenessProbe": http("/live", _SYSTEM, period=5, timeout=4, failures=3),
+}
 _EPP_SERVICE = "inference-extension"
 EPP: dict[str, Probe] = {
     "livenessProbe": grpc(ports.EPP_HEALTH.number, _EPP_SERVICE, delay=5, period=10),

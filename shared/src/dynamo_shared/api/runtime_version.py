@@ -1,0 +1,63 @@
+"""Which version of the Dynamo runtime a component's containers have, and what is rendered differently for it.
+
+This is the one place that decides: `runtimeVersionOverride` counts, or else the tag of the image. The version of the
+platform that a graph began with (`nvidia.com/dynamo-operator-origin-version`) is another thing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dynamo_shared.api import semver
+
+#: What `runtimeVersionOverride` may be: three numbers of at most four digits.
+PATTERN = r"^(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})$"
+
+
+class RuntimeVersion(NamedTuple):
+    """A version without what a tag has behind it: `1.5.0-rc.1` and `1.5.0-cuda13` are of the runtime 1.5.0."""
+
+    major: int
+    minor: int
+    patch: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+
+#: From here on workers answer canary requests, and the endpoint picker is in the image of the frontend.
+OF_1_5 = RuntimeVersion(1, 5, 0)
+
+
+def runtime_version(image: str, override: str | None = None) -> RuntimeVersion | None:
+    """Version of the runtime in an image; None where neither the override nor the tag is a version."""
+    if override:
+        return _core(override)
+    tag = _tag(image)
+    return _core(tag[:1].lower() + tag[1:])
+
+
+class RuntimeFeatures(NamedTuple):
+    """What pods of workers get by the version of their runtime. An unknown version counts as an earlier one."""
+
+    #: The runtime asks the engine for a token when no request came for a while, and reports an engine that is stuck.
+    canary: bool = False
+    #: A worker is started again after three liveness probes that fail, not after the first.
+    lenient: bool = False
+
+
+def features_of(version: RuntimeVersion | None) -> RuntimeFeatures:
+    """Features of a runtime; the thresholds are those of the reference."""
+    later = version is not None and version >= OF_1_5
+    return RuntimeFeatures(canary=later, lenient=later)
+
+
+def _core(text: str) -> RuntimeVersion | None:
+    version = semver.parse(text)
+    return None if version is None else RuntimeVersion(version.major, version.minor, version.patch)
+
+
+def _tag(image: str) -> str:
+    """Tag of an image, "" for none. The colon of a registry's port does not begin a tag, and a digest is not a tag either."""
+    name = image.strip().partition("@")[0].rpartition("/")[2]
+    return name.partition(":")[2]

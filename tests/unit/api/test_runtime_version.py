@@ -1,0 +1,64 @@
+"""Which version counts: the author's word, or else the tag of the image."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from dynamo_shared.api.runtime_version import PATTERN, RuntimeFeatures, features_of, runtime_version
+
+
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ("nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.4.2", "1.4.2"),
+        ("registry:5000/vllm-runtime:v1.5.0", "1.5.0"),
+        ("vllm-runtime:V1.5.0", "1.5.0"),
+        ("vllm-runtime:1.5.0-rc.1", "1.5.0"),
+        ("vllm-runtime:1.5.0-cuda13", "1.5.0"),
+        ("vllm-runtime:1.5.0@sha256:0123", "1.5.0"),
+        (" vllm-runtime:1.5.0 ", "1.5.0"),
+        ("vllm-runtime:latest", None),
+        ("vllm-runtime:1.5", None),
+        ("vllm-runtime:1.5.0.post1", None),
+        ("vllm-runtime@sha256:0123", None),
+        ("registry:5000/vllm-runtime", None),
+        ("vllm-runtime", None),
+        ("", None),
+    ],
+)
+def test_the_tag_of_an_image(image: str, version: str | None) -> None:
+    result = runtime_version(image)
+    assert (str(result) if result else None) == version
+
+
+@pytest.mark.parametrize("image", ["engine:1.4.0", "engine:latest", "engine"])
+def test_the_override_wins(image: str) -> None:
+    assert runtime_version(image, "1.5.1") == (1, 5, 1)
+    assert runtime_version(image, "") == runtime_version(image)
+
+
+@pytest.mark.parametrize(("version", "later"), [("1.4.9", False), ("1.5.0", True), ("1.10.0", True), ("2.0.0", True)])
+def test_features_of_a_runtime(version: str, *, later: bool) -> None:
+    assert features_of(runtime_version("", version)) == RuntimeFeatures(canary=later, lenient=later)
+
+
+def test_a_runtime_that_is_not_known_counts_as_an_earlier_one() -> None:
+    assert features_of(None) == RuntimeFeatures()
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("0.0.0", True),
+        ("9999.9999.9999", True),
+        ("10000.0.0", False),
+        ("1.5", False),
+        ("v1.5.0", False),
+        ("1.5.0-rc.1", False),
+        ("1.05.0", False),
+        ("", False),
+    ],
+)
+def test_what_an_override_may_be(text: str, *, allowed: bool) -> None:
+    assert bool(re.search(PATTERN, text)) is allowed
