@@ -43,6 +43,19 @@ def test_an_update_gets_no_defaults():
     assert ask(graph(env=[{"name": "A", "value": "b"}]), graph()).patch == []
 
 
+def test_roles_that_an_update_brings_get_their_replicas():
+    old = graph()
+    old["spec"]["components"][0]["multinode"] = {"nodeCount": 3}
+    new = copy.deepcopy(old)
+    new["spec"]["components"][0]["roles"] = [{"name": "leader"}, {"name": "worker"}]
+    assert ask(new, old).patch == [
+        {"op": "add", "path": "/spec/components/0/roles/0/replicas", "value": 1},
+        {"op": "add", "path": "/spec/components/0/roles/1/replicas", "value": 2},
+    ]
+    new["spec"]["components"][0]["roles"][1]["replicas"] = 1
+    assert "write 2, which follows" in refused(ask(new, old))
+
+
 def test_one_mistake_is_one_line():
     verdict = ask(graph(backendFramework="vlm"))
     assert verdict.refusal is not None

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from dynamo_shared.api.defaults import default
+from dynamo_shared.api.defaults import default, with_roles
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from hypothesis import given
 
@@ -30,6 +30,9 @@ def _graph(version: str, components: Any, **metadata: Any) -> dict[str, Any]:
     return _object("DynamoGraphDeployment", version, {field: components}, **metadata)
 
 
+ROLES = [{"name": "worker"}, {"name": "leader", "replicas": None}, {"name": "other"}, 7]
+FILLED = [{"name": "worker", "replicas": 3}, {"name": "leader", "replicas": 1}, {"name": "other"}, 7]
+
 CASES = [
     pytest.param(
         _graph("v1alpha1", {"a": {}, "b": {"replicas": 0}, "c": {"replicas": None}}),
@@ -44,6 +47,34 @@ CASES = [
             annotations=STAMP,
         ),
         id="replicas of components, those of an adapter included",
+    ),
+    pytest.param(
+        _graph("v1beta1", [{"name": "a", "replicas": 1, "multinode": {"nodeCount": 4}, "roles": ROLES}]),
+        _graph(
+            "v1beta1",
+            [{"name": "a", "replicas": 1, "multinode": {"nodeCount": 4}, "roles": FILLED}],
+            annotations=STAMP,
+        ),
+        id="replicas of roles",
+    ),
+    pytest.param(
+        _graph("v1alpha1", {"a": {"replicas": 1, "multinode": {"nodeCount": 4}, "roles": ROLES}}),
+        _graph("v1alpha1", {"a": {"replicas": 1, "multinode": {"nodeCount": 4}, "roles": FILLED}}, annotations=STAMP),
+        id="replicas of a service's roles",
+    ),
+    *(
+        pytest.param(
+            _object(
+                "DynamoComponentDeployment", version, {"name": "a", "multinode": {}, "roles": [{"name": "worker"}]}
+            ),
+            _object(
+                "DynamoComponentDeployment",
+                version,
+                {"name": "a", "multinode": {}, "roles": [{"name": "worker", "replicas": 1}]},
+            ),
+            id=f"replicas of a role, {version}",
+        )
+        for version in ("v1alpha1", "v1beta1")
     ),
     pytest.param(
         _graph("v1beta1", [], annotations={"a": "b"}),
@@ -147,3 +178,23 @@ def test_defaults_come_once_whatever_the_object_is(obj: dict[str, Any]) -> None:
     filled = default(obj, platform_version="1.2.0")
     assert obj == before
     assert default(filled, platform_version="1.3.0") is filled
+
+
+def test_roles_are_filled_in_at_each_write_and_nothing_else_is() -> None:
+    roles = [{"name": "leader", "replicas": 2}, {"name": "worker"}]
+    sent = _graph(
+        "v1beta1", [{"name": "a", "multinode": {"nodeCount": 3}, "roles": roles}, {"name": "b", "roles": roles}]
+    )
+    before = copy.deepcopy(sent)
+    first, second = with_roles(sent)["spec"]["components"]
+    assert first["roles"] == [{"name": "leader", "replicas": 2}, {"name": "worker", "replicas": 2}]
+    assert second is sent["spec"]["components"][1]
+    assert sent == before
+    assert "annotations" not in with_roles(sent)["metadata"]
+
+
+@pytest.mark.parametrize("roles", [None, 7, {}, [], [{"name": "leader", "replicas": 1}]])
+@pytest.mark.parametrize("multinode", [None, 7, {"nodeCount": 0}, {"nodeCount": 2}])
+def test_an_object_without_anything_to_fill_in_is_the_very_object(roles: Any, multinode: Any) -> None:
+    sent = _object("DynamoComponentDeployment", "v1beta1", {"name": "a", "multinode": multinode, "roles": roles})
+    assert with_roles(sent) is sent

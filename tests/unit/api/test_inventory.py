@@ -74,7 +74,7 @@ MORE_SHORT_NAMES = {"DynamoModel": ["dmodel"]}
 # Graphs so that admission can say what to scale instead; components since one that stands alone scales like a Deployment.
 MORE_SUBRESOURCES = {"DynamoGraphDeployment": ["scale"], "DynamoComponentDeployment": ["scale"]}
 # What the reference of 1.5 has, too.
-SINCE = ("runtimeVersionOverride",)
+SINCE = ("runtimeVersionOverride", "roles")
 # What profiling and discovery of hardware report beyond the reference, and who sets replicas.
 MORE_FIELDS = {
     ("DynamoGraphDeployment", "v1alpha1"): tuple(f"spec.services{{}}.{name}" for name in SINCE),

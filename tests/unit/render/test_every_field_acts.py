@@ -88,6 +88,7 @@ ALPHA_FIELDS: dict[str, tuple[dict[str, Any], Any] | None] = {
     "multinode.nodeCount": ({}, 3),
     "readinessProbe": ({}, PROBE),
     "replicas": ({}, 0),
+    "roles": ({"multinode": {"nodeCount": 2}}, [{"name": "leader"}, {"name": "worker"}]),
     "runtimeVersionOverride": ({}, "1.5.0"),
     "resources.claims": ({}, [{"name": "c"}]),
     **{
@@ -124,6 +125,7 @@ BETA_FIELDS: dict[str, tuple[dict[str, Any], Any] | None] = {
     "name": ({}, "other"),
     "podTemplate": ({}, {"spec": {"nodeSelector": {"a": "b"}, "containers": [{"name": "main", "image": "i"}]}}),
     "replicas": ({}, 0),
+    "roles": ({"multinode": {"nodeCount": 2}}, [{"name": "leader"}, {"name": "worker"}]),
     "runtimeVersionOverride": ({}, "1.5.0"),
     "scalingAdapter": ({}, {}),
     "sharedMemorySize": ({}, "1Gi"),
@@ -133,7 +135,7 @@ BETA_FIELDS: dict[str, tuple[dict[str, Any], Any] | None] = {
 FIELDS = {ALPHA: ALPHA_FIELDS, BETA: BETA_FIELDS}
 TYPES = ("frontend", "worker", "epp", "")
 #: Fields that state how a component is. Where pods do not differ by it, the statement is as good as any, and no mistake.
-STATED = {"runtimeVersionOverride": ("worker", "epp")}
+STATED: dict[str, tuple[str, ...]] = {"runtimeVersionOverride": ("worker", "epp"), "roles": ()}
 
 
 def leaves(schema: dict[str, Any], path: str = "") -> Iterator[str]:

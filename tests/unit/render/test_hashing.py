@@ -70,6 +70,7 @@ CHANGES_NOTHING = {
     "version of the runtime that its pods do not differ by": lambda obj: part(obj, "Decode").update(
         runtimeVersionOverride="1.4.2"
     ),
+    "roles": lambda obj: part(obj, "Decode").update(roles=[{"name": "leader"}, {"name": "worker", "replicas": 1}]),
     "unrelated annotation": lambda obj: obj["metadata"]["annotations"].update({"x": "y"}),
     "labels of the graph": lambda obj: obj["metadata"].update(labels={"x": "y"}),
 }

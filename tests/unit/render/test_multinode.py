@@ -245,3 +245,30 @@ def test_a_replica_with_cliques_of_each_node_has_fewer_nodes() -> None:
     obj = component("vllm", [], nodes=65, experimental={"gpuMemoryService": {"mode": "InterPod"}})
     with pytest.raises(render.RenderError, match="65 nodes a replica are more than 64"):
         render.component_children(parse_component(obj), CONFIG)
+
+
+@pytest.mark.parametrize("grove", [False, True], ids=["alone", "grove"])
+def test_roles_change_no_pod(*, grove: bool) -> None:
+    bare = component("vllm", ["--tensor-parallel-size", "8"], nodes=3)
+    named = component(
+        "vllm",
+        ["--tensor-parallel-size", "8"],
+        nodes=3,
+        roles=[{"name": "worker", "replicas": 2}, {"name": "leader", "replicas": 1}],
+    )
+    assert pods(named, grove=grove) == pods(bare, grove=grove)
+    config = replace(CONFIG, grove=grove)
+    made = []
+    for each in (bare, named):
+        graph = {
+            "apiVersion": "nvidia.com/v1beta1",
+            "kind": "DynamoGraphDeployment",
+            "metadata": {"name": "g", "namespace": "n", "uid": "u", "annotations": {ORIGIN: "1.2.0"}},
+            "spec": {"components": [each["spec"]]},
+        }
+        children = render.graph_children(parse_graph(graph), config)
+        for child in children:
+            if child["kind"] == "DynamoComponentDeployment":
+                child["spec"].pop("roles", None)
+        made.append(children)
+    assert made[0] == made[1]

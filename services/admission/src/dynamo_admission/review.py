@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from dynamo_shared.api.conversion import without_released
-from dynamo_shared.api.defaults import default
+from dynamo_shared.api.defaults import default, with_roles
 from dynamo_shared.api.embedded import Checker
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.manifest import schema_errors
@@ -102,7 +102,11 @@ def review(
         return SKIPPED
     desired = obj
     if webhook is Webhook.MUTATE:
-        desired = default(obj, platform_version=world.platform_version) if old is None else without_released(obj, old)
+        desired = (
+            default(obj, platform_version=world.platform_version)
+            if old is None
+            else with_roles(without_released(obj, old))
+        )
     facts = replace(world.facts, user=request.user_info.username, adapter_replicas=adapters)
     # A status that comes along is not stored: it is a subresource of each of our kinds, written elsewhere.
     errors, warnings = _findings({**desired, "status": None} if "status" in desired else desired, old, facts, checker)

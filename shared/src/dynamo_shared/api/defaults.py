@@ -1,10 +1,13 @@
 """What is filled in when an object is created, in the version that it is written in (reference behaviour, 9.8).
 
+Replicas of roles are filled in at each write: roles may be added later.
+
 Defaults that a schema can state are the API server's; these depend on other fields or on the platform.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +15,8 @@ from typing import Any
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.resources import GROUP
+from dynamo_shared.api.validation.reading import nodes
+from dynamo_shared.api.validation.roles import pods_of_role
 
 #: Replicas of a component that says none, also of one whose adapter will own them.
 DEFAULT_REPLICAS = 1
@@ -31,7 +36,29 @@ def default(obj: KubeObject, *, platform_version: str) -> KubeObject:
         return obj
     group, _, version = api_version.partition("/")
     defaulter = _DEFAULTERS.get((kind, version)) if group == GROUP else None
-    return defaulter(obj, platform_version) if defaulter else obj
+    return with_roles(defaulter(obj, platform_version) if defaulter else obj)
+
+
+def with_roles(obj: KubeObject) -> KubeObject:
+    """The object with the replicas of its components' roles, which follow from their nodes; as `default`."""
+    kind, api_version, spec = obj.get("kind"), obj.get("apiVersion"), obj.get("spec")
+    if not isinstance(api_version, str) or api_version.partition("/")[0] != GROUP or not isinstance(spec, dict):
+        return obj
+    if kind == "DynamoComponentDeployment":
+        filled = _with_role_replicas(spec)
+        return obj if filled is spec else {**obj, "spec": filled}
+    if kind != "DynamoGraphDeployment":
+        return obj
+    components, services = spec.get("components"), spec.get("services")
+    if isinstance(components, list):
+        listed = [_with_role_replicas(each) for each in components]
+        if any(new is not old for new, old in zip(listed, components, strict=True)):
+            return _with_spec(obj, "components", listed)
+    elif isinstance(services, dict):
+        named = {name: _with_role_replicas(each) for name, each in services.items()}
+        if any(named[name] is not each for name, each in services.items()):
+            return _with_spec(obj, "services", named)
+    return obj
 
 
 def _graph_v1alpha1(obj: KubeObject, platform_version: str) -> KubeObject:
@@ -94,6 +121,20 @@ def _with_replicas(component: Any) -> Any:
     if isinstance(component, dict) and component.get("replicas") is None:
         return {**component, "replicas": DEFAULT_REPLICAS}
     return component
+
+
+def _with_role_replicas(component: Any) -> Any:
+    roles = component.get("roles") if isinstance(component, dict) else None
+    if not isinstance(roles, list) or not isinstance(component.get("multinode"), dict):
+        return component
+    count = nodes(component["multinode"])
+    filled = [_with_replicas_of(role, count) for role in roles]
+    return {**component, "roles": filled} if any(map(operator.is_not, filled, roles)) else component
+
+
+def _with_replicas_of(role: Any, count: int) -> Any:
+    pods = pods_of_role(role.get("name"), count) if isinstance(role, dict) and role.get("replicas") is None else None
+    return role if pods is None or pods < 1 else {**role, "replicas": pods}
 
 
 def _with_spec(obj: KubeObject, field: str, value: Any) -> KubeObject:

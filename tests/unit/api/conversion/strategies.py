@@ -22,6 +22,7 @@ WORDS = (
     "b",
     "main",
     "worker",
+    "leader",
     "prefill",
     "epp",
     "default",

@@ -43,6 +43,11 @@ SAID_BY_BOTH: list[tuple[str, Object, Object]] = [
     ("type", {"componentType": "planner"}, {"type": "planner"}),
     ("sub-type", {"componentType": "worker", "subComponentType": "decode"}, {"type": "decode"}),
     ("replicas", {"replicas": 0}, {"replicas": 0}),
+    (
+        "roles",
+        {"multinode": {"nodeCount": 3}, "roles": [{"name": "worker", "replicas": 2}, {"name": "leader"}]},
+        {"multinode": {"nodeCount": 3}, "roles": [{"name": "worker", "replicas": 2}, {"name": "leader"}]},
+    ),
     ("version of the runtime", {"runtimeVersionOverride": "1.5.0"}, {"runtimeVersionOverride": "1.5.0"}),
     ("nodes", {"multinode": {"nodeCount": 4}}, {"multinode": {"nodeCount": 4}}),
     ("model", {"modelRef": {"name": "m", "revision": "r"}}, {"modelRef": {"name": "m", "revision": "r"}}),

@@ -24,6 +24,8 @@ from tests.unit.api.validation.building import (
 
 EPP_CONFIG: dict[str, Any] = {"config": {"plugins": [], "schedulingProfiles": []}}
 
+TEMPLATE: dict[str, Any] = {"spec": {"containers": [{"name": "main", "image": "engine:1"}]}}
+
 SHARING: dict[str, Any] = {
     "spec": {
         "containers": [{"name": "main", "image": "engine:1"}],
@@ -60,6 +62,58 @@ CASES = [
                 "podTemplate": {"spec": {"containers": [{"name": "main", "image": "picker:1.5.0"}]}},
             }
         ),
+    ),
+    Case(
+        "alpha: roles",
+        services(
+            {
+                "a": service(roles=[{"name": "leader"}]),
+                "b": service(
+                    multinode={"nodeCount": 4},
+                    roles=[
+                        {"name": "leader", "replicas": 1},
+                        {"name": "leader", "replicas": 2},
+                        {"name": "agent", "podTemplate": TEMPLATE},
+                    ],
+                ),
+                "c": service(
+                    multinode={"nodeCount": 4},
+                    roles=[{"name": "worker", "replicas": 3}, {"name": "leader", "replicas": 1}],
+                ),
+                "d": service(roles=[]),
+            }
+        ),
+        errors=(
+            "spec.services.a.roles: roles are parts of a replica that spans nodes: set multinode, or leave roles out",
+            "spec.services.b.roles[1].name: 'leader' is the role of [0] already; name each role once",
+            "spec.services.b.roles[2].name: 'agent' is not a role; one of 'leader', 'worker'",
+            "spec.services.b.roles: lacks worker: name leader and worker, or leave roles out",
+            "spec.services.b.roles[1].replicas: 2 is not allowed for the leader of 4 nodes: write 1, which follows from multinode",
+            "spec.services.b.roles[2].podTemplate: no service takes a pod template for one role: write extraPodSpec of the service, which the pods of all roles get",
+        ),
+        facts=GROVE,
+    ),
+    Case(
+        "beta: roles",
+        components(
+            component("a", roles=[{"name": "leader"}, {"name": "worker"}]),
+            component(
+                "b",
+                multinode={"nodeCount": 4},
+                roles=[{"name": "leader"}, {"name": "worker", "replicas": 4, "podTemplate": TEMPLATE}],
+            ),
+            component("c", multinode={}, roles=[{"name": "leader"}, {"name": "worker", "replicas": 1}]),
+            component("d", multinode={}, roles=[{"name": "worker"}, {"name": "worker"}, {"name": "x"}]),
+        ),
+        errors=(
+            "spec.components[0].roles: roles are parts of a replica that spans nodes: set multinode, or leave roles out",
+            "spec.components[1].roles[1].replicas: 4 is not allowed for the worker of 4 nodes: write 3, which follows from multinode",
+            "spec.components[1].roles[1].podTemplate: no component takes a pod template for one role: write podTemplate of the component, which the pods of all roles get",
+            "spec.components[3].roles[1].name: 'worker' is the role of [0] already; name each role once",
+            "spec.components[3].roles[2].name: 'x' is not a role; one of 'leader', 'worker'",
+            "spec.components[3].roles: lacks leader: name leader and worker, or leave roles out",
+        ),
+        facts=GROVE,
     ),
     Case(
         "alpha: ingress without a host",

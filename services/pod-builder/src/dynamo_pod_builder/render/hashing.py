@@ -17,8 +17,8 @@ from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 
 from dynamo_pod_builder.render.pod.runtime import features_of_template
 
-#: Fields of a component that say how many pods there are, not what they are.
-_SCALE = ("replicas", "scalingAdapter")
+#: Fields of a component that say how many pods there are, not what they are. The roles of a group follow from its nodes.
+_SCALE = ("replicas", "scalingAdapter", "roles")
 #: Lists whose entries are identified by name. Init containers run in their order, and later envFrom win: not these.
 _UNORDERED = frozenset(
     {"env", "volumes", "ports", "imagePullSecrets", "resourceClaims", "volumeMounts", "volumeDevices"}

@@ -16,7 +16,7 @@ from dynamo_shared.api.v1alpha1.pods import (
     VolumeMount,
 )
 from dynamo_shared.api.v1beta1 import ComponentTopologyConstraint, ConfigMapKey
-from dynamo_shared.api.v1beta1.component import RuntimeVersionOverride
+from dynamo_shared.api.v1beta1.component import ROLES_BY_NAME, ComponentRole, RuntimeVersionOverride
 from dynamo_shared.api.v1beta1.epp import InlinePickerConfig
 
 
@@ -63,6 +63,8 @@ class ServiceSpec(ApiModel):
     """Desired replicas; 1 where nothing else says so. A multi-node replica is a group of pods."""
     multinode: Multinode | None = None
     """Spreads each replica over several nodes."""
+    roles: list[ComponentRole] | None = Field(default=None, json_schema_extra={**ROLES_BY_NAME})
+    """Leader and worker of a replica that spans nodes, where its author names them; both, or leave it out."""
     resources: ServiceResources | None = None
     """Resources of the engine's container."""
     envs: list[EnvVar] | None = None

@@ -7,6 +7,7 @@ from dynamo_shared.api.model import to_dict
 from dynamo_shared.api.v1beta1.component import (
     CompilationCacheConfig,
     Component,
+    ComponentRole,
     ComponentSpec,
     ComponentTopologyConstraint,
     ModelReference,
@@ -87,6 +88,7 @@ __all__ = [
     "ComponentKind",
     "ComponentReference",
     "ComponentReplicas",
+    "ComponentRole",
     "ComponentSpec",
     "ComponentStatus",
     "ComponentTopologyConstraint",

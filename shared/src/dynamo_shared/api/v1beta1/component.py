@@ -26,6 +26,21 @@ class Multinode(ApiModel):
     """Nodes of one replica."""
 
 
+class ComponentRole(ApiModel):
+    """A part of each replica that spans nodes: its leader, or its workers. It states how a replica is, and changes nothing."""
+
+    name: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+    """leader or worker."""
+    replicas: Int32 | None = Field(default=None, ge=1)
+    """Pods of this role in one replica: 1 for the leader, nodeCount - 1 for the workers. Filled in where absent."""
+    pod_template: PodTemplate | None = None
+    """Refused: no component takes a pod template for one role."""
+
+
+#: A role is known by its name.
+ROLES_BY_NAME: dict[str, Any] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+
+
 class ModelReference(ApiModel):
     """Model that a component serves."""
 
@@ -77,6 +92,8 @@ class ComponentSpec(ApiModel):
     """Pod template, merged over the defaults of type and backend; the engine is its container main."""
     multinode: Multinode | None = None
     """Spreads each replica over several nodes."""
+    roles: list[ComponentRole] | None = Field(default=None, json_schema_extra={**ROLES_BY_NAME})
+    """Leader and worker of a replica that spans nodes, where its author names them; both, or leave it out."""
     model_ref: ModelReference | None = None
     """Model that the component serves; makes it reachable for DynamoModels."""
     shared_memory_size: Quantity | None = None

@@ -36,6 +36,7 @@ from dynamo_shared.api.validation.request import (
     REQUESTS,
     REQUESTS_AT_CREATION,
 )
+from dynamo_shared.api.validation.roles import ROLES
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, CHECKPOINT, COMPONENT, GRAPH, MODEL, REQUEST, RuleSet
 from dynamo_shared.api.validation.running import ABOUT_RUNNING, RUNNING, RUNNING_ALONE, RUNNING_OF_GRAPHS
 from dynamo_shared.api.validation.topology import TOPOLOGY, TOPOLOGY_AT_CREATION, TOPOLOGY_WITHOUT_EFFECT
@@ -44,7 +45,7 @@ from dynamo_shared.api.validation.view import GraphView
 
 #: Rules about a graph, then those about each of its components, in the order in which they report.
 _OF_GRAPHS = (GRAPHS, CLAIMS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY, RUNNING_OF_GRAPHS)
-_OF_COMPONENTS = (COMPONENTS, WAYS_IN, PODS, ANNOTATIONS_OF_COMPONENTS, PICKERS, RUNNING, ENGINES, DEVICES)
+_OF_COMPONENTS = (COMPONENTS, ROLES, WAYS_IN, PODS, ANNOTATIONS_OF_COMPONENTS, PICKERS, RUNNING, ENGINES, DEVICES)
 
 #: Of each component, what is only warned of.
 _ABOUT_COMPONENTS = (
