@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +11,25 @@ from dynamo_ctl.commands.parameters import Context, Kubeconfig
 
 
 def crds(
+    *,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            help="With --check: manifests, or folders of them; - is standard input.",
+            show_default=False,
+        ),
+    ] = None,
     install: Annotated[bool, typer.Option("--install", help="Install them in the cluster instead.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="List the fields that stored objects and manifests would lose, and fail if there are any."
+        ),
+    ] = False,
+    files_only: Annotated[
+        bool, typer.Option("--files-only", help="With --check: only the files, and nothing in a cluster.")
+    ] = False,
     wait: Annotated[
         float,
         typer.Option("--wait", metavar="SECONDS", min=0, help="With --install: seconds to wait for the API server."),
@@ -18,10 +37,20 @@ def crds(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Print the custom resource definitions as YAML, or install them.
+    """Print the custom resource definitions as YAML, install them, or say what objects would lose under them.
 
-    `dynamoctl up` installs them by itself; this is for clusters where services run on their own.
+    `dynamoctl up` installs them by itself; this is for clusters where services run on their own. With --check nothing is
+    changed: what it lists are fields that a newer Dynamo operator knows and these definitions drop at the next write.
     """
+    if install and check:
+        raise typer.BadParameter("--install and --check exclude each other: check first, then install")
+    if (files or files_only) and not check:
+        raise typer.BadParameter("files are for --check: add it, or leave them out")
+    if files_only and not files:
+        raise typer.BadParameter("--files-only needs a file: name one, or leave it out to check a cluster")
+    if check:
+        _check(files or [], kubeconfig, context, files_only=files_only)
+        return
     if install:
         from dynamo_ctl import interrupts  # noqa: PLC0415 - quick help
         from dynamo_ctl.commands.crds.definitions import install_definitions  # noqa: PLC0415
@@ -33,3 +62,24 @@ def crds(
     from dynamo_shared.api.yaml_output import to_yaml  # noqa: PLC0415
 
     typer.echo(to_yaml(*crd_manifests()), nl=False)
+
+
+def _check(files: list[Path], kubeconfig: Path | None, context: str | None, *, files_only: bool) -> None:
+    from dynamo_ctl import files as texts  # noqa: PLC0415 - quick help
+    from dynamo_ctl import interrupts, targets  # noqa: PLC0415
+    from dynamo_ctl.commands.crds import losses  # noqa: PLC0415
+    from dynamo_ctl.errors import CtlError  # noqa: PLC0415
+
+    results = [(f"{title}: ", checked) for title, checked in texts.each(files, losses.in_text)]
+    if not files_only:
+        results.append(("", interrupts.run(losses.in_cluster(*targets.cluster(kubeconfig, context)))))
+    lines = [f"{where}{line}" for where, checked in results for line in checked.findings]
+    for line in lines:
+        typer.echo(line)
+    if lines:
+        raise CtlError(
+            f"fields that would be lost or refused: {len(lines)}; do what each line says before you replace the "
+            "definitions (docs/moving.md)"
+        )
+    objects = sum(checked.objects for _, checked in results)
+    typer.echo(f"no field would be lost under the definitions of this platform (objects: {objects})")

@@ -1,0 +1,36 @@
+"""Fields of Dynamo 1.3 to 1.6 that the definitions of this platform do not have, and what to do about each.
+
+The table of docs/moving.md has them, too.
+"""
+
+from __future__ import annotations
+
+from dynamo_shared.api.rules import Location
+
+#: The end of a field's path, without indexes and names of components -> what to do. The longest end counts.
+LATER: dict[str, str] = {
+    "providerOverride": "remove it, and where it keeps pods together set topologyConstraint.packDomain",
+    "priorityClassName": "set priorityClassName in the pod template of each component",
+    "minAvailable": "remove it: a set of pods of Grove has 1, and all workers of a replica that spans nodes",
+    "dynamoSidecar": "run the Dynamo runtime in the container main",
+    "spec.experimental": "remove it: routing here does not follow the topology",
+    "experimental.grove": "remove it: a component on one node is a clique of its own",
+    "gpuMemoryService.extraClientContainers": "remove it: only the engine uses the GPU memory service",
+    "gpuMemoryService.extraClientPods": "remove it: only the engine uses the GPU memory service",
+    "checkpoint.enabled": "remove checkpoint where this is false, since here a checkpoint counts by being there; "
+    "where it is true, name checkpointRef or identity of a DynamoCheckpoint",
+    "checkpoint.startupPolicy": "remove it: pods that start before their checkpoint is ready start without it",
+    "checkpoint.deletionPolicy": "remove it: a DynamoCheckpoint outlives its graph",
+    "checkpoint.targetContainerName": "remove it: a checkpoint is of the container main",
+    "checkpoint.job": "create the DynamoCheckpoint with its own job, and name it in checkpointRef",
+    "spec.runtimeVersionOverride": "set runtimeVersionOverride of each component in overrides.dgd",
+    "features.kvRouter": "set DYN_ROUTER_MODE=kv in the variables of the frontend, in overrides.dgd",
+}
+OTHERS = "nothing here says the same: remove it, or leave this object to the operator"
+
+
+def what_to_do(field: Location) -> str:
+    """What the author of an object does about a field that would be dropped."""
+    names = [each for each in field if isinstance(each, str)]
+    ends = (".".join(names[start:]) for start in range(len(names)))
+    return next((LATER[end] for end in ends if end in LATER), OTHERS)

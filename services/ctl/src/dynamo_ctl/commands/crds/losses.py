@@ -1,0 +1,140 @@
+"""What objects would lose under the definitions of this platform: `dynamoctl crds --check`, before they are replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dynamo_shared.api.crds.build import DEFINITIONS, Definition, schema_of
+from dynamo_shared.api.crds.pruning import pruned
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.field_errors import path_of
+from dynamo_shared.api.manifest import schema_errors
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, GROUP, ObjectKey, Resource
+from dynamo_shared.api.untrusted.yaml_text import documents
+from dynamo_shared.kube import KubeClient, KubeError, NotFound
+
+from dynamo_ctl.commands.crds.later_fields import what_to_do
+from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.files import NotUsable
+
+_KINDS = {definition.kind: definition for definition in DEFINITIONS}
+
+
+class Checked(NamedTuple):
+    """How many objects were checked, and a line for each field that one of them would lose, or be refused for."""
+
+    objects: int
+    findings: tuple[str, ...]
+
+
+def in_text(text: str) -> Checked:
+    """Manifests of a text; NotUsable where it is not YAML. Documents of other groups do not count."""
+    try:
+        parsed = [each for document in documents(text) for each in _items(document)]
+    except InvalidManifest as error:
+        raise NotUsable([str(each) for each in error.errors]) from error
+    here = [each for each in parsed if isinstance(each, dict) and _group(each) == GROUP]
+    return Checked(len(here), tuple(line for obj in here for line in _of_manifest(obj)))
+
+
+async def in_cluster(kubeconfig: Path | None, context: str | None) -> Checked:
+    """Objects of a cluster, of every kind that it has and this platform defines. CtlError where one cannot be read.
+
+    What another of them controls does not count: it is rendered again.
+    """
+    objects, findings = 0, list[str]()
+    async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager="dynamoctl") as client:
+        for definition in DEFINITIONS:
+            served = await _served(client, definition)
+            by_version = [(version, await _all(client, version)) for version in served]
+            objects += len(by_version[0][1]) if by_version else 0
+            findings += _first_of_each(by_version)
+    return Checked(objects, tuple(findings))
+
+
+def of_object(obj: KubeObject, resource: Resource) -> Iterator[str]:
+    """A line for each field of an object that the definition of its kind drops, or whose value it refuses.
+
+    Its status does not count: the platform writes its own.
+    """
+    metadata = obj.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    where = "/".join(filter(None, (str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))))
+    title = f"{resource.kind} {where} ({resource.version})"
+    body = {name: value for name, value in obj.items() if name not in ("apiVersion", "kind", "metadata", "status")}
+    kept, lost = pruned(body, schema_of(resource))
+    for field in lost:
+        yield f"{title}: {path_of(field)} would be dropped: {what_to_do(field)}"
+    head = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+    for error in schema_errors({**head, **kept}, embedded=False):
+        yield f"{title}: {error.path} would be refused: {error.message}"
+
+
+def _of_manifest(obj: dict[str, Any]) -> Iterator[str]:
+    kind, version = obj.get("kind"), str(obj.get("apiVersion", "")).partition("/")[2]
+    definition = _KINDS.get(kind) if isinstance(kind, str) else None
+    if definition is None:
+        yield f"{kind}: this platform has no such kind: leave its objects to the operator, or out"
+        return
+    known = [each.resource for each in definition.versions]
+    resource = next((each for each in known if each.version == version), None)
+    if resource is None:
+        versions = ", ".join(each.version for each in known)
+        yield f"{kind}: this platform has no version {version} of it: write one of {versions}"
+    else:
+        yield from of_object(obj, resource)
+
+
+async def _served(client: KubeClient, definition: Definition) -> list[Resource]:
+    """Versions in which a cluster serves a kind, of those that this platform knows, newest first; none without the kind."""
+    name = f"{definition.resource.plural}.{GROUP}"
+    try:
+        installed = await client.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name))
+    except NotFound:
+        return []
+    served = {each["name"] for each in installed["spec"]["versions"] if each["served"]}
+    return [version.resource for version in reversed(definition.versions) if version.resource.version in served]
+
+
+async def _all(client: KubeClient, resource: Resource) -> list[KubeObject]:
+    try:
+        objects = (await client.list(resource)).items
+    except NotFound:
+        return []
+    except KubeError as error:
+        raise CtlError(
+            f"{resource.plural} cannot be read in {resource.version}: {error}; the operator converts them: check before "
+            "you stop it, with rights to list them in all namespaces",
+            ExitCode.UNREACHABLE,
+        ) from error
+    return [each for each in objects if not _is_controlled(each)]
+
+
+def _is_controlled(obj: KubeObject) -> bool:
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return any(each.get("controller") is True and each.get("kind") in _KINDS for each in owners)
+
+
+def _first_of_each(by_version: Iterable[tuple[Resource, list[KubeObject]]]) -> Iterator[str]:
+    """Of each object the findings of the newest version that has any: the others name the same fields in other words."""
+    reported: set[tuple[str, str]] = set()
+    for resource, objects in by_version:
+        for obj in objects:
+            key = (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+            lines = list(of_object(obj, resource)) if key not in reported else []
+            if lines:
+                reported.add(key)
+            yield from lines
+
+
+def _items(document: Any) -> list[Any]:
+    """Items of a List, as kubectl prints several objects."""
+    listed = isinstance(document, dict) and (document.get("apiVersion"), document.get("kind")) == ("v1", "List")
+    return document["items"] if listed and isinstance(document.get("items"), list) else [document]
+
+
+def _group(obj: dict[str, Any]) -> str:
+    return str(obj.get("apiVersion", "")).partition("/")[0]

@@ -1,0 +1,36 @@
+"""What the API server drops of an object because the definition of its kind does not have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.crds.structural import Schema
+from dynamo_shared.api.model import PRESERVE_UNKNOWN
+from dynamo_shared.api.rules import Location
+
+
+def pruned(value: Any, schema: Schema) -> tuple[Any, list[Location]]:
+    """The value as the API server stores it by a structural schema, and the places of what it drops, in document order.
+
+    A null says nothing, so that it is not a loss. What is not of the schema's type stays: that is for validation.
+    """
+    lost: list[Location] = []
+    return _pruned(value, schema, (), lost), lost
+
+
+def _pruned(value: Any, schema: Schema, at: Location, lost: list[Location]) -> Any:
+    if isinstance(value, list) and isinstance(schema.get("items"), dict):
+        return [_pruned(item, schema["items"], (*at, index), lost) for index, item in enumerate(value)]
+    if not isinstance(value, dict) or schema.get("type", "object") != "object":
+        return value
+    known, others = schema.get("properties", {}), schema.get("additionalProperties")
+    kept: dict[str, Any] = {}
+    for name, item in value.items():
+        inner = known.get(name, others if isinstance(others, dict) else None)
+        if isinstance(inner, dict):
+            kept[name] = _pruned(item, inner, (*at, name), lost)
+        elif others is True or schema.get(PRESERVE_UNKNOWN):
+            kept[name] = item
+        elif item is not None:
+            lost.append((*at, name))
+    return kept

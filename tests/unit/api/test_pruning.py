@@ -1,0 +1,90 @@
+"""What is dropped of an object, as the API server drops it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from dynamo_shared.api.crds.build import DEFINITIONS, schema_of
+from dynamo_shared.api.crds.kinds import LEGACY
+from dynamo_shared.api.crds.pruning import pruned
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, Resource
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.examples import examples
+
+from .conversion.strategies import junk, manifests
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "parts": {"type": "array", "items": {"type": "object", "properties": {"size": {"type": "integer"}}}},
+        "by": {"type": "object", "additionalProperties": {"type": "object", "properties": {"x": {"type": "string"}}}},
+        "free": {
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": True,
+            "properties": {"own": {"type": "object"}},
+        },
+        "mark": {"type": "object"},
+    },
+}
+
+
+def test_unknown_fields_are_lost_at_their_place() -> None:
+    value = {
+        "name": "a",
+        "other": 1,
+        "null": None,
+        "parts": [{"size": 1, "colour": "red"}, {"colour": {"a": 1}}],
+        "by": {"k": {"x": "y", "z": []}},
+        "free": {"any": {"thing": 1}, "own": {"a": 1}},
+        "mark": {"enabled": True},
+    }
+    before = copy.deepcopy(value)
+    kept, lost = pruned(value, SCHEMA)
+    assert lost == [
+        ("other",),
+        ("parts", 0, "colour"),
+        ("parts", 1, "colour"),
+        ("by", "k", "z"),
+        ("free", "own", "a"),
+        ("mark", "enabled"),
+    ]
+    assert kept == {
+        "name": "a",
+        "parts": [{"size": 1}, {}],
+        "by": {"k": {"x": "y"}},
+        "free": {"any": {"thing": 1}, "own": {}},
+        "mark": {},
+    }
+    assert value == before
+
+
+@pytest.mark.parametrize("value", [None, 7, "text", [], {"parts": 7, "by": [1], "name": {"a": 1}}])
+def test_what_is_of_another_type_is_not_judged(value: Any) -> None:
+    kept, lost = pruned(value, SCHEMA)
+    assert (kept, lost) == (value, [])
+
+
+RESOURCES = [version.resource for each in DEFINITIONS if each not in LEGACY for version in each.versions]
+
+
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: f"{each.kind}-{each.version}")
+@given(st.data())
+@examples(30)
+def test_what_a_schema_describes_loses_nothing(resource: Resource, data: st.DataObject) -> None:
+    obj = {name: each for name, each in data.draw(manifests(resource)).items() if name in ("spec", "status")}
+    kept, lost = pruned(obj, schema_of(resource))
+    assert (kept, lost) == (obj, [])
+
+
+@given(junk)
+@examples(100)
+def test_anything_is_read_and_pruned_once(value: Any) -> None:
+    schema = schema_of(DYNAMO_GRAPH_DEPLOYMENTS)
+    kept, _ = pruned({"spec": value}, schema)
+    again, lost = pruned(kept, schema)
+    assert (again, lost) == (kept, [])

@@ -1,0 +1,288 @@
+"""`dynamoctl crds --check`: what objects of a newer operator would lose, and what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+import yaml
+from dynamo_ctl import cli
+from dynamo_ctl.commands.crds import losses
+from dynamo_ctl.commands.crds.later_fields import LATER, OTHERS, what_to_do
+from dynamo_ctl.errors import ExitCode
+from dynamo_shared.api.crds import crd_manifests
+from dynamo_shared.api.crds.build import DEFINITIONS, at, schema_of
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
+from dynamo_shared.kube import KubeClient, KubeError, NotFound
+from dynamo_shared.kube.objects import KubeObjectList
+
+ROOT = Path(__file__).parents[3]
+TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "engine:1.5.0"}]}}
+
+
+def graph(*components: KubeObject, name: str = "chat", **spec: Any) -> KubeObject:
+    return {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": name, "namespace": "team"},
+        "spec": {"components": list(components), **spec},
+    }
+
+
+#: A graph with everything that later releases have.
+LATER_GRAPH = graph(
+    {
+        "name": "w",
+        "type": "worker",
+        "podTemplate": TEMPLATE,
+        "minAvailable": 1,
+        "runtimeVersionOverride": "1.5.0",
+        "multinode": {"nodeCount": 2},
+        "roles": [{"name": "leader", "replicas": 1, "providerOverride": {}}, {"name": "worker", "replicas": 1}],
+        "experimental": {
+            "grove": {"forceScalingGroup": True},
+            "gpuMemoryService": {"mode": "IntraPod", "extraClientContainers": ["a"]},
+        },
+    },
+    providerOverride={"apiVersion": "grove.io/v1alpha1", "value": {}},
+    priorityClassName="high",
+    experimental={"kvTransferPolicy": {"domain": "zone"}},
+)
+FIELDS = [
+    "spec.components[0].minAvailable",
+    "spec.components[0].roles[0].providerOverride",
+    "spec.components[0].experimental.grove",
+    "spec.components[0].experimental.gpuMemoryService.extraClientContainers",
+    "spec.providerOverride",
+    "spec.priorityClassName",
+    "spec.experimental",
+]
+
+
+def checked(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str], str]:
+    code = cli.invoke(["crds", "--check", *arguments])
+    captured = capsys.readouterr()
+    return code, captured.out.splitlines(), captured.err
+
+
+def written(folder: Path, *objects: Any, name: str = "graph.yaml") -> str:
+    file = folder / name
+    file.write_text(yaml.safe_dump_all(objects, sort_keys=False))
+    return str(file)
+
+
+def test_each_field_of_a_file_is_listed_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, LATER_GRAPH)
+    code, lines, error = checked("--files-only", file, capsys=capsys)
+    assert code == ExitCode.FAILED
+    begin = f"{file}: DynamoGraphDeployment team/chat (v1beta1): "
+    assert [line.removeprefix(begin).partition(" would be dropped: ")[0] for line in lines] == FIELDS
+    assert all(line.partition(" would be dropped: ")[2] for line in lines)
+    assert error.startswith("dynamoctl: fields that would be lost or refused: 7; do what each line says")
+
+
+def test_what_this_platform_has_is_not_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(file) for file in sorted((ROOT / "examples").glob("*.yaml"))]
+    own = graph({"name": "w", "type": "worker", "podTemplate": TEMPLATE, "runtimeVersionOverride": "1.5.0"})
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "more": 1}
+    listed = {"apiVersion": "v1", "kind": "List", "items": [own, other]}
+    code, lines, error = checked("--files-only", *files, written(tmp_path, listed, other), capsys=capsys)
+    assert (code, error) == (ExitCode.OK, "")
+    assert lines[-1].startswith("no field would be lost under the definitions of this platform (objects: ")
+
+
+def test_v1alpha1_and_what_its_version_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    service = {"componentType": "worker", "minAvailable": 2, "checkpoint": {"enabled": True, "job": {}}}
+    obj = {**graph(), "apiVersion": "nvidia.com/v1alpha1", "spec": {"services": {"w": service}}}
+    code, lines, _ = checked("--files-only", written(tmp_path, obj), capsys=capsys)
+    assert code == ExitCode.FAILED
+    said = [line.partition("(v1alpha1): ")[2] for line in lines]
+    assert said[0].startswith("spec.services.w.minAvailable would be dropped: remove it")
+    assert said[1].startswith("spec.services.w.checkpoint.job would be dropped: create the DynamoCheckpoint")
+    assert said[2].startswith("spec.services.w.checkpoint would be refused: ")
+
+
+def test_a_checkpoint_that_is_off_is_not_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = {"checkpoint": {"enabled": False, "checkpointRef": "c"}}
+    code, lines, _ = checked(
+        "--files-only", written(tmp_path, graph({"name": "w", "experimental": checkpoint})), capsys=capsys
+    )
+    assert code == ExitCode.FAILED
+    assert "experimental.checkpoint.enabled would be dropped: remove checkpoint where this is false" in lines[0]
+
+
+def test_kinds_and_versions_that_are_not_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    budget = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphPowerBudget", "metadata": {"name": "b"}}
+    request = {"apiVersion": "nvidia.com/v1beta2", "kind": "DynamoGraphDeploymentRequest", "metadata": {"name": "r"}}
+    file = written(tmp_path, budget, request)
+    code, lines, _ = checked("--files-only", file, capsys=capsys)
+    assert code == ExitCode.FAILED
+    assert lines == [
+        f"{file}: DynamoGraphPowerBudget: this platform has no such kind: leave its objects to the operator, or out",
+        f"{file}: DynamoGraphDeploymentRequest: this platform has no version v1beta2 of it: write one of v1alpha1, v1beta1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--install"], "exclude each other"),
+        (["--files-only"], "needs a file"),
+    ],
+)
+def test_wrong_command_lines(arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, error = checked(*arguments, capsys=capsys)
+    assert code == ExitCode.USAGE
+    assert reason in error
+
+
+def test_files_without_the_option_are_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.invoke(["crds", "graph.yaml"]) == ExitCode.USAGE
+    assert "files are for --check" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_yaml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("a: [")
+    code, _, error = checked("--files-only", str(file), capsys=capsys)
+    assert code == ExitCode.FAILED
+    assert error.startswith(f"dynamoctl: {file}: ")
+
+
+class Cluster:
+    """A cluster with definitions of an operator: objects by version, or the error that reading a version gives."""
+
+    def __init__(self, objects: dict[Resource, list[KubeObject] | KubeError], served: tuple[str, ...]) -> None:
+        self._objects = objects
+        self._served = served
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
+        assert resource == CUSTOM_RESOURCE_DEFINITIONS
+        if key.name != "dynamographdeployments.nvidia.com":
+            raise NotFound(404, "NotFound", key.name)
+        return {
+            "spec": {"versions": [{"name": name, "served": name in self._served} for name in (*self._served, "v9")]}
+        }
+
+    async def list(self, resource: Resource) -> KubeObjectList:
+        given = self._objects.get(resource, [])
+        if isinstance(given, KubeError):
+            raise given
+        return KubeObjectList(given, "1")
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    monkeypatch.chdir(tmp_path)  # in which no platform runs
+
+    def use(objects: dict[Resource, Any], served: tuple[str, ...] = ("v1alpha1", "v1beta1")) -> None:
+        async def opened(**_: object) -> Cluster:
+            return Cluster(objects, served)
+
+        monkeypatch.setattr(KubeClient, "open", opened)
+
+    return use
+
+
+ALPHA, BETA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1"), DYNAMO_GRAPH_DEPLOYMENTS.at("v1beta1")
+ALPHA_GRAPH = {
+    **graph(),
+    "apiVersion": "nvidia.com/v1alpha1",
+    "spec": {"services": {"w": {"componentType": "worker", "minAvailable": 1}}},
+}
+
+
+def test_a_stored_object_is_reported_once(cluster: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    status = {"state": "successful", "placement": {"score": 1}}
+    cluster({BETA: [{**LATER_GRAPH, "status": status}, graph(name="fine")], ALPHA: [ALPHA_GRAPH]})
+    code, lines, _ = checked(capsys=capsys)
+    assert code == ExitCode.FAILED
+    begin = "DynamoGraphDeployment team/chat (v1beta1): "
+    assert [line.removeprefix(begin).partition(" would be dropped")[0] for line in lines] == FIELDS
+
+
+def test_what_only_the_other_version_has_is_reported_in_it(cluster: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster({BETA: [graph()], ALPHA: [ALPHA_GRAPH]})
+    code, lines, _ = checked(capsys=capsys)
+    assert code == ExitCode.FAILED
+    assert [line.partition(" would")[0] for line in lines] == [
+        "DynamoGraphDeployment team/chat (v1alpha1): spec.services.w.minAvailable"
+    ]
+
+
+def test_what_a_graph_controls_is_rendered_again(cluster: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    owner = {"kind": "DynamoDeployment", "name": "old", "controller": True}
+    controlled = {**LATER_GRAPH, "metadata": {**LATER_GRAPH["metadata"], "ownerReferences": [owner]}}
+    cluster({BETA: [controlled], ALPHA: []})
+    code, lines, _ = checked(capsys=capsys)
+    assert (code, lines) == (
+        ExitCode.OK,
+        ["no field would be lost under the definitions of this platform (objects: 0)"],
+    )
+
+
+def test_a_version_that_is_not_served_is_not_asked_for(cluster: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster({BETA: [graph()], ALPHA: KubeError(404, "NotFound", "x")}, ("v1beta1",))
+    code, lines, error = checked(capsys=capsys)
+    assert (code, error) == (ExitCode.OK, "")
+    assert lines == ["no field would be lost under the definitions of this platform (objects: 1)"]
+
+
+def test_an_operator_that_does_not_answer(cluster: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster({BETA: KubeError(500, "InternalError", "conversion webhook failed"), ALPHA: []})
+    code, _, error = checked(capsys=capsys)
+    assert code == ExitCode.UNREACHABLE
+    assert "check before you stop it" in error
+
+
+def test_files_and_the_cluster_are_checked_together(
+    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster({BETA: [graph()], ALPHA: []})
+    code, lines, _ = checked(written(tmp_path, graph()), capsys=capsys)
+    assert (code, lines[-1]) == (
+        ExitCode.OK,
+        "no field would be lost under the definitions of this platform (objects: 2)",
+    )
+
+
+def test_the_longest_end_of_a_path_counts() -> None:
+    assert what_to_do(("spec", "components", 0, "experimental", "grove")) == LATER["experimental.grove"]
+    assert what_to_do(("spec", "experimental")) == LATER["spec.experimental"]
+    assert what_to_do(("spec", "services", "w", "checkpoint", "job")) == LATER["checkpoint.job"]
+    assert what_to_do(("spec", "colour")) == OTHERS
+
+
+def test_no_field_with_advice_is_one_that_the_definitions_have() -> None:
+    """A field that a definition gains is dropped no longer: its line and its row in docs/moving.md go."""
+    paths = {
+        "spec.experimental": ("DynamoGraphDeployment", "spec"),
+        "spec.runtimeVersionOverride": ("DynamoGraphDeploymentRequest", "spec"),
+        "features.kvRouter": ("DynamoGraphDeploymentRequest", "spec.features"),
+        "checkpoint": ("DynamoGraphDeployment", "spec.components[].experimental.checkpoint"),
+        "gpuMemoryService": ("DynamoGraphDeployment", "spec.components[].experimental.gpuMemoryService"),
+        "experimental.grove": ("DynamoGraphDeployment", "spec.components[].experimental"),
+    }
+    kinds = {definition.kind: definition.resource for definition in DEFINITIONS}
+    for end in LATER:
+        parent, _, name = end.rpartition(".")
+        kind, path = paths.get(end) or paths.get(parent) or ("DynamoGraphDeployment", "spec.components[]")
+        assert name not in at(schema_of(kinds[kind]), path)["properties"], end
+
+
+def test_the_page_has_every_field() -> None:
+    page = (ROOT / "docs" / "moving.md").read_text()
+    table = page[page.index("## Which version") :]
+    assert [end for end in LATER if end.rpartition(".")[2] not in table] == []
+
+
+def test_every_kind_of_the_definitions_can_be_checked() -> None:
+    assert {crd["spec"]["names"]["kind"] for crd in crd_manifests()} == set(losses._KINDS)
