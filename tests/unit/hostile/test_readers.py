@@ -35,7 +35,7 @@ from dynamo_scaler.autoscaling.desired import InvalidAutoscalingError, desired_a
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.commands import records
 from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
-from dynamo_shared.api import durations, namespace_scope, quantity, semver
+from dynamo_shared.api import durations, namespace_scope, quantity, runtime_version, semver
 from dynamo_shared.api.conversion import NotConvertible, convert
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.manifest import load_manifests
@@ -147,6 +147,9 @@ READERS: dict[str, Reader] = {
     "scaling intents": Reader(lambda text: intents.read(_annotated(names.SCALING_INTENTS, text))),
     "last scaled": Reader(lambda text: records.read(_annotated(names.LAST_SCALED, text))),
     "origin version": Reader(semver.parse),
+    "version of a runtime": Reader(
+        lambda text: (runtime_version.runtime_version(text), runtime_version.runtime_version("", text))
+    ),
     "preserved fields": Reader(
         lambda text: convert(_annotated(names.PRESERVED_FIELDS, text), ALPHA), (NotConvertible,)
     ),

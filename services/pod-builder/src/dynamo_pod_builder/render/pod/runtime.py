@@ -10,4 +10,6 @@ from dynamo_pod_builder.render.pod.template import main_container
 
 def features_of_template(template: KubeObject, override: str | None) -> RuntimeFeatures:
     """Features of the runtime in the main container of a pod template; `override` is the component's own word."""
-    return features_of(runtime_version((main_container(template) or {}).get("image") or "", override))
+    image = (main_container(template) or {}).get("image")
+    # What is not a text is refused where the pod is written.
+    return features_of(runtime_version(image if isinstance(image, str) else "", override))
