@@ -75,7 +75,7 @@ MORE_SHORT_NAMES = {"DynamoModel": ["dmodel"]}
 MORE_SUBRESOURCES = {"DynamoGraphDeployment": ["scale"], "DynamoComponentDeployment": ["scale"]}
 # What the reference of 1.5 has, too.
 SINCE = ("runtimeVersionOverride", "roles")
-# What profiling and discovery of hardware report beyond the reference, and who sets replicas.
+# What profiling and discovery of hardware report beyond the reference, who sets replicas, and fields of releases after 1.2.
 MORE_FIELDS = {
     ("DynamoGraphDeployment", "v1alpha1"): tuple(f"spec.services{{}}.{name}" for name in SINCE),
     ("DynamoGraphDeployment", "v1beta1"): tuple(f"spec.components[].{name}" for name in SINCE),
@@ -84,6 +84,7 @@ MORE_FIELDS = {
     ("DynamoGraphDeploymentScalingAdapter", "v1alpha1"): ("status.conditions",),
     ("DynamoGraphDeploymentScalingAdapter", "v1beta1"): ("status.conditions",),
     ("DynamoGraphDeploymentRequest", "v1beta1"): (
+        "spec.features.kvRouter",
         "status.hardware",
         "status.profilingResults.pareto[].figures",
         "status.profilingResults.selectedFigures",

@@ -143,6 +143,7 @@ def test_disaggregated_engines_know_their_side_and_how_caches_are_sent() -> None
         ({"workload": {"isl": 100, "requestRate": 3}}, "spec.workload.requestRate", 3),
         ({"model": {"cache": {"claim": "m", "path": "a"}}}, "spec.modelCache.pvcModelPath", "a"),
         ({"mocker": True}, "spec.features.mocker.enabled", True),
+        ({"serving": {"router": "kv"}}, "spec.features.kvRouter.enabled", True),
         ({"labels": {"team": "a"}}, "spec.overrides.dgd.spec.labels.team", "a"),
         ({"engine": {"env": {"A": "b"}}}, "spec.overrides.dgd.spec.env[0].value", "b"),
         (
@@ -169,6 +170,7 @@ def test_a_field_of_an_objective_has_its_place(change: dict[str, Any], path: str
         (OBJECTIVE, {"engine": {"args": ["--x"]}}, "/engine/args"),
         (OBJECTIVE, {"model": {"revision": "abc"}}, "/model/revision"),
         (OBJECTIVE, {"serving": {"replicas": {"worker": 2}}}, "/serving/replicas/worker"),
+        (OBJECTIVE, {"serving": {"router": "random"}}, "/serving/router"),
         (OBJECTIVE, {"parallelism": {"tensor": 2}}, "/parallelism/tensor"),
         (OBJECTIVE, {"compilationCache": {"claim": "kernels"}}, "/compilationCache"),
     ],

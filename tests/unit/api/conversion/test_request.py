@@ -249,3 +249,14 @@ def test_the_engine_and_where_results_are_is_said() -> None:
     measured = {"phase": "Ready", "profilingJobName": "profile-r", "profilingResults": {"selectedConfig": GRAPH}}
     assert convert(beta(measured), ALPHA)["status"]["profilingResults"] == "configmap/dgdr-output-r"
     assert convert(convert(beta(measured), ALPHA), BETA) == beta(measured)
+
+
+@pytest.mark.parametrize("router", [{}, {"enabled": False}, {"enabled": True}])
+def test_v1alpha1_keeps_how_frontends_choose_workers(router: Object) -> None:
+    obj = beta(features={"kvRouter": router, "planner": {"a": 1}})
+    there = convert(obj, ALPHA)
+    assert "kvRouter" in there["metadata"]["annotations"][PRESERVED_FIELDS]
+    assert convert(there, BETA) == obj
+    # Next to it, an edit in v1alpha1 shows.
+    edited = {**there, "spec": {**there["spec"], "useMocker": True}}
+    assert convert(edited, BETA)["spec"]["features"] == {**obj["spec"]["features"], "mocker": {"enabled": True}}

@@ -37,6 +37,28 @@ _OF_PROFILING = (
     "spec.profilingConfig.config is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has sla, workload, modelCache and features.planner",
 )
 
+_ROUTER = {"name": "DYN_ROUTER_MODE", "value": "kv"}
+_RANDOM = {**_ROUTER, "value": "random"}
+
+
+def _frontend(**main: Any) -> dict[str, Any]:
+    containers = [{"name": "main", **main}]
+    return {"components": [{"name": "Frontend", "podTemplate": {"spec": {"containers": containers}}}]}
+
+
+_MAIN = "components[0].podTemplate.spec.containers[0]"
+_OLD_FRONTEND = {"extraPodSpec": {"mainContainer": {"args": ["--router-mode", "random"]}}}
+#: Where an override sets the router, to what, and the override.
+_ROUTERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    (f"{_MAIN}.args[1]", "'random'", _frontend(args=["--x", "--router-mode", "random"])),
+    (f"{_MAIN}.args[0]", "'direct'", _frontend(args=["--router-mode=direct"], env=[_ROUTER])),
+    (f"{_MAIN}.env[0]", "'random'", {**_frontend(env=[_RANDOM]), "env": [_ROUTER]}),
+    ("env[0]", "'random'", {"env": [_RANDOM], "components": []}),
+    ("envs[0]", "'random'", {"envs": [_RANDOM]}),
+    ("services.Frontend.envs[0]", "'random'", {"services": {"Frontend": {"envs": [_RANDOM]}}}),
+    ("services.Frontend.extraPodSpec.mainContainer.args[0]", "'random'", {"services": {"Frontend": _OLD_FRONTEND}}),
+)
+
 CASES = [
     *(
         Case(
@@ -56,6 +78,28 @@ CASES = [
     Case(
         "an override that is a part of a graph",
         _request(BETA, overrides={"dgd": {"spec": {"components": [{"name": "a", "replicas": 2}], "gone": None}}}),
+    ),
+    *(
+        Case(
+            f"beta: a router that an override replaces: {at}",
+            _request(BETA, features={"kvRouter": {"enabled": True}}, overrides={"dgd": {"spec": spec}}),
+            warnings=(
+                f"spec.features.kvRouter.enabled: has no effect: spec.overrides.dgd.spec.{at} sets the router to {mode}; leave one of the two out",
+            ),
+        )
+        for at, mode, spec in _ROUTERS
+    ),
+    *(
+        Case(
+            f"beta: a router next to an override: {why}",
+            _request(BETA, features={"kvRouter": {"enabled": enabled}}, overrides={"dgd": {"spec": spec}}),
+        )
+        for why, enabled, spec in (
+            ("of the same router", True, {"env": [_ROUTER]}),
+            ("of another variable", True, {"env": [{"name": "A", "value": "b"}]}),
+            ("that is off", False, {"env": [{**_ROUTER, "value": "random"}]}),
+            ("whose flag wins", True, _frontend(args=["--router-mode=kv"], env=[{**_ROUTER, "value": "random"}])),
+        )
     ),
     Case(
         "beta: words of a request",

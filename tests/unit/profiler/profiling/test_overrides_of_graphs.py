@@ -128,6 +128,16 @@ def test_named_entries_of_v1beta1_are_merged():
     assert [c["name"] for c in component(after, "decode")["podTemplate"]["spec"]["containers"]] == ["main", "side"]
 
 
+def test_a_variable_takes_the_place_of_its_namesake():
+    """Merged, it would have a value and a source, which no API server takes."""
+    source = {"name": "HF_HOME", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}
+    change = {"name": "decode", "podTemplate": {"spec": {"containers": [{"name": "main", "env": [source]}]}}}
+    cached = parts(backend="sglang", modelCache={"pvcName": "models"}, overrides={"dgd": beta(change)})
+    made = unmeasured(layout("sglang", **ENGINES), cached)[0].dgd
+    assert main(made, "decode")["env"] == [source]
+    assert main(made, "prefill")["env"] == [{"name": "HF_HOME", "value": "/opt/model-cache"}]
+
+
 def test_the_given_graph_is_not_changed():
     before = graph()
     kept = copy.deepcopy(before)

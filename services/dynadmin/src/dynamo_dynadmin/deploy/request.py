@@ -8,10 +8,11 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS
 
 from dynamo_dynadmin.deploy.draft import Draft
-from dynamo_dynadmin.deploy.intent import DeployIntent, IntentSection
+from dynamo_dynadmin.deploy.intent import DeployIntent, IntentSection, RouterMode
 from dynamo_dynadmin.deploy.platform_defaults import PlatformDefaults
 
 _CHOSEN = "profiling chooses it; use mode graph, or deploy a point of the result and change that"
+_ONLY_KV = "a request has only kv; name another one in overrides.dgd of the request, or deploy a point and change it"
 _LATER = "profiling writes the engines' pods; use mode graph, or deploy a point and change that"
 
 #: Fields of the request, by the fields of the intent that they are: path below spec, then group and field.
@@ -37,7 +38,7 @@ _DIRECT: tuple[tuple[str, str, str], ...] = (
 _NOWHERE: tuple[tuple[str, str, str], ...] = (
     *(("hardware", each, _CHOSEN) for each in ("gpu_product", "gpus_per_replica")),
     *(("hardware", each, _LATER) for each in ("cpu", "memory", "shared_memory")),
-    *(("serving", each, _CHOSEN) for each in ("mode", "router", "autoscaling")),
+    *(("serving", each, _CHOSEN) for each in ("mode", "autoscaling")),
     *(("parallelism", each, _CHOSEN) for each in ("tensor", "pipeline", "data", "expert")),
     *(
         ("engine", each, _LATER)
@@ -127,6 +128,11 @@ def _features(intent: DeployIntent, spec: KubeObject, draft: Draft) -> None:
     if intent.mocker is not None:
         spec.setdefault("features", {})["mocker"] = {"enabled": intent.mocker}
         draft.came_from("spec.features.mocker", "mocker")
+    if (router := intent.serving.router) is RouterMode.KV:
+        spec.setdefault("features", {})["kvRouter"] = {"enabled": True}
+        draft.came_from("spec.features.kvRouter", "serving", "router")
+    elif router is not None:
+        draft.cannot_express("serving", "router", why=_ONLY_KV)
 
 
 def _overrides(intent: DeployIntent, metadata: KubeObject, spec: KubeObject, draft: Draft) -> None:

@@ -18,6 +18,7 @@ from dynamo_profiler.profiling.generation import counting
 from dynamo_profiler.profiling.generation.linting import lint
 from dynamo_profiler.profiling.generation.names import graph_name
 from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
+from dynamo_profiler.profiling.generation.routing import routed
 from dynamo_profiler.profiling.results import (
     DeploymentCandidate,
     ProfilingFailed,
@@ -103,6 +104,8 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
         _main(worker).update({"image": request.workers_image} if _main(worker) else {})
     made = share_pull_secrets(made, request.spec.overrides.dgd if request.spec.overrides else None)
     lint(made, changed=bool(request.spec.overrides and request.spec.overrides.dgd))
+    # Profilers before Dynamo 1.5 do not know of it.
+    made = routed(made, request.spec)
     sizes = {_role(each): _sizes(each) for each in workers}
     return DeploymentCandidate(
         backend=_backend(made, workers, request),

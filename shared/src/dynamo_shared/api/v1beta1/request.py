@@ -117,11 +117,20 @@ class Mocker(ApiModel):
     """Deploys simulated engines, which need no GPU."""
 
 
+class KvRouter(ApiModel):
+    """Routing by what engines have in their KV caches."""
+
+    enabled: Bool | None = None
+    """Frontends send a request to the worker that has most of its prompt cached: DYN_ROUTER_MODE is kv."""
+
+
 class Features(ApiModel):
     """Features of the graph that profiling finds."""
 
     planner: FreeForm | None = None
     """Adds a planner that scales the graph; its configuration."""
+    kv_router: KvRouter | None = None
+    """How frontends choose workers; spec.overrides.dgd wins over it."""
     mocker: Mocker | None = None
     """Simulated engines instead of real ones."""
 
@@ -146,7 +155,7 @@ class DynamoGraphDeploymentRequestSpec(ApiModel):
     overrides: Overrides | None = None
     """Changes to the profiling job and to the graph."""
     features: Features | None = None
-    """Planner and simulated engines."""
+    """Planner, routing and simulated engines."""
     search_strategy: str = "rapid"
     """rapid estimates from known measurements, thorough measures on the cluster; thorough needs a backend."""
     auto_apply: Bool = True

@@ -36,6 +36,7 @@ from dynamo_shared.api.validation.request import (
     REQUESTS,
     REQUESTS_AT_CREATION,
 )
+from dynamo_shared.api.validation.request_overrides import ADVICE_FOR_OVERRIDES
 from dynamo_shared.api.validation.roles import ROLES
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, CHECKPOINT, COMPONENT, GRAPH, MODEL, REQUEST, RuleSet
 from dynamo_shared.api.validation.running import ABOUT_RUNNING, RUNNING, RUNNING_ALONE, RUNNING_OF_GRAPHS
@@ -88,6 +89,7 @@ WARNING: tuple[RuleSet, ...] = (
     ADVICE_ALONE,
     OF_A_GRAPH,
     ADVICE_FOR_REQUESTS,
+    ADVICE_FOR_OVERRIDES,
     UNUSED_IN_MODELS,
     ADVICE_FOR_MODELS,
     UNUSED_IN_CHECKPOINTS,
@@ -187,7 +189,12 @@ def _request(obj: dict[str, Any], old: dict[str, Any] | None, version: str, fact
         else:
             yield from CHANGES_OF_REQUESTS.broken(version, obj, old, facts)
 
-    return errors(), ADVICE_FOR_REQUESTS.broken(version, mapping(obj.get("spec")), facts)
+    def warnings() -> Iterator[FieldError]:
+        spec = mapping(obj.get("spec"))
+        yield from ADVICE_FOR_REQUESTS.broken(version, spec, facts)
+        yield from ADVICE_FOR_OVERRIDES.broken(version, spec, facts)
+
+    return errors(), warnings()
 
 
 def _model(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Findings:

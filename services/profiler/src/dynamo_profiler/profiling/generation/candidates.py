@@ -12,6 +12,7 @@ from dynamo_profiler.profiling.generation.overrides import keeps_containers, ove
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
 from dynamo_profiler.profiling.generation.planning import config_maps_of, endpoints_kept
 from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
+from dynamo_profiler.profiling.generation.routing import routed
 from dynamo_profiler.profiling.picking import Choice
 from dynamo_profiler.profiling.points import Layout
 from dynamo_profiler.profiling.results import DeploymentCandidate, Remark
@@ -63,6 +64,7 @@ def _made(layout: Layout, parts: GenerationInputs) -> tuple[KubeObject, tuple[Ku
     graph, remarks = overridden(made, override)
     graph = share_pull_secrets(graph, override)
     lint(graph, changed=bool(override))
+    graph = routed(graph, parts.spec)
     keeps_containers(made, graph)
     taken = layout.gpus if parts.mocked else gpus_of(graph)
     if taken != layout.gpus:

@@ -20,6 +20,8 @@ UNKNOWN = "OverrideIgnored"
 _IDENTITY = frozenset({"apiVersion", "kind", "status"})
 #: Lists of v1beta1 whose entries have a name that identifies them: an entry is merged with its namesake.
 _NAMED = frozenset({"components", "containers", "initContainers", "volumes", "env", "volumeMounts"})
+#: Entries of these take the place of their namesake: a variable has a value, or a source of one.
+_WHOLE = frozenset({"env"})
 #: Names that base graphs of the reference's profiler give workers, by this project's names.
 _ALIASES = {
     "prefill": ("prefillworker",),
@@ -149,7 +151,7 @@ def _merged(base: Any, over: Any, *, named: bool = False) -> Any:
     made = dict(base)
     for key, value in over.items():
         if named and key in _NAMED and _all_named(made.get(key)) and _all_named(value):
-            made[key] = _by_name(made[key], value)
+            made[key] = _by_name(made[key], value, whole=key in _WHOLE)
         elif key in made:
             made[key] = _merged(made[key], value, named=named)
         else:
@@ -163,9 +165,12 @@ def _all_named(value: Any) -> bool:
     )
 
 
-def _by_name(base: list[Any], over: list[Any]) -> list[Any]:
+def _by_name(base: list[Any], over: list[Any], *, whole: bool) -> list[Any]:
     changes = {each["name"]: each for each in over}
-    made = [_merged(each, changes.pop(each["name"], {}), named=True) for each in base]
+    made = []
+    for each in base:
+        change = changes.pop(each["name"], None)
+        made.append(_copied(change) if whole and change else _merged(each, change or {}, named=True))
     return [*made, *(_copied(each) for each in changes.values())]
 
 

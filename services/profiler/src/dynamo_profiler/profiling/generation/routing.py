@@ -1,0 +1,42 @@
+"""`features.kvRouter`: frontends choose workers by their KV caches, unless the request's override says something else."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.registry.env import DYN_ROUTER_MODE
+from dynamo_shared.api.v1beta1 import ComponentType
+from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
+
+KV = "kv"
+
+
+def routed(graph: KubeObject, spec: DynamoGraphDeploymentRequestSpec) -> KubeObject:
+    """The graph with the router that a request asks for. It comes after the overrides: a mode that they set is kept.
+
+    A flag `--router-mode` needs no care here: it wins over the variable when the frontend starts.
+    """
+    router = spec.features.kv_router if spec.features else None
+    if router is None or not router.enabled or _sets_mode(graph["spec"].get("env")):
+        return graph
+    components = [_routed(each) for each in graph["spec"]["components"]]
+    return {**graph, "spec": {**graph["spec"], "components": components}}
+
+
+def _routed(component: KubeObject) -> KubeObject:
+    if component.get("type") != ComponentType.FRONTEND:
+        return component
+    template = component.get("podTemplate") or {}
+    pod = template.get("spec") or {}
+    containers = [_with_mode(each) if each.get("name") == MAIN else each for each in pod.get("containers") or ()]
+    return {**component, "podTemplate": {**template, "spec": {**pod, "containers": containers}}}
+
+
+def _with_mode(container: KubeObject) -> KubeObject:
+    variables = container.get("env") or []
+    if _sets_mode(variables):
+        return container
+    return {**container, "env": [*variables, {"name": DYN_ROUTER_MODE, "value": KV}]}
+
+
+def _sets_mode(variables: object) -> bool:
+    return isinstance(variables, list) and any(each.get("name") == DYN_ROUTER_MODE for each in variables)

@@ -1,0 +1,80 @@
+"""`overrides.dgd` of a request: what of it has no effect, or takes the effect from another field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.graph_overrides import ALPHA as ALPHA_GRAPH
+from dynamo_shared.api.graph_overrides import version_of
+from dynamo_shared.api.objects import MAIN
+from dynamo_shared.api.registry.env import DYN_ROUTER_MODE
+from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import items, mapping, text
+from dynamo_shared.api.validation.rule_set import BETA, REQUEST, RuleSet, path
+
+ADVICE_FOR_OVERRIDES = RuleSet("Requests", (REQUEST,), "always", (BETA,))
+
+_AT: Location = ("spec", "overrides", "dgd")
+_FRONTEND = "frontend"
+_ROUTER_FLAG = "--router-mode"
+_KV = "kv"
+
+_OTHER_ROUTER = "has no effect: {path} sets the router to {mode}; leave one of the two out"
+
+
+@ADVICE_FOR_OVERRIDES.rule(_OTHER_ROUTER, added=True)
+def an_override_wins_over_the_router(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """An override that sets the router of the frontend wins over the one that the request asks for."""
+    if mapping(mapping(spec.get("features")).get("kvRouter")).get("enabled") is not True:
+        return
+    given = next(_router_modes(mapping(mapping(spec.get("overrides")).get("dgd"))), None)
+    if given is not None and given[1] != _KV:
+        at, mode = given
+        yield ("spec", "features", "kvRouter", "enabled"), _OTHER_ROUTER.format(path=path(at), mode=shown(mode))
+
+
+def _router_modes(override: dict[str, Any]) -> Iterator[tuple[Location, str]]:
+    """Modes that an override sets, each with its place: first the one that counts. A flag wins over variables."""
+    spec = mapping(override.get("spec"))
+    mains = [(at, container) for name, at, container in _main_containers(override) if name.lower() == _FRONTEND]
+    for at, container in mains:
+        args = [text(each) for each in items(container.get("args"))]
+        for index, arg in enumerate(args):
+            if arg == _ROUTER_FLAG:
+                yield (*at, "args", index), args[index + 1] if index + 1 < len(args) else ""
+            elif arg.startswith(f"{_ROUTER_FLAG}="):
+                yield (*at, "args", index), arg.partition("=")[2]
+    for at, container in mains:
+        yield from _variables(container.get("env"), (*at, "env"))
+    if version_of(override) == ALPHA_GRAPH:
+        for name, service in mapping(spec.get("services")).items():
+            if name.lower() == _FRONTEND:
+                yield from _variables(mapping(service).get("envs"), (*_AT, "spec", "services", name, "envs"))
+        yield from _variables(spec.get("envs"), (*_AT, "spec", "envs"))
+    else:
+        yield from _variables(spec.get("env"), (*_AT, "spec", "env"))
+
+
+def _variables(variables: Any, at: Location) -> Iterator[tuple[Location, str]]:
+    for index, each in enumerate(items(variables)):
+        if mapping(each).get("name") == DYN_ROUTER_MODE:
+            yield (*at, index), text(each.get("value"))
+
+
+def _main_containers(override: dict[str, Any]) -> Iterator[tuple[str, Location, dict[str, Any]]]:
+    """Main containers that an override has a part of: name of the component, place, and the part."""
+    spec, start = mapping(override.get("spec")), (*_AT, "spec")
+    if version_of(override) == ALPHA_GRAPH:
+        for name, service in mapping(spec.get("services")).items():
+            main = mapping(mapping(mapping(service).get("extraPodSpec")).get("mainContainer"))
+            yield str(name), (*start, "services", name, "extraPodSpec", "mainContainer"), main
+        return
+    for index, component in enumerate(items(spec.get("components"))):
+        pod = mapping(mapping(mapping(component).get("podTemplate")).get("spec"))
+        for place, container in enumerate(items(pod.get("containers"))):
+            if mapping(container).get("name") == MAIN:
+                at = (*start, "components", index, "podTemplate", "spec", "containers", place)
+                yield text(component.get("name")), at, container
