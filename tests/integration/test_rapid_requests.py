@@ -82,9 +82,22 @@ async def test_from_a_request_to_a_graph_that_serves(control_plane, nats_server,
         assert pareto[0]["figures"]["tokensPerSecondPerGPU"] > 0
 
         simulated, remembered = [await sweeps(up.metrics_port, cached=cached) for cached in ("false", "true")]
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, request(namespace, "again", **objective))
+        # The router and arguments of an override are parts of the graph, and change no figure.
+        main = {"name": "main", "$patch": {"args": "append"}, "args": ["--router-temperature", "0.5"]}
+        frontend = {"name": "Frontend", "podTemplate": {"spec": {"containers": [main]}}}
+        changes = {
+            "features": {"kvRouter": {"enabled": True}},
+            "overrides": {"dgd": {"apiVersion": "nvidia.com/v1beta1", "spec": {"components": [frontend]}}},
+        }
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, request(namespace, "again", **objective, **changes))
         again = await until(kube, namespace, "again", "Ready")
         assert again["profilingResults"]["selectedFigures"] == figures
+        container = again["profilingResults"]["selectedConfig"]["spec"]["components"][0]["podTemplate"]["spec"][
+            "containers"
+        ][0]
+        assert container["args"] == ["-m", "dynamo.frontend", "--router-temperature", "0.5"]
+        assert {"name": "DYN_ROUTER_MODE", "value": "kv"} in container["env"]
+        assert "$patch" not in container
         assert await sweeps(up.metrics_port, cached="false") == simulated > 0
         assert await sweeps(up.metrics_port, cached="true") > remembered
 

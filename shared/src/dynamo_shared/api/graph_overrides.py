@@ -7,11 +7,29 @@ from typing import Any
 
 from dynamo_shared.api.crds.build import definition_of, schema_of
 from dynamo_shared.api.crds.structural import Schema
+from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, GROUP
 from dynamo_shared.api.rules import Location
 
 ALPHA, BETA = f"{GROUP}/v1alpha1", f"{GROUP}/v1beta1"
 _OF_ALPHA = ("services", "envs", "pvcs")
+
+#: Key of a directive next to the name of a container, and the only one that there is.
+PATCH = "$patch"
+APPEND = {"args": "append"}
+#: What is wrong with a directive.
+NOT_A_DIRECTIVE = "{value} is not allowed; only args: append is, which adds the args next to it to the generated ones"
+NOT_OF_ALPHA = (
+    "v1alpha1 has no directives, and arguments of workers are appended without one: leave it out, or write the override in "
+    "v1beta1"
+)
+NOT_IN_A_CONTAINER = (
+    "only containers have directives: write it next to the name of one, in podTemplate.spec.containers of a component"
+)
+NO_CONTAINER = "is needed next to $patch: the name of the container that gets the arguments"
+NO_ARGUMENTS = "is needed next to $patch: a list of texts, and one at least that is not empty"
+#: Place of a container in an override of v1beta1; None stands for an index.
+_CONTAINER = ("spec", "components", None, "podTemplate", "spec", "containers", None)
 
 
 def version_of(override: Mapping[str, Any]) -> str:
@@ -23,7 +41,10 @@ def version_of(override: Mapping[str, Any]) -> str:
 
 
 def unknown_fields(override: Mapping[str, Any]) -> Iterator[tuple[Location, tuple[str, ...]]]:
-    """Fields of `spec` and of its components that graphs do not have, each with those that there are; null counts for nothing."""
+    """Fields of `spec` and of its components that graphs do not have, each with those that there are.
+
+    Null counts for nothing, and `wrong_directives` has the directives.
+    """
     spec, version = override.get("spec"), version_of(override)
     if not isinstance(spec, dict):
         return
@@ -43,5 +64,53 @@ def unknown_fields(override: Mapping[str, Any]) -> Iterator[tuple[Location, tupl
 def _unknown(given: Any, known: Schema, at: Location) -> Iterator[tuple[Location, tuple[str, ...]]]:
     if isinstance(given, dict):
         for name, value in given.items():
-            if value is not None and name not in known:
+            if value is not None and name not in known and name != PATCH:
                 yield (*at, str(name)), tuple(known)
+
+
+def directives(given: Any) -> Iterator[tuple[Location, dict[str, Any]]]:
+    """Objects that have a directive, with their places, in the order of the document."""
+    pending: list[tuple[Location, Any]] = [((), given)]
+    while pending:
+        at, value = pending.pop()
+        inner: list[tuple[Location, Any]] = []
+        if isinstance(value, dict):
+            if PATCH in value:
+                yield at, value
+            inner = [((*at, str(name)), each) for name, each in value.items() if name != PATCH]
+        elif isinstance(value, list):
+            inner = [((*at, index), each) for index, each in enumerate(value)]
+        pending.extend(reversed(inner))
+
+
+def wrong_directives(override: Mapping[str, Any]) -> Iterator[tuple[Location, str]]:
+    """Directives that are not understood, or not where they are: the place of what is wrong, and what is needed there."""
+    for at, holder in directives(override):
+        name, args = holder.get("name"), holder.get("args")
+        if version_of(override) == ALPHA:
+            yield (*at, PATCH), NOT_OF_ALPHA
+        elif not _is_container(at):
+            yield (*at, PATCH), NOT_IN_A_CONTAINER
+        elif holder[PATCH] != APPEND:
+            for inner, value in _not_appending(holder[PATCH]):
+                yield (*at, PATCH, *inner), NOT_A_DIRECTIVE.format(value=value)
+        elif not (isinstance(name, str) and name):
+            yield (*at, "name"), NO_CONTAINER
+        elif not (isinstance(args, list) and all(isinstance(each, str) for each in args) and any(args)):
+            yield (*at, "args"), NO_ARGUMENTS
+
+
+def _not_appending(directive: Any) -> Iterator[tuple[Location, str]]:
+    """What of a directive is not `args: append`."""
+    if not isinstance(directive, dict) or not directive:
+        yield (), "an empty object" if directive == {} else shown(directive)
+        return
+    for name, value in directive.items():
+        if APPEND.get(name) != value:
+            yield (str(name),), shown(value)
+
+
+def _is_container(at: Location) -> bool:
+    return len(at) == len(_CONTAINER) and all(
+        isinstance(part, int) if known is None else part == known for part, known in zip(at, _CONTAINER, strict=True)
+    )

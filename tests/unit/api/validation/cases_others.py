@@ -42,8 +42,16 @@ _RANDOM = {**_ROUTER, "value": "random"}
 
 
 def _frontend(**main: Any) -> dict[str, Any]:
+    return _component("Frontend", **main)
+
+
+def _worker(**main: Any) -> dict[str, Any]:
+    return _component("decode", **main)
+
+
+def _component(component: str, **main: Any) -> dict[str, Any]:
     containers = [{"name": "main", **main}]
-    return {"components": [{"name": "Frontend", "podTemplate": {"spec": {"containers": containers}}}]}
+    return {"components": [{"name": component, "podTemplate": {"spec": {"containers": containers}}}]}
 
 
 _MAIN = "components[0].podTemplate.spec.containers[0]"
@@ -57,6 +65,66 @@ _ROUTERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("envs[0]", "'random'", {"envs": [_RANDOM]}),
     ("services.Frontend.envs[0]", "'random'", {"services": {"Frontend": {"envs": [_RANDOM]}}}),
     ("services.Frontend.extraPodSpec.mainContainer.args[0]", "'random'", {"services": {"Frontend": _OLD_FRONTEND}}),
+)
+
+_APPEND = {"$patch": {"args": "append"}}
+_PATCH = '["$patch"]'
+_ELSEWHERE = (
+    "only containers have directives: write it next to the name of one, in podTemplate.spec.containers of a component"
+)
+_NO_ARGUMENTS = "is needed next to $patch: a list of texts, and one at least that is not empty"
+_OF_ALPHA = "v1alpha1 has no directives, and arguments of workers are appended without one: leave it out, or write the override in v1beta1"
+
+
+def _not_allowed(value: str) -> str:
+    return f"{value} is not allowed; only args: append is, which adds the args next to it to the generated ones"
+
+
+#: Wrong directives of overrides: why, the override, the place and the words.
+_DIRECTIVES: tuple[tuple[str, dict[str, Any], str], ...] = (
+    (
+        "delete",
+        {"spec": _worker(args=["--x"], **{"$patch": "delete"})},
+        f"spec.{_MAIN}{_PATCH}: " + _not_allowed("'delete'"),
+    ),
+    (
+        "replace",
+        {"spec": _worker(args=["--x"], **{"$patch": {"args": "replace"}})},
+        f"spec.{_MAIN}{_PATCH}.args: " + _not_allowed("'replace'"),
+    ),
+    (
+        "of env",
+        {"spec": _worker(args=["--x"], **{"$patch": {"args": "append", "env": "append"}})},
+        f"spec.{_MAIN}{_PATCH}.env: " + _not_allowed("'append'"),
+    ),
+    (
+        "that says nothing",
+        {"spec": _worker(args=["--x"], **{"$patch": {}})},
+        f"spec.{_MAIN}{_PATCH}: " + _not_allowed("an empty object"),
+    ),
+    ("without arguments", {"spec": _worker(**_APPEND)}, f"spec.{_MAIN}.args: {_NO_ARGUMENTS}"),
+    ("with an empty argument", {"spec": _worker(**_APPEND, args=[""])}, f"spec.{_MAIN}.args: {_NO_ARGUMENTS}"),
+    ("with a number", {"spec": _worker(**_APPEND, args=["--x", 1])}, f"spec.{_MAIN}.args: {_NO_ARGUMENTS}"),
+    (
+        "without a name",
+        {"spec": _worker(**_APPEND, args=["--x"], name="")},
+        f"spec.{_MAIN}.name: is needed next to $patch: the name of the container that gets the arguments",
+    ),
+    (
+        "of a component",
+        {"spec": {"components": [{"name": "a", "podTemplate": {**_APPEND, "args": ["--x"]}}]}},
+        f"spec.components[0].podTemplate{_PATCH}: {_ELSEWHERE}",
+    ),
+    (
+        "of metadata",
+        {"apiVersion": BETA, "metadata": {"labels": _APPEND}, "spec": {"env": []}},
+        f"metadata.labels{_PATCH}: {_ELSEWHERE}",
+    ),
+    (
+        "in v1alpha1",
+        {"spec": {"services": {"a": {"extraPodSpec": {"mainContainer": {**_APPEND, "args": ["--x"]}}}}}},
+        f"spec.services.a.extraPodSpec.mainContainer{_PATCH}: {_OF_ALPHA}",
+    ),
 )
 
 CASES = [
@@ -78,6 +146,40 @@ CASES = [
     Case(
         "an override that is a part of a graph",
         _request(BETA, overrides={"dgd": {"spec": {"components": [{"name": "a", "replicas": 2}], "gone": None}}}),
+    ),
+    *(
+        Case(
+            f"beta: a directive of an override: {why}",
+            _request(BETA, overrides={"dgd": override}),
+            (f"spec.overrides.dgd.{message}",),
+        )
+        for why, override, message in _DIRECTIVES
+    ),
+    Case(
+        "beta: a wrong directive that is there already",
+        _request(BETA, {"phase": "Ready"}, overrides={"dgd": {"spec": {"$patch": "x"}}}),
+        (f"spec.overrides.dgd.spec{_PATCH}: {_ELSEWHERE}",),
+        old=_request(BETA, {"phase": "Ready"}, overrides={"dgd": {"spec": {"$patch": "x"}}}),
+    ),
+    Case(
+        "beta: a directive of an override that appends",
+        _request(BETA, overrides={"dgd": {"spec": _worker(**_APPEND, args=["--x", ""])}}),
+    ),
+    Case(
+        "beta: arguments of an override that replace all of an engine's",
+        _request(BETA, overrides={"dgd": {"spec": _worker(args=["--x"])}}),
+        warnings=(
+            f"spec.overrides.dgd.spec.{_MAIN}.args: replaces all arguments of the engine, and has no --model, without which it finds no model: to keep the generated ones, add $patch with args: append next to it",
+        ),
+    ),
+    *(
+        Case(f"beta: arguments of an override that may replace others: {why}", _request(BETA, overrides={"dgd": dgd}))
+        for why, dgd in (
+            ("with a model", {"spec": _worker(args=["--model-path", "m"])}),
+            ("with a command", {"spec": _worker(args=["--x"], command=["python3", "-m", "mine"])}),
+            ("of a frontend", {"spec": _frontend(args=["-m", "dynamo.frontend"])}),
+            ("that v1alpha1 appends", {"spec": {"services": {"a": _OLD_FRONTEND}}}),
+        )
     ),
     *(
         Case(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from typing import Any
 
@@ -10,6 +11,9 @@ from dynamo_profiler.profiling.generation.candidates import unmeasured
 from dynamo_profiler.profiling.generation.overrides import overridden
 from dynamo_profiler.profiling.points import EngineLayout
 from dynamo_profiler.profiling.results import DeploymentCandidate, ProfilingFailed
+from dynamo_shared.api.graph_overrides import directives
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.unit.profiler.profiling.profiling_world import layout
 from tests.unit.profiler.profiling.test_generated_graphs import parts
@@ -40,16 +44,12 @@ ALPHA = {
         }
     }
 }
+APPEND = {"$patch": {"args": "append"}}
+MAIN = {"name": "main", "workingDir": "/workspace", **APPEND, "args": ARGS}
 BETA = {
     "apiVersion": "nvidia.com/v1beta1",
     "spec": {
-        "components": [
-            {
-                "name": "decode",
-                "sharedMemorySize": "80Gi",
-                "podTemplate": {"spec": {"containers": [{"name": "main", "workingDir": "/workspace", "args": ARGS}]}},
-            }
-        ]
+        "components": [{"name": "decode", "sharedMemorySize": "80Gi", "podTemplate": {"spec": {"containers": [MAIN]}}}]
     },
 }
 
@@ -225,3 +225,108 @@ def test_gpus_are_those_of_the_graph_as_it_is_offered(override: dict[str, Any], 
     made, remarks = unmeasured(layout(**ENGINES), parts(overrides={"dgd": override}))
     assert made.gpus == gpus
     assert [remark.reason for remark in remarks] == (["OverrideChangesGpus"] if gpus != 6 else [])
+
+
+def container(name: str = "main", **more: Any) -> dict[str, Any]:
+    return {"name": name, **APPEND, "args": ["--x"], **more}
+
+
+def change(*containers: dict[str, Any], name: str = "decode") -> dict[str, Any]:
+    return {"name": name, "podTemplate": {"spec": {"containers": list(containers)}}}
+
+
+def test_arguments_of_v1beta1_are_replaced_without_a_directive():
+    before = graph()
+    plain = {"name": "main", "args": ARGS}
+    after, _ = overridden(copy.deepcopy(before), beta(change(plain)))
+    assert main(after, "decode") == {**main(before, "decode"), "args": ARGS}
+
+
+@pytest.mark.parametrize("backend", ["vllm", "sglang", "trtllm"])
+def test_a_directive_appends_and_does_not_reach_the_graph(backend: str):
+    before = graph(backend)
+    override = beta(change(container(env=[{"name": "A", "value": "b"}])))
+    made, _ = unmeasured(layout(backend, **ENGINES), parts(backend=backend, overrides={"dgd": override}))
+    assert main(made.dgd, "decode")["args"] == [*main(before, "decode")["args"], "--x"]
+    assert main(made.dgd, "decode")["env"] == [{"name": "A", "value": "b"}]
+    assert component(made.dgd, "prefill") == component(before, "prefill")
+    assert list(directives(made.dgd)) == []
+    # The override is the user's, and stays as it is.
+    assert override == beta(change(container(env=[{"name": "A", "value": "b"}])))
+
+
+def test_a_directive_applies_by_names_of_the_reference():
+    after, remarks = overridden(graph(), beta(change(container(), name="VllmDecodeWorker")))
+    assert remarks == ()
+    assert main(after, "decode")["args"][-1] == "--x"
+
+
+def test_a_directive_appends_to_what_a_frontend_runs_by_itself():
+    """The reference's own example: the flags of the router, without the module before them."""
+    after, _ = overridden(graph(), beta(change(container(args=["--router-mode", "kv"]), name="Frontend")))
+    assert main(after, "Frontend")["args"] == ["-m", "dynamo.frontend", "--router-mode", "kv"]
+    assert "command" not in main(after, "Frontend")
+    assert "env" not in main(after, "Frontend")
+
+
+def test_a_directive_of_a_component_that_the_graph_does_not_have_is_left_out_with_it():
+    before = graph()
+    after, remarks = overridden(copy.deepcopy(before), beta(change(container(), name="Router")))
+    assert after == before
+    assert [each.reason for each in remarks] == ["OverrideIgnored"]
+
+
+def test_new_containers_have_no_directive():
+    with pytest.raises(
+        ProfilingFailed,
+        match=r"^spec\.overrides\.dgd\.spec\.components\[0\]\.podTemplate\.spec\.containers\[1\]\[\"\$patch\"\]: "
+        r"the generated decode has no container 'side' with arguments to append to, it has 'main'; ",
+    ) as failed:
+        overridden(graph(), beta(change(container(), container("side"))))
+    assert failed.value.reason == "InvalidOverride"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "at"),
+    [
+        ({**container(), "$patch": "delete"}, "[\"$patch\"]: 'delete' is not allowed; only args: append is"),
+        ({**container(), "args": []}, ".args: is needed next to $patch"),
+    ],
+)
+def test_a_directive_that_is_not_understood_is_refused(wrong: dict[str, Any], at: str):
+    with pytest.raises(ProfilingFailed) as failed:
+        overridden(graph(), beta(change(wrong)))
+    assert failed.value.reason == "InvalidOverride"
+    assert str(failed.value).startswith(f"spec.overrides.dgd.spec.components[0].podTemplate.spec.containers[0]{at}")
+
+
+GENERATED = graph()
+_anything = st.recursive(
+    st.sampled_from([None, True, 0, "", "append", "--x"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["args", "name", "$patch"]), inner, max_size=3)
+        | st.just({"args": "append"})
+    ),
+    max_leaves=4,
+)
+_containers = st.fixed_dictionaries(
+    {"name": st.sampled_from(["main", "side"]) | _anything},
+    optional={
+        "$patch": st.just({"args": "append"}) | _anything,
+        "args": st.just(["--x"]) | _anything,
+        "env": _anything,
+    },
+)
+_templates = st.fixed_dictionaries(
+    {"spec": st.fixed_dictionaries({"containers": st.lists(_containers, max_size=3) | _anything}) | _anything}
+)
+
+
+@given(st.sampled_from(["decode", "Frontend", "x"]), _templates | _anything)
+def test_no_directive_reaches_a_graph_whatever_it_is(name: str, template: Any):
+    """What is not understood is refused, and what is understood is gone."""
+    after: dict[str, Any] = {}
+    with contextlib.suppress(ProfilingFailed):
+        after, _ = overridden(GENERATED, beta({"name": name, "podTemplate": template}))
+    assert list(directives(after)) == []

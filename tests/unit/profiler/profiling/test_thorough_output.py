@@ -185,3 +185,11 @@ def test_objects_without_names_are_reported(added: dict[str, Any]):
     with pytest.raises(ProfilingFailed, match="the profiling job") as failed:
         read_output(request(), output(graph(), added))
     assert failed.value.reason == "GenerationFailed"
+
+
+def test_a_profiler_that_does_not_know_directives_is_named():
+    given = graph()
+    given["spec"]["services"]["decode"]["extraPodSpec"]["mainContainer"]["$patch"] = {"args": "append"}
+    with pytest.raises(ProfilingFailed, match=r"name an image of Dynamo 1\.5 or newer") as failed:
+        read_output(request(backend="sglang"), output(given))
+    assert failed.value.reason == "InvalidOverride"

@@ -9,6 +9,7 @@ from typing import Any
 from dynamo_shared.api.conversion import NotConvertible, convert
 from dynamo_shared.api.engines import MODULE
 from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.graph_overrides import directives
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import ReadLimits
@@ -37,6 +38,10 @@ _MOST_ROWS = 64
 #: Of one file of the output, and of one graph in it: a ConfigMap has 1 MiB.
 _OUTPUT = ReadLimits(1 << 20, 20_000, 64)
 _WORKERS = ("worker", "prefill", "decode")
+_NO_DIRECTIVES = (
+    "spec.overrides.dgd has $patch, and the profiler of spec.image does not know it and left it in its graph: name an image "
+    "of Dynamo 1.5 or newer, or write all arguments without $patch"
+)
 _COMMAND = re.compile(rf"{MODULE}\b")
 
 
@@ -100,6 +105,8 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
     kept = _metadata(made, "labels", "annotations")
     name = graph_name(request.name, _desired_name(request), names)
     made["metadata"] = {**_with_overrides(kept, request), "name": name, "namespace": request.namespace}
+    if any(directives(made)):
+        raise ProfilingFailed("InvalidOverride", _NO_DIRECTIVES)
     for worker in workers if request.workers_image else ():
         _main(worker).update({"image": request.workers_image} if _main(worker) else {})
     made = share_pull_secrets(made, request.spec.overrides.dgd if request.spec.overrides else None)

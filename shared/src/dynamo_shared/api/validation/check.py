@@ -36,7 +36,7 @@ from dynamo_shared.api.validation.request import (
     REQUESTS,
     REQUESTS_AT_CREATION,
 )
-from dynamo_shared.api.validation.request_overrides import ADVICE_FOR_OVERRIDES
+from dynamo_shared.api.validation.request_overrides import ADVICE_FOR_OVERRIDES, OVERRIDES
 from dynamo_shared.api.validation.roles import ROLES
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, CHECKPOINT, COMPONENT, GRAPH, MODEL, REQUEST, RuleSet
 from dynamo_shared.api.validation.running import ABOUT_RUNNING, RUNNING, RUNNING_ALONE, RUNNING_OF_GRAPHS
@@ -69,6 +69,7 @@ REFUSING: tuple[RuleSet, ...] = (
     REQUESTS,
     REQUESTS_AT_CREATION,
     PLACES_OF_REQUESTS,
+    OVERRIDES,
     CHANGES_OF_REQUESTS,
     MODELS,
     CHANGES_OF_MODELS,
@@ -183,6 +184,7 @@ def _request(obj: dict[str, Any], old: dict[str, Any] | None, version: str, fact
     def errors() -> Iterator[FieldError]:
         spec = mapping(obj.get("spec"))
         yield from REQUESTS.broken(version, spec, facts)
+        yield from OVERRIDES.broken(version, spec, facts)
         if old is None:
             yield from REQUESTS_AT_CREATION.broken(version, spec, facts)
             yield from PLACES_OF_REQUESTS.broken(version, obj, facts)

@@ -1,4 +1,4 @@
-"""`overrides.dgd` of a request: what of it has no effect, or takes the effect from another field."""
+"""`overrides.dgd` of a request: its directives, and what of it takes the effect from another field."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from typing import Any
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.graph_overrides import ALPHA as ALPHA_GRAPH
-from dynamo_shared.api.graph_overrides import version_of
+from dynamo_shared.api.graph_overrides import (
+    NO_ARGUMENTS,
+    NO_CONTAINER,
+    NOT_A_DIRECTIVE,
+    NOT_IN_A_CONTAINER,
+    NOT_OF_ALPHA,
+    PATCH,
+    version_of,
+    wrong_directives,
+)
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry.env import DYN_ROUTER_MODE
 from dynamo_shared.api.rules import Location, Violations
@@ -15,12 +24,41 @@ from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import items, mapping, text
 from dynamo_shared.api.validation.rule_set import BETA, REQUEST, RuleSet, path
 
+OVERRIDES = RuleSet("Requests", (REQUEST,), "always", (BETA,))
 ADVICE_FOR_OVERRIDES = RuleSet("Requests", (REQUEST,), "always", (BETA,))
 
 _AT: Location = ("spec", "overrides", "dgd")
 _FRONTEND = "frontend"
 _ROUTER_FLAG = "--router-mode"
 _KV = "kv"
+_NOT_ENGINES = (_FRONTEND, "planner")
+#: vLLM has it as it is, the others begin with it: --model-path.
+_MODEL_FLAG = "--model"
+
+
+@OVERRIDES.rule(NOT_A_DIRECTIVE, NOT_IN_A_CONTAINER, NOT_OF_ALPHA, NO_CONTAINER, NO_ARGUMENTS)
+def directives_of_overrides_are_known(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """$patch of a container in an override appends its arguments to the generated ones, and does nothing else."""
+    for at, message in wrong_directives(_override(spec)):
+        yield (*_AT, *at), message
+
+
+_NO_MODEL = (
+    "replaces all arguments of the engine, and has no {flag}, without which it finds no model: to keep the generated ones, "
+    "add $patch with args: append next to it"
+)
+
+
+@ADVICE_FOR_OVERRIDES.rule(_NO_MODEL, added=True)
+def arguments_that_replace_name_the_model(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """Arguments of a v1beta1 override replace the generated ones, and engines get their model by an argument."""
+    override = _override(spec)
+    for name, at, container in _main_containers(override) if version_of(override) != ALPHA_GRAPH else ():
+        args = [text(each) for each in items(container.get("args"))]
+        is_engine = name.lower() not in _NOT_ENGINES and "command" not in container
+        if args and is_engine and PATCH not in container and not any(each.startswith(_MODEL_FLAG) for each in args):
+            yield (*at, "args"), _NO_MODEL.format(flag=_MODEL_FLAG)
+
 
 _OTHER_ROUTER = "has no effect: {path} sets the router to {mode}; leave one of the two out"
 
@@ -30,10 +68,14 @@ def an_override_wins_over_the_router(spec: dict[str, Any], _facts: Facts) -> Vio
     """An override that sets the router of the frontend wins over the one that the request asks for."""
     if mapping(mapping(spec.get("features")).get("kvRouter")).get("enabled") is not True:
         return
-    given = next(_router_modes(mapping(mapping(spec.get("overrides")).get("dgd"))), None)
+    given = next(_router_modes(_override(spec)), None)
     if given is not None and given[1] != _KV:
         at, mode = given
         yield ("spec", "features", "kvRouter", "enabled"), _OTHER_ROUTER.format(path=path(at), mode=shown(mode))
+
+
+def _override(spec: dict[str, Any]) -> dict[str, Any]:
+    return mapping(mapping(spec.get("overrides")).get("dgd"))
 
 
 def _router_modes(override: dict[str, Any]) -> Iterator[tuple[Location, str]]:

@@ -1,7 +1,8 @@
 """`overrides.dgd`: what a request changes of the graph that is generated, in v1beta1 or v1alpha1 (planner.md, b.2).
 
 The merge is deep: objects are merged, lists and single values replaced. Arguments of a worker's main container are appended
-instead. Identity stays: apiVersion and kind are ignored, and the name was given to the graph when it was made.
+instead in v1alpha1, and in v1beta1 where a directive of the container asks for it. Identity stays: apiVersion and kind are
+ignored, and the name was given to the graph when it was made.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api.conversion import convert
-from dynamo_shared.api.graph_overrides import ALPHA, BETA, version_of
+from dynamo_shared.api.field_errors import path_of
+from dynamo_shared.api.graph_overrides import ALPHA, BETA, version_of, wrong_directives
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import MAIN, KubeObject
 
+from dynamo_profiler.profiling.generation.appending import appended
 from dynamo_profiler.profiling.generation.linting import refuse
 from dynamo_profiler.profiling.results import ProfilingFailed, Remark
 
@@ -38,6 +41,8 @@ def overridden(graph: KubeObject, override: KubeObject | None) -> tuple[KubeObje
     spec = override.get("spec")
     if spec is not None and not isinstance(spec, dict):
         raise ProfilingFailed("InvalidOverride", f"spec.overrides.dgd.spec: an object is needed, not {spec!r}")
+    for at, message in wrong_directives(override):
+        raise ProfilingFailed("InvalidOverride", f"{path_of(('spec', 'overrides', 'dgd', *at))}: {message}")
     return _alpha(graph, override) if version_of(override) == ALPHA else _beta(graph, override)
 
 
@@ -85,12 +90,9 @@ def _beta(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[Re
         if change is None:
             made.append(component)
             continue
-        args = _beta_args(component)
-        extra = _beta_args(change)
-        changed = _merged(component, {**change, "name": component["name"]}, named=True)
-        if extra:
-            _main(changed)["args"] = [*args, *extra]
-        made.append(changed)
+        index = next(index for index, each in enumerate(changes) if each is change)
+        whole = appended(change, component, ("spec", "overrides", "dgd", "spec", "components", index))
+        made.append(_merged(component, {**whole, "name": component["name"]}, named=True))
     merged["spec"]["components"] = made
     return merged, remarks
 
@@ -191,11 +193,6 @@ def _main(component: KubeObject) -> KubeObject:
             main: KubeObject = each
             return main
     return {}
-
-
-def _beta_args(component: KubeObject) -> list[Any]:
-    args = _main(component).get("args")
-    return list(args) if isinstance(args, list) else []
 
 
 def _copied(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynamo_shared.api.engines import frontend
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.v1beta1 import ComponentType
@@ -18,8 +19,8 @@ def container(context: PodContext) -> KubeObject:
     """Main container of a frontend."""
     return {
         "name": MAIN,
-        "command": ["python3"],
-        "args": ["-m", "dynamo.frontend"],
+        "command": list(frontend.COMMAND),
+        "args": list(frontend.ARGS),
         "ports": [ports.HTTP.container_port()],
         **probes.FRONTEND,
         "env": [

@@ -1,0 +1,63 @@
+"""`$patch: {args: append}` in an override: its arguments follow those that the graph has, and the directive is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.engines import frontend
+from dynamo_shared.api.field_errors import path_of
+from dynamo_shared.api.graph_overrides import PATCH
+from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.rules import Location
+from dynamo_shared.api.v1beta1 import ComponentType
+
+from dynamo_profiler.profiling.results import ProfilingFailed
+
+_AT: Location = ("podTemplate", "spec", "containers")
+
+
+def appended(change: KubeObject, component: KubeObject, at: Location) -> KubeObject:
+    """The change of a generated component, whose place is `at`, with all arguments in the stead of each directive.
+
+    ProfilingFailed where the graph has no such container, or none of its arguments.
+    """
+    if not any(isinstance(each, dict) and PATCH in each for each in _containers(change)):
+        return change
+    made = [
+        _whole(each, component, (*at, *_AT, index)) if isinstance(each, dict) and PATCH in each else each
+        for index, each in enumerate(_containers(change))
+    ]
+    template = change["podTemplate"]
+    return {**change, "podTemplate": {**template, "spec": {**template["spec"], "containers": made}}}
+
+
+def _whole(container: KubeObject, component: KubeObject, at: Location) -> KubeObject:
+    known = {each["name"]: args for each in _containers(component) if (args := _args(each, component))}
+    name = container["name"]
+    if name not in known:
+        have = ", ".join(map(repr, known)) or "none"
+        raise ProfilingFailed(
+            "InvalidOverride",
+            f"{path_of((*at, PATCH))}: the generated {component['name']} has no container {name!r} with arguments to append "
+            f"to, it has {have}; leave $patch out where the container is a new one",
+        )
+    return {
+        **{key: each for key, each in container.items() if key != PATCH},
+        "args": [*known[name], *container["args"]],
+    }
+
+
+def _args(container: KubeObject, component: KubeObject) -> list[Any]:
+    """Arguments of a generated container: a frontend's are the platform's until it has its own."""
+    if "args" in container or "command" in container:
+        return list(container.get("args") or ())
+    is_frontend = component.get("type") == ComponentType.FRONTEND and container["name"] == MAIN
+    return list(frontend.ARGS) if is_frontend else []
+
+
+def _containers(component: KubeObject) -> list[Any]:
+    """Containers of a component, or of a part of one, which may be of any form."""
+    template = component.get("podTemplate")
+    spec = template.get("spec") if isinstance(template, dict) else None
+    containers = spec.get("containers") if isinstance(spec, dict) else None
+    return containers if isinstance(containers, list) else []
