@@ -31,6 +31,7 @@ WORDS = (
     "x-1",
     "1.5.0",
     "2024-05-01T10:00:00Z",
+    "1.5.0",
     "ö/.~",
 )
 NAMES = ("Frontend", "Decode", "Prefill", "a", "b-1", "Planner")

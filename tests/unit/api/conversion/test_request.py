@@ -260,3 +260,13 @@ def test_v1alpha1_keeps_how_frontends_choose_workers(router: Object) -> None:
     # Next to it, an edit in v1alpha1 shows.
     edited = {**there, "spec": {**there["spec"], "useMocker": True}}
     assert convert(edited, BETA)["spec"]["features"] == {**obj["spec"]["features"], "mocker": {"enabled": True}}
+
+
+def test_v1alpha1_keeps_the_version_of_the_runtime() -> None:
+    obj = beta(runtimeVersionOverride="1.5.0")
+    there = convert(obj, ALPHA)
+    assert "runtimeVersionOverride" not in there["spec"]
+    assert convert(there, BETA) == obj
+    assert (
+        convert({**there, "spec": {**there["spec"], "model": "n"}}, BETA)["spec"]["runtimeVersionOverride"] == "1.5.0"
+    )

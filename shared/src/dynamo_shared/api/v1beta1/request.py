@@ -17,6 +17,10 @@ else:
     FreeForm = Annotated[dict[str, Any], WithJsonSchema({"type": "object", PRESERVE_UNKNOWN: True})]
 
 
+#: MAJOR.MINOR.PATCH, each from 0 to 9999 and without leading zeros.
+RUNTIME_VERSION = r"^(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})$"
+
+
 class OptimizationType(StrEnum):
     """What a graph is tuned for."""
 
@@ -144,6 +148,8 @@ class DynamoGraphDeploymentRequestSpec(ApiModel):
     """Inference engine: vllm, sglang, trtllm, or auto for the best one."""
     image: str | None = None
     """Image of the profiling job; the platform's by default."""
+    runtime_version_override: str | None = Field(default=None, pattern=RUNTIME_VERSION)
+    """Version of Dynamo in the graph's images, such as 1.5.0; for components that spec.overrides.dgd gives none."""
     model_cache: ModelCacheSpec | None = None
     """Volume that holds the model already."""
     hardware: HardwareSpec | None = None

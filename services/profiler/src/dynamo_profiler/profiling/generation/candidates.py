@@ -13,6 +13,7 @@ from dynamo_profiler.profiling.generation.parts import GenerationInputs
 from dynamo_profiler.profiling.generation.planning import config_maps_of, endpoints_kept
 from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
 from dynamo_profiler.profiling.generation.routing import routed
+from dynamo_profiler.profiling.generation.runtime_version import versioned
 from dynamo_profiler.profiling.picking import Choice
 from dynamo_profiler.profiling.points import Layout
 from dynamo_profiler.profiling.results import DeploymentCandidate, Remark
@@ -62,7 +63,7 @@ def _made(layout: Layout, parts: GenerationInputs) -> tuple[KubeObject, tuple[Ku
     made = graph_of(layout, parts)
     override = parts.spec.overrides.dgd if parts.spec.overrides else None
     graph, remarks = overridden(made, override)
-    graph = share_pull_secrets(graph, override)
+    graph = versioned(share_pull_secrets(graph, override), parts.spec)
     lint(graph, changed=bool(override))
     graph = routed(graph, parts.spec)
     keeps_containers(made, graph)

@@ -1,0 +1,76 @@
+"""The version of Dynamo that a request gives the components of its graph."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from dynamo_profiler.profiling.generation.candidates import unmeasured
+from dynamo_profiler.profiling.generation.runtime_version import FIELD, versioned
+from dynamo_profiler.profiling.points import EngineLayout
+from dynamo_shared.api.manifest import schema_errors
+
+from tests.unit.profiler.profiling.profiling_world import layout, request
+from tests.unit.profiler.profiling.test_generated_graphs import parts
+
+ENGINES = {"prefill": EngineLayout(tp=2, gpus=2), "decode": EngineLayout(tp=4, gpus=4)}
+
+
+def graph(**own: str) -> dict[str, Any]:
+    """A generated graph, with versions of some of its components."""
+    made = unmeasured(layout(**ENGINES), parts())[0].dgd
+    for component in made["spec"]["components"]:
+        if component["name"] in own:
+            component[FIELD] = own[component["name"]]
+    return made
+
+
+def versions(obj: dict[str, Any]) -> dict[str, str | None]:
+    return {each["name"]: each.get(FIELD) for each in obj["spec"]["components"]}
+
+
+def test_each_component_gets_the_version():
+    made = versioned(graph(), request(runtimeVersionOverride="1.5.0").spec)
+    assert versions(made) == dict.fromkeys(("Frontend", "prefill", "decode"), "1.5.0")
+
+
+def test_a_components_own_version_wins():
+    made = versioned(graph(decode="1.4.2"), request(runtimeVersionOverride="1.5.0").spec)
+    assert versions(made) == {"Frontend": "1.5.0", "prefill": "1.5.0", "decode": "1.4.2"}
+
+
+def test_without_a_version_nothing_changes():
+    before = graph(decode="1.4.2")
+    assert versioned(before, request().spec) == before
+
+
+def test_the_given_graph_is_not_changed():
+    before = graph()
+    kept = copy.deepcopy(before)
+    versioned(before, request(runtimeVersionOverride="1.5.0").spec)
+    assert before == kept
+
+
+@pytest.mark.parametrize(
+    ("version", "is_one"),
+    [
+        *((each, True) for each in ("0.0.0", "1.5.0", "1.10.0", "9999.9999.9999")),
+        *(
+            (each, False)
+            for each in ("", "1.5", "v1.5.0", "1.5.0-rc1", "1.5.0+a", "01.5.0", "1.5.00", "10000.0.0", "1.5.0\n")
+        ),
+    ],
+)
+def test_a_version_has_three_numbers(version: str, is_one: bool):
+    obj = {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeploymentRequest",
+        "metadata": {"name": "r", "namespace": "n"},
+        "spec": {"model": "m", FIELD: version},
+    }
+    words = [str(each) for each in schema_errors(obj)]
+    wrong = (
+        f"spec.{FIELD}: {version!r} is not allowed; MAJOR.MINOR.PATCH, each from 0 to 9999 and without leading zeros"
+    )
+    assert words == ([] if is_one else [wrong])
