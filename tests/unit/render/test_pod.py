@@ -323,7 +323,7 @@ def test_other_containers_have_each_variable_once() -> None:
     [
         ("engine:1.4.2", None, False),
         ("engine:nightly", None, False),
-        ("engine:1.5.0", None, True),
+        ("engine:1.5.0", None, False),
         ("engine:nightly", "1.5.1", True),
         ("engine:1.5.0", "1.4.2", False),
     ],
@@ -341,6 +341,6 @@ def test_workers_of_a_later_runtime_are_asked_for_tokens_and_get_three_probes(
 
 def test_a_template_says_more_than_the_version_of_the_runtime() -> None:
     own = {"env": [{"name": "DYN_HEALTH_CHECK_ENABLED", "value": "false"}], "livenessProbe": {"failureThreshold": 2}}
-    container = main(component("Worker", main={"image": "engine:1.5.0", **own}))
+    container = main(component("Worker", main={"image": "engine:1.5.0", **own}, runtimeVersionOverride="1.5.0"))
     assert variables(container)["DYN_HEALTH_CHECK_ENABLED"] == "false"
     assert container["livenessProbe"]["failureThreshold"] == 2

@@ -1,7 +1,8 @@
 """Which version of the Dynamo runtime a component's containers have, and what is rendered differently for it.
 
-This is the one place that decides: `runtimeVersionOverride` counts, or else the tag of the image. The version of the
-platform that a graph began with (`nvidia.com/dynamo-operator-origin-version`) is another thing.
+This is the one place that decides. Pods differ only by `runtimeVersionOverride`: the tag of an image may be a version of the
+engine, and an upgrade of the platform replaces no pod. Warnings go by the tag, too. The version of the platform that a graph
+began with (`nvidia.com/dynamo-operator-origin-version`) is another thing.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def runtime_version(image: str, override: str | None = None) -> RuntimeVersion |
 
 
 class RuntimeFeatures(NamedTuple):
-    """What pods of workers get by the version of their runtime. An unknown version counts as an earlier one."""
+    """What pods of workers get by the version of their runtime, where its author states one."""
 
     #: The runtime asks the engine for a token when no request came for a while, and reports an engine that is stuck.
     canary: bool = False
@@ -46,8 +47,9 @@ class RuntimeFeatures(NamedTuple):
     lenient: bool = False
 
 
-def features_of(version: RuntimeVersion | None) -> RuntimeFeatures:
-    """Features of a runtime; the thresholds are those of the reference."""
+def features_of(override: str | None) -> RuntimeFeatures:
+    """Features of the runtime of a component with this `runtimeVersionOverride`; the thresholds are those of the reference."""
+    version = _core(override) if override else None
     later = version is not None and version >= OF_1_5
     return RuntimeFeatures(canary=later, lenient=later)
 

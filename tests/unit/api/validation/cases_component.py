@@ -81,7 +81,8 @@ CASES = [
                     roles=[{"name": "worker", "replicas": 3}, {"name": "leader", "replicas": 1}],
                 ),
                 "d": service(roles=[]),
-            }
+            },
+            backendFramework="sglang",
         ),
         errors=(
             "spec.services.a.roles: roles are parts of a replica that spans nodes: set multinode, or leave roles out",
@@ -104,6 +105,7 @@ CASES = [
             ),
             component("c", multinode={}, roles=[{"name": "leader"}, {"name": "worker", "replicas": 1}]),
             component("d", multinode={}, roles=[{"name": "worker"}, {"name": "worker"}, {"name": "x"}]),
+            backendFramework="sglang",
         ),
         errors=(
             "spec.components[0].roles: roles are parts of a replica that spans nodes: set multinode, or leave roles out",

@@ -2,7 +2,7 @@
 
 It covers what makes a pod different and nothing else: not the replicas, not who owns them, not the version of the
 platform that the graph began with, and not the order of lists whose entries have names. A runtime version that the author
-states counts where pods get something else by it than by the tag of their image.
+states counts where pods get something else by it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
-
-from dynamo_pod_builder.render.pod.runtime import features_of_template
+from dynamo_shared.api.runtime_version import features_of
 
 #: Fields of a component that say how many pods there are, not what they are. The roles of a group follow from its nodes.
 _SCALE = ("replicas", "scalingAdapter", "roles")
@@ -35,9 +34,8 @@ def worker_hash(workers: Iterable[KubeObject]) -> str:
 def _without_scale(spec: KubeObject) -> KubeObject:
     kept = {key: value for key, value in spec.items() if key not in _SCALE}
     template = kept.get("podTemplate") or {}
-    override = kept.pop("runtimeVersionOverride", None)
-    stated = features_of_template(template, override)
-    if stated != features_of_template(template, None):
+    stated = features_of(kept.pop("runtimeVersionOverride", None))
+    if stated != features_of(None):
         kept["runtimeFeatures"] = stated._asdict()
     metadata = template.get("metadata") or {}
     annotations = metadata.get("annotations") or {}

@@ -23,8 +23,6 @@ LATER: dict[str, str] = {
     "checkpoint.deletionPolicy": "remove it: a DynamoCheckpoint outlives its graph",
     "checkpoint.targetContainerName": "remove it: a checkpoint is of the container main",
     "checkpoint.job": "create the DynamoCheckpoint with its own job, and name it in checkpointRef",
-    "spec.runtimeVersionOverride": "set runtimeVersionOverride of each component in overrides.dgd",
-    "features.kvRouter": "set DYN_ROUTER_MODE=kv in the variables of the frontend, in overrides.dgd",
 }
 OTHERS = "nothing here says the same: remove it, or leave this object to the operator"
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
-from dynamo_shared.api.runtime_version import RuntimeFeatures
+from dynamo_shared.api.runtime_version import RuntimeFeatures, features_of
 
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.pod import probes
 from dynamo_pod_builder.render.pod.containers import common
 from dynamo_pod_builder.render.pod.env import var
-from dynamo_pod_builder.render.pod.runtime import features_of_template
 
 pod = common.pod
 
@@ -30,7 +29,7 @@ _ENGINE = (
 def container(context: PodContext) -> KubeObject:
     """Main container of an engine; generations of a rolling update register under different suffixes."""
     base = common.container(context)
-    features = features_of_template(context.template, context.spec.runtime_version_override)
+    features = features_of(context.spec.runtime_version_override)
     variables = [*base["env"], *_engine(features)]
     if context.worker_hash:
         variables.append(var(env.DYN_NAMESPACE_WORKER_SUFFIX, context.worker_hash))
