@@ -29,11 +29,8 @@ _ENDS = "and a letter or digit first and last"
 _PATTERNS = {
     r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$": f"letters, digits and '-', {_ENDS}",
     r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$": f"lower-case letters, digits and '-', {_ENDS}",
-    runtime_version.PATTERN: "three numbers of at most four digits, such as 1.5.0",
+    runtime_version.PATTERN: "MAJOR.MINOR.PATCH, each from 0 to 9999 and without leading zeros",
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": f"lower-case letters, digits and '-', {_ENDS}",
-    r"^(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})$": (
-        "MAJOR.MINOR.PATCH, each from 0 to 9999 and without leading zeros"
-    ),
 }
 
 #: Of one manifest. Findings.

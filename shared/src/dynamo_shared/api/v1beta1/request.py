@@ -9,16 +9,13 @@ from pydantic import Field, WithJsonSchema
 
 from dynamo_shared.api.meta import JobSpec, ObjectMeta
 from dynamo_shared.api.model import PRESERVE_UNKNOWN, ApiModel, Bool, Int32, Int64, Number
+from dynamo_shared.api.v1beta1.component import RuntimeVersionOverride
 from dynamo_shared.api.v1beta1.status import Conditions
 
 if TYPE_CHECKING:
     FreeForm = dict[str, Any]
 else:
     FreeForm = Annotated[dict[str, Any], WithJsonSchema({"type": "object", PRESERVE_UNKNOWN: True})]
-
-
-#: MAJOR.MINOR.PATCH, each from 0 to 9999 and without leading zeros.
-RUNTIME_VERSION = r"^(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})$"
 
 
 class OptimizationType(StrEnum):
@@ -148,7 +145,7 @@ class DynamoGraphDeploymentRequestSpec(ApiModel):
     """Inference engine: vllm, sglang, trtllm, or auto for the best one."""
     image: str | None = None
     """Image of the profiling job; the platform's by default."""
-    runtime_version_override: str | None = Field(default=None, pattern=RUNTIME_VERSION)
+    runtime_version_override: RuntimeVersionOverride | None = None
     """Version of Dynamo in the graph's images, such as 1.5.0; for components that spec.overrides.dgd gives none."""
     model_cache: ModelCacheSpec | None = None
     """Volume that holds the model already."""

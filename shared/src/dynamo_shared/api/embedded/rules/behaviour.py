@@ -6,6 +6,7 @@ from typing import Any
 
 from dynamo_shared.api.rules import Violations
 
+_NO_PROFILE = "required, since type is Localhost: the profile on the node"
 _HANDLERS = ("exec", "httpGet", "sleep", "tcpSocket")
 _WITH_VALUES, _WITHOUT_VALUES = ("In", "NotIn"), ("Exists", "DoesNotExist")
 
@@ -19,10 +20,16 @@ def lifecycle_handler(value: dict[str, Any]) -> Violations:
         yield (), "must say what to do, such as exec or httpGet"
 
 
-def profile(value: dict[str, Any]) -> Violations:
+def app_armor_profile(value: dict[str, Any]) -> Violations:
     """A profile of the node has a name."""
     if value.get("type") == "Localhost" and not value.get("localhostProfile"):
-        yield ("localhostProfile",), "required, since type is Localhost: the profile on the node"
+        yield ("localhostProfile",), _NO_PROFILE
+
+
+def seccomp_profile(value: dict[str, Any]) -> Violations:
+    """A profile of the node has a path, which may be that of its folder."""
+    if value.get("type") == "Localhost" and value.get("localhostProfile") is None:
+        yield ("localhostProfile",), _NO_PROFILE
 
 
 def requirement(value: dict[str, Any]) -> Violations:

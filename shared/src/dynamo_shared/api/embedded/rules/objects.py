@@ -202,7 +202,7 @@ def metadata(value: dict[str, Any]) -> Violations:
 
 
 OBJECT_RULES: dict[str, tuple[ObjectRule, ...]] = {
-    f"{CORE}AppArmorProfile": (behaviour.profile,),
+    f"{CORE}AppArmorProfile": (behaviour.app_armor_profile,),
     f"{CORE}Container": (container,),
     f"{CORE}DownwardAPIVolumeFile": (item,),
     f"{CORE}HostPathVolumeSource": (host_path,),
@@ -210,7 +210,7 @@ OBJECT_RULES: dict[str, tuple[ObjectRule, ...]] = {
     f"{CORE}LifecycleHandler": (behaviour.lifecycle_handler,),
     f"{CORE}NodeSelectorRequirement": (behaviour.requirement,),
     f"{CORE}PodResourceClaim": (resource_claim,),
-    f"{CORE}SeccompProfile": (behaviour.profile,),
+    f"{CORE}SeccompProfile": (behaviour.seccomp_profile,),
     f"{CORE}SecurityContext": (security_context,),
     f"{CORE}VolumeMount": (mount,),
     f"{CORE}EnvVar": (environment_variable,),
