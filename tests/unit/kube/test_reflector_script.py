@@ -275,13 +275,26 @@ async def test_a_type_that_is_not_installed_is_waited_for(server: Any, steps: An
 
 async def test_a_type_that_need_not_be_there_is_absent_and_no_trouble(server: Any, steps: Any) -> None:
     missing = steps.text("404 page not found\n", 404)
+    removed = [missing] * 5
     server.then(
-        *[missing, missing, steps.answer(listed(5, pod("a", 3))), missing, missing, steps.answer(listed(9))],
+        *[missing, missing, steps.answer(listed(5, pod("a", 3))), *removed, steps.answer(listed(9))],
         steps.watch(then="hang"),
     )
     followed = Followed(server, optional=True)
-    assert await followed.take(7) == ["ABSENT", "ABSENT", "ADDED a@3", "SYNCED 5", "DELETED a@3", "ABSENT", "ABSENT"]
+    assert await followed.take(7) == ["ABSENT", "ABSENT", "ADDED a@3", "SYNCED 5", "DELETED a@3", "ABSENT", "SYNCED 9"]
     assert followed.health == [(True, "following pods")]
+
+
+async def test_a_404_of_a_gateway_removes_nothing_of_a_type_that_was_served(server: Any, steps: Any) -> None:
+    missing = steps.text("404 page not found\n", 404)
+    # Something else than 404 in between: the time begins again.
+    answers = [missing, steps.refuse(503), missing]
+    server.then(
+        *[*answers, steps.answer(listed(5, pod("a", 3))), *answers, steps.answer(listed(5, pod("a", 3)))],
+        steps.watch(event("MODIFIED", pod("a", 6)), then="hang"),
+    )
+    followed = Followed(server, optional=True, served=True)
+    assert await followed.take(4) == ["ADDED a@3", "SYNCED 5", "SYNCED 5", "MODIFIED a@6"]
 
 
 async def test_a_type_that_may_not_be_read_is_waited_for(server: Any, steps: Any) -> None:

@@ -38,6 +38,7 @@ class Cluster:
         self.listeners: list[tuple[Resource, str, asyncio.Queue[ObjectChange]]] = []
         self.lists = 0
         self.absent: set[Resource] = set()
+        self.served: dict[Resource, bool] = {}
         self.health: Callable[[bool, str], None] = lambda _ok, _message: None
 
     def put(self, resource: Resource, name: str, namespace: str = "ns") -> None:
@@ -71,9 +72,10 @@ class Cluster:
                 queue.put_nowait(change)
 
     async def source(
-        self, watched: Watched, namespace: str, on_health: Callable[[bool, str], None]
+        self, watched: Watched, namespace: str, on_health: Callable[[bool, str], None], served: bool
     ) -> AsyncGenerator[Item, None]:
         self.lists += 1
+        self.served[watched.resource] = served
         # As the API server does: a resource without namespaces has the same objects in each.
         namespace = namespace if watched.resource.namespaced else ""
         while watched.resource in self.absent:
@@ -134,6 +136,15 @@ async def test_what_is_not_installed_is_said_once_and_is_followed_when_it_is() -
         assert (await bus.stream_state(streams.STATE)).last_sequence == written
         cluster.absent.clear()
         await until(lambda: names(cache, SERVICES) == ["later"])
+
+
+async def test_the_next_watcher_knows_of_what_state_has_that_it_was_served() -> None:
+    bus, cluster = MemoryBus(), Cluster()
+    cluster.put(DEPLOYMENTS, "a")
+    async with feeding(bus, cluster), reading(bus):
+        assert cluster.served == {DEPLOYMENTS: False, SERVICES: False}
+    async with feeding(bus, cluster), reading(bus):
+        await until(lambda: cluster.served == {DEPLOYMENTS: True, SERVICES: False})
 
 
 async def test_what_there_is_and_what_changes_is_in_state() -> None:

@@ -27,8 +27,10 @@ tracer = trace.get_tracer("dynamo.watcher")
 
 
 Item: TypeAlias = ObjectChange | Synced | Absent
-Source: TypeAlias = Callable[[Watched, str, Callable[[bool, str], None]], AsyncGenerator[Item, None]]
-"""Changes of a resource in a namespace (empty: in all); it also reports whether the resource can be read: see `reflecting`."""
+Source: TypeAlias = Callable[[Watched, str, Callable[[bool, str], None], bool], AsyncGenerator[Item, None]]
+"""Changes of a resource in a namespace (empty: in all); it also reports whether the resource can be read: see `reflecting`.
+
+The last argument says whether the resource is known to have been served."""
 
 
 PAGES_AT_ONCE = 3
@@ -42,7 +44,9 @@ def reflecting(kube: KubeClient) -> Source:
     """Changes from the API server."""
     gate = Gate(PAGES_AT_ONCE, PAGE_WAITS)
 
-    def source(watched: Watched, namespace: str, on_health: Callable[[bool, str], None]) -> AsyncGenerator[Item, None]:
+    def source(
+        watched: Watched, namespace: str, on_health: Callable[[bool, str], None], served: bool
+    ) -> AsyncGenerator[Item, None]:
         reflector = Reflector(
             kube,
             watched.resource,
@@ -50,6 +54,7 @@ def reflecting(kube: KubeClient) -> Source:
             label_selector=watched.label_selector,
             field_selector=watched.field_selector,
             optional=watched.optional,
+            served=served,
             compare=True,
             gate=gate,
             on_health=on_health,
@@ -112,7 +117,9 @@ class Follower:
                 tasks.create_task(self._follow(namespace), name=f"follow-{self.watched.resource.id}-{namespace}")
 
     async def _follow(self, namespace: str) -> None:
-        async with aclosing(self._source(self.watched, namespace, partial(self._health, namespace))) as items:
+        # What a watcher before this one published was served then.
+        served = self._publisher.count(self.watched.resource) > 0
+        async with aclosing(self._source(self.watched, namespace, partial(self._health, namespace), served)) as items:
             async for item in items:
                 if isinstance(item, ObjectChange):
                     self._publish(item)

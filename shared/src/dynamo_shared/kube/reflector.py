@@ -9,7 +9,8 @@ What can happen, and what is done:
    from what was yielded before, DELETED for what vanished, and both for a name that another object has taken.
 5. 410 in the middle of a list: the list starts over; the second time without pages, so that it cannot happen again.
 6. 404 on list: the type is not installed. Wait, try again, and report it: as trouble, or, where the type is optional, by
-   `Absent`. 401, 403: the service may not read it; the same.
+   `Absent`. A gateway, or an API server that has just started, answers the same of a type that is there: one that was
+   served is absent only when nothing but 404 came for a while. 401, 403: the service may not read it; the same.
 
 7. The data store was set back (restored from a backup): resourceVersions count again from a lower number. A watch that goes
    on from a number which the server has not reached yet says nothing of it. So after each interruption the reflector asks
@@ -59,6 +60,9 @@ _FIRST_WAIT_SECONDS = 0.2
 _MAX_WAIT_SECONDS = 15.0
 # A type that is not installed, or that we may not read, is asked for this often: people will have to act first.
 _ABSENT_WAIT_SECONDS = (1.0, 30.0)
+# A type that was served is removed when it was answered with 404, and nothing else, for as long. An API server that starts
+# knows all types within some seconds.
+GONE_AFTER_SECONDS = 30.0
 # A watch that ends sooner, having said nothing, is a failure and not the end of its time.
 _SHORT_WATCH_SECONDS = 1.0
 # A watch that lasted as long ends a row of failures, even where nothing happened.
@@ -96,6 +100,7 @@ class Reflector:
     """Follows one resource; `changes` may be iterated once at a time.
 
     `gate`: passed for each page of a list, from the request until its last change was taken; for several reflectors.
+    `optional`: the type need not be installed; `served`: it is known to have been, so that one 404 says nothing yet.
     `compare`: hold what is known against the server after each watch and each interruption (7).
     `on_health(ok, message)` is called when following starts to fail, with what is wrong and what to do, and when it
     works again.
@@ -110,6 +115,7 @@ class Reflector:
         label_selector: str = "",
         field_selector: str = "",
         optional: bool = False,
+        served: bool = False,
         compare: bool = False,
         page_size: int = PAGE_SIZE,
         gate: Gate | None = None,
@@ -124,6 +130,8 @@ class Reflector:
         self._namespace = namespace
         self._selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         self._optional = optional
+        self._served = served
+        self._missing_seconds = 0.0
         self._compares = compare
         self._page_size = page_size
         self._gate = gate
@@ -173,7 +181,7 @@ class Reflector:
             except errors.KubeError as error:
                 if _is_too_large(error) or isinstance(error, errors.NotFound):
                     self._version = ""
-                if self._optional and isinstance(error, errors.NotFound):
+                if self._is_removed(error):
                     for left in self._absent():
                         yield left
                 await self._wait(error)
@@ -215,6 +223,7 @@ class Reflector:
             self._known.forget(key)
             yield ObjectChange("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
         self._version = version
+        self._served, self._missing_seconds = True, 0.0
         self._well()
         yield Synced(version, self._known)
 
@@ -258,6 +267,13 @@ class Reflector:
             # Deleted just now, or in a history that was never reported: the list shows which.
             raise errors.Expired(410, "Expired", "objects are gone")
 
+    def _is_removed(self, error: errors.KubeError) -> bool:
+        """Whether a failure shows that an optional type is not there, or no longer."""
+        if not isinstance(error, errors.NotFound):
+            self._missing_seconds = 0.0
+            return False
+        return self._optional and (not self._served or self._missing_seconds >= GONE_AFTER_SECONDS)
+
     def _absent(self) -> Iterator[ObjectChange | Absent]:
         """What is left of a type that is gone: nothing."""
         received_at = self.last_contact = self._clock()
@@ -265,6 +281,7 @@ class Reflector:
             _, version = self._known.get(key) or ("", "")
             self._known.forget(key)
             yield ObjectChange("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
+        self._served = False
         self._well()
         yield Absent()
 
@@ -380,7 +397,10 @@ class Reflector:
         seconds = delay(self._failures + 1, first, longest, self._randomness, most=1.5)
         if not (self._optional and isinstance(error, errors.NotFound)):
             self._unwell(error)
-        await self._sleep(max(seconds, error.retry_after or 0.0))
+        seconds = max(seconds, error.retry_after or 0.0)
+        await self._sleep(seconds)
+        if isinstance(error, errors.NotFound):
+            self._missing_seconds += seconds
 
     def _unwell(self, error: errors.KubeError) -> None:
         # One lost connection is everyday life; it is reported when going on failed, too. A silent one is most often quiet.
