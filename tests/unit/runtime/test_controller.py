@@ -16,7 +16,7 @@ from dynamo_shared.leases import AllKeys, AlwaysLeader, Drainer, GainListener, L
 from dynamo_shared.leases.rendezvous import partition_of
 from dynamo_shared.runtime import Controller, Health, Result, ServiceContext
 from dynamo_shared.runtime.metrics import Metrics
-from dynamo_shared.runtime.routes import Reconciler, TaskRoute
+from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.settings import load_settings
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.publisher import StatePublisher
@@ -201,3 +201,15 @@ async def test_a_conflict_is_not_an_error() -> None:
         assert (reconciles("conflict"), reconciles("error")) == (1, 1)
         assert (errors("conflict"), errors("validation")) == (None, 1)
         assert {each.key.name for each in controller._queue._due} == set(controller.answers), "both come back"
+
+
+async def test_a_route_that_fails_at_an_object_keeps_no_other_from_it() -> None:
+    def broken(_: CacheChange) -> list[Task]:
+        raise KeyError("spec")
+
+    async with controlling([]) as controller:
+        reconciler = {DEPLOYMENTS.plural: Reconciler(controller.reconcile, lambda: ())}
+        controller.wire(reconciler, [TaskRoute(DEPLOYMENTS, to=broken), TaskRoute(DEPLOYMENTS)])
+        key = ObjectKey("ns", "a")
+        controller.cache.put(DEPLOYMENTS, deployment(key))
+        await until(lambda: controller.reconciled == [key])

@@ -256,8 +256,10 @@ class Controller:
             known = None if _is_set_back(old, new) else old
             change = CacheChange(resource, key, known, new)
             for route in self._routes.get(resource, ()):
-                for task, after in route.tasks(change):
-                    self.enqueue(task, after)
+                # A route that fails at an object keeps no other from it.
+                with self.supervisor.isolated(resource, key):
+                    for task, after in route.tasks(change):
+                        self.enqueue(task, after)
         if resource == LEASES and new is None:
             self.enqueue_all(lambda each: _namespace(each) == key.namespace)
         if (effect := self._effects.get(resource)) is not None:
