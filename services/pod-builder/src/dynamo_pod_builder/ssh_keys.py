@@ -39,12 +39,23 @@ class SshKeys:
         if not (self.name and self.home):
             return
         namespace = owner["metadata"]["namespace"]
+        if namespace == self.home:
+            await self._original()
+            return
         secret = await self._read(namespace)
         if secret is None:
-            original = await self._read(self.home) or await self._create(self.home, await asyncio.to_thread(_key_pair))
-            secret = original if namespace == self.home else await self._create(namespace, original["data"], owner)
-        if namespace != self.home:
-            await self._own(secret, owner)
+            secret = await self._create(namespace, (await self._original())["data"], owner)
+        await self._own(secret, owner)
+
+    async def _original(self) -> KubeObject:
+        """The original, with a pair: one that an administrator made without content is given one."""
+        secret = await self._read(self.home)
+        if secret is not None and secret.get("data"):
+            return secret
+        pair = await asyncio.to_thread(_key_pair)
+        if secret is None:
+            return await self._create(self.home, pair)
+        return await self.kube.replace(SECRETS, {**secret, "data": pair})
 
     async def _own(self, secret: KubeObject, owner: KubeObject) -> None:
         metadata = secret["metadata"]
