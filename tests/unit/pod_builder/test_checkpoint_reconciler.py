@@ -104,6 +104,12 @@ async def test_what_is_in_the_way(config, observed, phase, reason):
     assert event.startswith(f"Warning Checkpoint{'Failed' if phase == 'Failed' else 'Waiting'} Checkpoint: {reason}: ")
 
 
+async def test_one_that_is_said_to_be_under_way_without_a_job_begins():
+    creating = {**checkpoint(), "status": {"phase": "Creating"}}
+    (status,), _ = await reconciled(CheckpointDefaults(enabled=True), creating)
+    assert (status["phase"], status["conditions"][0]["reason"]) == ("Pending", "NoStorage")
+
+
 @pytest.mark.parametrize("observed", [[], [leaving(checkpoint())]], ids=["gone", "leaving"])
 async def test_what_is_gone_is_left_alone(observed):
     assert await reconciled(STORED, *observed) == ([], [])

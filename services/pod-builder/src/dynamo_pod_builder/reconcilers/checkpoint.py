@@ -89,7 +89,9 @@ class CheckpointReconciler:
         obj = await self._labelled(obj, digest)
         if checkpoint_status.is_settled(obj, names.job(digest, names.version_of(obj))):
             return Result()
-        if obj.get("status", {}).get("phase") == checkpoint_status.CREATING:
+        status = obj.get("status", {})
+        # Another writer may have said that it is under way without a Job.
+        if status.get("phase") == checkpoint_status.CREATING and status.get("jobName"):
             return await self._follow(obj)
         return await self._begin(obj, checkpoint, spec, digest)
 
