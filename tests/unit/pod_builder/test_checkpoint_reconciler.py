@@ -14,9 +14,11 @@ from dynamo_shared.api.registry.labels import CHECKPOINT_ID
 from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, ObjectKey
 from dynamo_shared.api.v1alpha1 import identity_of
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.announced import Announced
+from tests.unit.routed import tasks_of
 
 from .graph.building import NOW
 
@@ -42,6 +44,7 @@ def checkpoint(
             "resourceVersion": "1",
             "creationTimestamp": created,
             "labels": {CHECKPOINT_ID: DIGEST},
+            **metadata,
         },
         **({"spec": spec} if spec is not None else {}),
     }
@@ -118,3 +121,18 @@ async def test_what_is_gone_is_left_alone(observed):
 async def test_one_that_is_leaving_keeps_no_identity():
     (status,), _ = await reconciled(CheckpointDefaults(enabled=True), checkpoint(), leaving(OLDER))
     assert status["conditions"][0]["reason"] == "NoStorage"
+
+
+@pytest.mark.parametrize("how", ["gone", "another of its name", "another identity"])
+def test_others_of_an_identity_that_becomes_free_are_reconciled(how):
+    other = checkpoint("older", spec={**SPEC, "identity": {**IDENTITY, "model": "other"}})
+    new = {
+        "gone": None,
+        "another of its name": checkpoint("older", "2026-01-03T00:00:00Z", uid="again"),
+        "another identity": other,
+    }
+    cache = ObjectCache()
+    checkpoints.index(cache)
+    cache.put(DYNAMO_CHECKPOINTS, checkpoint())
+    asked = tasks_of(checkpoints.routes(cache), DYNAMO_CHECKPOINTS, ObjectKey("ns", "older"), OLDER, new[how])
+    assert Task.of(DYNAMO_CHECKPOINTS, ObjectKey("ns", "one")) in asked

@@ -72,7 +72,8 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
 
     def same_identity(change: CacheChange) -> Iterator[Task]:
         """Others of an identity were refused while one was there."""
-        for each in cache.by_index(DYNAMO_CHECKPOINTS, _IDENTITY, f"{change.key.namespace}/{hash_of(change.obj)}"):
+        digest = hash_of(change.old) if change.old is not None else ""
+        for each in cache.by_index(DYNAMO_CHECKPOINTS, _IDENTITY, f"{change.key.namespace}/{digest}"):
             yield Task.of(DYNAMO_CHECKPOINTS, key_of(each))
 
     def stored(change: CacheChange) -> Iterator[Task]:
@@ -92,13 +93,19 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
             to=source,
             when=lambda change: CHECKPOINT_SOURCE in objects.labels(change.obj) and changes_trouble(change),
         ),
-        TaskRoute(DYNAMO_CHECKPOINTS, to=same_identity, when=lambda change: change.gone is not None),
+        TaskRoute(DYNAMO_CHECKPOINTS, to=same_identity, when=_frees_an_identity),
         TaskRoute(DYNAMO_CHECKPOINTS, to=users, when=lambda change: _outlook(change.old) != _outlook(change.new)),
         # The garbage collector deletes what a checkpoint owned some time after it; until then the next has no free name.
         *(TaskRoute(each, to=stored, when=_frees_a_name) for each in (JOBS, RESOURCE_CLAIM_TEMPLATES)),
         TaskRoute(DAEMON_SETS, to=stored),
         TaskRoute(DAEMON_SETS, to=users),
     )
+
+
+def _frees_an_identity(change: CacheChange) -> bool:
+    """Whether a checkpoint is gone. STATE may show only the one that has its name now."""
+    old, new = change.old, change.new
+    return old is not None and (new is None or objects.uid(new) != objects.uid(old) or hash_of(new) != hash_of(old))
 
 
 def _frees_a_name(change: CacheChange) -> bool:
