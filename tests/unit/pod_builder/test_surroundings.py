@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dynamo_pod_builder import surroundings
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_pod_builder.surroundings import REFRESH, PullSecretLists, component_account, index
 from dynamo_shared.api.resources import SERVICE_ACCOUNTS
@@ -67,6 +68,21 @@ async def test_secrets_are_listed_by_type_once_for_all_that_ask_and_again_when_o
     await stage.lists.of("ns")
     assert len(stage.asked) == 4
     assert stage.changed == []
+
+
+async def test_one_that_waited_finds_its_namespace_pushed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surroundings, "CAPACITY", 1)
+    stage = Stage(secret("a"))
+    listing = [asyncio.create_task(stage.lists.of("ns")) for _ in range(2)]
+    keep = stage.lists._keep
+
+    def pushed(*given: Any) -> Any:
+        known = keep(*given)
+        keep("other", None, NO_PULL_SECRETS, ())
+        return known
+
+    monkeypatch.setattr(stage.lists, "_keep", pushed)
+    assert {each.of("nvcr.io/x") for each in await asyncio.gather(*listing)} == {("a",)}
 
 
 async def test_others_of_the_namespace_hear_of_other_secrets() -> None:

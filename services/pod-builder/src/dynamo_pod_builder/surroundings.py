@@ -95,7 +95,9 @@ class PullSecretLists:
             finally:
                 if not lock.locked():
                     self._asking.pop(namespace, None)
-        self._known.move_to_end(namespace)
+        if namespace in self._known:
+            # One that waited for the list may find it pushed out by others.
+            self._known.move_to_end(namespace)
         return known.secrets
 
     async def run(self) -> None:
