@@ -172,6 +172,18 @@ def test_the_progress_of_a_rollout(there, previous, rollout):
     assert plan.rollout == rollout
 
 
+def test_what_an_update_left_begins_and_ends_no_other_one():
+    """It is deleted, and goes when its finalizers are through; a pod of the new generation turns unready meanwhile."""
+    left = component("g-old", "old", 0)
+    left["metadata"]["deletionTimestamp"] = BEFORE
+    for ready in (1, 0):
+        plan = rolled([NEW], {"g-new": (NEW, ready), "g-old": (left, 0)}, OVER)
+        assert plan.rollout == Rollout(status=OVER)
+    plan = rolled([NEW], {"g-new": (NEW, 1), "g-old": (left, 0)}, RUNNING)
+    assert plan.rollout is not None
+    assert plan.rollout.completed
+
+
 @pytest.mark.parametrize(
     ("old", "kept"),
     [

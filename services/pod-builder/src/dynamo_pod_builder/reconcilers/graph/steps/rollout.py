@@ -79,10 +79,17 @@ def _leftovers(desired: Sequence[KubeObject], observed: Observed) -> dict[str, l
     leftovers: dict[str, list[KubeObject]] = {}
     for name, dcd in observed.components.items():
         component = objects.labels(dcd).get(labels.COMPONENT)
+        # What the last update left is on its way out: another one does not move it.
+        if not _active(observed.status.get("rollingUpdate")) and _is_let_go(dcd):
+            continue
         # Workers from before there were hashes have none.
         if name not in names and (labels.WORKER_HASH in objects.labels(dcd) or component in workers):
             leftovers.setdefault(component or "", []).append(dcd)
     return leftovers
+
+
+def _is_let_go(dcd: KubeObject) -> bool:
+    return objects.is_deleting(dcd) and dcd["spec"].get("replicas", 1) == 0
 
 
 def _workers(desired: Sequence[KubeObject]) -> set[str]:
