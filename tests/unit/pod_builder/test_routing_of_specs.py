@@ -50,3 +50,14 @@ def test_another_spec_is_news_whatever_its_generation(resource: Resource) -> Non
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.plural)
 def test_a_status_is_not(resource: Resource) -> None:
     assert not asked(resource, observed(1, 1, {}), observed(2, 1, {}, status={"observedGeneration": 1}))
+
+
+def test_a_graph_concerns_the_object_that_it_belonged_to_as_well() -> None:
+    """One that was taken from it: nothing else says so."""
+    owner = {"kind": DYNAMO_DEPLOYMENTS.kind, "name": "former", "uid": "u", "controller": True}
+    free = observed(2, 1, {})
+    owned = {**free, "metadata": {**free["metadata"], "ownerReferences": [owner]}}
+    former = Task.of(DYNAMO_DEPLOYMENTS, ObjectKey("ns", "former"))
+    for old, new in ((owned, free), (owned, None), (free, owned), (owned, owned)):
+        asked_for = tasks_of(routes_of(indexed()), DYNAMO_GRAPH_DEPLOYMENTS, KEY, old, new)
+        assert asked_for.count(former) == 1

@@ -89,7 +89,12 @@ RIGHTS = (
     Right(EVENTS, ("patch",), unused=SERIES),
     Right(SECRETS, ("list",), part="pullSecrets"),
     Right(SECRETS, ("create", "get"), part="sshSecrets"),
-    Right(SECRETS, ("update",), part="sshSecrets", unused="completes a Secret without content, and adds the owners of a copy"),
+    Right(
+        SECRETS,
+        ("update",),
+        part="sshSecrets",
+        unused="completes a Secret without content, and adds the owners of a copy",
+    ),
     Right(ENDPOINTS, READ, unused=GIVEN),
     Right(PODS, READ, unused=GIVEN),
     Right(ENDPOINT_SLICES, READ, unused=GIVEN),

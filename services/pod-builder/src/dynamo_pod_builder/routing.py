@@ -240,11 +240,15 @@ def _graph_of(change: CacheChange) -> Iterator[Task]:
 
 
 def _legacy_of(change: CacheChange) -> Iterator[Task]:
-    """The object of a kind before graphs that a graph belongs to."""
-    owner = objects.controller_of(change.obj)
-    for resource in LEGACY:
-        if owner is not None and owner["kind"] == resource.kind:
-            yield Task.of(resource, ObjectKey(change.key.namespace, owner["name"]))
+    """The object of a kind before graphs that a graph belongs to, and the one that it belonged to."""
+    owners = [objects.controller_of(each) for each in (change.old, change.new) if each is not None]
+    tasks = [
+        Task.of(resource, ObjectKey(change.key.namespace, owner["name"]))
+        for owner in owners
+        for resource in LEGACY
+        if owner is not None and owner["kind"] == resource.kind
+    ]
+    yield from dict.fromkeys(tasks)
 
 
 def _is_news(change: CacheChange) -> bool:
