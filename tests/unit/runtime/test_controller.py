@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
+import pytest
+from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey
 from dynamo_shared.bus import MemoryBus
@@ -15,6 +18,7 @@ from dynamo_shared.kube.errors import Conflict, Invalid
 from dynamo_shared.leases import AllKeys, AlwaysLeader, Drainer, GainListener, Listener
 from dynamo_shared.leases.rendezvous import partition_of
 from dynamo_shared.runtime import Controller, Health, Result, ServiceContext
+from dynamo_shared.runtime import controller as controllers
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.settings import load_settings
@@ -213,3 +217,26 @@ async def test_a_route_that_fails_at_an_object_keeps_no_other_from_it() -> None:
         key = ObjectKey("ns", "a")
         controller.cache.put(DEPLOYMENTS, deployment(key))
         await until(lambda: controller.reconciled == [key])
+
+
+async def test_a_namespace_whose_claim_is_deleted_may_be_claimed_again_before_it_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A leader of the other platform ends, and the next one writes its lease some moments later."""
+    monkeypatch.setattr(controllers, "LEASE_INTERVAL", 0.01)
+    key = ObjectKey("team", "a")
+    lease = namespace_scope.lease("team", "1.2.0", 30.0, datetime.now(UTC))
+    async with controlling([key]) as controller:
+        clock = cast("ManualClock", controller.context.clock)
+        for version in ("1", "2"):
+            lease["metadata"] |= {"uid": version, "resourceVersion": version}
+            controller.cache.put(LEASES, lease)
+            controller.cache.remove(LEASES, ObjectKey("team", namespace_scope.NAME), version)
+            clock.now += controllers.HANDOVER - 1
+            controller.enqueue(task("team"))
+            await asyncio.sleep(0.05)
+            assert controller.is_held("team")
+            assert controller.reconciled == []
+        clock.now += 2
+        await until(lambda: controller.reconciled == [key])
+        assert not controller.is_held("team")

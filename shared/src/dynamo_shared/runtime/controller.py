@@ -48,6 +48,9 @@ FLUSH_WITHIN = 5.0
 UNREAD_AFTER = 30.0
 #: How soon the end of another platform's claim on a namespace takes effect. Seconds.
 LEASE_INTERVAL = 5.0
+#: How long a namespace is still another platform's after its claim was deleted: its next leader writes it again. Longer than
+#: LEASE_INTERVAL. Seconds.
+HANDOVER = 10.0
 #: The reference's interval (operator behaviour, section 10). Seconds.
 COUNT_INTERVAL = 30.0
 #: The share of the interval that a resync is spread over: all graphs at once would hold up those that people wait for.
@@ -100,6 +103,8 @@ class Controller:
         self._queue: WorkQueue[Task] = context.queue(name, lambda task: _namespace(task.key), self._is_urgent)
         #: The trace of the change that asked for a task first; later ones find it waiting. As many as the queue has keys.
         self._causes: dict[Task, str] = {}
+        #: By namespace: until when the claim counts that another platform deleted there.
+        self._handed_over: dict[str, float] = {}
         self.wire({})
 
     def wire(
@@ -230,7 +235,9 @@ class Controller:
         if self.context.settings.served:
             return False
         lease = self.cache.get(LEASES, ObjectKey(namespace, namespace_scope.NAME))
-        return lease is not None and namespace_scope.is_live(lease, now())
+        if lease is None:
+            return self.context.clock() < self._handed_over.get(namespace, 0.0)
+        return namespace_scope.is_live(lease, now())
 
     def _share_with_other_replicas(self) -> None:
         """Reconcile what is gained, end what is under way before giving keys away, and at once where they are lost."""
@@ -261,7 +268,11 @@ class Controller:
                     for task, after in route.tasks(change):
                         self.enqueue(task, after)
         if resource == LEASES and new is None:
-            self.enqueue_all(lambda each: _namespace(each) == key.namespace)
+            if old is not None and namespace_scope.is_live(old, now()):
+                # Its leader has ended in order: `_sync_leases` finds out whether another one follows.
+                self._handed_over[key.namespace] = self.context.clock() + HANDOVER
+            else:
+                self.enqueue_all(lambda each: _namespace(each) == key.namespace)
         if (effect := self._effects.get(resource)) is not None:
             with self.supervisor.isolated(resource, key):
                 effect(CacheChange(resource, key, old, new))
@@ -303,13 +314,14 @@ class Controller:
         return result
 
     async def _sync_leases(self) -> None:
-        """A lease that runs out sends no event: its namespace is this platform's again."""
+        """A lease that runs out sends no event: its namespace is this platform's again. One that was deleted may come back."""
         before: set[str] = set()
         while True:
-            namespaces = {lease["metadata"]["namespace"] for lease in self.cache.list(LEASES)}
+            namespaces = {lease["metadata"]["namespace"] for lease in self.cache.list(LEASES)} | {*self._handed_over}
             held = {namespace for namespace in namespaces if self.is_held(namespace)}
             if released := before - held:
                 self.enqueue_all(lambda key: _namespace(key) in released)
+            self._handed_over = {each: until for each, until in self._handed_over.items() if each in held}
             before = held
             await asyncio.sleep(LEASE_INTERVAL)
 
