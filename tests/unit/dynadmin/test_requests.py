@@ -16,13 +16,14 @@ from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, MODELS, REQUESTS, Kind
 from dynamo_dynadmin.api.ownership import merged
 from dynamo_dynadmin.api.routes.session import session
-from dynamo_dynadmin.api.sessions import SessionPages
+from dynamo_dynadmin.api.sessions import AT_ONCE_OF_ONE, SessionPages
 from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.http import call as calls
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import JSON, JSON_PATCH, MERGE_PATCH, ResponseSpec, Route
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.identity.session import COOKIE, Sessions
+from dynamo_dynadmin.identity.who import Unidentified
 from dynamo_dynadmin.metrics import DynadminMetrics
 from dynamo_shared.kube import Conflict, Invalid
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
@@ -150,6 +151,38 @@ async def test_pages_of_named_origins_may_read_answers_and_streams(
     assert "Access-Control-Allow-Credentials" not in named.headers
 
 
+@pytest.mark.parametrize(
+    ("accepted", "takes"),
+    [
+        ("", False),
+        ("gzip", True),
+        ("br, GZIP;q=0.5", True),
+        ("gzip;q=0", False),
+        ("gzip; q=0.000, identity", False),
+        ("notgzip", False),
+    ],
+)
+async def test_an_answer_is_small_for_those_who_take_it_so_and_caches_know(accepted: str, takes: bool) -> None:
+    body = {"a": "x" * 3000}
+    async with serving(echo, cors_origins=(PAGE,)) as client:
+        headers = {"Accept-Encoding": accepted, "Origin": PAGE}
+        answer = await client.post("/x", json=body, headers=headers)
+        page = await client.get("/page.js", headers={"Accept-Encoding": accepted})
+        same = await client.get("/page.js", headers={"If-None-Match": page.headers["ETag"]})
+        assert await answer.json() == body
+    assert [each.headers.get("Content-Encoding") == "gzip" for each in (answer, page)] == [takes, takes]
+    assert answer.headers["Vary"] == "Accept-Encoding, Origin"
+    assert page.headers["Vary"] == same.headers["Vary"] == "Accept-Encoding"
+    assert same.status == 304
+
+
+async def test_pages_of_named_origins_may_read_the_headers_of_the_document() -> None:
+    async with serving(echo, cors_origins=(PAGE,)) as client:
+        answer = await client.post("/x", json={}, headers={"Origin": PAGE})
+    exposed = answer.headers["Access-Control-Expose-Headers"].split(", ")
+    assert {"ETag", "Location", "Idempotency-Replayed", "X-Managed-By"} <= {*exposed}
+
+
 async def test_pages_of_named_origins_may_send_the_headers_of_the_document() -> None:
     asked = {"Origin": PAGE, "Access-Control-Request-Method": "GET"}
     async with serving(echo, cors_origins=(PAGE,)) as client:
@@ -176,6 +209,61 @@ async def test_a_session_that_has_ended_can_be_ended() -> None:
     assert answer.status == 204
     assert answer.headers["Set-Cookie"].startswith(f'{COOKIE}=""; ')
     assert "Max-Age=0" in answer.headers["Set-Cookie"]
+
+
+async def test_few_sessions_are_begun_at_once() -> None:
+    """Each asks the API server whose token it is, for someone who is not known yet."""
+    waiting, go = asyncio.Semaphore(0), asyncio.Event()
+
+    class Slow:
+        async def caller(self, _: str) -> Any:
+            waiting.release()
+            await go.wait()
+            raise Unidentified("no")
+
+    async def begin(call: Call) -> web.StreamResponse:
+        return await pages.begin(call)
+
+    pages = SessionPages(cast("Any", Slow()), ABSENT, None)
+    async with serving(begin) as client:
+        begun = [asyncio.create_task(client.post("/x", json={"token": "t"})) for _ in range(AT_ONCE_OF_ONE)]
+        for _ in begun:
+            await waiting.acquire()
+        refused = await client.post("/x", json={"token": "t"})
+        assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
+        go.set()
+        assert {answer.status for answer in await asyncio.gather(*begun)} == {401}
+        assert (await client.post("/x", json={"token": "t"})).status == 401
+
+
+@pytest.mark.parametrize(
+    ("known", "status"),
+    [
+        (None, 200),
+        ('"1"', 304),
+        ('W/"1"', 304),
+        ('"0", W/"1"', 304),
+        ("*", 304),
+        ('"2"', 200),
+        ("1", 200),
+    ],
+)
+async def test_a_version_that_the_caller_has_is_not_sent_again(known: str | None, status: int) -> None:
+    async def read(call: Call) -> web.StreamResponse:
+        return await Writing(ABSENT).read(dataclasses.replace(call, kube=cast("Any", Managed())), DEPLOYMENTS)
+
+    async with serving(read, "GET", "/{namespace}/{name}") as client:
+        answer = await client.get("/n/a", headers={"If-None-Match": known} if known else {})
+        assert (answer.status, answer.headers["ETag"]) == (status, '"1"')
+
+
+@pytest.mark.parametrize(("tag", "status"), [('"1"', 200), ('W/"1"', 200), ("*", 200), ("1", 412), ('w/"1"', 412)])
+async def test_an_etag_that_a_proxy_weakened_is_that_of_the_object(tag: str, status: int) -> None:
+    async def version(call: Call) -> web.StreamResponse:
+        return call.answer({"version": call.if_match()})
+
+    async with serving(version) as client:
+        assert (await client.post("/x", headers={"If-Match": tag})).status == status
 
 
 class Managed:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from aiohttp import web
 
 from dynamo_dynadmin.deploy.problems import FieldProblem
@@ -14,6 +18,9 @@ from dynamo_dynadmin.identity.tokens import Tokens
 from dynamo_dynadmin.identity.who import Unidentified
 
 PATH = "/api/v1/session"
+#: Tokens of sessions that are verified at the same time, of one address and of all: the callers are not known yet. Behind a
+#: proxy all have its address.
+AT_ONCE_OF_ONE, AT_ONCE = 16, 32
 
 
 class SessionPages:
@@ -23,6 +30,7 @@ class SessionPages:
         self._tokens = tokens
         self._sessions = sessions
         self._logins = logins
+        self._verifying: Counter[str] = Counter()
 
     async def ways(self, call: Call) -> web.StreamResponse:
         """How a session can be begun."""
@@ -66,7 +74,8 @@ class SessionPages:
             raise ProblemError(
                 "invalid", "/token: required", errors=[FieldProblem("/token", "required: a bearer token")]
             )
-        caller = await self._tokens.caller(token.strip())
+        with self._one_more(call.request.remote or ""):
+            caller = await self._tokens.caller(token.strip())
         try:
             session, cookie = self._sessions.begin(token.strip(), caller.expires)
         except TooLong as error:
@@ -76,6 +85,20 @@ class SessionPages:
         )
         _set(answer, COOKIE, cookie, "Strict")
         return answer
+
+    @contextmanager
+    def _one_more(self, address: str) -> Iterator[None]:
+        """A token is verified. ProblemError where many are already."""
+        if self._verifying[address] >= AT_ONCE_OF_ONE or self._verifying.total() >= AT_ONCE:
+            detail = "many sessions are being begun; retry later"
+            raise ProblemError("too-many-requests", detail, headers={"Retry-After": "1"})
+        self._verifying[address] += 1
+        try:
+            yield
+        finally:
+            self._verifying[address] -= 1
+            if not self._verifying[address]:
+                del self._verifying[address]
 
     async def show(self, call: Call) -> web.StreamResponse:
         """The session of the request, with its CSRF token: after a page was loaded again."""

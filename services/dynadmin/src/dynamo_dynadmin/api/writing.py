@@ -55,7 +55,7 @@ class Writing:
         if call.flag("watch"):
             return await self._reading.stream_of(call, kind, call.name)
         obj = await call.kube.get(kind.resource, ObjectKey(call.namespace, call.name))
-        if call.request.headers.get("If-None-Match") == etag(obj):
+        if call.has(obj):
             return web.Response(status=304, headers={"ETag": etag(obj)})
         owner = manager_of(obj)
         return call.answer_object(obj, headers={"X-Managed-By": _header(owner)} if owner else None)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_ETAG = re.compile(r'"([0-9A-Za-z_-]{1,64})"')
+#: Proxies that compress an answer make its ETag a weak one. It stands for the same version of the object.
+_ETAG = re.compile(r'(?:W/)?"([0-9A-Za-z_-]{1,64})"')
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}")
 #: For the whole body to arrive: who sends slowly keeps a place among the requests under way. Seconds.
 BODY_WITHIN = 60.0
@@ -123,6 +124,12 @@ class Call:
         if match is None:
             raise ProblemError("stale", "If-Match is not an ETag of this API; read the object again")
         return match[1]
+
+    def has(self, obj: KubeObject) -> bool:
+        """Whether If-None-Match says that the caller has this version of an object."""
+        known = self.request.headers.get("If-None-Match", "").strip()
+        # An ETag of this API has no comma.
+        return known == "*" or etag(obj) in (each.strip().removeprefix("W/") for each in known.split(","))
 
     def idempotency_key(self) -> str:
         """The Idempotency-Key; empty without one. ProblemError where it is not valid."""

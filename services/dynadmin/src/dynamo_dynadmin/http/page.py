@@ -12,6 +12,8 @@ from importlib.resources import files
 
 from aiohttp import web
 
+from dynamo_dynadmin.http.compression import VARIES, compress
+
 #: Scripts, styles and requests are of this origin, or none. No other page may frame this one.
 POLICY = "; ".join(
     (
@@ -46,11 +48,10 @@ class _File:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """The file, or 304 where the browser has it."""
         if any(each.value == self.etag for each in request.if_none_match or ()):
-            answer = web.Response(status=304, headers=_HEADERS)
+            answer = web.Response(status=304, headers={**_HEADERS, "Vary": VARIES})
         else:
             answer = web.Response(body=self.content, content_type=self.type, charset="utf-8", headers=_HEADERS)
-            if "gzip" in request.headers.get("Accept-Encoding", ""):
-                answer.enable_compression(web.ContentCoding.gzip)
+            compress(request, answer)
         answer.etag = self.etag
         return answer
 

@@ -18,6 +18,7 @@ from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 from dynamo_dynadmin.deploy import InvalidIntent
 from dynamo_dynadmin.http import page
 from dynamo_dynadmin.http.call import TURN, Call, OngoingRequest
+from dynamo_dynadmin.http.compression import compress, vary
 from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube
 from dynamo_dynadmin.http.routes import Route
 from dynamo_dynadmin.identity.session import COOKIE, CSRF_HEADER, Sessions, is_same
@@ -34,6 +35,8 @@ _LONGEST_MANAGER = 128
 _WORTH_COMPRESSING = 1400
 _LIMITS = 10_000
 _COMPRESSED = frozenset({"application/json", "application/problem+json", "application/yaml"})
+#: What pages of other origins may read of an answer's headers.
+_EXPOSED = "ETag, Location, X-Request-ID, Retry-After, Warning, Idempotency-Replayed, X-Managed-By"
 #: The caller of public routes. No request to Kubernetes has this name.
 ANONYMOUS = Caller(Identity("anonymous"))
 
@@ -258,15 +261,15 @@ class HttpServer:
         if origin and origin in self._settings.cors_origins:
             # Without credentials: other origins bring a token, and never a session.
             answer.headers["Access-Control-Allow-Origin"] = origin
-            answer.headers["Access-Control-Expose-Headers"] = "ETag, Location, X-Request-ID, Retry-After, Warning"
-            answer.headers["Vary"] = "Origin"
+            answer.headers["Access-Control-Expose-Headers"] = _EXPOSED
+            vary(answer.headers, "Origin")
 
     def _finish(self, request: web.Request, answer: web.StreamResponse, identifier: str) -> None:
         self._stamp(answer, identifier)
         if isinstance(answer, web.Response) and answer.content_type in _COMPRESSED:
             length = answer.content_length or 0
-            if length > _WORTH_COMPRESSING and "gzip" in request.headers.get("Accept-Encoding", ""):
-                answer.enable_compression(web.ContentCoding.gzip)
+            if length > _WORTH_COMPRESSING:
+                compress(request, answer)
         if self.draining:
             answer.force_close()
 
