@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from dynamo_dynadmin.api.logs.reading import ContainerLine, read_log, time_of
-from dynamo_dynadmin.api.logs.sources import LogSource
+from dynamo_dynadmin.api import logs
+from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, read_log, time_of
+from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSource
 from dynamo_shared.api.resources import ObjectKey
 
 SOURCE = LogSource(ObjectKey("n", "p"), "main", "worker")
 TIME = "2026-01-02T03:04:05.123456789Z"
 LONG = 16384
+ABSENT = cast("Any", None)
 
 
 class Content:
@@ -73,3 +76,14 @@ async def test_words_of_a_node_have_no_time(text: str) -> None:
 def test_a_time_at_the_end_of_all_times_is_not_valid(text: str) -> None:
     """A reader sends any Last-Event-ID."""
     assert time_of(text) is None
+
+
+async def test_lines_that_are_left_out_of_an_answer_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "_LINES", 2)
+    answered: list[Any] = []
+    call = SimpleNamespace(kube=Kube([f"{TIME} a\n" * 5]), answer=answered.append)
+    selected = [ContainerStart(SOURCE, "u", 0)]
+    await logs.Logs(ABSENT, ABSENT, ABSENT, ABSENT)._lines(cast("Any", call), selected, LogPart())
+    (answer,) = answered
+    assert len(answer["items"]) == 2
+    assert answer["problems"] == ["3 more lines are left out: choose with component, pod, container or tail"]

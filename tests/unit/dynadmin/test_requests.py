@@ -13,6 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from dynamo_dynadmin.api.acting import Actions
 from dynamo_dynadmin.api.chat import Chat
+from dynamo_dynadmin.api.cluster import Cluster
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, MODELS, REQUESTS, Kind
 from dynamo_dynadmin.api.ownership import merged
 from dynamo_dynadmin.api.routes.session import session
@@ -264,6 +265,25 @@ async def test_an_etag_that_a_proxy_weakened_is_that_of_the_object(tag: str, sta
 
     async with serving(version) as client:
         assert (await client.post("/x", headers={"If-Match": tag})).status == status
+
+
+async def test_namespaces_that_are_left_out_are_warned_of() -> None:
+    class Many:
+        async def list_page(self, *_: Any, limit: int) -> dict[str, Any]:
+            return {"metadata": {"continue": "more"}, "items": [{"metadata": {"name": "a"}}]}
+
+    class Reading:
+        async def may(self, *_: Any) -> bool:
+            return True
+
+    async def namespaces(call: Call) -> web.StreamResponse:
+        cluster = Cluster(ABSENT, ABSENT, cast("Any", Reading()), ABSENT, "1")
+        return await cluster.namespaces(dataclasses.replace(call, kube=cast("Any", Many())))
+
+    async with serving(namespaces, "GET") as client:
+        answer = await client.get("/x")
+        assert await answer.json() == {"items": [{"name": "a"}]}
+    assert answer.headers["Warning"] == '299 - "only the first 5000 namespaces are checked"'
 
 
 class Managed:

@@ -59,11 +59,15 @@ class Logs:
 
     async def _lines(self, call: Call, selected: list[ContainerStart], part: LogPart) -> web.StreamResponse:
         lines: list[dict[str, str]] = []
+        left_out = 0
         places = asyncio.Semaphore(CONTAINERS)
 
         async def keep(line: ContainerLine) -> None:
+            nonlocal left_out
             if len(lines) < _LINES:
                 lines.append(line.row())
+            else:
+                left_out += 1
 
         async def read(start: ContainerStart) -> str:
             source = start.source
@@ -74,6 +78,8 @@ class Logs:
                 return await read_log(call.kube, source, query, _SILENCE, keep)
 
         failures = await asyncio.gather(*map(read, selected))
+        if left_out:
+            failures.append(f"{left_out} more lines are left out: choose with component, pod, container or tail")
         lines.sort(key=lambda each: each["time"])
         return call.answer({"items": lines, "problems": [each for each in failures if each]})
 
