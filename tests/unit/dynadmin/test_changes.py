@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -87,3 +87,17 @@ def test_a_reader_of_a_selector_gets_no_end_of_what_it_never_got(resumed: bool, 
     frames = [follower._frame(change("m", number, team), f"{number}-i") for number, team in enumerate(teams, 1)]
     kinds = [frame.split(b"\n")[1].removeprefix(b"event: ").decode() if frame else "" for frame in frames]
     assert kinds == sent
+
+
+def test_what_vanished_without_a_message_is_reported_to_a_stream_that_goes_on_where_it_was() -> None:
+    hub = Hub(cast("Any", None), "c", [DYNAMO_MODELS])
+    entries, key = hub.entries(DYNAMO_MODELS), ObjectKey("n", "m")
+    entries.take(key, 7, Version("u", 1, ""), b"{}")
+    entries.take(ObjectKey("n", "other"), 8, Version("v", 2, ""), b"{}")
+    hub.incarnation, hub._last, hub._caught_up = "i", 8, True
+    entries.marked, entries.unconfirmed = True, {key}
+    position = hub.position()
+    hub._settle(DYNAMO_MODELS.id)
+    assert [(each.key, each.deleted) for each in hub.resume(DYNAMO_MODELS, "n", position)] == [(key, True)]
+    hub._last = 9
+    assert hub.resume(DYNAMO_MODELS, "n", hub.position()) == []

@@ -37,6 +37,8 @@ class StoredObject:
     created: bool = False
     """whether this message made it known"""
     last: bytes = b""
+    silent: bool = False
+    """gone without a message: it has the sequence of one before, which readers may have already"""
     _labels: dict[str, str] | None = None
 
     @property
@@ -92,7 +94,10 @@ class Entries:
     def drop(self, key: ObjectKey, sequence: int) -> StoredObject | None:
         """An object that the stream has no longer."""
         held = self.get(key)
-        return self._remove(key, sequence, held.version) if held is not None else None
+        gone = self._remove(key, sequence, held.version) if held is not None else None
+        if gone is not None:
+            gone.silent = True
+        return gone
 
     def _remove(self, key: ObjectKey, sequence: int, version: Version) -> StoredObject | None:
         names = self._namespaces.get(key.namespace, {})
@@ -130,9 +135,14 @@ class Entries:
         return {entry.key for entry in self.all()}
 
     def since(self, namespace: str, sequence: int) -> list[StoredObject]:
-        """What changed in a namespace after a sequence, deletions included, in the stream's order."""
+        """What changed in a namespace after a sequence, deletions included, in the stream's order.
+
+        What vanished without a message is reported once more to those who may know it.
+        """
         changed = [each for each in self.of_namespace(namespace) if each.sequence > sequence]
         changed += [
-            each for each in self._deleted.values() if each.key.namespace == namespace and each.sequence > sequence
+            each
+            for each in self._deleted.values()
+            if each.key.namespace == namespace and each.sequence > sequence - each.silent
         ]
         return sorted(changed, key=lambda each: each.sequence)
