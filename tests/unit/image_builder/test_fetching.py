@@ -7,7 +7,7 @@ import io
 import tarfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -93,3 +93,39 @@ def test_a_full_disk_is_not_the_stores_fault() -> None:
     with store(breaks=0) as url, pytest.raises(FetchError) as full:
         download(ArchiveSource(url, "a", "b"), DIGEST, LIMIT, Path("/dev/full"), 5.0)
     assert (full.value.reason, full.value.temporary) == ("WorkspaceFull", False)
+
+
+def test_a_store_that_drips_does_not_pass_the_deadline() -> None:
+    """A byte now and then keeps the connection alive."""
+    ended = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(CONTENT)))
+            self.end_headers()
+            with suppress(OSError):
+                for each in CONTENT:
+                    self.wfile.write(bytes([each]))
+                    if ended.wait(0.02):
+                        break
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        timer = threading.Timer(5.0, ended.set)
+        timer.start()
+        try:
+            source = ArchiveSource(f"http://127.0.0.1:{server.server_address[1]}", "a", "1")
+            with pytest.raises(FetchError) as caught:
+                find(source, LIMIT, 0.1)
+        finally:
+            late = ended.is_set()
+            timer.cancel()
+            ended.set()
+            server.shutdown()
+            thread.join()
+    assert (caught.value.reason, late) == ("StoreSlow", False)

@@ -29,6 +29,17 @@ def archive(folder: Path, files: dict[str, bytes], mode: str = "w:gz", links: di
     return file
 
 
+def test_a_size_below_zero_gives_no_room_for_more(tmp_path: Path) -> None:
+    entry = tarfile.TarInfo("x")
+    entry.size = -(10**6)
+    file = tmp_path / "archive"
+    file.write_bytes(entry.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
+    with pytest.raises(FetchError) as caught:
+        unpack(file, tmp_path / "context", tmp_path / "dockerfile", 1000)
+    assert caught.value.reason == "InvalidArchive"
+    assert "-1000000 bytes" in caught.value.message
+
+
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
 @pytest.mark.parametrize(
     ("files", "chosen"),

@@ -120,6 +120,8 @@ def unpack(file: Path, context: Path, dockerfile: Path, limit: int) -> None:
     try:
         with _workspace(), tarfile.open(file, "r:*") as archive:
             for member in archive:
+                if member.size < 0:
+                    raise ValueError(f"{member.name} has {member.size} bytes")
                 left, files = left - member.size, files + 1
                 if left < 0 or files > MAX_FILES:
                     raise FetchError(
@@ -334,7 +336,8 @@ def _copy(
     """Read all of a stream, and keep it where there is a target. FetchError above `limit` bytes or after `within` seconds."""
     digest, size = hashlib.sha256(), 0
     expired = _deadline(within)
-    while chunk := stream.read(CHUNK):
+    # What has come, and not a whole chunk: a store that drips would be waited for beyond the deadline.
+    while chunk := stream.read1(CHUNK):
         size += len(chunk)
         _check_size(source, size, limit)
         if expired():
