@@ -62,6 +62,14 @@ def test_causes_name_the_fields() -> None:
     assert error.causes == [errors.Cause("spec.image", "FieldValueRequired", "Required value")]
 
 
+@pytest.mark.parametrize("causes", [["x"], [None, 3], "x", 3, {"field": "a"}, [{"field": ["metadata.uid"]}]])
+def test_causes_of_another_shape_are_left_out(causes: object) -> None:
+    """A gateway, or a webhook's author, wrote them."""
+    error = errors.from_response(422, status(422, "Invalid", causes=causes))
+    assert isinstance(error, errors.Invalid)
+    assert all(each.field != "metadata.uid" for each in error.causes)
+
+
 def test_a_missing_type_is_reported_from_a_missing_object() -> None:
     no_type = errors.from_response(404, b"404 page not found\n")
     no_object = errors.from_response(404, status(404, "NotFound", name="a", kind="pods"))

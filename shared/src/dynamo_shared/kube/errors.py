@@ -57,11 +57,7 @@ class KubeError(Exception):
     @property
     def causes(self) -> list[Cause]:
         """The fields that the server names in `details.causes`, in its order."""
-        return [
-            Cause(str(cause.get("field", "")), str(cause.get("reason", "")), str(cause.get("message", "")))
-            for cause in self.details.get("causes") or ()
-            if isinstance(cause, dict)
-        ]
+        return _causes(self.details)
 
     @property
     def retry_after(self) -> float | None:
@@ -170,10 +166,19 @@ def from_response(status: int, content: bytes, *, retry_after: str | None = None
     return error
 
 
+def _causes(details: dict[str, Any]) -> list[Cause]:
+    causes = details.get("causes")
+    return [
+        Cause(str(cause.get("field", "")), str(cause.get("reason", "")), str(cause.get("message", "")))
+        for cause in (causes if isinstance(causes, list) else ())
+        if isinstance(cause, dict)
+    ]
+
+
 def _class_of(status: int, reason: str, message: str, details: dict[str, Any]) -> type[KubeError]:
     if reason == "AlreadyExists":
         return AlreadyExists
-    if status == 422 and {cause.get("field") for cause in details.get("causes") or ()} == {"metadata.uid"}:
+    if status == 422 and {cause.field for cause in _causes(details)} == {"metadata.uid"}:
         # A uid in an apply is a precondition like any other, though the answer calls it an immutable field.
         return Conflict
     if status >= 500:
