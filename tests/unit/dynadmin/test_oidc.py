@@ -109,6 +109,28 @@ async def test_the_client_and_its_secret_are_encoded_as_the_issuer_reads_them(
     assert answer == {"kind": "Basic", "credentials": encoded}
 
 
+@pytest.mark.parametrize("what", ["keys", "token", "discovery"])
+async def test_an_issuer_answers_itself(what: str) -> None:
+    """Another address does not speak for the issuer, and gets no secret."""
+    led: list[str] = []
+
+    async def elsewhere(request: web.Request) -> web.Response:
+        led.append(request.path)
+        return web.json_response({"keys": []})
+
+    async def moved(_: web.Request) -> web.Response:
+        return web.Response(status=307, headers={"Location": "/elsewhere"})
+
+    async with published(
+        keys=moved, token=moved, elsewhere=elsewhere, **{"moved/.well-known/openid-configuration": moved}
+    ) as settings:
+        issuer = f"{settings.issuer}/moved" if what == "discovery" else settings.issuer
+        provider = Provider(settings.model_copy(update={"issuer": issuer}))
+        with pytest.raises(Unavailable, match="307"):
+            await (provider.exchange({"client_id": "c"}, "s") if what == "token" else provider.key("k", "RS256"))
+    assert led == []
+
+
 @pytest.mark.parametrize("algorithm", ["RS256", "RS512", "PS256"])
 async def test_issuers_need_not_say_what_a_key_is_for(algorithm: str) -> None:
     """RFC 7517, 4.4: `alg` is optional, and an RSA key verifies six algorithms."""

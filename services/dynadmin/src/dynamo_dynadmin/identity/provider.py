@@ -20,6 +20,8 @@ from dynamo_shared.runtime.settings.dynadmin import Oidc
 KEYS_FOR, KEYS_NOT_BEFORE = 3600.0, 10.0
 ANSWER_WITHIN = 10.0
 LARGEST_ANSWER = 1 << 20
+#: What another address answers is not the issuer's word, and codes and secrets are for it alone.
+_DIRECTLY: dict[str, Any] = {"allow_redirects": False}
 
 
 class Endpoints(NamedTuple):
@@ -85,7 +87,9 @@ class Provider:
         if self._endpoints is None or self._now() - self._endpoints_at > KEYS_FOR:
             issuer = self._settings.issuer
             async with self._session() as session:
-                document = await _read(session.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration"))
+                document = await _read(
+                    session.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration", **_DIRECTLY)
+                )
             if document.get("issuer") != issuer:
                 raise _unavailable("the issuer's discovery document names another issuer")
             names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
@@ -103,7 +107,7 @@ class Provider:
         credentials = aiohttp.encode_basic_auth(client, password) if secret else ""
         headers = {"Accept": "application/json", **({"Authorization": credentials} if credentials else {})}
         async with self._session() as session:
-            return await _read(session.post(endpoint, data=form, headers=headers), refusals=True)
+            return await _read(session.post(endpoint, data=form, headers=headers, **_DIRECTLY), refusals=True)
 
     def _schemes(self) -> tuple[str, ...]:
         return ("https",) if urlsplit(self._settings.issuer).scheme == "https" else ("https", "http")
@@ -111,7 +115,7 @@ class Provider:
     async def _published(self) -> dict[str, Mapping[str, Any]]:
         uri = self._settings.jwks_uri or (await self.endpoints()).keys
         async with self._session() as session:
-            document = await _read(session.get(uri))
+            document = await _read(session.get(uri, **_DIRECTLY))
         try:
             usable = jwt.PyJWKSet.from_dict(document).keys
         except jwt.PyJWTError as error:
