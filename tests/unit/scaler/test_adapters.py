@@ -174,6 +174,19 @@ def test_status_keeps_what_is_not_reported_and_a_conflict_is_shown_for_a_while()
     assert adapter_status(adapter(status=later), AdapterObservation(OK, 3), NOW + 2 * SHOWN_FOR) == later
 
 
+def test_a_conflict_ends_though_the_time_of_day_was_set_back():
+    first = adapter_status(adapter(), AdapterObservation(OK, conflict=TROUBLE), NOW)
+    earlier = NOW - timedelta(days=1)
+    assert conflict_ends_in(first, earlier) == 1.0
+    over = find(adapter_status(adapter(status=first), AdapterObservation(OK), earlier)["conditions"], "Conflict")
+    assert over is not None
+    assert (over["status"], over["reason"]) == ("False", "Resolved")
+    a_little = NOW - timedelta(seconds=2)
+    shown = find(adapter_status(adapter(status=first), AdapterObservation(OK), a_little)["conditions"], "Conflict")
+    assert shown is not None
+    assert shown["status"] == "True"
+
+
 def test_a_lasting_conflict_is_shown_until_it_was_absent_for_a_while():
     first = adapter_status(adapter(), AdapterObservation(OK, conflict=TROUBLE), NOW)
     again = NOW + SHOWN_FOR - timedelta(seconds=10)

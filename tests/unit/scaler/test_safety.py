@@ -110,6 +110,15 @@ def test_the_first_request_of_a_component_starts_its_window_with_what_there_is()
     assert history.of(KEY) == ()
 
 
+def test_a_window_ends_though_the_time_of_day_was_set_back():
+    history, limits = RequestHistory(), ScalingLimits(down=Direction(stabilization=300))
+    history.note(KEY, 2, 5, NOW)
+    earlier = NOW - 86400
+    history.note(KEY, 2, 5, earlier)
+    assert judge(pool(5), 2, Situation(limits, asked=history.of(KEY)), earlier + 299).allowed == 5
+    assert judge(pool(5), 2, Situation(limits, asked=history.of(KEY)), earlier + 300).allowed == 2
+
+
 def test_roll_outs_hold_both_directions_and_lack_of_capacity_holds_growth() -> None:
     rollout = Situation(ScalingLimits(), rollout=Hold("RolloutInProgress", "so"))
     assert outcome(3, 4, rollout) == (3, 4, "RolloutInProgress")

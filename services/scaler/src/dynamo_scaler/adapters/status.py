@@ -88,7 +88,7 @@ def conflict_ends_in(status: KubeObject, now: datetime) -> float | None:
     shown = find(status.get("conditions", ()), CONFLICT)
     if shown is None or shown["status"] != "True":
         return None
-    return max(0.0, (_time(shown) + SHOWN_FOR - now).total_seconds()) + 1.0
+    return max(0.0, _left(shown, now).total_seconds()) + 1.0
 
 
 def _conflict(previous: Sequence[Condition], now: datetime) -> ConditionState:
@@ -96,12 +96,14 @@ def _conflict(previous: Sequence[Condition], now: datetime) -> ConditionState:
     shown = find(previous, CONFLICT)
     if shown is None:
         return ConditionState(False, ONE_WRITER, "only the adapter sets the replicas")
-    if shown["status"] == "True" and now < _time(shown) + SHOWN_FOR:
+    if shown["status"] == "True" and _left(shown, now) > timedelta(0):
         return ConditionState(True, shown["reason"], shown["message"])
     if shown["status"] == "True":
         return ConditionState(False, RESOLVED, f"not observed again; before: {shown['message']}")
     return ConditionState(False, shown["reason"], shown["message"])
 
 
-def _time(entry: Condition) -> datetime:
-    return times.moment(entry["lastTransitionTime"]) or times.EARLIEST
+def _left(shown: Condition, now: datetime) -> timedelta:
+    """How long a conflict is shown still. It ends as well where the time of day was set back before it."""
+    since = times.moment(shown["lastTransitionTime"]) or times.EARLIEST
+    return SHOWN_FOR - abs(now - since)

@@ -36,6 +36,9 @@ class RequestHistory:
         entries = self._asked.get(key)
         if entries is None:
             entries = self._asked[key] = deque([ReplicaRequest(now, current)], maxlen=_REQUESTS)
+        elif entries[-1].at > now:
+            # The time of day was set back: a window that ends after its length, and not when that time comes again.
+            entries = self._asked[key] = deque((each._replace(at=min(each.at, now)) for each in entries), _REQUESTS)
         entries.append(ReplicaRequest(now, replicas))
 
     def of(self, key: PoolKey) -> tuple[ReplicaRequest, ...]:
