@@ -36,11 +36,12 @@ async def finished(process: asyncio.subprocess.Process, sent: bytes = b"") -> tu
     return process.returncode, out.decode(), err.decode()
 
 
-async def printed(process: asyncio.subprocess.Process, expected: str) -> None:
-    """Return with the first line that has these words."""
-    assert process.stdout is not None
+async def printed(process: asyncio.subprocess.Process, expected: str, *, as_error: bool = False) -> None:
+    """Return with the first line that has these words, of standard output or of standard error."""
+    stream = process.stderr if as_error else process.stdout
+    assert stream is not None
     async with asyncio.timeout(WITHIN):
-        async for line in process.stdout:
+        async for line in stream:
             if expected in line.decode():
                 return
     raise AssertionError(f"it ended without saying {expected!r}: {(await process.communicate())[1].decode()}")

@@ -14,6 +14,7 @@ from .errors import (
     ProcessDiedError,
     ProgramUnavailableError,
 )
+from .keeping import kept
 from .nodes import GpuModel, NodeShape
 from .options import ControlPlaneOptions
 from .ports import free_port
@@ -44,4 +45,5 @@ __all__ = [
     "ServerTls",
     "SilentProgress",
     "free_port",
+    "kept",
 ]

@@ -70,7 +70,7 @@ class ControlPlane:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._alone.enter_context(exclusive(self.directory))
             self._assemble(paths)
-            for process in self._parts():
+            for process in self.parts():
                 # Noted first: a part that fails to start must be stopped, too.
                 self._started.append(process)
                 await process.start()
@@ -122,7 +122,8 @@ class ControlPlane:
         # A name that no other server uses: several run at once, and one after another.
         return components.audit(folder / f"audit-{secrets.token_hex(6)}.jsonl")
 
-    def _parts(self) -> list[ManagedProcess]:
+    def parts(self) -> list[ManagedProcess]:
+        """Its processes in the order of their start, once it has started."""
         optional = (self.controller_manager, self.scheduler, self.kwok)
         return [self.etcd.process, self.api_server, *(part for part in optional if part is not None)]
 

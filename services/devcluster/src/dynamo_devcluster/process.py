@@ -66,6 +66,8 @@ class ManagedProcess:
         self._stop_within = stop_within
         self._environ = environ
         self._popen: subprocess.Popen[bytes] | None = None
+        self._desired = False
+        """started, and not stopped or killed by us since"""
 
     @property
     def running(self) -> bool:
@@ -82,8 +84,22 @@ class ManagedProcess:
         """How the last run ended; negative for a signal, None while running or before the first start."""
         return None if self._popen is None else self._popen.poll()
 
+    @property
+    def died(self) -> bool:
+        """Whether it has ended although no one stopped or killed it here, or could not be started."""
+        return self._desired and not self.running
+
+    @property
+    def how_it_ended(self) -> str:
+        """The end of the last run, in words: `ended with exit code 1`, `was ended by SIGKILL`."""
+        code = self.exit_code
+        return (
+            f"was ended by {_signal_name(-code)}" if code is not None and code < 0 else f"ended with exit code {code}"
+        )
+
     async def start(self) -> None:
         """Start and wait until ready. Does nothing if it runs. If it fails, nothing is left running."""
+        self._desired = True
         if self.running:
             return
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -109,11 +125,12 @@ class ManagedProcess:
         try:
             await self._until_ready(begins_at)
         except BaseException:
-            await self.kill()
+            await self._killed()
             raise
 
     async def stop(self) -> None:
         """TERM, then KILL after the deadline. Does nothing if it does not run."""
+        self._desired = False
         self._signal(signal.SIGCONT)  # A suspended process would not see TERM.
         self._signal(signal.SIGTERM)
         try:
@@ -125,8 +142,8 @@ class ManagedProcess:
 
     async def kill(self) -> None:
         """KILL, as a crash or a lost machine would."""
-        self._signal(signal.SIGKILL)
-        await self._gone(self._stop_within)
+        self._desired = False
+        await self._killed()
 
     async def restart(self) -> None:
         """Stop, then start."""
@@ -171,6 +188,10 @@ class ManagedProcess:
                 )
             await asyncio.sleep(_POLL_SECONDS)
 
+    async def _killed(self) -> None:
+        self._signal(signal.SIGKILL)
+        await self._gone(self._stop_within)
+
     async def _gone(self, within: float) -> bool:
         return await self._until(lambda: not self.running, within)
 
@@ -186,6 +207,13 @@ class ManagedProcess:
     def _signal(self, number: signal.Signals) -> None:
         if self._popen is not None:
             self._popen.send_signal(number)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # One of real time has no name.
+        return f"signal {number}"
 
 
 def _stands_still(pid: int) -> bool:

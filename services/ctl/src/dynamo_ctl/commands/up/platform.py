@@ -21,7 +21,7 @@ from dynamo_ctl.aggregated_roles import give_roles
 from dynamo_ctl.commands.crds.definitions import DEFINITIONS_MANAGER, install_definitions
 from dynamo_ctl.commands.up import progress
 from dynamo_ctl.commands.up.addresses import page_address, where_it_answers
-from dynamo_ctl.commands.up.servers import embedded, nats_credentials_of
+from dynamo_ctl.commands.up.servers import embedded, kept_running, nats_credentials_of
 from dynamo_ctl.page_account import TOKEN, page_token
 from dynamo_ctl.running import RunningPlatform, announced, claimed
 from dynamo_ctl.settings import with_cluster, with_platform
@@ -47,6 +47,7 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
                 )
                 with step(steps, "starting Kubernetes"):
                     await stack.enter_async_context(plane)
+                await stack.enter_async_context(kept_running(*plane.parts()))
                 settings = with_cluster(settings, plane.kubeconfig, None)
             settings = await stack.enter_async_context(embedded(settings, folder, programs))
         cluster = settings.platform.kubernetes

@@ -9,11 +9,20 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 
-from dynamo_devcluster import EtcdServer, LocalClusterError, NatsServer, NatsServerOptions, Programs
+import structlog
+from dynamo_devcluster import (
+    EtcdServer,
+    LocalClusterError,
+    ManagedProcess,
+    NatsServer,
+    NatsServerOptions,
+    Programs,
+    kept,
+)
 from dynamo_shared.bus import permissions, server_config
 from dynamo_shared.bus.sizes import MAX_PAYLOAD
 from dynamo_shared.leases.channel import EtcdOptions
@@ -30,6 +39,8 @@ from dynamo_ctl.settings import with_platform
 NATS_CREDENTIALS = Path("credentials") / "nats"
 ETCD_CREDENTIALS = Path("credentials") / "etcd"
 
+log = structlog.get_logger("dynamo.ctl")
+
 
 @contextmanager
 def within_reach() -> Iterator[None]:
@@ -38,6 +49,12 @@ def within_reach() -> Iterator[None]:
         yield
     except LocalClusterError as error:
         raise CtlError(str(error), ExitCode.UNREACHABLE) from error
+
+
+def kept_running(*processes: ManagedProcess) -> AbstractAsyncContextManager[None]:
+    """While this lasts, a server that dies is started again, and the log says so. LocalClusterError where one keeps dying."""
+    # An error: `demo` shows no less.
+    return kept(processes, log.error)
 
 
 @asynccontextmanager
@@ -56,6 +73,7 @@ async def embedded(settings: Settings, folder: Path, programs: Programs) -> Asyn
             )
             nats = NatsServer(await programs.obtain("nats-server"), folder / "nats", options)
             await stack.enter_async_context(nats)
+            await stack.enter_async_context(kept_running(nats.process))
             settings = with_platform(
                 settings,
                 nats=platform.nats.model_copy(
@@ -87,6 +105,7 @@ async def _etcd(settings: Settings, folder: Path, programs: Programs, stack: Asy
     new = not etcd.data.exists()
     password = credentials.kept(file.parent, [USER])[USER]
     await stack.enter_async_context(etcd)
+    await stack.enter_async_context(kept_running(etcd.process))
     await require_password(etcd.url, password)
     named = settings.platform.etcd.model_copy(
         update={"endpoints": (etcd.url,), "user": USER, "password_file": file},

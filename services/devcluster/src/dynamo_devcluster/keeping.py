@@ -1,0 +1,80 @@
+"""Servers that run for long are kept running: one that dies is started again, as it was.
+
+Only `dynamoctl up` and `demo` do so. Tests end servers to see what happens without them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from dynamo_shared.aio import Backoff, ended
+
+from .errors import LocalClusterError
+from .process import ManagedProcess
+
+#: Deaths after which a server is given up: one that has run for WELL_AFTER seconds begins to count at one again.
+MOST_IN_A_ROW = 3
+WELL_AFTER = 60.0
+#: Pause before a server is started again, in seconds: the first, and the longest.
+FIRST_PAUSE, LAST_PAUSE = 0.5, 10.0
+#: How often each server is checked, in seconds.
+CHECK_EVERY = 0.5
+
+
+@asynccontextmanager
+async def kept(
+    processes: Sequence[ManagedProcess],
+    report: Callable[[str], object],
+    *,
+    well_after: float = WELL_AFTER,
+    first_pause: float = FIRST_PAUSE,
+    check_every: float = CHECK_EVERY,
+) -> AsyncIterator[None]:
+    """Start each of these again whenever it ends by itself, and report it; one that is stopped on purpose stays so.
+
+    Cancels the block and raises LocalClusterError where one dies again and again. Enter it after the servers have started:
+    it ends before they are stopped.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(_keep(each, report, well_after, Backoff(first_pause, LAST_PAUSE), check_every))
+                for each in processes
+            ]
+            try:
+                yield
+            finally:
+                await ended(*(task for task in tasks if not task.done()))
+    except BaseExceptionGroup as failures:
+        # That of a server, or of the block; what a cancelled block raises while it ends comes after.
+        raise failures.exceptions[0] from failures.exceptions[0].__cause__
+
+
+async def _keep(
+    process: ManagedProcess, report: Callable[[str], object], well_after: float, backoff: Backoff, check_every: float
+) -> None:
+    started = time.monotonic()
+    while True:
+        await asyncio.sleep(check_every)
+        if not process.died:
+            continue
+        if time.monotonic() - started >= well_after:
+            backoff.reset()
+        pause = backoff.next()
+        if backoff.failures >= MOST_IN_A_ROW:
+            raise LocalClusterError(
+                f"{process.name} {process.how_it_ended}, and is not started again after {backoff.failures} deaths in a row; "
+                f"the end of {process.log}:\n{process.log_tail()}"
+            )
+        report(f"{process.name} {process.how_it_ended}; it is started again; its log: {process.log}")
+        await asyncio.sleep(pause)
+        if not process.died:  # Someone has stopped or started it meanwhile.
+            continue
+        try:
+            await process.start()
+        except LocalClusterError as error:
+            report(str(error))
+        started = time.monotonic()

@@ -1,0 +1,135 @@
+"""A server that dies is started again; what is stopped on purpose is not; what dies again and again ends the work."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from dynamo_devcluster import LocalClusterError, ManagedProcess
+from dynamo_devcluster.keeping import MOST_IN_A_ROW, kept
+
+from .test_process import SLEEP, eventually
+
+SOON = {"check_every": 0.02, "first_pause": 0.01}
+
+
+async def test_a_killed_server_is_started_again_and_reported(tmp_path: Path) -> None:
+    process, said = ManagedProcess("server", SLEEP, tmp_path / "x.log"), list[str]()
+    await process.start()
+    first = killed(process)
+    async with kept([process], said.append, **SOON):
+        assert await eventually(lambda: process.pid not in (None, first))
+    assert process.running, "keeping ends before the servers do"
+    await process.stop()
+    assert said == [f"server was ended by SIGKILL; it is started again; its log: {tmp_path / 'x.log'}"]
+
+
+async def test_what_is_stopped_on_purpose_stays_stopped(tmp_path: Path) -> None:
+    process, said = ManagedProcess("server", SLEEP, tmp_path / "x.log"), list[str]()
+    await process.start()
+    async with kept([process], said.append, **SOON):
+        for end in (process.stop, process.kill):
+            await end()
+            await asyncio.sleep(0.2)
+            assert not process.running
+            await process.start()
+        first = killed(process)
+        assert await eventually(lambda: process.pid not in (None, first)), "it is kept still"
+    await process.stop()
+    assert len(said) == 1
+
+
+async def test_one_that_is_stopped_during_the_pause_is_not_started(tmp_path: Path) -> None:
+    process, said = ManagedProcess("server", SLEEP, tmp_path / "x.log"), list[str]()
+    await process.start()
+    async with kept([process], said.append, check_every=0.02, first_pause=0.4):
+        killed(process)
+        assert await eventually(lambda: bool(said))
+        await process.stop()
+        await asyncio.sleep(0.5)
+        assert not process.running
+
+
+async def test_several_deaths_in_a_row_end_the_work(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    process, said = ManagedProcess("server", failing_after_the_first(tmp_path), log), list[str]()
+    await process.start()
+    assert await eventually((tmp_path / "mark").exists)
+
+    async def work() -> None:
+        async with kept([process], said.append, **SOON):
+            killed(process)
+            await asyncio.Event().wait()
+
+    with pytest.raises(LocalClusterError) as caught:
+        await asyncio.wait_for(work(), 10)
+    message = str(caught.value)
+    assert message.startswith("server ended with exit code 7, and is not started again after 3 deaths in a row; ")
+    assert message.endswith(f"the end of {log}:" + "\nno space left on device" * (MOST_IN_A_ROW - 1))
+    assert len(said) == MOST_IN_A_ROW - 1
+    assert not process.running
+
+
+async def test_a_server_that_ran_for_long_begins_a_new_row(tmp_path: Path) -> None:
+    process, said = ManagedProcess("server", SLEEP, tmp_path / "x.log"), list[str]()
+    await process.start()
+    async with kept([process], said.append, **SOON, well_after=0.0):
+        for number in range(MOST_IN_A_ROW + 1):
+            pid = killed(process)
+            assert await eventually(lambda before=pid: process.pid not in (None, before)), number  # type: ignore[misc]
+    await process.stop()
+    assert len(said) == MOST_IN_A_ROW + 1
+
+
+async def test_a_server_that_does_not_get_ready_keeps_no_other_one_waiting(tmp_path: Path) -> None:
+    async def never_again() -> bool:
+        return not said
+
+    said = list[str]()
+    hung = ManagedProcess("hung", SLEEP, tmp_path / "hung.log", never_again, ready_within=600.0)
+    other = ManagedProcess("other", SLEEP, tmp_path / "other.log")
+    for process in (hung, other):
+        await process.start()
+    async with kept([hung, other], said.append, **SOON):
+        hung_before = killed(hung)
+        assert await eventually(lambda: hung.pid not in (None, hung_before))
+        before = killed(other)
+        assert await eventually(lambda: other.pid not in (None, before))
+    assert not hung.running, "a start that is cancelled leaves nothing"
+    await other.stop()
+
+
+async def test_the_error_of_the_work_goes_on(tmp_path: Path) -> None:
+    process = ManagedProcess("server", SLEEP, tmp_path / "x.log")
+    await process.start()
+    with pytest.raises(ValueError, match="of the work"):
+        async with kept([process], print):
+            raise ValueError("of the work")
+    await process.stop()
+
+
+def killed(process: ManagedProcess) -> int:
+    """Kill it as someone else would, and say which it was."""
+    pid = process.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+def failing_after_the_first(folder: Path) -> list[str]:
+    """A server that runs once."""
+    mark = folder / "mark"
+    code = f"""
+import pathlib, time
+mark = pathlib.Path({str(mark)!r})
+if mark.exists():
+    print("no space left on device")
+    raise SystemExit(7)
+mark.touch()
+time.sleep(600)
+"""
+    return [sys.executable, "-c", code]
