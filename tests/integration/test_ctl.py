@@ -14,13 +14,14 @@ from dynamo_ctl.commands.events import stream
 from dynamo_ctl.commands.get import objects, sources
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.offline import objects_of
+from dynamo_ctl.page_account import NAME, page_token
 from dynamo_ctl.targets import Where
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import NatsServer
 from dynamo_pod_builder.render import RenderConfig
 from dynamo_shared.api import resources
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ROLES, VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey
 from dynamo_shared.api.yaml_output import to_yaml
 from dynamo_shared.bus.nats import NatsOptions
 from dynamo_shared.kube import KubeClient
@@ -223,6 +224,19 @@ async def answering(folder: Path) -> None:
                 if (await finished(asking))[0] == ExitCode.OK:
                     break
             await asyncio.sleep(0.5)
+
+
+async def test_rights_of_an_earlier_release_are_replaced(kube: KubeClient, namespace: str, tmp_path: Path) -> None:
+    head = {"apiVersion": ROLES.api_version, "kind": ROLES.kind}
+    rules = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]
+    await kube.create(ROLES, {**head, "metadata": {"name": NAME, "namespace": namespace}, "rules": rules})
+    for _ in range(2):
+        token = await page_token(kube, namespace, tmp_path)
+    assert token.read_text().strip()
+    role = await kube.get(ROLES, ObjectKey(namespace, NAME))
+    covered = {each for rule in role["rules"] for each in rule["resources"]}
+    assert "pods" in covered
+    assert "secrets" not in covered
 
 
 async def test_up_against_a_cluster_brings_only_what_is_missing(

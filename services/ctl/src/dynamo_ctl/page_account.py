@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Any
 
 from dynamo_shared.api.resources import GROUP, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
-from dynamo_shared.kube import AlreadyExists, KubeClient
+from dynamo_shared.kube import KubeClient
 
 from dynamo_ctl import credentials
 
@@ -40,7 +39,7 @@ _LASTS = 24 * 3600
 
 
 async def page_token(client: KubeClient, namespace: str, folder: Path) -> Path:
-    """A file with a token of the account, which only this user may read."""
+    """A file with a token of the account, which only this user may read. Rights of an earlier start are replaced."""
     cluster_wide = f"{namespace}-{NAME}"
     for resource, obj in (
         (SERVICE_ACCOUNTS, _head(SERVICE_ACCOUNTS, NAME, namespace)),
@@ -49,8 +48,7 @@ async def page_token(client: KubeClient, namespace: str, folder: Path) -> Path:
         (_CLUSTER_ROLES, {**_head(_CLUSTER_ROLES, cluster_wide), "rules": list(_IN_THE_CLUSTER)}),
         (_CLUSTER_ROLE_BINDINGS, _binding(_CLUSTER_ROLE_BINDINGS, "ClusterRole", cluster_wide, "", namespace)),
     ):
-        with contextlib.suppress(AlreadyExists):
-            await client.create(resource, obj)
+        await client.apply(resource, obj)
     file = folder / TOKEN
     credentials.write(file, await _token(client, namespace) + "\n")
     return file
