@@ -12,7 +12,7 @@ import pytest
 from dynamo_dynadmin.api.logs import following
 from dynamo_dynadmin.api.logs.following import CONTAINERS, LogFollower
 from dynamo_dynadmin.api.logs.reading import LogPart
-from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSelection, starts
+from dynamo_dynadmin.api.logs.sources import SIMULATED, ContainerStart, LogSelection, is_simulated, starts
 from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Hub
 from dynamo_shared.api.objects import KubeObject
@@ -43,6 +43,20 @@ def pod(name: str, state: KubeObject | None = None, *, restarts: int = 0, last: 
         "labels": {"nvidia.com/dynamo-component": "Decode"},
     }
     return {"metadata": metadata, "spec": {"containers": [{"name": "main"}]}, "status": status}
+
+
+def test_a_container_on_a_simulated_node_has_no_log() -> None:
+    observed = [pod("p", RUNNING), pod("q", RUNNING), pod("r")]
+    for each, node in zip(observed, ("simulated", "real", "simulated"), strict=True):
+        each["spec"]["nodeName"] = node
+    reasons = [each.reason for each in starts(observed, LogSelection(), simulated={"simulated"})]
+    assert reasons == [SIMULATED, "", "Pending"]
+
+
+def test_a_node_of_kwok_is_simulated() -> None:
+    assert is_simulated({"metadata": {"name": "n", "annotations": {"kwok.x-k8s.io/node": "fake"}}})
+    assert not is_simulated({"metadata": {"name": "n", "annotations": None}})
+    assert not is_simulated({"metadata": {"name": "n"}})
 
 
 @pytest.mark.parametrize(

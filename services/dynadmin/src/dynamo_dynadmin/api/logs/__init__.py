@@ -6,14 +6,15 @@ import asyncio
 
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import PODS, ObjectKey
+from dynamo_shared.api.resources import NODES, PODS, ObjectKey
 from dynamo_shared.kube import NotFound
+from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, Kind
 from dynamo_dynadmin.api.logs.following import CONTAINERS, LogFollower
 from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, read_log, time_of
-from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSelection, starts
+from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSelection, is_simulated, starts
 from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
@@ -46,7 +47,7 @@ class Logs:
         selection = LogSelection(call.text("component"), call.text("pod"), call.text("container"))
         if selection.component and kind is DEPLOYMENTS:
             require_component(selection.component, await self._details.object(call, kind))
-        selected = starts(pods, selection)
+        selected = starts(pods, selection, simulated_nodes(self._hub, pods))
         if not selected:
             require_selected(pods, selection)
         if (count := sum(not each.is_init for each in selected)) > CONTAINERS:
@@ -124,7 +125,17 @@ class _Pods:
                 await self._details.object(self._call, self._kind)
             except NotFound:
                 return None
-        return starts(pods, self._selection)
+        return starts(pods, self._selection, simulated_nodes(self._hub, pods))
+
+
+def simulated_nodes(hub: Hub, pods: list[KubeObject]) -> set[str]:
+    """Names of the nodes of these pods that are simulated; none where nodes are not read."""
+    nodes = hub.entries(NODES)
+    names = {str(pod["spec"].get("nodeName") or "") for pod in pods}
+    known = {name: nodes.get(ObjectKey("", name)) for name in names}
+    return {
+        name for name, node in known.items() if node is not None and is_simulated(messages.decode_object(node.payload))
+    }
 
 
 def require_selected(pods: list[KubeObject], selection: LogSelection) -> None:

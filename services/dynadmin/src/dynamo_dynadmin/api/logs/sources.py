@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from dynamo_shared.api.objects import KubeObject
@@ -10,6 +10,8 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import ObjectKey
 
 _INIT = "initContainers"
+#: Why a container has no log that KWOK pretends to run.
+SIMULATED = "pods on simulated nodes have no logs"
 
 
 class LogSelection(NamedTuple):
@@ -29,7 +31,7 @@ class LogSource(NamedTuple):
 
 
 class ContainerStart(NamedTuple):
-    """One start of a container. `reason` says why it has not started yet; it is empty if the start has a log."""
+    """One start of a container. `reason` says why it has no log, such as that it has not started yet; else it is empty."""
 
     source: LogSource
     uid: str
@@ -38,10 +40,18 @@ class ContainerStart(NamedTuple):
     is_init: bool = False
 
 
-def starts(pods: Sequence[KubeObject], selection: LogSelection) -> list[ContainerStart]:
-    """The latest start of each selected container; init containers, and with them sidecars of that kind, are the last."""
+def is_simulated(node: KubeObject) -> bool:
+    """Whether KWOK simulates a node: no kubelet answers for its pods."""
+    return (node["metadata"].get("annotations") or {}).get("kwok.x-k8s.io/node") == "fake"
+
+
+def starts(pods: Sequence[KubeObject], selection: LogSelection, simulated: Container[str] = ()) -> list[ContainerStart]:
+    """The latest start of each selected container; init containers, and with them sidecars of that kind, are the last.
+
+    `simulated` has the names of simulated nodes.
+    """
     return [
-        _start(pod, LogSource(key, name, component), is_init=part == _INIT)
+        _start(pod, LogSource(key, name, component), simulated, is_init=part == _INIT)
         for part in ("containers", _INIT)
         for pod in pods
         for key, component in [_names(pod)]
@@ -57,7 +67,7 @@ def _names(pod: KubeObject) -> tuple[ObjectKey, str]:
     return key, str((metadata.get("labels") or {}).get(labels.COMPONENT) or "")
 
 
-def _start(pod: KubeObject, source: LogSource, *, is_init: bool) -> ContainerStart:
+def _start(pod: KubeObject, source: LogSource, simulated: Container[str], *, is_init: bool) -> ContainerStart:
     reported = pod.get("status") or {}
     statuses = reported.get("initContainerStatuses" if is_init else "containerStatuses") or ()
     status: KubeObject = next((each for each in statuses if each.get("name") == source.container), {})
@@ -65,5 +75,7 @@ def _start(pod: KubeObject, source: LogSource, *, is_init: bool) -> ContainerSta
     reason = ""
     if not any(each.get(name) for each in (state, before) for name in ("running", "terminated")):
         reason = str((state.get("waiting") or {}).get("reason") or reported.get("phase") or "Pending")
+    elif (pod.get("spec") or {}).get("nodeName") in simulated:
+        reason = SIMULATED
     uid, restarts = str(pod["metadata"].get("uid") or ""), int(status.get("restartCount") or 0)
     return ContainerStart(source, uid, restarts, reason, is_init)
