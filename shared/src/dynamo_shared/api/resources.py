@@ -75,7 +75,7 @@ DYNAMO_GRAPH_DEPLOYMENT_REQUESTS = Resource(
 DYNAMO_MODELS = Resource(GROUP, "v1alpha1", "dynamomodels", "DynamoModel")
 DYNAMO_CHECKPOINTS = Resource(GROUP, "v1alpha1", "dynamocheckpoints", "DynamoCheckpoint")
 DYNAMO_WORKER_METADATAS = Resource(GROUP, "v1alpha1", "dynamoworkermetadatas", "DynamoWorkerMetadata")
-# What the platform served before graphs: accepted still, and acted on no more.
+# The kinds before graphs: the pod-builder makes a graph of each deployment, the image-builder the image of a request.
 DYNAMO_DEPLOYMENTS = Resource(GROUP, "v1alpha1", "dynamodeployments", "DynamoDeployment")
 DYNAMO_NIM_DEPLOYMENTS = Resource(GROUP, "v1alpha1", "dynamonimdeployments", "DynamoNimDeployment")
 DYNAMO_NIM_REQUESTS = Resource(GROUP, "v1alpha1", "dynamonimrequests", "DynamoNimRequest")
