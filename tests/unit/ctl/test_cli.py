@@ -57,17 +57,11 @@ def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[s
             ["scale", "llama", "Decode=many"],
             "dynamoctl: Decode=many: write COMPONENT=N, such as Decode=3; N has 9 digits at most",
         ),
-        (
-            ["chat", "llama", "hello"],
-            "dynamoctl: which server? --server https://HOST, or $DYNAMO_SERVER_URL, or call this",
-        ),
         (["chat", "llama", " "], "MESSAGE: it is empty; write a message, or leave it out to type several"),
         (["render", "-n", "Bad_", "f"], "'Bad_' is not a valid name of a namespace, which has up to 63"),
         (["chat", "llama", "-n", "-a"], "'-a' is not a valid name of a namespace"),
         (["get", "-n", "a.b"], "'a.b' is not a valid name of a namespace"),
         (["scale", "llama", "Decode=1", "-n", "A"], "'A' is not a valid name of a namespace"),
-        (["logs", "llama"], "where dynamoctl up or demo runs\n"),
-        (["deploy", "llama"], "where dynamoctl up or demo runs; --dry-run client needs none\n"),
         (["get", "--server", "http://platform.test"], "a token goes to other machines over https alone"),
         (["events", "--server", "https://p.test", "--type", "ready"], "--type: not taken with --server; leave it out"),
         (["get", "--server", "https://p.test", "--context", "b"], "--context: not taken with --server; leave it out"),
@@ -85,6 +79,34 @@ def test_a_wrong_command_line_is_one_line_and_code_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)  # in which no platform runs
     assert cli.invoke(arguments) == ExitCode.USAGE
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
+    assert not captured.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["chat", "llama", "hello"],
+            "dynamoctl: which server? --server https://HOST, or $DYNAMO_SERVER_URL, or call this",
+        ),
+        (["logs", "llama"], "where dynamoctl up or demo runs\n"),
+        (["deploy", "llama"], "where dynamoctl up or demo runs; --dry-run client needs none\n"),
+        (["events"], "dynamoctl: no NATS server known: give --nats URL or --config FILE, or call this"),
+        (["scale", "llama", "Decode=1"], "dynamoctl: no NATS server known"),
+    ],
+)
+def test_no_known_server_is_one_line_and_code_3(
+    arguments: list[str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)  # in which no platform runs
+    assert cli.invoke(arguments) == ExitCode.UNREACHABLE
     captured = capsys.readouterr()
     assert said in captured.err
     assert captured.err.count("\n") == 1

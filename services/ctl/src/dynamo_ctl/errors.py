@@ -18,7 +18,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     """The command line is wrong."""
     UNREACHABLE = 3
-    """The cluster, NATS or a program that is needed cannot be reached or obtained."""
+    """The cluster, NATS, the REST API or a program that is needed cannot be reached or obtained, or none is known."""
     NOT_READY = 4
     """Graphs did not become successful in time."""
     INTERNAL = 70

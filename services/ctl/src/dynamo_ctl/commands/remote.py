@@ -57,7 +57,7 @@ def over_api(
     settings.quiet(follow=follow)
     here = running.find()
     if not server and (here is None or not here.api):
-        raise CtlError(NO_SERVER + otherwise, ExitCode.USAGE)
+        raise CtlError(NO_SERVER + otherwise, ExitCode.UNREACHABLE)
     if here is not None and here.api and (not server or remote.same_local(server, here.api)):
         server = server or here.api
         if here.token_file and not (token_file or kubeconfig or os.environ.get(remote.TOKEN)):
