@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from dynamo_profiler.profiling.simulated import Simulations
+from dynamo_profiler.profiling.simulation import pool as worker_pool
 from dynamo_profiler.profiling.simulation.pool import Overgrown, PoolBusy, WorkerDied, WorkerPool
 from dynamo_profiler.profiling.simulation.wire import JobStatus, SimulationSweep
 from dynamo_shared.runtime.settings.planner import Rapid
@@ -120,6 +122,16 @@ async def test_a_job_that_takes_too_long_ends():
         with pytest.raises(TimeoutError):
             await pool.run(job("b200_sxm"), reported)
     assert gone(reported.pid)
+
+
+async def test_a_worker_that_does_not_start_is_not_blamed_on_the_job(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(worker_pool, "_START_LIMIT", 0.1)
+    never_ready = (sys.executable, "-c", "import time; time.sleep(60)")
+    async with Simulations(settings(), never_ready) as simulations:
+        answer, _ = await simulations.answer(job(), "", Reports())
+        assert simulations.pool.workers == 0
+    assert answer.outcome is JobStatus.BROKEN
+    assert answer.message == "a worker process was not ready within 0.1 s"
 
 
 async def test_a_worker_that_grows_too_large_ends():

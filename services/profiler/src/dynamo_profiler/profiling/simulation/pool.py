@@ -53,7 +53,7 @@ class Overgrown(Exception):
 
 
 class WorkerDied(Exception):
-    """A worker ended by itself; the message has its last words."""
+    """A worker ended by itself, or was not ready in time; the message has its last words."""
 
 
 @dataclass(slots=True, eq=False)
@@ -184,6 +184,10 @@ class WorkerPool:
         try:
             async with asyncio.timeout(_START_LIMIT):
                 await _next(worker)
+        except TimeoutError as error:
+            # No time of the job, which has not begun.
+            self._end(worker)
+            raise WorkerDied(f"a worker process was not ready within {_START_LIMIT:g} s") from error
         except BaseException:
             self._end(worker)
             raise
