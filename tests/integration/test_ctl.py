@@ -38,9 +38,10 @@ metadata: {name: broken}
 spec:
   backendFramework: vllm
   components:
-    - name: Frontend
-      type: frontend
-      podTemplate: {spec: {restartPolicy: Never, containers: [{name: main, image: engine}]}}
+    - name: Worker
+      type: worker
+      multinode: {nodeCount: 2}
+      podTemplate: {spec: {containers: [{name: main, image: engine, resources: {limits: {nvidia.com/gpu: 1}}}]}}
 """
 
 
@@ -160,7 +161,7 @@ async def test_a_demo_that_does_not_get_there_says_why(tmp_path: Path) -> None:
         code, _, err = await finished(demo)
     assert code == ExitCode.NOT_READY
     assert "broken is failed" in err
-    assert "restartPolicy" in err
+    assert "install LeaderWorkerSet or Grove" in err
     assert "logs are in" in err
     assert not left_over(tmp_path)
 
