@@ -275,7 +275,7 @@ async def test_a_type_that_is_not_installed_is_waited_for(server: Any, steps: An
 
 async def test_a_type_that_need_not_be_there_is_absent_and_no_trouble(server: Any, steps: Any) -> None:
     missing = steps.text("404 page not found\n", 404)
-    removed = [missing] * 5
+    removed = [missing] * 8
     server.then(
         *[missing, missing, steps.answer(listed(5, pod("a", 3))), *removed, steps.answer(listed(9))],
         steps.watch(then="hang"),

@@ -63,6 +63,8 @@ _ABSENT_WAIT_SECONDS = (1.0, 30.0)
 # A type that was served is removed when it was answered with 404, and nothing else, for as long. An API server that starts
 # knows all types within some seconds.
 GONE_AFTER_SECONDS = 30.0
+# Meanwhile it is asked for more often: what runs without it waits.
+_PERHAPS_GONE_WAIT_SECONDS = 5.0
 # A watch that ends sooner, having said nothing, is a failure and not the end of its time.
 _SHORT_WATCH_SECONDS = 1.0
 # A watch that lasted as long ends a row of failures, even where nothing happened.
@@ -394,6 +396,8 @@ class Reflector:
         first, longest = _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS
         if isinstance(error, errors.NotFound | errors.Forbidden | errors.Unauthorized):
             first, longest = _ABSENT_WAIT_SECONDS
+            if self._optional and self._served:
+                longest = _PERHAPS_GONE_WAIT_SECONDS
         seconds = delay(self._failures + 1, first, longest, self._randomness, most=1.5)
         if not (self._optional and isinstance(error, errors.NotFound)):
             self._unwell(error)
