@@ -9,7 +9,7 @@ from dynamo_pod_builder.applying import Applier, ChildChange, stamped
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
-from dynamo_shared.kube.errors import AlreadyExists, Conflict, NotFound
+from dynamo_shared.kube.errors import AlreadyExists, Conflict, NotFound, ObjectNotFound
 from dynamo_shared.state.cache import ObjectCache
 from dynamo_shared.state.versions import version_of
 
@@ -32,7 +32,7 @@ class Server:
 
     async def get(self, _resource: Resource, _key: ObjectKey) -> KubeObject:
         if self.obj is None:
-            raise NotFound(404, "NotFound", "gone", {"name": KEY.name})
+            raise ObjectNotFound(404, "NotFound", "gone", {"name": KEY.name})
         return self.obj
 
     async def create(self, _resource: Resource, obj: KubeObject) -> KubeObject:

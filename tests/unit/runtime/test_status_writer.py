@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource, key_of
-from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.kube.errors import NotFound, from_status
 from dynamo_shared.runtime.status_writer import SETTLE, StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
@@ -32,7 +32,9 @@ class Kube:
 
     async def apply_status(self, resource: Resource, obj: KubeObject) -> KubeObject:
         if self.gone:
-            raise NotFound(404, "NotFound", "gone", self.about, request=resource.path("ns", "g"))
+            raise from_status(
+                404, {"reason": "NotFound", "message": "gone", "details": self.about}, request=resource.path("ns", "g")
+            )
         self.written.append(obj)
         return graph(version=int(obj["metadata"]["resourceVersion"]) + 1, **obj["status"])
 

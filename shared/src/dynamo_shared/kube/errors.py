@@ -74,12 +74,16 @@ class NotFound(KubeError):
 
     @property
     def resource_missing(self) -> bool:
-        """Whether the server does not serve the resource type at all (its CRD is not installed).
+        """Whether the server does not serve the resource type at all (its CRD is not installed)."""
+        return not isinstance(self, ObjectNotFound)
 
-        Of an object nothing is said then: the same answer comes from one of several API servers that does not know the type
-        yet, and from a gateway in front of one that is away.
-        """
-        return not self.details.get("name")
+
+class ObjectNotFound(NotFound):
+    """404 that names what is not there: after it an object counts as gone.
+
+    After another 404 it does not: the same answer comes from one of several API servers that does not know the type yet, and
+    from a gateway in front of one that is away.
+    """
 
 
 class AlreadyExists(KubeError):
@@ -181,6 +185,8 @@ def _class_of(status: int, reason: str, message: str, details: dict[str, Any]) -
     if status == 422 and {cause.field for cause in _causes(details)} == {"metadata.uid"}:
         # A uid in an apply is a precondition like any other, though the answer calls it an immutable field.
         return Conflict
+    if status == 404 and details.get("name"):
+        return ObjectNotFound
     if status >= 500:
         return Invalid if message.startswith(_TYPED_PATCH_FAILURES) else Unavailable
     return _BY_STATUS.get(status, KubeError)
