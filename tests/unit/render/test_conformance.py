@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
-from dynamo_pod_builder.render.pod.merge import PROBES, asks
 from dynamo_shared.api import resources
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.probes import PROBES, asks
 from dynamo_shared.api.v1beta1 import parse_component, parse_graph
 
 from .recorded import CASES, MUST, canonical_module, differences, load, normalized

@@ -26,6 +26,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.probes import PROBES
 
 """A Kubernetes object, or a part of one, as JSON has it."""
 
@@ -67,7 +68,7 @@ def to_dict(model: ApiModel) -> KubeObject:
 
 
 #: Where null says something: no probe, not even the one that the platform would give the container.
-MEANT_NULLS = frozenset({"livenessProbe", "readinessProbe", "startupProbe"})
+MEANT_NULLS = frozenset(PROBES)
 
 
 def drop_nulls(value: Any) -> Any:

@@ -6,12 +6,13 @@ from typing import Any
 
 from dynamo_shared.api.conversion import amounts
 from dynamo_shared.api.objects import MAIN
+from dynamo_shared.api.probes import HANDLERS
 
 SIDECAR = "sidecar-frontend"
 #: On the container that a v1beta1 component calls its front end, while converting: what is said of it goes with it.
 MARK = "x-frontend-sidecar"
 PROBES = ("livenessProbe", "readinessProbe")
-_HANDLERS = frozenset({"exec", "grpc", "httpGet", "tcpSocket"})
+_HANDLERS = frozenset(HANDLERS)
 _SIDECAR_FIELDS = frozenset({"name", "image", "args", "env", "envFrom", MARK})
 
 

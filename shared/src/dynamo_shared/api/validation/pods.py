@@ -12,6 +12,7 @@ from dynamo_shared.api.embedded.rules import names, objects, templates
 from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.objects import MAIN
+from dynamo_shared.api.probes import PROBES, asks
 from dynamo_shared.api.rules import Location, Violations
 from dynamo_shared.api.validation.component import place_of_amount
 from dynamo_shared.api.validation.facts import Facts
@@ -120,8 +121,6 @@ def secrets_of_variables_have_names(component: ComponentView, _facts: Facts) -> 
 
 
 _ASKS_NOTHING = "does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc"
-_HANDLERS = ("exec", "grpc", "httpGet", "tcpSocket")
-_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
 @PODS.rule(_ASKS_NOTHING, added=True)
@@ -129,19 +128,15 @@ def probes_ask_something(component: ComponentView, _facts: Facts) -> Violations:
     """A probe says what to ask. Only where the platform has a default probe may it say just when to ask."""
     for container, at in _others(component):
         if at[len(component.pod.at)] == "containers" and not _is_sidecar(component, container):
-            for probe in _PROBES:
-                if isinstance(container.get(probe), dict) and not _asks(container[probe]):
+            for probe in PROBES:
+                if isinstance(container.get(probe), dict) and not asks(container[probe]):
                     yield (*at, probe), _ASKS_NOTHING
     main, at = component.main
-    for probe in _PROBES:
+    for probe in PROBES:
         own = mapping(main.get(probe))
         of_service = mapping(component.spec.get(probe)) if component.is_alpha else {}
-        if (own or of_service) and not _has_default(component.type, probe) and not (_asks(own) or _asks(of_service)):
+        if (own or of_service) and not _has_default(component.type, probe) and not (asks(own) or asks(of_service)):
             yield ((*at, probe) if own else component.field(probe)), _ASKS_NOTHING
-
-
-def _asks(probe: dict[str, Any]) -> bool:
-    return any(handler in probe for handler in _HANDLERS)
 
 
 def _has_default(kind: str, probe: str) -> bool:

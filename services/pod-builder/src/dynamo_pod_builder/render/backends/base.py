@@ -7,6 +7,7 @@ from typing import ClassVar
 from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.engines.table import PodTraits
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.probes import PROBES
 
 from dynamo_pod_builder.render.context import PodContext
 
@@ -41,5 +42,5 @@ class EngineBackend:
 
 def without_probes(container: KubeObject) -> None:
     """Take away all probes, of a process that serves nothing itself."""
-    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+    for probe in PROBES:
         container.pop(probe, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.probes import PROBES
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import SNAPSHOT_ARTIFACT_VERSION, SNAPSHOT_TARGET_CONTAINERS
 from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, JOBS
@@ -31,7 +32,6 @@ from dynamo_pod_builder.render.names import discovery_account
 from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.render.pod.containers import worker
 from dynamo_pod_builder.render.pod.env import merge_env, standard
-from dynamo_pod_builder.render.pod.merge import PROBES
 from dynamo_pod_builder.render.pod.volumes import share_memory
 from dynamo_pod_builder.render.sharing import gpu_memory
 from dynamo_pod_builder.render.sharing.claims import claim_templates

@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
-
-PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-PROBE_HANDLERS = ("httpGet", "exec", "tcpSocket", "grpc")
+from dynamo_shared.api.probes import PROBES, asks
 
 
 def merge(base: KubeObject, override: Mapping[str, Any]) -> KubeObject:
@@ -50,8 +48,3 @@ def merge_probe(default: KubeObject | None, given: KubeObject | None) -> KubeObj
     if not default or not given:
         return given or default
     return given if asks(given) else {**default, **given}
-
-
-def asks(probe: KubeObject) -> bool:
-    """Whether a probe says what to ask."""
-    return any(handler in probe for handler in PROBE_HANDLERS)

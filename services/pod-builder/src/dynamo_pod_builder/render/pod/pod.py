@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.probes import PROBES, asks
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.access import pull_secrets
@@ -16,7 +17,7 @@ from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod import volumes
 from dynamo_pod_builder.render.pod.containers import defaults_of, frontend
 from dynamo_pod_builder.render.pod.env import merge_env, standard
-from dynamo_pod_builder.render.pod.merge import PROBES, asks, merge, merge_container
+from dynamo_pod_builder.render.pod.merge import merge, merge_container
 from dynamo_pod_builder.render.sharing import failover, gpu_memory
 
 #: Group that owns mounted volumes, so that images which do not run as root can write their caches.

@@ -6,12 +6,12 @@ Within a pod they are containers next to each other, copies of the main one; bet
 from __future__ import annotations
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.probes import PROBES
 from dynamo_shared.api.registry import env, ports
 
 from dynamo_pod_builder.render.backends.base import EngineBackend
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.pod.env import var, with_vars, without_vars
-from dynamo_pod_builder.render.pod.merge import PROBES
 from dynamo_pod_builder.render.sharing.gpu_memory import LOCK_FILE, SOCKETS_WITHIN_POD
 from dynamo_pod_builder.render.sharing.spec import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
 

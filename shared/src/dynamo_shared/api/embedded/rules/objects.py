@@ -12,9 +12,9 @@ from dynamo_shared.api.embedded.rules import behaviour, names
 from dynamo_shared.api.embedded.rules.fields import CORE
 from dynamo_shared.api.embedded.scalars import parsed
 from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.probes import HANDLERS, PROBES
 from dynamo_shared.api.rules import Location, Violations
 
-_HANDLERS = ("exec", "grpc", "httpGet", "tcpSocket")
 _STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
 #: Of all keys and values together. Bytes.
@@ -24,7 +24,7 @@ _SUB_PATHS = ("subPath", "subPathExpr")
 #: As the API server compares it, which knows the name with this prefix only.
 _ADMINISTRATION = "CAP_SYS_ADMIN"
 #: What is asked of containers that stay, and of no other ones.
-_OF_CONTAINERS_THAT_STAY = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+_OF_CONTAINERS_THAT_STAY = ("lifecycle", *PROBES)
 
 
 def environment_variable(value: dict[str, Any]) -> Violations:
@@ -60,7 +60,7 @@ def volume(value: dict[str, Any]) -> Violations:
 
 def probe(value: dict[str, Any]) -> Violations:
     """A probe asks one question; one that asks none changes the times of a default one."""
-    given = [name for name in _HANDLERS if isinstance(value.get(name), dict)]
+    given = [name for name in HANDLERS if isinstance(value.get(name), dict)]
     if len(given) > 1:
         yield (), f"must ask one question, not {' and '.join(given)}"
 

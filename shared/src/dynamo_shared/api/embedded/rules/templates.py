@@ -10,12 +10,12 @@ from typing import Any
 
 from dynamo_shared.api.embedded.rules.fields import CORE
 from dynamo_shared.api.embedded.rules.objects import OBJECT_RULES
+from dynamo_shared.api.probes import PROBES
 from dynamo_shared.api.rules import Location, Violations
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _KEYS = ((("items",), f"{CORE}KeyToPath"),)
 _PROFILES = ((("seccompProfile",), f"{CORE}SeccompProfile"), (("appArmorProfile",), f"{CORE}AppArmorProfile"))
-_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 _LISTS = frozenset(
     {
@@ -47,7 +47,7 @@ _FIELDS: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {
         (("env",), f"{CORE}EnvVar"),
         (("envFrom",), f"{CORE}EnvFromSource"),
         (("resources",), f"{CORE}ResourceRequirements"),
-        (_PROBES, f"{CORE}Probe"),
+        (PROBES, f"{CORE}Probe"),
         (("securityContext",), f"{CORE}SecurityContext"),
         (("volumeMounts",), f"{CORE}VolumeMount"),
         (("lifecycle",), f"{CORE}Lifecycle"),
