@@ -22,6 +22,8 @@ from dynamo_shared.api.validation.roles import pods_of_role
 DEFAULT_REPLICAS = 1
 #: Image that profiles and plans; its tag is the Dynamo version that the platform stands for.
 PROFILER_IMAGE = "nvcr.io/nvidia/ai-dynamo/dynamo-planner"
+#: Where a graph has its components: by name in v1alpha1, in a list in v1beta1.
+_SERVICES, _COMPONENTS = "services", "components"
 # What v1beta1 allows as a component's name. The name of an object may hold dots, too.
 _COMPONENT_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 
@@ -42,43 +44,23 @@ def default(obj: KubeObject, *, platform_version: str) -> KubeObject:
 def with_roles(obj: KubeObject) -> KubeObject:
     """The object with the replicas of its components' roles, which follow from their nodes; as `default`."""
     kind, api_version, spec = obj.get("kind"), obj.get("apiVersion"), obj.get("spec")
-    if not isinstance(api_version, str) or api_version.partition("/")[0] != GROUP or not isinstance(spec, dict):
+    group, _, version = api_version.partition("/") if isinstance(api_version, str) else ("", "", "")
+    if group != GROUP:
         return obj
     if kind == "DynamoComponentDeployment":
         filled = _with_role_replicas(spec)
         return obj if filled is spec else {**obj, "spec": filled}
-    if kind != "DynamoGraphDeployment":
-        return obj
-    components, services = spec.get("components"), spec.get("services")
-    if isinstance(components, list):
-        listed = [_with_role_replicas(each) for each in components]
-        if any(new is not old for new, old in zip(listed, components, strict=True)):
-            return _with_spec(obj, "components", listed)
-    elif isinstance(services, dict):
-        named = {name: _with_role_replicas(each) for name, each in services.items()}
-        if any(named[name] is not each for name, each in services.items()):
-            return _with_spec(obj, "services", named)
+    if kind == "DynamoGraphDeployment":
+        return _with_each(obj, _SERVICES if version == "v1alpha1" else _COMPONENTS, _with_role_replicas)
     return obj
 
 
 def _graph_v1alpha1(obj: KubeObject, platform_version: str) -> KubeObject:
-    spec = obj.get("spec")
-    services = spec.get("services") if isinstance(spec, dict) else None
-    if isinstance(services, dict):
-        filled = {name: _with_replicas(service) for name, service in services.items()}
-        if any(filled[name] is not service for name, service in services.items()):
-            obj = _with_spec(obj, "services", filled)
-    return _with_origin(obj, platform_version)
+    return _with_origin(_with_each(obj, _SERVICES, _with_replicas), platform_version)
 
 
 def _graph_v1beta1(obj: KubeObject, platform_version: str) -> KubeObject:
-    spec = obj.get("spec")
-    components = spec.get("components") if isinstance(spec, dict) else None
-    if isinstance(components, list):
-        filled = [_with_replicas(component) for component in components]
-        if any(new is not old for new, old in zip(filled, components, strict=True)):
-            obj = _with_spec(obj, "components", filled)
-    return _with_origin(obj, platform_version)
+    return _with_origin(_with_each(obj, _COMPONENTS, _with_replicas), platform_version)
 
 
 def _component_v1beta1(obj: KubeObject, _platform_version: str) -> KubeObject:
@@ -135,6 +117,19 @@ def _with_role_replicas(component: Any) -> Any:
 def _with_replicas_of(role: Any, count: int) -> Any:
     pods = pods_of_role(role.get("name"), count) if isinstance(role, dict) and role.get("replicas") is None else None
     return role if pods is None or pods < 1 else {**role, "replicas": pods}
+
+
+def _with_each(obj: KubeObject, field: str, fill: Callable[[Any], Any]) -> KubeObject:
+    """A graph with what `fill` makes of each of its components, which are below this field."""
+    spec = obj.get("spec")
+    given = spec.get(field) if isinstance(spec, dict) else None
+    if field == _SERVICES and isinstance(given, dict):
+        named = {name: fill(each) for name, each in given.items()}
+        return _with_spec(obj, field, named) if any(map(operator.is_not, named.values(), given.values())) else obj
+    if field == _COMPONENTS and isinstance(given, list):
+        listed = [fill(each) for each in given]
+        return _with_spec(obj, field, listed) if any(map(operator.is_not, listed, given)) else obj
+    return obj
 
 
 def _with_spec(obj: KubeObject, field: str, value: Any) -> KubeObject:
