@@ -127,9 +127,8 @@ class Call:
 
     def has(self, obj: KubeObject) -> bool:
         """Whether If-None-Match says that the caller has this version of an object."""
-        known = self.request.headers.get("If-None-Match", "").strip()
-        # An ETag of this API has no comma.
-        return known == "*" or etag(obj) in (each.strip().removeprefix("W/") for each in known.split(","))
+        known = self.request.if_none_match or ()
+        return any(each.value == "*" or f'"{each.value}"' == etag(obj) for each in known)
 
     def idempotency_key(self) -> str:
         """The Idempotency-Key; empty without one. ProblemError where it is not valid."""
