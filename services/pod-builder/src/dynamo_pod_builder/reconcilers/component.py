@@ -123,10 +123,14 @@ class ComponentReconciler:
 
     async def _exists(self, component: KubeObject) -> bool:
         """Whether the API server has it: of what has children, or belongs to a graph that has it removed, that is known."""
+        known = self._graph_of(component) or children_of(self.cache, component)
+        return bool(known) or await self.applier.exists(component)
+
+    def _graph_of(self, component: KubeObject) -> KubeObject | None:
+        """The graph that made it, while that is there."""
         owner = objects.controller_of(component) or {"name": ""}
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(objects.namespace(component), owner["name"]))
-        known = (graph is not None and objects.controls(graph, component)) or children_of(self.cache, component)
-        return bool(known) or await self.applier.exists(component)
+        return graph if graph is not None and objects.controls(graph, component) else None
 
     async def _observe(self, component: KubeObject) -> ComponentInputs:
         namespace = objects.namespace(component)
@@ -179,9 +183,7 @@ class ComponentReconciler:
         """On the graph, if there is one: its number counts, and there users search for the reason."""
         if ensured.set_back is None:
             return
-        owner = objects.controller_of(component) or {"name": ""}
-        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(objects.namespace(component), owner["name"]))
-        about = graph if graph is not None and objects.controls(graph, component) else component
+        about = self._graph_of(component) or component
         self.announcer.announce(about, events.replicas_set_back(about, ensured.obj, ensured.set_back))
 
     async def _report(self, component: KubeObject, outcome: ComponentOutcome) -> Result:

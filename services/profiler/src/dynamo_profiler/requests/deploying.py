@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -95,7 +96,7 @@ class GraphDeployer:
             return False
         key = ObjectKey(obj["metadata"]["namespace"], selected["metadata"]["name"])
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-        if graph is None or not is_made_for(graph, obj) or "deletionTimestamp" in graph["metadata"]:
+        if graph is None or not is_made_for(graph, obj) or objects.is_deleting(graph):
             return False
         await self._hand_over(obj, graph)
         self._report_graph(obj, draft.put(dgdName=key.name), graph)

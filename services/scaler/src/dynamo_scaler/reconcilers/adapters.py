@@ -76,7 +76,7 @@ class AdapterReconciler:
         adapters = [
             adapter
             for adapter in self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(key))
-            if "deletionTimestamp" not in adapter["metadata"] and not _goes_with_its_graph(adapter, graph)
+            if not objects.is_deleting(adapter) and not _goes_with_its_graph(adapter, graph)
         ]
         if not adapters:
             return Result()
@@ -248,7 +248,7 @@ def _goes_with_its_graph(adapter: KubeObject, graph: KubeObject | None) -> bool:
         or owner["name"] != adapter["spec"]["dgdRef"]["name"]
     ):
         return False
-    return graph is None or objects.uid(graph) != owner["uid"]
+    return graph is None or not objects.controls(graph, adapter)
 
 
 def _as_it_is(adapter: KubeObject) -> KubeObject:

@@ -10,6 +10,7 @@ from dynamo_shared.api.graph_overrides import PATCH
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.v1beta1 import ComponentType
+from dynamo_shared.api.validation.reading import items, mapping
 
 from dynamo_profiler.profiling.results import ProfilingFailed
 
@@ -57,7 +58,4 @@ def _args(container: KubeObject, component: KubeObject) -> list[Any]:
 
 def _containers(component: KubeObject) -> list[Any]:
     """Containers of a component, or of a part of one, which may be of any form."""
-    template = component.get("podTemplate")
-    spec = template.get("spec") if isinstance(template, dict) else None
-    containers = spec.get("containers") if isinstance(spec, dict) else None
-    return containers if isinstance(containers, list) else []
+    return items(mapping(mapping(component.get("podTemplate")).get("spec")).get("containers"))

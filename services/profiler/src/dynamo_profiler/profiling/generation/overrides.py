@@ -82,6 +82,7 @@ def _beta(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[Re
         raise ProfilingFailed(
             "InvalidOverride", "spec.overrides.dgd.spec.components: a list of objects is needed, each with a name"
         )
+    places = {each["name"]: index for index, each in enumerate(changes)}
     given_changes, remarks = _known({each["name"]: each for each in changes}, components)
     merged = _merged(_copied(graph), {**_without_identity(override), "spec": given}, named=True)
     made = []
@@ -90,8 +91,8 @@ def _beta(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[Re
         if change is None:
             made.append(component)
             continue
-        index = next(index for index, each in enumerate(changes) if each is change)
-        whole = appended(change, component, ("spec", "overrides", "dgd", "spec", "components", index))
+        at = ("spec", "overrides", "dgd", "spec", "components", places[change["name"]])
+        whole = appended(change, component, at)
         made.append(_merged(component, {**whole, "name": component["name"]}, named=True))
     merged["spec"]["components"] = made
     return merged, remarks
