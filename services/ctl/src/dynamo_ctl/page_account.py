@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dynamo_shared.api.resources import GROUP, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
+from dynamo_shared.api.resources import CLUSTER_ROLES, GROUP, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
 from dynamo_shared.kube import KubeClient
 
 from dynamo_ctl import credentials
@@ -13,7 +13,6 @@ from dynamo_ctl import credentials
 NAME = "engineer"
 TOKEN = "page-token"  # noqa: S105 - the name of a file
 _RBAC = "rbac.authorization.k8s.io"
-_CLUSTER_ROLES = Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
 _CLUSTER_ROLE_BINDINGS = Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 _READ = ["get", "list", "watch"]
 _IN_THE_NAMESPACE = (
@@ -45,7 +44,7 @@ async def page_token(client: KubeClient, namespace: str, folder: Path) -> Path:
         (SERVICE_ACCOUNTS, _head(SERVICE_ACCOUNTS, NAME, namespace)),
         (ROLES, {**_head(ROLES, NAME, namespace), "rules": list(_IN_THE_NAMESPACE)}),
         (ROLE_BINDINGS, _binding(ROLE_BINDINGS, "Role", NAME, namespace, namespace)),
-        (_CLUSTER_ROLES, {**_head(_CLUSTER_ROLES, cluster_wide), "rules": list(_IN_THE_CLUSTER)}),
+        (CLUSTER_ROLES, {**_head(CLUSTER_ROLES, cluster_wide), "rules": list(_IN_THE_CLUSTER)}),
         (_CLUSTER_ROLE_BINDINGS, _binding(_CLUSTER_ROLE_BINDINGS, "ClusterRole", cluster_wide, "", namespace)),
     ):
         await client.apply(resource, obj)

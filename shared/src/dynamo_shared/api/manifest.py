@@ -99,7 +99,7 @@ def load_manifests(
     """
     manifests: list[Manifest | KubeObject] = []
     errors: list[FieldError] = []
-    parsed = [each for document in documents(text) for each in _items(document)]
+    parsed = unlisted(text)
     for number, document in enumerate(parsed, start=1):
         if _is_foreign(document):
             manifests.append(document)
@@ -120,6 +120,11 @@ def load_manifests(
     if not manifests:
         raise InvalidManifest([FieldError("", "no manifest found")])
     return manifests
+
+
+def unlisted(text: str) -> list[Any]:
+    """Documents of a text, with the items of a List in its stead. InvalidManifest where the text is not YAML."""
+    return [each for document in documents(text) for each in _items(document)]
 
 
 def _items(document: Any) -> list[Any]:

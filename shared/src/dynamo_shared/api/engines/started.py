@@ -17,6 +17,8 @@ _PYTHON = re.compile(r"python[0-9.]*\s")
 _MODULE_FLAG = re.compile(r"-m\s")
 _ENGINE = re.compile(MODULE)
 
+#: What the arguments of a container without a command are given to; of a frontend, `frontend.COMMAND`.
+SHELL = ("/bin/sh", "-c")
 _PYTHON_PROGRAM = re.compile(r"(.*/)?python[0-9.]*")
 _SHELL_PROGRAM = re.compile(r"(.*/)?(ba|da|a|z|k)?sh")
 # `-c`, alone or with other switches, as in `bash -lc` and `sh -ec`.

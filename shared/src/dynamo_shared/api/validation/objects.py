@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.embedded.rules import names, objects
@@ -48,7 +47,6 @@ def _is_negative(size: object) -> bool:
         return False
 
 
-_HOST = re.compile(r"(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 #: A name in the DNS. Characters.
 _LONGEST_HOST = 253
 _NO_HOST_NAME = (
@@ -75,7 +73,7 @@ def ingresses_can_be_made(component: ComponentView, _facts: Facts) -> Violations
     parts = {name: text(ingress.get(name)) for name in ("hostPrefix", "host", "hostSuffix")}
     made = f"{parts['hostPrefix']}{host}.{parts['hostSuffix'] or _SOME_DOMAIN}"
     fields = " or ".join(name for name, value in parts.items() if value)
-    if len(made) > _LONGEST_HOST or not _HOST.fullmatch(made):
+    if len(made) > _LONGEST_HOST or names.wrong_object_name(made.removeprefix("*.")):
         yield (*at, "host"), _NO_HOST_NAME.format(host=shown(made), fields=fields)
     elif _is_address(made):
         yield (*at, "host"), _ADDRESS.format(host=shown(made), fields=fields)

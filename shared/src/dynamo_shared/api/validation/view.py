@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dynamo_shared.api.engines.started import engines_started, takes_flags
+from dynamo_shared.api.engines.started import SHELL, engines_started, takes_flags
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE
@@ -17,8 +17,6 @@ from dynamo_shared.api.rules import Location
 from dynamo_shared.api.validation.reading import integer, items, mapping, text
 
 _COMMAND = ("command", "args")
-#: Of all that is not a frontend.
-_DEFAULT_COMMAND = ("/bin/sh", "-c")
 
 WORKERS = frozenset({"worker", "prefill", "decode"})
 
@@ -121,7 +119,7 @@ class ComponentView:
         """Command line of the engine's container. Without a command, the platform has a shell run the arguments."""
         main = self.main.value
         command, args = ([each for each in items(main.get(field)) if isinstance(each, str)] for field in _COMMAND)
-        return [*(command or _DEFAULT_COMMAND), *args]
+        return [*(command or SHELL), *args]
 
     @property
     def has_command(self) -> bool:

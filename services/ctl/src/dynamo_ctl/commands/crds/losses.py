@@ -10,10 +10,9 @@ from dynamo_shared.api.crds.build import DEFINITIONS, Definition, schema_of
 from dynamo_shared.api.crds.pruning import pruned
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import path_of
-from dynamo_shared.api.manifest import schema_errors
+from dynamo_shared.api.manifest import schema_errors, unlisted
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, GROUP, ObjectKey, Resource
-from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.kube import KubeClient, KubeError, NotFound
 
 from dynamo_ctl.commands.crds.later_fields import what_to_do
@@ -33,7 +32,7 @@ class Checked(NamedTuple):
 def in_text(text: str) -> Checked:
     """Manifests of a text; NotUsable where it is not YAML. Documents of other groups do not count."""
     try:
-        parsed = [each for document in documents(text) for each in _items(document)]
+        parsed = unlisted(text)
     except InvalidManifest as error:
         raise NotUsable([str(each) for each in error.errors]) from error
     here = [each for each in parsed if isinstance(each, dict) and _group(each) == GROUP]
@@ -128,12 +127,6 @@ def _first_of_each(by_version: Iterable[tuple[Resource, list[KubeObject]]]) -> I
             if lines:
                 reported.add(key)
             yield from lines
-
-
-def _items(document: Any) -> list[Any]:
-    """Items of a List, as kubectl prints several objects."""
-    listed = isinstance(document, dict) and (document.get("apiVersion"), document.get("kind")) == ("v1", "List")
-    return document["items"] if listed and isinstance(document.get("items"), list) else [document]
 
 
 def _group(obj: dict[str, Any]) -> str:

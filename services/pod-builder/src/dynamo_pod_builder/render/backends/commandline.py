@@ -16,7 +16,6 @@ from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.errors import RenderError
 
-SHELL = ["/bin/sh", "-c"]
 # Characters that no shell takes for anything else.
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 # `$(NAME)` is not a command here: Kubernetes has put a variable in its place before the shell sees it.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dynamo_shared.api import gpus
+from dynamo_shared.api.engines.started import SHELL
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 
 from dynamo_pod_builder.render.backends import commandline
 from dynamo_pod_builder.render.backends.base import EngineBackend
-from dynamo_pod_builder.render.backends.commandline import SHELL
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
 from dynamo_pod_builder.render.pod.env import var

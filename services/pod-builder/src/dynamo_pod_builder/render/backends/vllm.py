@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dynamo_shared.api import gpus, semver
+from dynamo_shared.api.engines.started import SHELL
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION, VLLM_DISTRIBUTED_EXECUTOR_BACKEND
 
 from dynamo_pod_builder.render.backends import commandline
 from dynamo_pod_builder.render.backends.base import EngineBackend, without_probes
-from dynamo_pod_builder.render.backends.commandline import SHELL, CommandLine
+from dynamo_pod_builder.render.backends.commandline import CommandLine
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
 from dynamo_pod_builder.render.pod.env import from_field, var, with_vars

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynamo_shared.api.engines.started import SHELL
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import env
 
@@ -21,7 +22,7 @@ _IDENTITY = (
 
 def container(context: PodContext) -> KubeObject:
     """A shell without arguments, ports or probes, and the environment of every Dynamo process."""
-    return {"name": MAIN, "command": ["/bin/sh", "-c"], "env": environment(context, context.type)}
+    return {"name": MAIN, "command": [*SHELL], "env": environment(context, context.type)}
 
 
 def pod(_: PodContext) -> KubeObject:
