@@ -61,11 +61,32 @@ def component(name: str, kind: str = "worker", gpus: str | None = None, **fields
     return {"name": name, "type": kind, "podTemplate": {"spec": {"containers": [main]}}, **fields}
 
 
+def alpha_pod(main: dict[str, Any] | None = None, kind: str = "worker", **pod: Any) -> dict[str, Any]:
+    """A v1alpha1 service with a pod."""
+    return service(kind, extraPodSpec={"mainContainer": {"image": "engine:1", **(main or {})}, **pod})
+
+
+def beta_pod(name: str, main: dict[str, Any] | None = None, kind: str = "worker", **pod: Any) -> dict[str, Any]:
+    """A v1beta1 component with a pod; `others` are its containers next to main."""
+    others = pod.pop("others", [])
+    return component(name, kind, podTemplate={"spec": {"containers": [{**MAIN, **(main or {})}, *others], **pod}})
+
+
+def alone(version: str, **spec: Any) -> dict[str, Any]:
+    """A component deployment."""
+    return manifest("DynamoComponentDeployment", version, spec)
+
+
 def annotated(**annotations: str) -> dict[str, Any]:
     """Metadata with annotations of the platform; underscores stand for hyphens."""
     return {"annotations": {f"nvidia.com/{name.replace('_', '-')}": value for name, value in annotations.items()}}
 
 
+#: The main container of a v1beta1 pod.
+MAIN: dict[str, Any] = {"name": "main", "image": "engine:1"}
+#: Of a checkpoint, and of a replica that spans nodes.
+IDENTITY: dict[str, Any] = {"identity": {"model": "m", "backendFramework": "vllm"}}
+MULTINODE: dict[str, Any] = {"nodeCount": 2}
 GMS_INTRA, GMS_INTER = {"enabled": True}, {"enabled": True, "mode": "interPod"}
 FAILOVER_INTRA, FAILOVER_INTER = {"enabled": True}, {"enabled": True, "mode": "interPod", "numShadows": 1}
 CONTAINER_DISCOVERY = annotated(dynamo_kube_discovery_mode="container")

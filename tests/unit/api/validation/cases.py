@@ -8,6 +8,7 @@ from tests.unit.api.validation import (
     cases_graph,
     cases_others,
     cases_pods,
+    cases_running,
     cases_unused,
 )
 from tests.unit.api.validation.building import Case
@@ -16,6 +17,7 @@ CASES: list[Case] = [
     *cases_graph.CASES,
     *cases_component.CASES,
     *cases_pods.CASES,
+    *cases_running.CASES,
     *cases_changes.CASES,
     *cases_others.CASES,
     *cases_unused.CASES,

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - messages stand here whole
-"""Cases about what Kubernetes or rendering would refuse later: pods, claims, ingresses, engines and what they need."""
+"""Cases about what Kubernetes or rendering would refuse later: pods, claims, ingresses."""
 
 from __future__ import annotations
 
@@ -7,25 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.api.validation.building import (
-    ALPHA,
     BETA,
-    CONTAINER_DISCOVERY,
     GROVE,
+    MAIN,
+    MULTINODE,
     PLAIN,
     Case,
+    alone,
+    alpha_pod,
     annotated,
+    beta_pod,
     component,
     components,
-    manifest,
     service,
     services,
 )
 
-MAIN: dict[str, Any] = {"name": "main", "image": "engine:1"}
-VLLM, SGLANG = ["python3", "-m", "dynamo.vllm"], ["sh", "-c", "exec python3 -m dynamo.sglang --model x"]
 UNKNOWN_GROVE = replace(PLAIN, grove=None)
-IDENTITY: dict[str, Any] = {"identity": {"model": "m", "backendFramework": "vllm"}}
-MULTINODE: dict[str, Any] = {"nodeCount": 2}
 CLAIM: dict[str, Any] = {
     "name": "models",
     "create": True,
@@ -34,22 +32,6 @@ CLAIM: dict[str, Any] = {
     "volumeAccessMode": "ReadWriteMany",
 }
 INGRESS_IS_DEPRECATED = "spec.services.{}.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service"
-
-
-def alpha_pod(main: dict[str, Any] | None = None, kind: str = "worker", **pod: Any) -> dict[str, Any]:
-    """A v1alpha1 service with a pod."""
-    return service(kind, extraPodSpec={"mainContainer": {"image": "engine:1", **(main or {})}, **pod})
-
-
-def beta_pod(name: str, main: dict[str, Any] | None = None, kind: str = "worker", **pod: Any) -> dict[str, Any]:
-    """A v1beta1 component with a pod; `others` are its containers next to main."""
-    others = pod.pop("others", [])
-    return component(name, kind, podTemplate={"spec": {"containers": [{**MAIN, **(main or {})}, *others], **pod}})
-
-
-def alone(version: str, **spec: Any) -> dict[str, Any]:
-    """A component deployment."""
-    return manifest("DynamoComponentDeployment", version, spec)
 
 
 CASES: list[Case] = [
@@ -428,253 +410,6 @@ CASES: list[Case] = [
             "spec.services.f.ingress.host: makes the host 'a.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b...., which is not a DNS name: lower-case letters, digits, '-' and '.', at most 253; change host or hostSuffix",
         ),
     ),
-    Case(
-        "alpha: engines that differ",
-        services({"a": alpha_pod({"command": VLLM}), "b": alpha_pod({"command": SGLANG})}),
-        errors=(
-            "spec.services.b.extraPodSpec.mainContainer: starts sglang, where spec.services.a starts vllm: a graph has one engine",
-        ),
-    ),
-    Case(
-        "beta: engines that differ",
-        components(beta_pod("a", {"args": SGLANG[2:]}), beta_pod("b", {"command": VLLM}), beta_pod("c")),
-        errors=(
-            "spec.components[1].podTemplate.spec.containers[0]: starts vllm, where spec.components[0] starts sglang: a graph has one engine",
-        ),
-    ),
-    Case(
-        "alpha: two schedulers",
-        services(
-            {"a": service()},
-            metadata={"annotations": {"nvidia.com/volcano-queue": "a", "nvidia.com/kai-scheduler-queue": "b"}},
-        ),
-        errors=(
-            'metadata.annotations["nvidia.com/volcano-queue"]: a pod has one scheduler, and nvidia.com/kai-scheduler-queue names another one: leave one of the two out',
-        ),
-        warnings=(
-            'metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
-        ),
-    ),
-    Case(
-        "beta: two schedulers",
-        components(
-            component("a"),
-            metadata={"annotations": {"nvidia.com/volcano-queue": "a", "nvidia.com/kai-scheduler-queue": "b"}},
-        ),
-        errors=(
-            'metadata.annotations["nvidia.com/volcano-queue"]: a pod has one scheduler, and nvidia.com/kai-scheduler-queue names another one: leave one of the two out',
-        ),
-        warnings=(
-            'metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
-        ),
-    ),
-    Case(
-        "alpha: an engine that is not the named one",
-        services(
-            {"a": alpha_pod({"command": SGLANG}), "b": alpha_pod({"args": ["python3 -m dynamo.vllm"]})},
-            backendFramework="vllm",
-        ),
-        errors=(
-            "spec.services.a.extraPodSpec.mainContainer: starts sglang, where backendFramework is vllm: make them agree, or leave backendFramework out",
-        ),
-    ),
-    Case(
-        "alpha: a component with several engines",
-        alone(ALPHA, **alpha_pod({"args": ["python3 -m dynamo.vllm & python3 -m dynamo.sglang"]})),
-        errors=(
-            "spec.extraPodSpec.mainContainer: starts several engines (sglang, vllm): a component has one; write the others as components",
-        ),
-    ),
-    Case(
-        "beta: an engine that is not the named one, and several",
-        alone(
-            BETA,
-            name="a",
-            type="decode",
-            backendFramework="trtllm",
-            podTemplate={"spec": {"containers": [{**MAIN, "command": VLLM}]}},
-        ),
-        errors=(
-            "spec.podTemplate.spec.containers[0]: starts vllm, where backendFramework is trtllm: make them agree, or leave backendFramework out",
-        ),
-    ),
-    Case(
-        "beta: a component with several engines",
-        components(beta_pod("a", {"args": ["python3 -m dynamo.vllm & python3 -m dynamo.sglang"]})),
-        errors=(
-            "spec.components[0].podTemplate.spec.containers[0]: starts several engines (sglang, vllm): a component has one; write the others as components",
-        ),
-    ),
-    Case(
-        "alpha: several nodes without an engine",
-        services(
-            {
-                "a": service(multinode=MULTINODE),
-                "b": service("frontend", multinode=MULTINODE),
-                "c": service("default", multinode=MULTINODE),
-            }
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.services.a.multinode: the engine connects the 2 nodes of a replica, and none is known: set backendFramework to vllm, sglang or trtllm, or let the command start it by python3 -m dynamo.<engine>",
-            "spec.services.b.multinode: not for componentType 'frontend', which runs no engine that could use several nodes: leave multinode out",
-            "spec.services.c.multinode: not for componentType none, which runs no engine that could use several nodes: leave multinode out",
-        ),
-    ),
-    Case(
-        "beta: several nodes without an engine",
-        components(component("a", multinode=MULTINODE), component("b", "planner", multinode={"nodeCount": 4})),
-        facts=GROVE,
-        errors=(
-            "spec.components[0].multinode: the engine connects the 2 nodes of a replica, and none is known: set backendFramework to vllm, sglang or trtllm, or let the command start it by python3 -m dynamo.<engine>",
-            "spec.components[1].multinode: not for type 'planner', which runs no engine that could use several nodes: leave multinode out",
-        ),
-    ),
-    Case(
-        "beta: several nodes of an engine that another worker starts",
-        components(beta_pod("a", {"args": SGLANG[2:]}), component("b", multinode=MULTINODE)),
-        facts=GROVE,
-    ),
-    Case(
-        "alpha: several nodes without GPUs",
-        services(
-            {
-                "a": service(multinode=MULTINODE),
-                "b": service(multinode=MULTINODE, gpus="8"),
-                "c": service(multinode=MULTINODE, resources={"limits": {"custom": {"amd.com/gpu": "8"}}}),
-            },
-            backendFramework="trtllm",
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.services.a.multinode: trtllm on several nodes needs the number of GPUs of each: ask for them in resources.limits.gpu",
-        ),
-    ),
-    Case(
-        "beta: several nodes without GPUs",
-        components(
-            {**beta_pod("a", {"command": VLLM}), "multinode": MULTINODE},
-            {
-                **beta_pod("b", {"command": VLLM, "resources": {"limits": {"nvidia.com/gpu": 8}}}),
-                "multinode": MULTINODE,
-            },
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.components[0].multinode: vllm on several nodes needs the number of GPUs of each: ask for them in resources.limits of the container main, as nvidia.com/gpu",
-        ),
-    ),
-    Case(
-        "alpha: no place for the flags of an engine",
-        services(
-            {
-                "a": {**alpha_pod({"command": ["./start"]}), "multinode": MULTINODE},
-                "b": {**alpha_pod({"args": ["python3 -m dynamo.sglang"]}), "multinode": MULTINODE},
-            },
-            backendFramework="sglang",
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.services.a.extraPodSpec.mainContainer: starts './start', into which the flags for multinode cannot be put: set command to python3 -m dynamo.sglang, or to a shell with a script that does so",
-        ),
-    ),
-    Case(
-        "beta: no place for the flags of an engine",
-        components(
-            {
-                **beta_pod("a", {"command": ["sh", "start.sh"], "resources": {"limits": {"nvidia.com/gpu": "8"}}}),
-                "multinode": MULTINODE,
-                "experimental": {"gpuMemoryService": {"mode": "InterPod"}},
-            },
-            backendFramework="vllm",
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.components[0].podTemplate.spec.containers[0]: starts 'sh', into which the flags for multinode, gpuMemoryService cannot be put: set command to python3 -m dynamo.vllm, or to a shell with a script that does so",
-        ),
-    ),
-    Case(
-        "alpha: failover of another engine",
-        services(
-            {"a": service(gpus="1", gpuMemoryService={"enabled": True}, failover={"enabled": True})},
-            backendFramework="sglang",
-            metadata=CONTAINER_DISCOVERY,
-        ),
-        errors=(
-            "spec.services.a.failover: only vLLM fails over within a pod, and the engine is sglang: leave failover out",
-        ),
-    ),
-    Case(
-        "beta: failover of no known engine",
-        components(
-            {
-                **beta_pod("a", {"command": ["./start"], "resources": {"limits": {"nvidia.com/gpu": "1"}}}),
-                "experimental": {"gpuMemoryService": {"mode": "IntraPod"}, "failover": {"mode": "IntraPod"}},
-            },
-            metadata=CONTAINER_DISCOVERY,
-        ),
-        errors=(
-            "spec.components[0].experimental.failover: only vLLM fails over within a pod, and the engine is not known: leave failover out",
-        ),
-    ),
-    Case(
-        "alpha: checkpoints without a model, and of several pods",
-        services(
-            {
-                "a": service("frontend", checkpoint={"enabled": True, **IDENTITY}),
-                "b": service(multinode=MULTINODE, checkpoint={"enabled": True, **IDENTITY}),
-                "d": service("frontend", checkpoint={"enabled": False}),
-            },
-            backendFramework="vllm",
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.services.a.checkpoint: not for componentType 'frontend', which loads no model: leave the checkpoint out",
-            "spec.services.b.multinode: vllm on several nodes needs the number of GPUs of each: ask for them in resources.limits.gpu",
-            "spec.services.b.checkpoint: not together with multinode: a checkpoint is of one pod; leave one of the two out",
-        ),
-    ),
-    Case(
-        "beta: checkpoints without a model, and of several pods",
-        components(
-            component("a", "planner", experimental={"checkpoint": IDENTITY}),
-            component("b", "decode", multinode=MULTINODE, experimental={"checkpoint": IDENTITY}),
-            backendFramework="sglang",
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.components[0].experimental.checkpoint: not for type 'planner', which loads no model: leave the checkpoint out",
-            "spec.components[1].experimental.checkpoint: not together with multinode: a checkpoint is of one pod; leave one of the two out",
-        ),
-    ),
-    *(
-        Case(
-            f"{name}: GPU memory between pods of a component deployment",
-            alone(version, **spec),
-            facts=GROVE,
-            errors=(
-                f"spec.{at}.mode: '{inter}' needs Grove, which runs graphs only: write {intra}, or a DynamoGraphDeployment",
-            ),
-        )
-        for name, version, spec, at, inter, intra in (
-            (
-                "alpha",
-                ALPHA,
-                service(gpus="1", gpuMemoryService={"enabled": True, "mode": "interPod"}),
-                "gpuMemoryService",
-                "interPod",
-                "intraPod",
-            ),
-            (
-                "beta",
-                BETA,
-                component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}),
-                "experimental.gpuMemoryService",
-                "InterPod",
-                "IntraPod",
-            ),
-        )
-    ),
     *(
         Case(
             f"{name}: a DeviceClass that has no name of one",
@@ -693,38 +428,6 @@ CASES: list[Case] = [
                 "beta",
                 components(component("a", gpus="1", experimental={"gpuMemoryService": {"deviceClassName": "GPU"}})),
                 "spec.components[0].experimental.gpuMemoryService",
-            ),
-        )
-    ),
-    *(
-        Case(
-            f"{name}: several nodes of a component deployment, and no LeaderWorkerSet",
-            alone(version, backendFramework="sglang", **spec),
-            facts=replace(GROVE, leader_worker_sets=False),
-            warnings=(
-                "spec.multinode: replicas of several nodes cannot run here: install LeaderWorkerSet, or leave multinode out",
-            ),
-        )
-        for name, version, spec in (
-            ("alpha", ALPHA, service(multinode=MULTINODE)),
-            ("beta", BETA, component("a", multinode=MULTINODE)),
-        )
-    ),
-    *(
-        Case(
-            f"{name}: a checkpoint where there are none",
-            obj,
-            facts=replace(PLAIN, checkpoints=False),
-            warnings=(
-                f"{at}: cannot run here, where the platform has no checkpoints: set checkpoint.enabled in the operator configuration, or leave the checkpoint out",
-            ),
-        )
-        for name, obj, at in (
-            ("alpha", services({"a": service(checkpoint={"enabled": True, **IDENTITY})}), "spec.services.a.checkpoint"),
-            (
-                "beta",
-                components(component("a", experimental={"checkpoint": IDENTITY})),
-                "spec.components[0].experimental.checkpoint",
             ),
         )
     ),
