@@ -243,12 +243,15 @@ class KubeClaim:
     async def _wait(self, pause: float) -> None:
         """Wait, and step down where the time ends meanwhile: parts that work under the claim must learn of it."""
         due = self._clock() + pause
-        while (left := due - self._clock()) > 0:
-            term = self._term
-            if term is not None and not term.alive(self._clock()):
+        while True:
+            term, now = self._term, self._clock()
+            if term is not None and not term.alive(now):
+                # Also where no time is left to wait: the next round may last.
                 self._step_down("it could not be renewed in time")
                 return
-            await asyncio.sleep(min(left, term.deadline - self._clock()) if term is not None else left)
+            if now >= due:
+                return
+            await asyncio.sleep(min(due, term.deadline if term is not None else due) - now)
 
     def _note(self, trouble: str) -> None:
         changed = bool(trouble) != bool(self.trouble)
