@@ -290,6 +290,16 @@ async def test_bodies_are_compact_json(server: Any, steps: Any) -> None:
     assert json.loads(server.requests[0].body) == {"spec": {"replicas": None}}
 
 
+async def test_what_a_service_is_sent_has_its_end_last(server: Any, steps: Any) -> None:
+    """Sent with its length, a Service may answer before the API server has read the end: it then breaks the answer off."""
+    server.then(steps.text("data: {}"))
+    async with server.client().service_proxy(ObjectKey("ns", "web"), 8000, "/chat", body=b"{}", silence=5) as content:
+        assert await content.read() == b"data: {}"
+    sent = server.requests[0]
+    assert (sent.headers["Transfer-Encoding"], sent.body) == ("chunked", b"{}")
+    assert "Content-Length" not in sent.headers
+
+
 async def test_a_stream_through_a_proxy_that_does_not_answer_ends() -> None:
     async def hang(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
         await asyncio.Event().wait()
