@@ -104,8 +104,9 @@ class Steps:
     @classmethod
     def refuse(cls, status: int, reason: str = "", message: str = "", **more: Any) -> Step:
         headers = more.pop("headers", None)
-        body = {"kind": "Status", "code": status, "reason": reason, "message": message or reason, **more}
-        return cls.answer(body, status, headers)
+        details = {"name": "a"} if reason == "NotFound" else {}
+        body = {"kind": "Status", "code": status, "reason": reason, "message": message or reason, "details": details}
+        return cls.answer({**body, **more}, status, headers)
 
     @staticmethod
     def text(body: str, status: int = 200) -> Step:

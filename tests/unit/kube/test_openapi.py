@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_shared.kube import NotFound, ResponseTooLarge, Unavailable, openapi
+from dynamo_shared.kube import NotServed, ResponseTooLarge, Unavailable, openapi
 
 POD_TEMPLATE = "io.k8s.api.core.v1.PodTemplateSpec"
 
@@ -79,8 +79,8 @@ async def test_the_api_server_is_not_asked_all_the_time(server: Any, steps: Any)
 
 async def test_before_the_first_answer_the_schema_is_missing(server: Any, steps: Any) -> None:
     source = openapi.SchemaSource(server.client(), interval=60)
-    server.then(steps.refuse(404, "NotFound"))
-    with pytest.raises(NotFound):
+    server.then(steps.refuse(404))
+    with pytest.raises(NotServed):
         await source.checker()
     assert source.known is None
     server.then(steps.answer(index(pods="1")), steps.answer(document("a")))
@@ -97,7 +97,7 @@ async def test_the_last_checker_stays_in_use(server: Any, steps: Any, failing: s
         *{
             "index": [steps.refuse(500, "InternalError")],
             "empty": [steps.answer({"paths": {}})],
-            "document": [changed, steps.refuse(404, "NotFound")],
+            "document": [changed, steps.refuse(404)],
             "garbled": [changed, steps.text("<html>")],
         }[failing]
     )

@@ -9,7 +9,7 @@ from dynamo_pod_builder.applying import Applier, ChildChange, stamped
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
-from dynamo_shared.kube.errors import AlreadyExists, Conflict, NotFound, ObjectNotFound
+from dynamo_shared.kube.errors import AlreadyExists, Conflict, NotFound, NotServed
 from dynamo_shared.state.cache import ObjectCache
 from dynamo_shared.state.versions import version_of
 
@@ -32,7 +32,7 @@ class Server:
 
     async def get(self, _resource: Resource, _key: ObjectKey) -> KubeObject:
         if self.obj is None:
-            raise ObjectNotFound(404, "NotFound", "gone", {"name": KEY.name})
+            raise NotFound(404, "NotFound", "gone", {"name": KEY.name})
         return self.obj
 
     async def create(self, _resource: Resource, obj: KubeObject) -> KubeObject:
@@ -91,7 +91,7 @@ async def test_what_is_gone_is_made_again(successor: str | None) -> None:
     assert objects.uid(server.obj) != objects.uid(there)
 
 
-NO_PAGE = NotFound(404, "", "404 page not found")
+NO_PAGE = NotServed(404, "", "404 page not found")
 
 
 class Gateway:
@@ -111,6 +111,6 @@ async def test_an_answer_that_names_no_object_says_of_none_that_it_is_gone() -> 
     cache.take(RESOURCE, KEY, there, version_of(there))
     kube: Any = Gateway()
     for ask in (Applier(kube, cache).exists(there), Applier(kube, cache).delete(RESOURCE, there)):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotServed):
             await ask
     assert cache.get(RESOURCE, KEY) == there

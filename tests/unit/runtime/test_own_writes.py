@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import SERVICES, ObjectKey, Resource
-from dynamo_shared.kube.errors import KubeError, NotFound, ObjectNotFound, Unavailable
+from dynamo_shared.kube.errors import KubeError, NotFound, NotServed, Unavailable
 from dynamo_shared.runtime import own_writes
 from dynamo_shared.state.cache import GRACE, ObjectCache
 
@@ -30,8 +30,8 @@ class Server:
 @pytest.mark.parametrize(
     ("error", "stays"),
     [
-        pytest.param(ObjectNotFound(404, "NotFound", "gone", {"name": "a"}), False, id="gone"),
-        pytest.param(NotFound(404, "", "404 page not found"), True, id="an answer that names no object"),
+        pytest.param(NotFound(404, "NotFound", "gone", {"name": "a"}), False, id="gone"),
+        pytest.param(NotServed(404, "", "404 page not found"), True, id="an answer that names no object"),
         pytest.param(Unavailable(0, "Timeout", "no answer"), True, id="no answer"),
     ],
 )

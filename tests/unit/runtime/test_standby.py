@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.kube.errors import ObjectNotFound, Unavailable
+from dynamo_shared.kube.errors import NotFound, Unavailable
 from dynamo_shared.runtime.standby import KubeClaim
 
 TTL = 30.0
@@ -35,7 +35,7 @@ class FakeKube:
     async def get(self, _resource: object, _key: ObjectKey) -> dict[str, Any]:
         if self.renewals:
             await asyncio.Event().wait()
-        raise ObjectNotFound(404, "NotFound", "no such Lease", {"name": "l"})
+        raise NotFound(404, "NotFound", "no such Lease", {"name": "l"})
 
     async def create(self, _resource: object, lease: dict[str, Any]) -> dict[str, Any]:
         return lease
@@ -115,10 +115,10 @@ class NoSuchNamespace:
     """Knows no Lease, and not the namespace that one is to be created in."""
 
     async def get(self, _resource: object, key: ObjectKey) -> dict[str, Any]:
-        raise ObjectNotFound(404, "NotFound", "no such Lease", {"name": key.name})
+        raise NotFound(404, "NotFound", "no such Lease", {"name": key.name})
 
     async def create(self, _resource: object, _lease: dict[str, Any]) -> dict[str, Any]:
-        raise ObjectNotFound(404, "NotFound", 'namespaces "ns" not found', {"name": "ns"})
+        raise NotFound(404, "NotFound", 'namespaces "ns" not found', {"name": "ns"})
 
 
 async def test_a_namespace_that_is_not_there_is_reported() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource, key_of
-from dynamo_shared.kube.errors import NotFound, from_status
+from dynamo_shared.kube.errors import NotServed, from_status
 from dynamo_shared.runtime.status_writer import SETTLE, StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
@@ -156,6 +156,6 @@ async def test_an_answer_that_names_no_object_says_of_none_that_it_is_gone() -> 
     obj = graph(state="pending")
     world = World(obj)
     world.kube.gone, world.kube.about = True, {}
-    with pytest.raises(NotFound):
+    with pytest.raises(NotServed):
         await world.write(obj, state="successful")
     assert world.cached() == obj

@@ -13,7 +13,7 @@ from dynamo_scaler.autoscaling.autoscalers import Autoscalers, AutoscalerState
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import AUTOSCALING
 from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, ObjectKey, Resource, key_of
-from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden, ObjectNotFound
+from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from dynamo_shared.state import ObjectCache
 
 from tests.unit.announced import Announced
@@ -59,7 +59,7 @@ class AutoscalerApi:
 
     async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
         if (resource.id, key) not in self.objects:
-            raise ObjectNotFound(404, "NotFound", f"{key.name} is not there", {"name": key.name})
+            raise NotFound(404, "NotFound", f"{key.name} is not there", {"name": key.name})
         return copy.deepcopy(self.objects[resource.id, key])
 
     async def create(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> KubeObject:

@@ -26,7 +26,7 @@ from dynamo_shared.api.resources import (
     Resource,
     key_of,
 )
-from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, ObjectNotFound, Unavailable
+from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from dynamo_shared.runtime.facts import Announcer, Fact
 from dynamo_shared.runtime.settings.scaler import Scaler
 from dynamo_shared.state import ObjectCache
@@ -70,7 +70,7 @@ class MemoryKube:
     async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
         observed = self.objects.get((resource.id, key))
         if observed is None:
-            raise ObjectNotFound(404, "NotFound", str(key), {"name": key.name})
+            raise NotFound(404, "NotFound", str(key), {"name": key.name})
         return copy.deepcopy(observed)
 
     async def merge_patch(self, resource: Resource, key: ObjectKey, patch: KubeObject) -> KubeObject:

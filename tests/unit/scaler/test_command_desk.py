@@ -24,7 +24,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.bus import EventPublisher, MemoryBus, streams
 from dynamo_shared.bus.commands import Answered, CommandRefusedError
-from dynamo_shared.kube.errors import KubeError, NotFound, Unavailable
+from dynamo_shared.kube.errors import KubeError, NotServed, Unavailable
 from dynamo_shared.runtime.settings.scaler import Budget, Direction, Scaler, ScalingLimits
 from dynamo_shared.state.versions import Version
 from dynamo_shared.wire.specifications import COMMAND, CommandResult
@@ -778,11 +778,11 @@ async def test_an_answer_that_names_no_object_says_of_none_that_it_is_gone(adapt
     desk.graph("a", adapters=adapters, Decode=1)
 
     def no_page(*_: object) -> Any:
-        raise NotFound(404, "", "404 page not found")
+        raise NotServed(404, "", "404 page not found")
 
     desk.kube.before_write = no_page
     desk.kube.get = no_page  # type: ignore[method-assign,assignment]
-    with pytest.raises(NotFound):
+    with pytest.raises(NotServed):
         await desk.scaling.carry_out(desk.ask("a", Decode=2))
     resource, name = (
         (DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, "a-decode") if adapters else (DYNAMO_GRAPH_DEPLOYMENTS, "a")

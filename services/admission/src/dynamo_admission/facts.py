@@ -11,7 +11,7 @@ from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEADER_WORKER_SETS, LEASES, Resource
 from dynamo_shared.api.validation import Facts
-from dynamo_shared.kube import Forbidden, KubeClient, NotFound
+from dynamo_shared.kube import Forbidden, KubeClient, NotServed
 from dynamo_shared.kube.discovery import groups
 from dynamo_shared.runtime import Settings
 
@@ -75,7 +75,7 @@ async def _topologies(kube: KubeClient, versions: list[str]) -> Mapping[str, tup
     resource = Resource(GROVE, versions[0], CLUSTER_TOPOLOGIES, "ClusterTopology", namespaced=False)
     try:
         items = await kube.list(resource)
-    except (Forbidden, NotFound):
+    except (Forbidden, NotServed):
         return None
     return {item["metadata"]["name"]: domains(item) for item in items}
 

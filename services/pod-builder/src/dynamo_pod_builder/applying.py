@@ -36,7 +36,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 from dynamo_shared.kube import KubeClient, coverage
-from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, NotFound, ObjectNotFound
+from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields, managers_of
 from dynamo_shared.state.cache import ObjectCache
 
@@ -104,7 +104,7 @@ class Applier:
         resource, key = resources.of(owner), resources.key_of(owner)
         try:
             present = objects.uid(await self._kube.get(resource, key)) == objects.uid(owner)
-        except ObjectNotFound:
+        except NotFound:
             present = False
         if not present:
             self._cache.remove(resource, key, objects.uid(owner))
@@ -207,7 +207,7 @@ class Applier:
             return
         key, uid = resources.key_of(observed), observed["metadata"]["uid"]
         # Gone, or gone and followed by another of its name: either way it is not there.
-        with contextlib.suppress(ObjectNotFound, Conflict):
+        with contextlib.suppress(NotFound, Conflict):
             await self._kube.delete(resource, key, uid=uid)
         if not observed["metadata"].get("finalizers"):
             # Known at once: news of its children's end may come before that of its own, and would bring them back.

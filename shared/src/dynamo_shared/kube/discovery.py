@@ -26,7 +26,7 @@ async def served(client: KubeClient, resource: Resource) -> bool:
     path = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
     try:
         content = await client.raw_get(path)
-    except errors.NotFound:
+    except errors.NotServed:
         return False
     group: dict[str, Any] = msgspec.json.decode(content)
     return any(entry.get("name") == resource.plural for entry in group.get("resources") or ())

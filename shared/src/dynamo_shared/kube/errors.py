@@ -70,19 +70,14 @@ class KubeError(Exception):
 
 
 class NotFound(KubeError):
-    """404: the object, its namespace or the whole resource type is not there."""
-
-    @property
-    def resource_missing(self) -> bool:
-        """Whether the server does not serve the resource type at all (its CRD is not installed)."""
-        return not isinstance(self, ObjectNotFound)
+    """404 that names what is not there, an object or its namespace: after it the object counts as gone."""
 
 
-class ObjectNotFound(NotFound):
-    """404 that names what is not there: after it an object counts as gone.
+class NotServed(KubeError):
+    """404 that names nothing: no object counts as gone after it.
 
-    After another 404 it does not: the same answer comes from one of several API servers that does not know the type yet, and
-    from a gateway in front of one that is away.
+    The API server does not serve the kind (its CRD is not installed), one of several does not know it yet, or a gateway
+    answers in its place.
     """
 
 
@@ -136,7 +131,7 @@ _BY_STATUS: dict[int, type[KubeError]] = {
     400: Invalid,
     401: Unauthorized,
     403: Forbidden,
-    404: NotFound,
+    404: NotServed,
     409: Conflict,
     410: Expired,
     422: Invalid,
@@ -186,7 +181,7 @@ def _class_of(status: int, reason: str, message: str, details: dict[str, Any]) -
         # A uid in an apply is a precondition like any other, though the answer calls it an immutable field.
         return Conflict
     if status == 404 and details.get("name"):
-        return ObjectNotFound
+        return NotFound
     if status >= 500:
         return Invalid if message.startswith(_TYPED_PATCH_FAILURES) else Unavailable
     return _BY_STATUS.get(status, KubeError)

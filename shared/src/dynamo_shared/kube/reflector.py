@@ -181,7 +181,7 @@ class Reflector:
                     await self._wait(error)
                 self._failures += 1
             except errors.KubeError as error:
-                if _is_too_large(error) or isinstance(error, errors.NotFound):
+                if _is_too_large(error) or isinstance(error, errors.NotServed):
                     self._version = ""
                 if self._is_removed(error):
                     for left in self._absent():
@@ -271,7 +271,7 @@ class Reflector:
 
     def _is_removed(self, error: errors.KubeError) -> bool:
         """Whether a failure shows that an optional type is not there, or no longer."""
-        if not isinstance(error, errors.NotFound):
+        if not isinstance(error, errors.NotServed):
             self._missing_seconds = 0.0
             return False
         return self._optional and (not self._served or self._missing_seconds >= GONE_AFTER_SECONDS)
@@ -394,16 +394,16 @@ class Reflector:
 
     async def _wait(self, error: errors.KubeError) -> None:
         first, longest = _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS
-        if isinstance(error, errors.NotFound | errors.Forbidden | errors.Unauthorized):
+        if isinstance(error, errors.NotServed | errors.Forbidden | errors.Unauthorized):
             first, longest = _ABSENT_WAIT_SECONDS
             if self._optional and self._served:
                 longest = _PERHAPS_GONE_WAIT_SECONDS
         seconds = delay(self._failures + 1, first, longest, self._randomness, most=1.5)
-        if not (self._optional and isinstance(error, errors.NotFound)):
+        if not (self._optional and isinstance(error, errors.NotServed)):
             self._unwell(error)
         seconds = max(seconds, error.retry_after or 0.0)
         await self._sleep(seconds)
-        if isinstance(error, errors.NotFound):
+        if isinstance(error, errors.NotServed):
             self._missing_seconds += seconds
 
     def _unwell(self, error: errors.KubeError) -> None:
@@ -412,7 +412,7 @@ class Reflector:
             level = logging.DEBUG if error.reason == "Timeout" else logging.INFO
             log.log(level, "watch interrupted", resource=self.resource.id, version=self._version, error=str(error))
             return
-        if isinstance(error, errors.NotFound):
+        if isinstance(error, errors.NotServed):
             message = f"{self.resource.id} is not served: is its CustomResourceDefinition installed?"
         elif isinstance(error, errors.Forbidden):
             message = f"may not list or watch {self.resource.id}: {error.message}"

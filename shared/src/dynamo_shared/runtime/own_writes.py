@@ -11,7 +11,7 @@ import asyncio
 import structlog
 
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import KubeError, ObjectNotFound
+from dynamo_shared.kube.errors import KubeError, NotFound
 from dynamo_shared.state.cache import ObjectCache
 
 #: How often overdue writes are looked for. Seconds.
@@ -25,7 +25,7 @@ async def check(cache: ObjectCache, kube: KubeClient) -> None:
     for key, write in cache.overdue():
         try:
             obj = await kube.get(write.resource, key)
-        except ObjectNotFound:
+        except NotFound:
             obj = None
         except KubeError as error:
             log.debug("a write is not confirmed", resource=write.resource.id, key=str(key), error=str(error))

@@ -16,7 +16,7 @@ import structlog
 from dynamo_shared.aio import Backoff, spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey
-from dynamo_shared.kube import AlreadyExists, Conflict, KubeClient, KubeError, NotFound, ObjectNotFound
+from dynamo_shared.kube import AlreadyExists, Conflict, KubeClient, KubeError, NotFound
 from dynamo_shared.leases import Drainer, GainListener, Listener
 from dynamo_shared.leases.candidate import LeaseCandidate, LeaseRecord
 from dynamo_shared.leases.rendezvous import ALL
@@ -169,7 +169,7 @@ class KubeClaim:
         if observed is None or not self.may_write():
             try:
                 observed = await self._kube.get(LEASES, self._key)
-            except ObjectNotFound:
+            except NotFound:
                 observed = None
             record = LeaseRecord.of(observed) if observed is not None else None
             if not self._candidate.may_take(record, self._waiting()):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import ObjectNotFound
+from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.state.cache import ObjectCache
 
 #: How long a status that only reports progress may wait for more of it. Seconds.
@@ -84,7 +84,7 @@ class StatusWriter:
                     "status": status,
                 },
             )
-        except ObjectNotFound:
+        except NotFound:
             # It is gone, and the news of it is still on its way.
             self.cache.remove(resource, key_of(obj), uid)
             return None

@@ -30,7 +30,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 from dynamo_shared.api.validation.request import GPU_SKUS
-from dynamo_shared.kube import Forbidden, KubeClient, NotFound
+from dynamo_shared.kube import Forbidden, KubeClient, NotServed
 from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api import fit
@@ -195,6 +195,6 @@ class Cluster:
     async def _served(self) -> list[str]:
         try:
             group: dict[str, Any] = msgspec.json.decode(await self._kube.raw_get(f"/apis/{GROUP}"))
-        except NotFound:
+        except NotServed:
             return []
         return [each["groupVersion"] for each in group.get("versions") or ()]

@@ -15,7 +15,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import Conflict, Invalid, NotFound, ObjectNotFound
+from dynamo_shared.kube.errors import Conflict, Invalid, NotFound
 from dynamo_shared.state import ObjectCache
 
 from dynamo_scaler.budgets import intents
@@ -83,7 +83,7 @@ class Writer:
         ]
         try:
             written = await self.kube.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, operations)
-        except ObjectNotFound as error:
+        except NotFound as error:
             self.cache.remove(DYNAMO_GRAPH_DEPLOYMENTS, key, graph["metadata"]["uid"])
             raise StaleError from error
         except (Conflict, Invalid) as error:
@@ -97,7 +97,7 @@ class Writer:
         """The object as the API server has it now, also put into the cache; None where it is gone."""
         try:
             obj = await self.kube.get(resource, key)
-        except ObjectNotFound:
+        except NotFound:
             old = self.cache.get(resource, key)
             if old is not None:
                 self.cache.remove(resource, key, old["metadata"]["uid"])

@@ -13,7 +13,7 @@ from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.manifest import schema_errors, unlisted
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, GROUP, ObjectKey, Resource
-from dynamo_shared.kube import KubeClient, KubeError, NotFound
+from dynamo_shared.kube import KubeClient, KubeError, NotFound, NotServed
 
 from dynamo_ctl.commands.crds.later_fields import what_to_do
 from dynamo_ctl.errors import CtlError, ExitCode
@@ -101,7 +101,7 @@ async def _served(client: KubeClient, definition: Definition) -> list[Resource]:
 async def _all(client: KubeClient, resource: Resource) -> list[KubeObject]:
     try:
         objects = (await client.list(resource)).items
-    except NotFound:
+    except NotServed:
         return []
     except KubeError as error:
         raise CtlError(

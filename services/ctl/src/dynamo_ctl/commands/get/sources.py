@@ -10,7 +10,7 @@ from typing import Protocol
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
-from dynamo_shared.kube import KubeClient, NotFound
+from dynamo_shared.kube import KubeClient, NotFound, NotServed
 from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
 from dynamo_ctl.commands.get.changes import Changes, ObjectEvent, merged
@@ -52,9 +52,9 @@ class OfCluster:
             if name and namespace:
                 return [await self._client.get(resource, ObjectKey(namespace, name))]
             return (await self._client.list(resource, namespace)).items
-        except NotFound as error:
-            if not error.resource_missing:
-                return []
+        except NotFound:
+            return []
+        except NotServed as error:
             raise CtlError(
                 f"the cluster does not know {resource.kind}; run dynamoctl up, or dynamoctl crds --install",
                 ExitCode.FAILED,
