@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.base_models import base_model_hash
 from dynamo_shared.api.objects import KubeObject
 
@@ -41,7 +42,7 @@ def name_of(claimed: str) -> str:
 def asks_for(model: KubeObject, name: str) -> bool:
     """Whether a model is to be loaded under a name."""
     spec = model.get("spec") or {}
-    return is_lora(spec) and spec.get("modelName") == name and "deletionTimestamp" not in model["metadata"]
+    return is_lora(spec) and spec.get("modelName") == name and not objects.is_deleting(model)
 
 
 def rank(model: KubeObject, name: str) -> tuple[bool, str, str]:

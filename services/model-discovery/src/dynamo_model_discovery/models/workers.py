@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS
@@ -132,7 +133,7 @@ def _unready(pod: KubeObject, endpoints: dict[tuple[str, str], frozenset[str]]) 
 
 
 def _is_ending(pod: KubeObject) -> bool:
-    return "deletionTimestamp" in pod["metadata"] or pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+    return objects.is_deleting(pod) or pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
 def _is_follower(pod: KubeObject) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.base_models import base_model_hash
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
@@ -86,7 +87,7 @@ class ModelReconciler:
         if model is None or "spec" not in model:
             return Result()
         workers = self._workers(model)
-        if "deletionTimestamp" in model["metadata"]:
+        if objects.is_deleting(model):
             return await self._delete(model, workers)
         spec = model["spec"]
         base = spec.get("baseModelName", "")
@@ -183,7 +184,7 @@ class ModelReconciler:
             name
             for name in names
             for other in self._rivals(model, name)
-            if "deletionTimestamp" not in other["metadata"]
+            if not objects.is_deleting(other)
             and (other_record := record_of(other)) is not None
             and other_record.name == name
         }
@@ -193,7 +194,7 @@ class ModelReconciler:
         """A name on a worker is one adapter: of several models that ask for it, one has it. Raises InvalidAdapter."""
         for other in self._rivals(model, name):
             record = record_of(other)
-            leaving = "deletionTimestamp" in other["metadata"]
+            leaving = objects.is_deleting(other)
             whose = f"DynamoModel {other['metadata']['name']!r}"
             wants = asks_for(other, name)
             if wants and rank(other, name) < rank(model, name):
@@ -242,7 +243,7 @@ class ModelReconciler:
         except NotFound:
             self.cache.remove(DYNAMO_MODELS, key_of(model), model["metadata"]["uid"])
             return None
-        if "deletionTimestamp" in patched["metadata"] and not patched["metadata"].get("finalizers"):
+        if objects.is_deleting(patched) and not patched["metadata"].get("finalizers"):
             self.cache.remove(DYNAMO_MODELS, key_of(model), model["metadata"]["uid"])
         else:
             self.cache.put(DYNAMO_MODELS, patched)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dynamo_shared.api import conditions, gpus
+from dynamo_shared.api import conditions, gpus, objects
 from dynamo_shared.api.contracts.planner import Mode
 from dynamo_shared.api.gpus import ReplicaGpus
 from dynamo_shared.api.objects import KubeObject
@@ -106,7 +106,7 @@ def _kind(component: KubeObject) -> str:
 
 
 def _is_there(pod: KubeObject) -> bool:
-    return "deletionTimestamp" not in pod["metadata"] and (pod.get("status") or {}).get("phase") not in _OVER
+    return not objects.is_deleting(pod) and (pod.get("status") or {}).get("phase") not in _OVER
 
 
 def _waits_for_node(pod: KubeObject) -> bool:

@@ -144,7 +144,7 @@ class Plans(Controller):
     async def reconcile(self, key: ObjectKey) -> Result:
         """A graph has the runner that it asks for."""
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-        if graph is None or "deletionTimestamp" in graph["metadata"]:
+        if graph is None or objects.is_deleting(graph):
             self._stop(key)
             return Result()
         if not config_map_of(graph):
@@ -280,8 +280,7 @@ def _asked(graph: KubeObject | None) -> tuple[Any, ...]:
     if graph is None:
         return ()
     metadata = graph["metadata"]
-    deleted = "deletionTimestamp" in metadata
-    return metadata["uid"], metadata.get("generation"), config_map_of(graph), deleted
+    return metadata["uid"], metadata.get("generation"), config_map_of(graph), objects.is_deleting(graph)
 
 
 def _figures(ticked: TickResult) -> dict[str, float]:

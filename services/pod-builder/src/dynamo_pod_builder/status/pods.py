@@ -24,6 +24,7 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.untrusted import times
@@ -103,7 +104,7 @@ def trouble_of(pod: KubeObject, now: datetime | None = None) -> Trouble | None:
     """What keeps a pod from serving, or None; without a time only what does not depend on time."""
     status, metadata = pod.get("status", {}), pod["metadata"]
     conditions = status.get("conditions", ())
-    if "deletionTimestamp" in metadata or status.get("phase") == "Succeeded" or _is(conditions, "Ready", "True"):
+    if objects.is_deleting(pod) or status.get("phase") == "Succeeded" or _is(conditions, "Ready", "True"):
         return None
     if status.get("phase") == "Failed":
         words = quoted(status.get("message") or "its containers have ended")
@@ -127,7 +128,7 @@ def recheck_after(pods: Iterable[KubeObject], now: datetime) -> float | None:
     due: list[float] = []
     for pod in pods:
         status = pod.get("status", {})
-        if "deletionTimestamp" in pod["metadata"] or _is(status.get("conditions", ()), "Ready", "True"):
+        if objects.is_deleting(pod) or _is(status.get("conditions", ()), "Ready", "True"):
             continue
         ahead = [(late.since + late.within - now).total_seconds() for late in _late(pod)]
         # A container that does not run yet begins to count when it does, which is not an event here.

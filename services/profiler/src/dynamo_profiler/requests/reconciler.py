@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.request_parts import parts_of, spec_of
@@ -75,7 +76,7 @@ class RequestReconciler:
         obj = self.cache.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)
         if obj is None:
             return Result()
-        if "deletionTimestamp" in obj["metadata"]:
+        if objects.is_deleting(obj):
             self.profilings.stop(obj["metadata"]["uid"])
             return await self._let_go(obj)
         draft = StatusDraft(obj, self.now())

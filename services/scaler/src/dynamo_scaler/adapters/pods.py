@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.gpus import DEFAULT_NODES
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -48,7 +49,7 @@ def graph_of(pod: KubeObject) -> ObjectKey:
 
 def is_there(pod: KubeObject) -> bool:
     """Whether a pod counts as a replica: it is neither over nor on its way out."""
-    return "deletionTimestamp" not in pod["metadata"] and pod.get("status", {}).get("phase") not in _OVER
+    return not objects.is_deleting(pod) and pod.get("status", {}).get("phase") not in _OVER
 
 
 def selector(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> str:

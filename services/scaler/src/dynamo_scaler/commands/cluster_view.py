@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from dynamo_shared.api import device_claims
+from dynamo_shared.api import device_claims, objects
 from dynamo_shared.api.device_claims import KnownClaims
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import SCALING_INTENTS
@@ -64,13 +64,13 @@ class ClusterView:
         self.cache.add_index(
             DYNAMO_GRAPH_DEPLOYMENTS,
             _THERE,
-            lambda graph: [_THERE] if "deletionTimestamp" not in graph["metadata"] else [],
+            lambda graph: [_THERE] if not objects.is_deleting(graph) else [],
         )
 
     def graph(self, key: ObjectKey) -> KubeObject | None:
         """A graph that is not being deleted."""
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-        return graph if graph is not None and "deletionTimestamp" not in graph["metadata"] else None
+        return graph if graph is not None and not objects.is_deleting(graph) else None
 
     def serves(self, graph: ObjectKey) -> bool:
         """Whether commands to this platform scale a graph. Other graphs count in budgets all the same."""
@@ -87,7 +87,7 @@ class ClusterView:
     def with_intents(self) -> list[KubeObject]:
         """Graphs with intents."""
         graphs = self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENTS, _INTENTS, _INTENTS)
-        return [each for each in graphs if "deletionTimestamp" not in each["metadata"]]
+        return [each for each in graphs if not objects.is_deleting(each)]
 
     def pools(self, graph: KubeObject) -> list[DesiredPool]:
         """The pools of a graph that is in the cache."""
@@ -230,5 +230,5 @@ class ClusterView:
 
     def _adapters(self, graph: ObjectKey) -> list[KubeObject]:
         adapters = self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(graph))
-        kept = (each for each in adapters if "deletionTimestamp" not in each["metadata"])
+        kept = (each for each in adapters if not objects.is_deleting(each))
         return sorted(kept, key=lambda each: str(each["metadata"]["name"]))
