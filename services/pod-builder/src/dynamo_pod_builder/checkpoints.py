@@ -103,9 +103,9 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
 
 
 def _frees_an_identity(change: CacheChange) -> bool:
-    """Whether a checkpoint is gone. STATE may show only the one that has its name now."""
+    """Whether a checkpoint is gone, or has another identity."""
     old, new = change.old, change.new
-    return old is not None and (new is None or objects.uid(new) != objects.uid(old) or hash_of(new) != hash_of(old))
+    return old is not None and (new is None or hash_of(new) != hash_of(old))
 
 
 def _frees_a_name(change: CacheChange) -> bool:
