@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from dynamo_pod_builder import pods
-from dynamo_pod_builder.cohorts import cohort, has_ended
+from dynamo_pod_builder.cohorts import cohort, engine_has_ended
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS, ObjectKey
@@ -76,8 +76,8 @@ class Kube:
         ({"metadata": {"name": "a"}}, False),
     ],
 )
-def test_what_has_ended(observed, ended) -> None:
-    assert has_ended(observed) is ended
+def test_what_engine_has_ended(observed, ended) -> None:
+    assert engine_has_ended(observed) is ended
 
 
 def test_the_pods_of_one_engine() -> None:

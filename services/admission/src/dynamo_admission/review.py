@@ -20,6 +20,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.validation import Facts, validate
+from dynamo_shared.api.validation.reading import is_being_deleted
 
 from dynamo_admission import jsonpatch
 from dynamo_admission.kinds import resource_of
@@ -98,7 +99,7 @@ def review(
     obj, old = request.object, request.old_object if request.operation == UPDATE else None
     if not isinstance(obj, dict) or not (old is None or isinstance(old, dict)):
         return ReviewVerdict(_junk("request.object must be an object, and request.oldObject, too, in an update"))
-    if request.operation == UPDATE and _is_being_deleted(obj):
+    if request.operation == UPDATE and is_being_deleted(obj):
         return SKIPPED
     desired = obj
     if webhook is Webhook.MUTATE:
@@ -201,11 +202,6 @@ def _adapted(graph: Any) -> dict[str, Any]:
         for name, each in entries
         if isinstance(name, str) and isinstance(each, dict) and isinstance(each.get("scalingAdapter"), dict)
     }
-
-
-def _is_being_deleted(obj: KubeObject) -> bool:
-    metadata = obj.get("metadata")
-    return isinstance(metadata, dict) and bool(metadata.get("deletionTimestamp"))
 
 
 def _junk(message: str) -> ReviewStatus:

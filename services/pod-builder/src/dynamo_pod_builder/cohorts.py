@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import has_ended
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS, PODS, ObjectKey
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.pods import pods_of
 
-#: A pod whose containers have ended and are not started again.
-_ENDED = frozenset({"Failed", "Succeeded"})
 #: What the pods of one engine have in common, within their scaling group.
 _SAME = (labels.GROVE_SCALING_GROUP_REPLICA, labels.GROVE_POD_INDEX)
 ENDED_INDEX = "ended"
@@ -18,7 +17,7 @@ ENDED_INDEX = "ended"
 
 def index(cache: ObjectCache) -> None:
     """Index the cache's pods by whether they have ended."""
-    cache.add_index(PODS, ENDED_INDEX, lambda pod: (ENDED_INDEX,) if has_ended(pod) else ())
+    cache.add_index(PODS, ENDED_INDEX, lambda pod: (ENDED_INDEX,) if engine_has_ended(pod) else ())
 
 
 def ended(cache: ObjectCache) -> list[ObjectKey]:
@@ -26,10 +25,10 @@ def ended(cache: ObjectCache) -> list[ObjectKey]:
     return [key for _, key in cache.indexed(PODS, ENDED_INDEX)]
 
 
-def has_ended(pod: KubeObject) -> bool:
+def engine_has_ended(pod: KubeObject) -> bool:
     """Whether a pod is of an engine that fails over to another, and has ended."""
     pod_labels = pod["metadata"].get("labels", {})
-    return labels.FAILOVER_ENGINE_GROUP_MEMBER in pod_labels and pod.get("status", {}).get("phase") in _ENDED
+    return labels.FAILOVER_ENGINE_GROUP_MEMBER in pod_labels and has_ended(pod)
 
 
 def cohort(cache: ObjectCache, pod: KubeObject) -> list[KubeObject]:

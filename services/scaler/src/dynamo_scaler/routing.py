@@ -8,6 +8,7 @@ from typing import Any
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import is_there
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -23,7 +24,6 @@ from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state import ObjectCache
 
-from dynamo_scaler.adapters.pods import is_there
 from dynamo_scaler.autoscaling.health import trouble_reason
 from dynamo_scaler.reconcilers.adapters import BY_GRAPH
 

@@ -278,7 +278,7 @@ class Transport:
                 data=outgoing.body,
                 # A Service that has the announced length answers while the API server still looks for the body's end:
                 # the API server then breaks the answer off. In chunks, the Service has the end last of all.
-                chunked=outgoing.body is not None or None,
+                chunked=outgoing.body is not None,
                 headers=sent,
                 timeout=timeout,
                 allow_redirects=False,

@@ -139,7 +139,7 @@ class KubeClaim:
             except (Conflict, AlreadyExists, NotFound) as error:
                 # Another replica was faster, or the Lease was changed or deleted: read it again.
                 if isinstance(error, NotFound) and self._written is None:
-                    # No Lease of this replica can have been deleted: its namespace is not there, or the kind is not served.
+                    # No Lease of this replica can have been deleted: its namespace is not there.
                     self._note(str(error))
                 self._written = None
                 pause = backoff.next()

@@ -9,10 +9,10 @@ from typing import Any
 from dynamo_shared.api import gpus
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import has_ended
 
 #: Levels of a tree: graph, component, workload, set, pod, and some that others add.
 _DEPTH = 10
-_ENDED = frozenset({"Succeeded", "Failed"})
 
 
 def tree(root: KubeObject, objects: Iterable[KubeObject]) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def pod_row(pod: KubeObject) -> dict[str, Any]:
 
 def gpus_in_use(pod: KubeObject) -> int:
     """GPUs that a pod keeps on its node; 0 for one that has ended or has none yet."""
-    spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    if not spec.get("nodeName") or status.get("phase") in _ENDED:
+    spec = pod.get("spec") or {}
+    if not spec.get("nodeName") or has_ended(pod):
         return 0
     return sum(gpus.count(each) for each in spec.get("containers") or ())

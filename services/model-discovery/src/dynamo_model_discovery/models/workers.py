@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import is_there
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS
 from dynamo_shared.api.untrusted.addresses import may_be_called, parsed
@@ -65,7 +65,7 @@ def find_workers(pods: Iterable[KubeObject], slices: Sequence[KubeObject], *, po
     absent: list[tuple[str, str]] = []
     for pod in sorted(pods, key=lambda each: str(each["metadata"]["name"])):
         name, uid = pod["metadata"]["name"], pod["metadata"].get("uid", "")
-        if _is_ending(pod) or _is_follower(pod):
+        if not is_there(pod) or _is_follower(pod):
             continue
         host, refusal = _host(pod)
         if host is None:
@@ -97,7 +97,7 @@ def matters(pod: KubeObject) -> tuple[Any, ...]:
     return (
         *base_model_of(pod),
         pod["metadata"].get("uid"),
-        _is_ending(pod),
+        is_there(pod),
         _is_ready(pod),
         status.get("podIP"),
         tuple(entry.get("ip") for entry in status.get("podIPs") or ()),
@@ -130,10 +130,6 @@ def _unready(pod: KubeObject, endpoints: dict[tuple[str, str], frozenset[str]]) 
     if listed.isdisjoint(_addresses(pod)):
         return "no EndpointSlice has it ready"
     return ""
-
-
-def _is_ending(pod: KubeObject) -> bool:
-    return objects.is_deleting(pod) or pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
 def _is_follower(pod: KubeObject) -> bool:

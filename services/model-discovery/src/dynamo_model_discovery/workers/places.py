@@ -8,9 +8,9 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import has_ended
 from dynamo_shared.api.registry import labels
 
-_ENDED = frozenset({"Succeeded", "Failed"})
 POD_LABELS = (
     labels.SUB_COMPONENT_TYPE,
     labels.COMPONENT_TYPE,
@@ -55,7 +55,7 @@ def by_address(pods: Iterable[KubeObject]) -> dict[str, WorkerLocation]:
     places: dict[str, WorkerLocation] = {}
     for pod in pods:
         status = pod.get("status") or {}
-        if status.get("phase") in _ENDED or pod.get("spec", {}).get("hostNetwork"):
+        if has_ended(pod) or pod.get("spec", {}).get("hostNetwork"):
             continue
         for entry in (status, *(status.get("podIPs") or ())):
             address = entry.get("podIP") or entry.get("ip")

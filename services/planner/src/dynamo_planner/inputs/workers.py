@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dynamo_shared.api import conditions, gpus, objects
+from dynamo_shared.api import conditions, gpus
 from dynamo_shared.api.contracts.planner import Mode
 from dynamo_shared.api.gpus import ReplicaGpus
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import is_there
 from dynamo_shared.api.registry import labels
 
 from dynamo_planner.core.limits import planned_pools
@@ -24,7 +25,6 @@ _NAMES = {
     Pool.DECODE: ("vllmdecodeworker", "decode"),
 }
 """Names that give the role of workers without a type, as Dynamo's planner knows them; case does not count."""
-_OVER = frozenset({"Succeeded", "Failed"})
 
 
 class SharedGpusError(Exception):
@@ -50,7 +50,7 @@ def pool_counts(graph: KubeObject, component: KubeObject, pods: Iterable[KubeObj
         return InputUnavailable(
             why=Missing.NO_WORKERS, message=f"the graph's status does not say yet how many workers {name} has"
         )
-    there = [pod for pod in pods if _is_there(pod)]
+    there = [pod for pod in pods if is_there(pod)]
     nodes = gpus.nodes(component)
     return PoolCounts(
         ready=int(ready),
@@ -103,10 +103,6 @@ def _kind(component: KubeObject) -> str:
     template = component.get("podTemplate") or {}
     pod_labels: Mapping[str, str] = (template.get("metadata") or {}).get("labels") or {}
     return pod_labels.get(labels.SUB_COMPONENT_TYPE) or kind
-
-
-def _is_there(pod: KubeObject) -> bool:
-    return not objects.is_deleting(pod) and (pod.get("status") or {}).get("phase") not in _OVER
 
 
 def _waits_for_node(pod: KubeObject) -> bool:

@@ -17,7 +17,7 @@ from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import events
-from dynamo_pod_builder.cohorts import cohort, has_ended
+from dynamo_pod_builder.cohorts import cohort, engine_has_ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class CohortReconciler:
     async def reconcile(self, key: ObjectKey) -> Result:
         """Reconcile one pod. Raises KubeError where the API server is away: the queue retries."""
         pod = self.cache.get(PODS, key)
-        if pod is None or not has_ended(pod):
+        if pod is None or not engine_has_ended(pod):
             return Result()
         members = cohort(self.cache, pod)
         self.announcer.announce(pod, events.engine_ended(pod, members))
         # The one that ended goes last: after an interruption it leads to the members that are left.
-        for member in sorted(members, key=has_ended):
+        for member in sorted(members, key=engine_has_ended):
             metadata = member["metadata"]
             with contextlib.suppress(NotFound, Conflict):
                 # Processes that wait for a rank that is gone end by no signal in time.

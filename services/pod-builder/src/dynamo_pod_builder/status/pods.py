@@ -27,6 +27,7 @@ from typing import Any
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.pods import has_ended
 from dynamo_shared.api.untrusted import times
 
 #: How long volumes, network and devices of a pod may take: attaching a network volume is usually a minute. Seconds.
@@ -71,11 +72,11 @@ def troubles(pods: Iterable[KubeObject], now: datetime) -> list[Trouble]:
     """The trouble of each pod that has one, worst first, then by name."""
     pods = list(pods)
     # A pod that its node has ended stays for users to read; once another has taken its place it is history.
-    newest = max((_created(pod) for pod in pods if not has_ended(pod)), default=None)
+    newest = max((objects.created_at(pod) for pod in pods if not has_ended(pod)), default=None)
     return sorted(
         trouble
         for pod in pods
-        if not (newest is not None and has_ended(pod) and _created(pod) <= newest)
+        if not (newest is not None and has_ended(pod) and objects.created_at(pod) <= newest)
         and (trouble := trouble_of(pod, now)) is not None
     )
 
@@ -251,15 +252,6 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
         )
         reason = STARTUP_PROBE if starting else READINESS_PROBE
         yield _Late(Rank.PROBE, reason, message, since, timedelta(seconds=READY_WITHIN))
-
-
-def has_ended(pod: KubeObject) -> bool:
-    """Whether all containers of a pod have ended, and are not started again."""
-    return pod.get("status", {}).get("phase") in {"Failed", "Succeeded"}
-
-
-def _created(pod: KubeObject) -> str:
-    return str(pod["metadata"].get("creationTimestamp", ""))
 
 
 def quoted(text: str) -> str:

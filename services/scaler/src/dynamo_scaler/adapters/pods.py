@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api import objects
 from dynamo_shared.api.gpus import DEFAULT_NODES
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import is_there
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.state import ObjectCache
@@ -16,7 +16,6 @@ _METADATA = frozenset(
 )
 _STATUS = frozenset({"phase", "conditions", "resourceClaimStatuses"})
 #: Pods of these phases are there no more: a Deployment does not count them either.
-_OVER = frozenset({"Succeeded", "Failed"})
 LEADER = "leader"
 
 
@@ -45,11 +44,6 @@ def of_component(cache: ObjectCache, namespace: str, graph: str, component: str)
 def graph_of(pod: KubeObject) -> ObjectKey:
     """The graph of a pod; one without a name where it has none."""
     return ObjectKey(pod["metadata"].get("namespace", ""), _labels(pod).get(labels.GRAPH_DEPLOYMENT_NAME, ""))
-
-
-def is_there(pod: KubeObject) -> bool:
-    """Whether a pod counts as a replica: it is neither over nor on its way out."""
-    return not objects.is_deleting(pod) and pod.get("status", {}).get("phase") not in _OVER
 
 
 def selector(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> str:

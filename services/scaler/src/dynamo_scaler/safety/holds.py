@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from dynamo_shared.api import conditions
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import is_there
 from dynamo_shared.api.wording import many
-
-from dynamo_scaler.adapters.pods import is_there
 
 ROLLOUT, CAPACITY, GRAPH_FAILED = "RolloutInProgress", "CapacityPending", "GraphFailed"
 #: Phases in which the pods of a graph are being exchanged, or are about to be.

@@ -28,7 +28,7 @@ from dynamo_shared.api.validation.objects import CLAIMS, DEVICES, WAYS_IN
 from dynamo_shared.api.validation.orchestrators import ORCHESTRATORS, ORCHESTRATORS_ALONE
 from dynamo_shared.api.validation.picker import ADVICE_FOR_PICKERS, PICKERS, PICKERS_OF_GRAPHS
 from dynamo_shared.api.validation.pods import PODS, PODS_WORTH_KNOWING
-from dynamo_shared.api.validation.reading import mapping
+from dynamo_shared.api.validation.reading import is_being_deleted, mapping
 from dynamo_shared.api.validation.request import (
     ADVICE_FOR_REQUESTS,
     CHANGES_OF_REQUESTS,
@@ -110,16 +110,12 @@ def validate(obj: dict[str, Any], old: dict[str, Any] | None, facts: Facts) -> F
     if not isinstance(kind, str) or not isinstance(api_version, str):
         return Findings()
     group, _, version = api_version.partition("/")
-    if group != GROUP or version not in _VIEWS or _is_being_deleted(obj) or _is_being_deleted(old):
+    if group != GROUP or version not in _VIEWS or is_being_deleted(obj) or is_being_deleted(old):
         return Findings()
     check = _CHECKS.get(kind)
     errors, warnings = check(obj, old, version, facts) if check else (iter(()), iter(()))
     used = (deprecations.warning(path, each) for path, each in deprecations.used(obj) if path)
     return Findings(tuple(errors), (*used, *map(str, warnings)))
-
-
-def _is_being_deleted(obj: dict[str, Any] | None) -> bool:
-    return obj is not None and bool(mapping(obj.get("metadata")).get("deletionTimestamp"))
 
 
 def _graph(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Findings:

@@ -10,6 +10,11 @@ def mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def is_being_deleted(obj: Any) -> bool:
+    """Whether the deletion of an object was requested, in whatever form it is sent."""
+    return bool(mapping(mapping(obj).get("metadata")).get("deletionTimestamp"))
+
+
 def items(value: Any) -> list[Any]:
     """The value where it is a list, else an empty one."""
     return value if isinstance(value, list) else []

@@ -30,9 +30,8 @@ CHILD = (sys.executable, "-m", "dynamo_profiler.profiling.simulation.child")
 #: Libraries of one worker compute with one thread: two workers are to take two cores, not sixteen.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "POLARS_MAX_THREADS")
 _LINE_LIMIT = 64 * 1024 * 1024
-#: Workers yield to every other process of their machine, and a busy one leaves them little. Seconds.
 _START_LIMIT = 300.0
-"""Seconds until a worker has imported everything; about 2 on a free core."""
+"""Seconds until a worker has imported everything; about 2 on a free core, of which a busy machine leaves it little."""
 _MEASURE_EVERY = 0.25
 """Seconds between two measurements of a worker's memory."""
 _KEPT = 0.5

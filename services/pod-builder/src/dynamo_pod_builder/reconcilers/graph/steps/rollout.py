@@ -16,6 +16,7 @@ from typing import Any
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import timestamp
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import has_ended
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import DEPLOYMENT_STRATEGY
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
@@ -24,7 +25,6 @@ from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
 from dynamo_pod_builder.render.workloads.deployment import RECREATE
 from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, step
-from dynamo_pod_builder.status.pods import has_ended
 from dynamo_pod_builder.status.workload import ready_replicas, replicas_left
 
 IN_PROGRESS, COMPLETED = "InProgress", "Completed"
