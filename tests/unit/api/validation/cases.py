@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tests.unit.api.validation import (
+    cases_annotations,
     cases_changes,
     cases_component,
+    cases_gpu_memory,
     cases_graph,
     cases_others,
     cases_pods,
@@ -15,7 +17,9 @@ from tests.unit.api.validation.building import Case
 
 CASES: list[Case] = [
     *cases_graph.CASES,
+    *cases_annotations.CASES,
     *cases_component.CASES,
+    *cases_gpu_memory.CASES,
     *cases_pods.CASES,
     *cases_running.CASES,
     *cases_changes.CASES,

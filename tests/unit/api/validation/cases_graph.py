@@ -1,15 +1,11 @@
 # ruff: noqa: E501 - messages stand here whole
-"""Cases about graphs as a whole: components, names, restarts, claims, topology, annotations."""
+"""Cases about graphs as a whole: components, names, labels, restarts, claims, topology."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from tests.unit.api.validation.building import (
-    CONTAINER_DISCOVERY,
-    FAILOVER_INTRA,
-    GMS_INTER,
-    GMS_INTRA,
     GROVE,
     PLAIN,
     Case,
@@ -23,100 +19,6 @@ from tests.unit.api.validation.building import (
 LONG = "a" * 40
 
 CASES = [
-    Case(
-        "alpha: autoscalers that cannot be made",
-        services(
-            {"a": service(scalingAdapter={"enabled": True}), "b": service()},
-            metadata=annotated(
-                dynamo_autoscaling="{a: {minReplicas: 3, maxReplicas: 2}, b: {maxReplicas: 2}, c: {maxReplicas: 2}}"
-            ),
-        ),
-        errors=(
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].a.maxReplicas: must be at least minReplicas, which is 3',
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].b: b has no scalingAdapter.enabled: enable it, and the autoscaler has something to write to',
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].c: is not a component of this graph',
-        ),
-    ),
-    Case(
-        "beta: autoscalers that cannot be made",
-        components(
-            component("a", scalingAdapter={}),
-            component("b"),
-            metadata=annotated(
-                dynamo_autoscaling='{"a": {"maxReplicas": 0}, "b": {"maxReplicas": 2}, "c": {"maxReplicas": 2}}'
-            ),
-        ),
-        errors=(
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].a.maxReplicas: 0 is too small; at least 1',
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].b: b has no scalingAdapter: enable it, and the autoscaler has something to write to',
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].c: is not a component of this graph',
-        ),
-    ),
-    Case(
-        "beta: autoscalers that are not a map",
-        components(component("a", scalingAdapter={}), metadata=annotated(dynamo_autoscaling="on: [")),
-        errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-autoscaling\"]: 'on: [' is not a map of components to their autoscalers, as YAML or JSON",
-        ),
-    ),
-    Case(
-        "beta: autoscalers in two documents, of which only one would be read",
-        components(component("a", scalingAdapter={}), metadata=annotated(dynamo_autoscaling="{}\n---\n{}")),
-        errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-autoscaling\"]: '{}\\n---\\n{}' is not a map of components to their autoscalers, as YAML or JSON",
-        ),
-    ),
-    Case(
-        "beta: limits of scale commands in two documents",
-        components(component("a"), metadata=annotated(scaling_policy="{}\n---\n{}")),
-        errors=(
-            "metadata.annotations[\"nvidia.com/scaling-policy\"]: '{}\\n---\\n{}' is not a map of components to their limits, as YAML or JSON",
-        ),
-    ),
-    Case(
-        "beta: autoscalers that can be made",
-        components(
-            component("a", scalingAdapter={}),
-            metadata=annotated(
-                dynamo_autoscaling="a: {minReplicas: 0, maxReplicas: 4, triggers: [{type: cron}], pollingInterval: 5}"
-            ),
-        ),
-    ),
-    Case(
-        "beta: limits of scale commands with mistakes",
-        components(
-            component("a"),
-            metadata=annotated(scaling_policy="{a: {mim: 2, down: {cooldown: soon}, up: {step: -1}}, b: {min: 1}}"),
-        ),
-        errors=(
-            'metadata.annotations["nvidia.com/scaling-policy"].a.up.step: -1 is too small; at least 0',
-            'metadata.annotations["nvidia.com/scaling-policy"].a.down.cooldown: write a duration such as 30s, 15m or 1h30m, or seconds; at most a day',
-            'metadata.annotations["nvidia.com/scaling-policy"].a.mim: no such field',
-            'metadata.annotations["nvidia.com/scaling-policy"].b: is not a component of this graph; * stands for all',
-        ),
-    ),
-    Case(
-        "alpha: limits of scale commands out of order",
-        services({"a": service()}, metadata=annotated(scaling_policy="{'*': {min: 3, max: 2}, b: {}}")),
-        errors=(
-            'metadata.annotations["nvidia.com/scaling-policy"]["*"].max: must be 0, for any number, or at least min, which is 3',
-            'metadata.annotations["nvidia.com/scaling-policy"].b: is not a component of this graph; * stands for all',
-        ),
-    ),
-    Case(
-        "alpha: limits of scale commands that are not a map",
-        services({"a": service()}, metadata=annotated(scaling_policy="x")),
-        errors=(
-            "metadata.annotations[\"nvidia.com/scaling-policy\"]: 'x' is not a map of components to their limits, as YAML or JSON",
-        ),
-    ),
-    Case(
-        "beta: limits of scale commands",
-        components(
-            component("a"),
-            metadata=annotated(scaling_policy="{a: {min: 2, max: 0, down: {cooldown: 1h30m, step: 1}}, '*': {max: 5}}"),
-        ),
-    ),
     Case("alpha: no service", services({}), errors=("spec.services: at least one service is needed",)),
     Case("beta: no component", components(), errors=("spec.components: at least one component is needed",)),
     Case(
@@ -197,96 +99,6 @@ CASES = [
     Case(
         "beta: order with every component once",
         components(component("a"), component("b"), restart={"id": "1", "strategy": {"order": ["b", "a"]}}),
-    ),
-    Case(
-        "alpha: failover in a pod without discovery of containers",
-        services({"a": service(gpus="1", gpuMemoryService=GMS_INTRA, failover=FAILOVER_INTRA)}),
-        errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: must be 'container': spec.services.a.failover keeps several engines in one pod, and each must be discovered by itself",
-        ),
-    ),
-    Case(
-        "beta: failover in a pod with discovery of pods",
-        components(
-            component("a", gpus="1", experimental={"gpuMemoryService": {}, "failover": {}}),
-            metadata=annotated(dynamo_kube_discovery_mode="pod"),
-        ),
-        errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: must be 'container', not 'pod': spec.components[0].experimental.failover keeps several engines in one pod, and each must be discovered by itself",
-        ),
-    ),
-    Case(
-        "alpha: failover in a pod with discovery of containers",
-        services(
-            {"a": service(gpus="1", gpuMemoryService=GMS_INTRA, failover=FAILOVER_INTRA)},
-            metadata=CONTAINER_DISCOVERY,
-        ),
-    ),
-    Case(
-        "alpha: GPU memory between pods without Grove",
-        services({"a": service(gpus="1", gpuMemoryService=GMS_INTER)}, backendFramework="vllm"),
-        errors=(
-            "spec.services.a.gpuMemoryService.mode: 'interPod' needs Grove, which this platform does not use: write intraPod, or leave gpuMemoryService out",
-        ),
-    ),
-    Case(
-        "beta: GPU memory between pods without Grove",
-        components(
-            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}), backendFramework="vllm"
-        ),
-        errors=(
-            "spec.components[0].experimental.gpuMemoryService.mode: 'InterPod' needs Grove, which this platform does not use: write IntraPod, or leave gpuMemoryService out",
-        ),
-    ),
-    Case(
-        "alpha: GPU memory between pods of a graph that Grove does not run",
-        services(
-            {"a": service(gpus="1", gpuMemoryService=GMS_INTER)},
-            backendFramework="vllm",
-            metadata=annotated(enable_grove="False"),
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.services.a.gpuMemoryService.mode: 'interPod' needs Grove, which the annotation nvidia.com/enable-grove turns off for this graph: remove it",
-        ),
-    ),
-    Case(
-        "beta: GPU memory between pods of a graph that Grove does not run",
-        components(
-            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}),
-            backendFramework="vllm",
-            metadata=annotated(enable_grove="false"),
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.components[0].experimental.gpuMemoryService.mode: 'InterPod' needs Grove, which the annotation nvidia.com/enable-grove turns off for this graph: remove it",
-        ),
-    ),
-    Case(
-        "alpha: GPU memory between pods of no named engine",
-        services({"a": service(gpus="1", gpuMemoryService=GMS_INTER)}),
-        facts=GROVE,
-        errors=(
-            "spec.backendFramework: must be vllm, not unset: spec.services.a.gpuMemoryService.mode is 'interPod', which only vLLM can do",
-        ),
-    ),
-    Case(
-        "beta: GPU memory between pods of another engine",
-        components(
-            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}),
-            backendFramework="sglang",
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.backendFramework: must be vllm, not 'sglang': spec.components[0].experimental.gpuMemoryService.mode is 'InterPod', which only vLLM can do",
-        ),
-    ),
-    Case(
-        "beta: GPU memory between pods where no one knows of Grove",
-        components(
-            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}), backendFramework="vllm"
-        ),
-        facts=replace(PLAIN, grove=None),
     ),
     Case(
         "alpha: names of services",
@@ -370,39 +182,6 @@ CASES = [
         ),
     ),
     Case(
-        "alpha: annotations",
-        services(
-            {
-                "a": service(
-                    annotations={"nvidia.com/vllm-distributed-executor-backend": "dask"},
-                    extraPodMetadata={
-                        "annotations": {
-                            "nvidia.com/dynamo-kube-discovery-mode": "Pod",
-                            "nvidia.com/deployment-rolling-update-max-unavailable": "few",
-                        }
-                    },
-                )
-            },
-            annotations={
-                "nvidia.com/dynamo-kube-discovery-mode": "node",
-                "nvidia.com/deployment-rolling-update-max-surge": "-1",
-            },
-            metadata=annotated(dynamo_operator_origin_version="latest", vllm_distributed_executor_backend="dask"),
-        ),
-        errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-operator-origin-version\"]: 'latest' is not a semantic version such as 1.2.0; leave it out, and the platform sets it",
-            "metadata.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: 'dask' is not allowed; one of 'mp', 'ray'",
-            "spec.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'node' is not allowed; one of 'pod', 'container'",
-            "spec.annotations[\"nvidia.com/deployment-rolling-update-max-surge\"]: '-1' is neither a number of pods nor a percentage; write 1 or 25%",
-            "spec.services.a.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: 'dask' is not allowed; one of 'mp', 'ray'",
-            "spec.services.a.extraPodMetadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'Pod' is not allowed; one of 'pod', 'container'",
-            "spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-rolling-update-max-unavailable\"]: 'few' is neither a number of pods nor a percentage; write 1 or 25%",
-        ),
-        warnings=(
-            "spec.services.a.annotations is deprecated since v0.11.0, and is removed in v1.0: write extraPodMetadata.annotations, or podTemplate.metadata.annotations in v1beta1",
-        ),
-    ),
-    Case(
         "alpha: a planner next to the planner service",
         services(
             {"a": service(componentType="planner")},
@@ -417,38 +196,6 @@ CASES = [
         components(component("a", type="planner"), metadata=annotated(planner_config="planner-config")),
         errors=(
             'metadata.annotations["nvidia.com/planner-config"]: component a is a planner of its own, and this asks the planner service: keep one of them',
-        ),
-    ),
-    Case(
-        "beta: annotations",
-        components(
-            component(
-                "a",
-                podTemplate={
-                    "metadata": {
-                        "annotations": {
-                            "nvidia.com/vllm-distributed-executor-backend": "",
-                            "nvidia.com/dynamo-kube-discovery-mode": "node",
-                            "nvidia.com/deployment-rolling-update-max-surge": "25.5%",
-                        }
-                    },
-                    "spec": {"containers": [{"name": "main", "image": "x"}]},
-                },
-            ),
-            annotations={
-                "nvidia.com/vllm-distributed-executor-backend": "dask",
-                "nvidia.com/deployment-rolling-update-max-unavailable": "half",
-            },
-            metadata=annotated(dynamo_operator_origin_version="1.2", dynamo_kube_discovery_mode="Container"),
-        ),
-        errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-operator-origin-version\"]: '1.2' is not a semantic version such as 1.2.0; leave it out, and the platform sets it",
-            "metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'Container' is not allowed; one of 'pod', 'container'",
-            "spec.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: 'dask' is not allowed; one of 'mp', 'ray'",
-            "spec.annotations[\"nvidia.com/deployment-rolling-update-max-unavailable\"]: 'half' is neither a number of pods nor a percentage; write 1 or 25%",
-            "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: '' is not allowed; one of 'mp', 'ray'",
-            "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'node' is not allowed; one of 'pod', 'container'",
-            "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/deployment-rolling-update-max-surge\"]: '25.5%' is neither a number of pods nor a percentage; write 1 or 25%",
         ),
     ),
     Case(
@@ -494,79 +241,6 @@ CASES = [
         components(component("a"), annotations={"nvidia.com/deployment-rolling-update-max-unavailable": "150%"}),
         errors=(
             "spec.annotations[\"nvidia.com/deployment-rolling-update-max-unavailable\"]: '150%' is more than all pods; write 100% at most",
-        ),
-    ),
-    Case(
-        "alpha: annotations without effect",
-        services(
-            {
-                "a": service(
-                    extraPodMetadata={
-                        "annotations": {
-                            "nvidia.com/dynamo-discovery-backend": "consul",
-                            "nvidia.com/deployment-strategy": "recreate",
-                        }
-                    }
-                )
-            },
-            annotations={"nvidia.com/deployment-strategy": "Blue"},
-            metadata=annotated(deployment_strategy="Recreate", dynamo_discovery_backend="Kubernetes"),
-        ),
-        warnings=(
-            'metadata.annotations["nvidia.com/deployment-strategy"]: has no effect here: write it in spec.annotations for all components, or in the pod template of one',
-            "metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'Kubernetes' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
-            "spec.annotations[\"nvidia.com/deployment-strategy\"]: 'Blue' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
-            "spec.services.a.extraPodMetadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'consul' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
-            "spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-strategy\"]: 'recreate' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
-        ),
-    ),
-    Case(
-        "beta: annotations without effect",
-        components(
-            component(
-                "a",
-                podTemplate={
-                    "metadata": {
-                        "annotations": {
-                            "nvidia.com/dynamo-discovery-backend": "consul",
-                            "nvidia.com/deployment-strategy": "recreate",
-                        }
-                    },
-                    "spec": {"containers": [{"name": "main", "image": "x"}]},
-                },
-            ),
-            annotations={"nvidia.com/deployment-strategy": "Blue"},
-            metadata=annotated(deployment_strategy="Recreate", dynamo_discovery_backend="Kubernetes"),
-        ),
-        warnings=(
-            'metadata.annotations["nvidia.com/deployment-strategy"]: has no effect here: write it in spec.annotations for all components, or in the pod template of one',
-            "metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'Kubernetes' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
-            "spec.annotations[\"nvidia.com/deployment-strategy\"]: 'Blue' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
-            "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'consul' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
-            "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/deployment-strategy\"]: 'recreate' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
-        ),
-    ),
-    Case(
-        "beta: annotations that are fine",
-        components(
-            component(
-                "a",
-                podTemplate={
-                    "metadata": {
-                        "annotations": {
-                            "nvidia.com/deployment-strategy": "Recreate",
-                            "nvidia.com/deployment-rolling-update-max-surge": "not checked",
-                        }
-                    },
-                    "spec": {"containers": [{"name": "main", "image": "x"}]},
-                },
-            ),
-            annotations={"nvidia.com/deployment-rolling-update-max-surge": " 25% "},
-            metadata=annotated(
-                dynamo_operator_origin_version="v1.2.0-rc.1",
-                vllm_distributed_executor_backend="RAY",
-                dynamo_kube_discovery_mode="pod",
-            ),
         ),
     ),
     Case(

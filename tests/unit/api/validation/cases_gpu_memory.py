@@ -1,0 +1,304 @@
+# ruff: noqa: E501 - messages stand here whole
+"""Cases about GPUs that several share: claims, shared GPU memory, failover, checkpoints of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.unit.api.validation.building import (
+    CONTAINER_DISCOVERY,
+    FAILOVER_INTER,
+    FAILOVER_INTRA,
+    GMS_INTER,
+    GMS_INTRA,
+    GROVE,
+    PLAIN,
+    Case,
+    annotated,
+    component,
+    components,
+    service,
+    services,
+)
+
+SHARING: dict[str, Any] = {
+    "spec": {
+        "containers": [{"name": "main", "image": "engine:1"}],
+        "resourceClaims": [{"name": "a", "resourceClaimName": "c"}],
+    }
+}
+
+CASES = [
+    Case(
+        "alpha: replicas that share a claim",
+        services(
+            {
+                "w": service(
+                    replicas=3,
+                    extraPodSpec={
+                        "mainContainer": {"image": "engine:1"},
+                        "resourceClaims": [
+                            {"name": "a", "resourceClaimTemplateName": "t"},
+                            {"name": "b", "resourceClaimName": "c"},
+                        ],
+                    },
+                )
+            }
+        ),
+        warnings=(
+            "spec.services.w.extraPodSpec.resourceClaims[1].resourceClaimName: all 3 pods share the devices of ResourceClaim 'c': more of them get no more; with resourceClaimTemplateName each pod gets its own",
+        ),
+    ),
+    Case(
+        "beta: replicas and nodes that share a claim, and one pod that has a claim alone",
+        components(
+            component("a", replicas=2, multinode={"nodeCount": 2}, podTemplate=SHARING),
+            component("b", podTemplate=SHARING),
+            backendFramework="sglang",
+        ),
+        facts=GROVE,
+        warnings=(
+            "spec.components[0].podTemplate.spec.resourceClaims[0].resourceClaimName: all 4 pods share the devices of ResourceClaim 'c': more of them get no more; with resourceClaimTemplateName each pod gets its own",
+        ),
+    ),
+    Case(
+        "alpha: shared GPU memory of a component that is not a worker, without GPUs",
+        services({"a": service("frontend", gpuMemoryService=GMS_INTRA)}),
+        errors=(
+            "spec.services.a.gpuMemoryService: only for componentType worker, prefill or decode; componentType is 'frontend': leave gpuMemoryService out",
+            "spec.services.a.gpuMemoryService: needs a GPU at least: ask for one in resources.limits.gpu",
+        ),
+    ),
+    Case(
+        "beta: shared GPU memory of a component that is not a worker, without GPUs",
+        components(component("a", "planner", experimental={"gpuMemoryService": {}})),
+        errors=(
+            "spec.components[0].experimental.gpuMemoryService: only for type worker, prefill or decode; type is 'planner': leave gpuMemoryService out",
+            "spec.components[0].experimental.gpuMemoryService: needs a GPU at least: ask for one in resources.limits of the container main, as nvidia.com/gpu",
+        ),
+    ),
+    Case(
+        "alpha: shared GPU memory and half a GPU",
+        services(
+            {"a": service(gpus="500m", gpuMemoryService=GMS_INTRA), "b": service(gpus="x", gpuMemoryService=GMS_INTRA)}
+        ),
+        errors=(
+            "spec.services.a.resources.limits.gpu: must be a whole number, not '500m'",
+            "spec.services.a.resources.limits.gpu: '500m' is not a number of GPUs; spec.services.a.gpuMemoryService needs a whole one, 1 at least",
+            "spec.services.b.resources.limits.gpu: 'x' is not a quantity; examples: 8Gi, 500m, 2",
+        ),
+    ),
+    Case(
+        "beta: shared GPU memory and no GPU in the end",
+        components(component("a", "decode", "0", experimental={"gpuMemoryService": {}})),
+        errors=(
+            "spec.components[0].podTemplate.spec.containers[0].resources.limits[\"nvidia.com/gpu\"]: '0' is not a number of GPUs; spec.components[0].experimental.gpuMemoryService needs a whole one, 1 at least",
+        ),
+    ),
+    Case(
+        "alpha: failover without shared GPU memory",
+        services({"a": service(gpus="1", failover=FAILOVER_INTRA)}, metadata=CONTAINER_DISCOVERY),
+        errors=(
+            "spec.services.a.failover: needs gpuMemoryService in the same mode, intraPod: failover engines take weights over from it",
+        ),
+    ),
+    Case(
+        "beta: failover without shared GPU memory",
+        components(component("a", gpus="1", experimental={"failover": {"mode": "InterPod"}})),
+        errors=(
+            "spec.components[0].experimental.failover: needs gpuMemoryService in the same mode, InterPod: failover engines take weights over from it",
+        ),
+    ),
+    Case(
+        "alpha: failover in another mode",
+        services(
+            {"a": service(gpus="1", gpuMemoryService=GMS_INTRA, failover=FAILOVER_INTER)}, metadata=CONTAINER_DISCOVERY
+        ),
+        errors=(
+            "spec.services.a.failover.mode: 'interPod' differs from 'intraPod' of gpuMemoryService; they must be the same",
+        ),
+    ),
+    Case(
+        "beta: failover in another mode",
+        components(
+            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}, "failover": {}}),
+            backendFramework="vllm",
+            metadata=CONTAINER_DISCOVERY,
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.components[0].experimental.failover.mode: 'IntraPod' differs from 'InterPod' of gpuMemoryService; they must be the same",
+        ),
+    ),
+    Case(
+        "alpha: many engines that wait in a pod",
+        services(
+            {"a": service(gpus="1", gpuMemoryService=GMS_INTRA, failover={"enabled": True, "numShadows": 3})},
+            metadata=CONTAINER_DISCOVERY,
+        ),
+        errors=(
+            "spec.services.a.failover.numShadows: 3 is too many: intraPod keeps exactly 1 engine waiting, interPod any number",
+        ),
+    ),
+    Case(
+        "alpha: many engines that wait in other pods",
+        services(
+            {
+                "a": service(
+                    gpus="1",
+                    gpuMemoryService=GMS_INTER,
+                    failover={"enabled": True, "mode": "interPod", "numShadows": 3},
+                )
+            },
+            backendFramework="vllm",
+        ),
+        facts=GROVE,
+    ),
+    Case(
+        "alpha: failover of a frontend",
+        services({"a": service("frontend", failover=FAILOVER_INTER)}),
+        errors=(
+            "spec.services.a.failover: needs a GPU at least: ask for one in resources.limits.gpu",
+            "spec.services.a.failover: needs gpuMemoryService in the same mode, interPod: failover engines take weights over from it",
+            "spec.services.a.failover: not for componentType frontend, which runs no engine: leave failover out",
+        ),
+    ),
+    Case(
+        "beta: failover of a planner",
+        components(component("a", "planner", "1", experimental={"failover": {"mode": "InterPod"}})),
+        errors=(
+            "spec.components[0].experimental.failover: needs gpuMemoryService in the same mode, InterPod: failover engines take weights over from it",
+            "spec.components[0].experimental.failover: not for type planner, which runs no engine: leave failover out",
+        ),
+    ),
+    Case(
+        "alpha: features that are switched off",
+        services(
+            {
+                "a": service(
+                    "frontend",
+                    gpuMemoryService={"enabled": False, "mode": "interPod"},
+                    failover={"enabled": False, "mode": "interPod", "numShadows": 7},
+                    checkpoint={"enabled": False},
+                    scalingAdapter={"enabled": False},
+                )
+            }
+        ),
+    ),
+    Case(
+        "alpha: a checkpoint with shared GPU memory",
+        services(
+            {"a": service(gpus="1", gpuMemoryService=GMS_INTRA, checkpoint={"enabled": True, "checkpointRef": "c"})}
+        ),
+        errors=(
+            "spec.services.a.checkpoint: not together with gpuMemoryService, whose memory is in no checkpoint: leave one of the two out",
+        ),
+    ),
+    Case(
+        "beta: a checkpoint with shared GPU memory",
+        components(
+            component("a", gpus="1", experimental={"gpuMemoryService": {}, "checkpoint": {"checkpointRef": "c"}})
+        ),
+        errors=(
+            "spec.components[0].experimental.checkpoint: not together with gpuMemoryService, whose memory is in no checkpoint: leave one of the two out",
+        ),
+    ),
+    Case(
+        "beta: a checkpoint with shared GPU memory where it is allowed",
+        components(
+            component("a", gpus="1", experimental={"gpuMemoryService": {}, "checkpoint": {"checkpointRef": "c"}})
+        ),
+        facts=replace(PLAIN, gms_snapshot=True),
+    ),
+    Case(
+        "alpha: failover in a pod without discovery of containers",
+        services({"a": service(gpus="1", gpuMemoryService=GMS_INTRA, failover=FAILOVER_INTRA)}),
+        errors=(
+            "metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: must be 'container': spec.services.a.failover keeps several engines in one pod, and each must be discovered by itself",
+        ),
+    ),
+    Case(
+        "beta: failover in a pod with discovery of pods",
+        components(
+            component("a", gpus="1", experimental={"gpuMemoryService": {}, "failover": {}}),
+            metadata=annotated(dynamo_kube_discovery_mode="pod"),
+        ),
+        errors=(
+            "metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: must be 'container', not 'pod': spec.components[0].experimental.failover keeps several engines in one pod, and each must be discovered by itself",
+        ),
+    ),
+    Case(
+        "alpha: failover in a pod with discovery of containers",
+        services(
+            {"a": service(gpus="1", gpuMemoryService=GMS_INTRA, failover=FAILOVER_INTRA)},
+            metadata=CONTAINER_DISCOVERY,
+        ),
+    ),
+    Case(
+        "alpha: GPU memory between pods without Grove",
+        services({"a": service(gpus="1", gpuMemoryService=GMS_INTER)}, backendFramework="vllm"),
+        errors=(
+            "spec.services.a.gpuMemoryService.mode: 'interPod' needs Grove, which this platform does not use: write intraPod, or leave gpuMemoryService out",
+        ),
+    ),
+    Case(
+        "beta: GPU memory between pods without Grove",
+        components(
+            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}), backendFramework="vllm"
+        ),
+        errors=(
+            "spec.components[0].experimental.gpuMemoryService.mode: 'InterPod' needs Grove, which this platform does not use: write IntraPod, or leave gpuMemoryService out",
+        ),
+    ),
+    Case(
+        "alpha: GPU memory between pods of a graph that Grove does not run",
+        services(
+            {"a": service(gpus="1", gpuMemoryService=GMS_INTER)},
+            backendFramework="vllm",
+            metadata=annotated(enable_grove="False"),
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.services.a.gpuMemoryService.mode: 'interPod' needs Grove, which the annotation nvidia.com/enable-grove turns off for this graph: remove it",
+        ),
+    ),
+    Case(
+        "beta: GPU memory between pods of a graph that Grove does not run",
+        components(
+            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}),
+            backendFramework="vllm",
+            metadata=annotated(enable_grove="false"),
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.components[0].experimental.gpuMemoryService.mode: 'InterPod' needs Grove, which the annotation nvidia.com/enable-grove turns off for this graph: remove it",
+        ),
+    ),
+    Case(
+        "alpha: GPU memory between pods of no named engine",
+        services({"a": service(gpus="1", gpuMemoryService=GMS_INTER)}),
+        facts=GROVE,
+        errors=(
+            "spec.backendFramework: must be vllm, not unset: spec.services.a.gpuMemoryService.mode is 'interPod', which only vLLM can do",
+        ),
+    ),
+    Case(
+        "beta: GPU memory between pods of another engine",
+        components(
+            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}),
+            backendFramework="sglang",
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.backendFramework: must be vllm, not 'sglang': spec.components[0].experimental.gpuMemoryService.mode is 'InterPod', which only vLLM can do",
+        ),
+    ),
+    Case(
+        "beta: GPU memory between pods where no one knows of Grove",
+        components(
+            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}), backendFramework="vllm"
+        ),
+        facts=replace(PLAIN, grove=None),
+    ),
+]
