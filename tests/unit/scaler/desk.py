@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
 from dynamo_scaler.adapters import pods
 from dynamo_scaler.autoscaling import rivals
 from dynamo_scaler.commands.admission import CommandAdmission
@@ -26,14 +27,25 @@ from dynamo_shared.api.resources import (
     Resource,
     key_of,
 )
+from dynamo_shared.bus.commands import CommandRefusedError
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from dynamo_shared.runtime.facts import Announcer, Fact
-from dynamo_shared.runtime.settings.scaler import Scaler
+from dynamo_shared.runtime.settings.scaler import Budget, Direction, Scaler, ScalingLimits
 from dynamo_shared.state import ObjectCache
 from dynamo_shared.wire.specifications import ScaleTarget
 from prometheus_client import CollectorRegistry
 
 START = 1_800_000_000.0
+
+FREE = ScalingLimits(min=0, down=Direction())
+SIX = Scaler(limits=FREE, budgets=(Budget(name="six", min_gpus=6, max_gpus=6),))
+TWELVE = Scaler(limits=FREE, budgets=(Budget(name="twelve", min_gpus=12, max_gpus=12),))
+
+#: Scales component Decode of graph a.
+AUTOSCALER = {
+    "metadata": {"name": "hpa", "namespace": "team", "uid": "h", "resourceVersion": "1"},
+    "spec": {"scaleTargetRef": {"kind": "DynamoGraphDeploymentScalingAdapter", "name": "a-decode"}},
+}
 
 
 class MemoryKube:
@@ -239,3 +251,10 @@ class Desk:
     def ask(self, name: str, command: str = "c1", requester: str = "", sent: str = "", **replicas: int) -> ScaleRequest:
         targets = [ScaleTarget(component=component, replicas=n) for component, n in replicas.items()]
         return ScaleRequest(ObjectKey("team", name), command, targets, requester=requester, sent=sent)
+
+
+async def refused(desk: Desk, ask: Any) -> tuple[str, str]:
+    """Reason and message of a command that is refused."""
+    with pytest.raises(CommandRefusedError) as caught:
+        await desk.scaling.carry_out(ask)
+    return caught.value.reason, str(caught.value)

@@ -8,19 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from dynamo_scaler.budgets.pools import DesiredPool
 from dynamo_scaler.commands.answers import Answers
-from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_SCALED, SCALING_INTENTS, SCALING_POLICY
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
-    PODS,
-    RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS,
     ObjectKey,
-    Resource,
 )
 from dynamo_shared.bus import EventPublisher, MemoryBus, streams
 from dynamo_shared.bus.commands import Answered, CommandRefusedError
@@ -33,22 +27,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 
-from .desk import START, Desk
-
-FREE = ScalingLimits(min=0, down=Direction())
-SIX = Scaler(limits=FREE, budgets=(Budget(name="six", min_gpus=6, max_gpus=6),))
-TWELVE = Scaler(limits=FREE, budgets=(Budget(name="twelve", min_gpus=12, max_gpus=12),))
-
-AUTOSCALER = {
-    "metadata": {"name": "hpa", "namespace": "team", "uid": "h", "resourceVersion": "1"},
-    "spec": {"scaleTargetRef": {"kind": "DynamoGraphDeploymentScalingAdapter", "name": "a-decode"}},
-}
-
-
-async def refused(desk: Desk, ask: Any) -> tuple[str, str]:
-    with pytest.raises(CommandRefusedError) as caught:
-        await desk.scaling.carry_out(ask)
-    return caught.value.reason, str(caught.value)
+from .desk import AUTOSCALER, FREE, SIX, START, TWELVE, Desk, refused
 
 
 @pytest.mark.parametrize("adapters", [True, False])
@@ -76,124 +55,6 @@ async def test_case_24_over_what_is_stored(adapters: bool) -> None:
     assert answer == Answered("Paired", "Prefill 3 -> 2; team/a Decode 3 -> 4")
     assert desk.replicas("a") == {"Prefill": 2, "Decode": 4}
     assert desk.intents("a") == {}
-
-
-def claim(desk: Desk, name: str, **how: str) -> None:
-    """The components of a graph get their GPUs by a claim."""
-
-    def change(graph: Any) -> None:
-        for component in graph["spec"]["components"]:
-            component["podTemplate"]["spec"]["resourceClaims"] = [{"name": "g", **how}]
-
-    desk.graph(name, adapters=False, gpus=0, Prefill=1, Decode=1)
-    desk.change(name, change)
-
-
-def devices(**exactly: Any) -> dict[str, Any]:
-    return {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu.nvidia.com", **exactly}}]}}
-
-
-def put(desk: Desk, resource: Resource, name: str, version: int = 1, **content: Any) -> None:
-    metadata = {"name": name, "namespace": "team", "uid": f"{resource.plural} {name}", "resourceVersion": str(version)}
-    desk.cache.put(resource, {"metadata": metadata, **content})
-
-
-def put_template(desk: Desk, version: int = 1, **exactly: Any) -> None:
-    put(desk, RESOURCE_CLAIM_TEMPLATES, "gpus", version, spec={"spec": devices(**exactly)})
-
-
-def allocated(desk: Desk, name: str, count: int, version: int = 2) -> None:
-    """The scheduler finds devices for a claim to all of a node."""
-    results = [{"request": "r", "driver": "d", "pool": "p", "device": f"gpu-{index}"} for index in range(count)]
-    status = {"allocation": {"devices": {"results": results}}}
-    put(desk, RESOURCE_CLAIMS, name, version, spec=devices(allocationMode="All"), status=status)
-
-
-def put_pod(desk: Desk, component: str, made: str) -> None:
-    """A pod of graph a, with the name of the claim that was made for it."""
-    pod_labels = {labels.GRAPH_DEPLOYMENT_NAME: "a", labels.COMPONENT: component}
-    metadata = {"name": f"a-{component}", "namespace": "team", "uid": component, "resourceVersion": "1"}
-    status = {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": made}]}
-    desk.cache.put(PODS, {"metadata": {**metadata, "labels": pod_labels}, "spec": {}, "status": status})
-
-
-def pools(desk: Desk, name: str = "a") -> list[DesiredPool]:
-    return desk.view.pools(desk.view.graph(ObjectKey("team", name)) or {})
-
-
-async def test_gpus_that_pods_claim_count_in_budgets_as_their_template_says() -> None:
-    desk = Desk(SIX)
-    claim(desk, "a", resourceClaimTemplateName="gpus")
-    assert [pool.unknown for pool in pools(desk)] == [("ResourceClaimTemplate gpus does not exist",)] * 2
-    for version, count in ((1, 3), (2, 2)):
-        put_template(desk, version, count=count)
-        assert [(pool.gpus, pool.unknown) for pool in pools(desk)] == [(count, ())] * 2
-    reason, _ = await refused(desk, desk.ask("a", Decode=3))
-    assert reason == "BudgetCeiling"
-    assert (await desk.scaling.carry_out(desk.ask("a", "c2", Decode=2))).reason == "Applied"
-
-
-async def test_the_gpus_of_a_shared_claim_count_once_for_all_that_share_it() -> None:
-    desk = Desk(SIX)
-    put(desk, RESOURCE_CLAIMS, "four", spec=devices(count=4))
-    for name in "ab":
-        claim(desk, name, resourceClaimName="four")
-    answer = await desk.scaling.carry_out(desk.ask("a", Decode=9))
-    assert answer.message == "Decode 1 -> 9"
-    ((_, _, decision),) = desk.reported.events
-    assert [(each.gpus_per_replica, each.shared_gpus) for each in decision.components] == [(0, 4)]
-    assert [(each.before, each.after) for each in decision.budgets] == [(4, 4)]
-    # One that no replica of another pool shares goes with its last replica, and comes with its first.
-    put(desk, RESOURCE_CLAIMS, "five", spec=devices(count=5))
-    claim(desk, "c", resourceClaimName="five")
-    assert (await desk.scaling.carry_out(desk.ask("c", "c2", Prefill=0))).reason == "Applied"
-    assert "4 GPUs, below its floor" in (await refused(desk, desk.ask("c", "c3", Decode=0)))[1]
-
-
-async def test_replicas_wait_until_their_gpus_are_known() -> None:
-    """All devices of a node are as many as the node has that the first pods come to."""
-    desk = Desk(Scaler(limits=FREE, budgets=(Budget(name="twelve", max_gpus=12),)))
-    claim(desk, "a", resourceClaimTemplateName="gpus")
-    put_template(desk, allocationMode="All")
-    why = "ResourceClaimTemplate gpus asks for all devices of a node, and is not allocated yet"
-    answer = await desk.scaling.carry_out(desk.ask("a", Decode=2))
-    assert answer.reason == "Held"
-    assert f"budget twelve: the GPUs of team/a Prefill and 1 more are not known: {why}" in answer.message
-    assert desk.reported.of("a") == [("scale-held", "GpusUnknown")]
-    assert desk.reported.events[0][2].budgets[0].unknown == ["team/a Prefill", "team/a Decode"]
-
-    allocated(desk, "one", 4)
-    for component in ("Prefill", "Decode"):
-        put_pod(desk, component, component)
-    assert [pool.gpus for pool in pools(desk)] == [0, 0]
-    for component in ("Prefill", "Decode"):
-        allocated(desk, component, 4)
-    await desk.resuming.check()
-    assert desk.replicas("a") == {"Prefill": 1, "Decode": 2}
-    assert [pool.gpus for pool in pools(desk)] == [4, 4]
-    assert (await refused(desk, desk.ask("a", "c2", Decode=3)))[0] == "BudgetCeiling"
-
-
-async def test_what_is_not_known_holds_nothing_up_that_takes_no_more() -> None:
-    desk = Desk(TWELVE)
-    claim(desk, "a", resourceClaimTemplateName="gpus")
-    put_template(desk, allocationMode="All")
-    desk.graph("b", Prefill=6, Decode=7)
-    # Towards the floor only what is known counts, which is thirteen.
-    assert (await desk.scaling.carry_out(desk.ask("b", Decode=6))).reason == "Applied"
-    reason, message = await refused(desk, desk.ask("b", "c2", Decode=5))
-    assert (reason, "11 GPUs known, below its floor of 12" in message) == ("BudgetFloor", True)
-    assert (await refused(desk, desk.ask("b", "c3", Decode=7)))[0] == "BudgetCeiling"
-    # The floor is kept without what is not known of them.
-    assert (await desk.scaling.carry_out(desk.ask("a", "c4", Decode=0))).reason == "Applied"
-
-
-async def test_an_advisory_budget_says_that_gpus_are_not_known() -> None:
-    desk = Desk(Scaler(limits=FREE, budgets=(Budget(name="six", max_gpus=6, advisory=True),)))
-    claim(desk, "a", resourceClaimName="none")
-    answer = await desk.scaling.carry_out(desk.ask("a", Decode=2))
-    why = "the GPUs of team/a Prefill and 1 more are not known: ResourceClaim none does not exist"
-    assert answer == Answered("Applied", f"Decode 1 -> 2; budget six (advisory): {why}")
 
 
 async def test_two_deployments_exchange_in_two_writes_and_both_hear_of_it() -> None:
@@ -295,86 +156,6 @@ async def test_what_it_was_decided_from_must_still_be_so() -> None:
     assert desk.replicas("a") == {"Prefill": 3, "Decode": 3}
 
 
-async def test_what_rests_is_carried_out_when_it_has_rested_once() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60))))
-    desk.graph("a", Decode=1)
-    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
-    desk.clock[0] += 10
-    held = await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
-    assert held.reason == "Held"
-    assert "Cooldown: it was scaled 10 s ago, and rests 50 s more; carried out when that ends, until" in held.message
-    other = desk.again()
-    desk.clock[0] += 49
-    await other.resuming.check()
-    assert desk.replicas("a")["Decode"] == 4
-    desk.clock[0] += 1
-    await other.resuming.check()
-    await other.resuming.check()
-    assert desk.replicas("a")["Decode"] == 2
-    assert other.reported.of("a") == [("scale-applied", "Applied")]
-    assert desk.intents("a") == {}
-
-
-async def test_next_to_what_is_held_the_answer_names_what_is_refused() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(min=1, down=Direction(cooldown=60))))
-    desk.graph("a", Frontend=1, Decode=1)
-    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
-    held = await desk.scaling.carry_out(desk.ask("a", "down", Frontend=0, Decode=2))
-    assert held.reason == "Held"
-    assert held.message.startswith(
-        "Frontend stays at 1: BelowMinimum: 0 is below its minimum of 1; Decode stays at 4: Cooldown: "
-    )
-    assert "carried out when that ends, until" in held.message
-
-
-async def test_steps_follow_each_other_to_the_end() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30))))
-    desk.graph("a", adapters=False, Decode=1)
-    answer = await desk.scaling.carry_out(desk.ask("a", Decode=6))
-    assert answer.message.startswith("Decode 1 -> 3; Decode not yet at 6: StepLimit: 2 replicas at a time; carried out")
-    sizes = []
-    for _ in range(4):
-        desk.clock[0] += 15
-        await desk.resuming.check()
-        sizes.append(desk.replicas("a")["Decode"])
-    assert sizes == [3, 5, 5, 6]
-    assert desk.intents("a") == {}
-
-
-@pytest.mark.parametrize("broken", [1, 2, 3])
-@pytest.mark.parametrize("adapters", [True, False])
-async def test_steps_go_on_wherever_the_first_one_broke_off(broken: int, adapters: bool) -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30))))
-    desk.graph("a", adapters=adapters, Decode=1)
-    command = desk.ask("a", Decode=6)
-    desk.kube.breaks = broken
-    try:
-        await desk.scaling.carry_out(command)
-    except Unavailable:
-        desk = desk.again()
-        await desk.resuming.check()
-        await desk.scaling.carry_out(command)
-    desk.kube.breaks = 0
-    sizes = [desk.replicas("a")["Decode"]]
-    for _ in range(2):
-        desk.clock[0] += 30
-        await desk.resuming.check()
-        sizes.append(desk.replicas("a")["Decode"])
-    assert (sizes, desk.intents("a")) == ([3, 5, 6], {})
-
-
-async def test_what_is_held_ends_with_its_life_time_and_says_so() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=600))))
-    desk.graph("a", Decode=1)
-    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
-    await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
-    desk.clock[0] += 360
-    await desk.resuming.check()
-    assert desk.reported.of("a")[-1] == ("scale-refused", "Expired")
-    assert "Decode stays at 4: not done within 360 s: Cooldown" in desk.reported.events[-1][2].message
-    assert desk.intents("a") == {}
-
-
 async def test_what_becomes_of_each_component_of_a_command_is_an_event_of_its_own() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=600))))
     desk.graph("a", Prefill=1, Decode=1)
@@ -389,31 +170,6 @@ async def test_what_becomes_of_each_component_of_a_command_is_an_event_of_its_ow
     assert [(each.current, each.requested, each.allowed, each.reason) for (each,) in inputs] == [
         (4, 2, 4, "Expired")
     ] * 2
-
-
-async def test_what_another_owner_scaled_meanwhile_is_left_alone() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60))))
-    desk.graph("a", adapters=False, Decode=1)
-    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
-    await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
-    desk.change("a", lambda graph: graph["spec"]["components"][0].update(replicas=5))
-    desk.clock[0] += 61
-    await desk.resuming.check()
-    assert desk.replicas("a")["Decode"] == 5
-    assert desk.reported.of("a")[-1] == ("scale-refused", "Superseded")
-
-
-async def test_the_newest_request_counts() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60))))
-    desk.graph("a", Decode=1)
-    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
-    await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
-    same = await desk.scaling.carry_out(desk.ask("a", "stay", Decode=4))
-    assert same.reason == "Unchanged"
-    assert desk.intents("a") == {}
-    desk.clock[0] += 100
-    await desk.resuming.check()
-    assert desk.replicas("a")["Decode"] == 4
 
 
 async def test_an_intent_that_is_asked_for_again_and_again_is_not_written_each_time() -> None:
@@ -674,101 +430,6 @@ def test_adapters_are_known_by_their_graph() -> None:
         ),
     )
     assert {pool.key.component: pool.current for pool in desk.view.pools(graph)} == {"Prefill": 2, "Decode": 7}
-
-
-async def test_a_change_that_no_one_acted_on_holds_and_another_number_does_not() -> None:
-    desk = Desk(Scaler(limits=FREE))
-    desk.graph("a", adapters=False, Decode=1)
-    desk.kube.acts = False
-    await desk.scaling.carry_out(desk.ask("a", "one", Decode=2))
-    assert (await desk.scaling.carry_out(desk.ask("a", "two", Decode=3))).reason == "Applied"
-    desk.change("a", lambda graph: graph["spec"].update(backendFramework="vllm"))
-    held = await desk.scaling.carry_out(desk.ask("a", "three", Decode=4))
-    assert held.reason == "Held"
-    assert "RolloutInProgress: the graph was changed, and the platform has not acted on that yet" in held.message
-    desk.kube.acts = True
-    desk.note("a", reported="now")
-    await desk.resuming.check()
-    assert desk.replicas("a")["Decode"] == 4
-
-
-async def test_what_is_held_is_not_done_where_we_do_not_scale_any_more() -> None:
-    resting = ScalingLimits(down=Direction(cooldown=60))
-    desk = Desk(Scaler(limits=resting))
-    desk.graph("a", Decode=1)
-    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
-    await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
-    desk.clock[0] += 61
-    for changed in (Scaler(limits=resting, advisory=True), Scaler(limits=resting, managed=("other",))):
-        await Desk(changed, desk.kube, desk.clock).resuming.check()
-        assert desk.replicas("a")["Decode"] == 4
-    desk.cache.put(HORIZONTAL_POD_AUTOSCALERS, AUTOSCALER)
-    await desk.resuming.check()
-    assert desk.replicas("a")["Decode"] == 4
-    assert desk.reported.of("a")[-1] == ("scale-refused", "HasAutoscaler")
-    assert desk.intents("a") == {}
-
-
-async def test_no_partner_is_what_an_autoscaler_scales() -> None:
-    desk = Desk(SIX)
-    desk.graph("a", Prefill=3, Decode=3)
-    await refused(desk, desk.ask("a", "up", Decode=4))
-    desk.cache.put(HORIZONTAL_POD_AUTOSCALERS, AUTOSCALER)
-    assert (await refused(desk, desk.ask("a", "down", Prefill=2)))[0] == "BudgetFloor"
-
-
-async def test_a_partner_is_not_held_where_the_first_half_of_a_transfer_is_refused() -> None:
-    """It is remembered as before: refused for its budget, and its requester has its answer."""
-    desk = Desk(SIX)
-    desk.graph("a", Prefill=3, Decode=3)
-    await refused(desk, desk.ask("a", "up", Decode=4))
-    before = desk.intents("a")["Decode"]
-    assert not before.get("held")
-    desk.kube.refused = "dynamographdeploymentscalingadapters a-prefill"
-    desk.clock[0] += 5
-    assert (await refused(desk, desk.ask("a", "down", Prefill=2)))[0] == "WriteRefused"
-    assert desk.intents("a") == {"Decode": before}
-    reported = len(desk.reported.events)
-    await desk.resuming.check()
-    assert (desk.intents("a"), len(desk.reported.events)) == ({"Decode": before}, reported)
-
-
-async def test_a_command_that_cannot_be_written_does_not_hold_up_another_one_of_its_graph() -> None:
-    desk = Desk(Scaler(limits=ScalingLimits(min=0, up=Direction(cooldown=30))))
-    desk.graph("a", Prefill=1, Decode=1)
-    for name in ("Prefill", "Decode"):
-        await desk.scaling.carry_out(desk.ask("a", f"{name}-2", **{name: 2}))  # type: ignore[arg-type]
-        assert (await desk.scaling.carry_out(desk.ask("a", f"{name}-3", **{name: 3}))).reason == "Held"  # type: ignore[arg-type]
-    desk.clock[0] += 60
-
-    def away() -> None:
-        raise Unavailable(500, "InternalError", "failed calling webhook")
-
-    desk.kube.before_write = away
-    with pytest.raises(Unavailable):
-        await desk.resuming.check()
-    assert sorted(desk.replicas("a").values()) == [2, 3]
-    await desk.resuming.check()
-    assert desk.replicas("a") == {"Prefill": 3, "Decode": 3}
-
-
-async def test_half_done_a_command_goes_on_whatever_generation_its_own_half_made() -> None:
-    desk = Desk(Scaler(limits=FREE))
-    desk.graph("a", Prefill=1, Decode=1)
-    # One component by its adapter, one in the graph.
-    desk.change("a", lambda graph: graph["spec"]["components"][0].pop("scalingAdapter"))
-    generation = desk.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", "a")]["metadata"]["generation"]
-    command = replace(desk.ask("a", Prefill=2, Decode=2), expected_generation=generation)
-    desk.kube.breaks = 2
-    with pytest.raises(Unavailable):
-        await desk.scaling.carry_out(command)
-    assert len(desk.kube.writes) == 1
-    assert (await desk.again().scaling.carry_out(command)).reason == "Applied"
-    graph = desk.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", "a")]
-    assert graph["spec"]["components"][0]["replicas"] == 2
-    assert desk.replicas("a")["Decode"] == 2
-    other = replace(command, command="another")
-    assert (await refused(desk.again(), other))[0] == "StaleGeneration"
 
 
 @pytest.mark.parametrize("adapters", [False, True], ids=["graph", "adapter"])

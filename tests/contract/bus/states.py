@@ -1,0 +1,41 @@
+"""A publisher of STATE and what it publishes, for the tests of STATE."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from dynamo_shared.api.resources import DEPLOYMENTS, Resource
+from dynamo_shared.bus import Bus
+from dynamo_shared.state.publisher import StatePublisher, Truth
+
+CLUSTER = "c"
+
+
+def obj(
+    name: str, version: int, *, uid: str = "", created: str = "2026-01-01T00:00:00Z", namespace: str = "ns"
+) -> dict[str, Any]:
+    metadata = {
+        "name": name,
+        "namespace": namespace,
+        "uid": uid or f"uid-{name}",
+        "resourceVersion": str(version),
+        "generation": 3,
+        "creationTimestamp": created,
+        "managedFields": [{"manager": "kubectl"}],
+    }
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"replicas": version}}
+
+
+@asynccontextmanager
+async def publishing(bus: Bus, *resources: Resource, truth: Truth | None = None) -> AsyncIterator[StatePublisher]:
+    publisher = StatePublisher(bus, CLUSTER, truth=truth)
+    task = asyncio.create_task(publisher.run())
+    await publisher.load(resources or (DEPLOYMENTS,))
+    try:
+        yield publisher
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,137 @@
+"""Budgets of commands where pods get their GPUs by claims."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_scaler.budgets.pools import DesiredPool
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.bus.commands import Answered
+from dynamo_shared.runtime.settings.scaler import Budget, Scaler
+
+from .desk import FREE, SIX, TWELVE, Desk, refused
+
+
+def claim(desk: Desk, name: str, **how: str) -> None:
+    """The components of a graph get their GPUs by a claim."""
+
+    def change(graph: Any) -> None:
+        for component in graph["spec"]["components"]:
+            component["podTemplate"]["spec"]["resourceClaims"] = [{"name": "g", **how}]
+
+    desk.graph(name, adapters=False, gpus=0, Prefill=1, Decode=1)
+    desk.change(name, change)
+
+
+def devices(**exactly: Any) -> dict[str, Any]:
+    return {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu.nvidia.com", **exactly}}]}}
+
+
+def put(desk: Desk, resource: Resource, name: str, version: int = 1, **content: Any) -> None:
+    metadata = {"name": name, "namespace": "team", "uid": f"{resource.plural} {name}", "resourceVersion": str(version)}
+    desk.cache.put(resource, {"metadata": metadata, **content})
+
+
+def put_template(desk: Desk, version: int = 1, **exactly: Any) -> None:
+    put(desk, RESOURCE_CLAIM_TEMPLATES, "gpus", version, spec={"spec": devices(**exactly)})
+
+
+def allocated(desk: Desk, name: str, count: int, version: int = 2) -> None:
+    """The scheduler finds devices for a claim to all of a node."""
+    results = [{"request": "r", "driver": "d", "pool": "p", "device": f"gpu-{index}"} for index in range(count)]
+    status = {"allocation": {"devices": {"results": results}}}
+    put(desk, RESOURCE_CLAIMS, name, version, spec=devices(allocationMode="All"), status=status)
+
+
+def put_pod(desk: Desk, component: str, made: str) -> None:
+    """A pod of graph a, with the name of the claim that was made for it."""
+    pod_labels = {labels.GRAPH_DEPLOYMENT_NAME: "a", labels.COMPONENT: component}
+    metadata = {"name": f"a-{component}", "namespace": "team", "uid": component, "resourceVersion": "1"}
+    status = {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": made}]}
+    desk.cache.put(PODS, {"metadata": {**metadata, "labels": pod_labels}, "spec": {}, "status": status})
+
+
+def pools(desk: Desk, name: str = "a") -> list[DesiredPool]:
+    return desk.view.pools(desk.view.graph(ObjectKey("team", name)) or {})
+
+
+async def test_gpus_that_pods_claim_count_in_budgets_as_their_template_says() -> None:
+    desk = Desk(SIX)
+    claim(desk, "a", resourceClaimTemplateName="gpus")
+    assert [pool.unknown for pool in pools(desk)] == [("ResourceClaimTemplate gpus does not exist",)] * 2
+    for version, count in ((1, 3), (2, 2)):
+        put_template(desk, version, count=count)
+        assert [(pool.gpus, pool.unknown) for pool in pools(desk)] == [(count, ())] * 2
+    reason, _ = await refused(desk, desk.ask("a", Decode=3))
+    assert reason == "BudgetCeiling"
+    assert (await desk.scaling.carry_out(desk.ask("a", "c2", Decode=2))).reason == "Applied"
+
+
+async def test_the_gpus_of_a_shared_claim_count_once_for_all_that_share_it() -> None:
+    desk = Desk(SIX)
+    put(desk, RESOURCE_CLAIMS, "four", spec=devices(count=4))
+    for name in "ab":
+        claim(desk, name, resourceClaimName="four")
+    answer = await desk.scaling.carry_out(desk.ask("a", Decode=9))
+    assert answer.message == "Decode 1 -> 9"
+    ((_, _, decision),) = desk.reported.events
+    assert [(each.gpus_per_replica, each.shared_gpus) for each in decision.components] == [(0, 4)]
+    assert [(each.before, each.after) for each in decision.budgets] == [(4, 4)]
+    # One that no replica of another pool shares goes with its last replica, and comes with its first.
+    put(desk, RESOURCE_CLAIMS, "five", spec=devices(count=5))
+    claim(desk, "c", resourceClaimName="five")
+    assert (await desk.scaling.carry_out(desk.ask("c", "c2", Prefill=0))).reason == "Applied"
+    assert "4 GPUs, below its floor" in (await refused(desk, desk.ask("c", "c3", Decode=0)))[1]
+
+
+async def test_replicas_wait_until_their_gpus_are_known() -> None:
+    """All devices of a node are as many as the node has that the first pods come to."""
+    desk = Desk(Scaler(limits=FREE, budgets=(Budget(name="twelve", max_gpus=12),)))
+    claim(desk, "a", resourceClaimTemplateName="gpus")
+    put_template(desk, allocationMode="All")
+    why = "ResourceClaimTemplate gpus asks for all devices of a node, and is not allocated yet"
+    answer = await desk.scaling.carry_out(desk.ask("a", Decode=2))
+    assert answer.reason == "Held"
+    assert f"budget twelve: the GPUs of team/a Prefill and 1 more are not known: {why}" in answer.message
+    assert desk.reported.of("a") == [("scale-held", "GpusUnknown")]
+    assert desk.reported.events[0][2].budgets[0].unknown == ["team/a Prefill", "team/a Decode"]
+
+    allocated(desk, "one", 4)
+    for component in ("Prefill", "Decode"):
+        put_pod(desk, component, component)
+    assert [pool.gpus for pool in pools(desk)] == [0, 0]
+    for component in ("Prefill", "Decode"):
+        allocated(desk, component, 4)
+    await desk.resuming.check()
+    assert desk.replicas("a") == {"Prefill": 1, "Decode": 2}
+    assert [pool.gpus for pool in pools(desk)] == [4, 4]
+    assert (await refused(desk, desk.ask("a", "c2", Decode=3)))[0] == "BudgetCeiling"
+
+
+async def test_what_is_not_known_holds_nothing_up_that_takes_no_more() -> None:
+    desk = Desk(TWELVE)
+    claim(desk, "a", resourceClaimTemplateName="gpus")
+    put_template(desk, allocationMode="All")
+    desk.graph("b", Prefill=6, Decode=7)
+    # Towards the floor only what is known counts, which is thirteen.
+    assert (await desk.scaling.carry_out(desk.ask("b", Decode=6))).reason == "Applied"
+    reason, message = await refused(desk, desk.ask("b", "c2", Decode=5))
+    assert (reason, "11 GPUs known, below its floor of 12" in message) == ("BudgetFloor", True)
+    assert (await refused(desk, desk.ask("b", "c3", Decode=7)))[0] == "BudgetCeiling"
+    # The floor is kept without what is not known of them.
+    assert (await desk.scaling.carry_out(desk.ask("a", "c4", Decode=0))).reason == "Applied"
+
+
+async def test_an_advisory_budget_says_that_gpus_are_not_known() -> None:
+    desk = Desk(Scaler(limits=FREE, budgets=(Budget(name="six", max_gpus=6, advisory=True),)))
+    claim(desk, "a", resourceClaimName="none")
+    answer = await desk.scaling.carry_out(desk.ask("a", Decode=2))
+    why = "the GPUs of team/a Prefill and 1 more are not known: ResourceClaim none does not exist"
+    assert answer == Answered("Applied", f"Decode 1 -> 2; budget six (advisory): {why}")

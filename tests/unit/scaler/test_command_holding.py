@@ -1,0 +1,216 @@
+"""Commands that take time: what rests, what goes in steps, and what is held until it may be done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    ObjectKey,
+)
+from dynamo_shared.kube.errors import Unavailable
+from dynamo_shared.runtime.settings.scaler import Direction, Scaler, ScalingLimits
+
+from .desk import AUTOSCALER, FREE, SIX, Desk, refused
+
+
+async def test_what_rests_is_carried_out_when_it_has_rested_once() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60))))
+    desk.graph("a", Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    desk.clock[0] += 10
+    held = await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
+    assert held.reason == "Held"
+    assert "Cooldown: it was scaled 10 s ago, and rests 50 s more; carried out when that ends, until" in held.message
+    other = desk.again()
+    desk.clock[0] += 49
+    await other.resuming.check()
+    assert desk.replicas("a")["Decode"] == 4
+    desk.clock[0] += 1
+    await other.resuming.check()
+    await other.resuming.check()
+    assert desk.replicas("a")["Decode"] == 2
+    assert other.reported.of("a") == [("scale-applied", "Applied")]
+    assert desk.intents("a") == {}
+
+
+async def test_next_to_what_is_held_the_answer_names_what_is_refused() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(min=1, down=Direction(cooldown=60))))
+    desk.graph("a", Frontend=1, Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    held = await desk.scaling.carry_out(desk.ask("a", "down", Frontend=0, Decode=2))
+    assert held.reason == "Held"
+    assert held.message.startswith(
+        "Frontend stays at 1: BelowMinimum: 0 is below its minimum of 1; Decode stays at 4: Cooldown: "
+    )
+    assert "carried out when that ends, until" in held.message
+
+
+async def test_steps_follow_each_other_to_the_end() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30))))
+    desk.graph("a", adapters=False, Decode=1)
+    answer = await desk.scaling.carry_out(desk.ask("a", Decode=6))
+    assert answer.message.startswith("Decode 1 -> 3; Decode not yet at 6: StepLimit: 2 replicas at a time; carried out")
+    sizes = []
+    for _ in range(4):
+        desk.clock[0] += 15
+        await desk.resuming.check()
+        sizes.append(desk.replicas("a")["Decode"])
+    assert sizes == [3, 5, 5, 6]
+    assert desk.intents("a") == {}
+
+
+@pytest.mark.parametrize("broken", [1, 2, 3])
+@pytest.mark.parametrize("adapters", [True, False])
+async def test_steps_go_on_wherever_the_first_one_broke_off(broken: int, adapters: bool) -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30))))
+    desk.graph("a", adapters=adapters, Decode=1)
+    command = desk.ask("a", Decode=6)
+    desk.kube.breaks = broken
+    try:
+        await desk.scaling.carry_out(command)
+    except Unavailable:
+        desk = desk.again()
+        await desk.resuming.check()
+        await desk.scaling.carry_out(command)
+    desk.kube.breaks = 0
+    sizes = [desk.replicas("a")["Decode"]]
+    for _ in range(2):
+        desk.clock[0] += 30
+        await desk.resuming.check()
+        sizes.append(desk.replicas("a")["Decode"])
+    assert (sizes, desk.intents("a")) == ([3, 5, 6], {})
+
+
+async def test_what_is_held_ends_with_its_life_time_and_says_so() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=600))))
+    desk.graph("a", Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
+    desk.clock[0] += 360
+    await desk.resuming.check()
+    assert desk.reported.of("a")[-1] == ("scale-refused", "Expired")
+    assert "Decode stays at 4: not done within 360 s: Cooldown" in desk.reported.events[-1][2].message
+    assert desk.intents("a") == {}
+
+
+async def test_what_another_owner_scaled_meanwhile_is_left_alone() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60))))
+    desk.graph("a", adapters=False, Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
+    desk.change("a", lambda graph: graph["spec"]["components"][0].update(replicas=5))
+    desk.clock[0] += 61
+    await desk.resuming.check()
+    assert desk.replicas("a")["Decode"] == 5
+    assert desk.reported.of("a")[-1] == ("scale-refused", "Superseded")
+
+
+async def test_the_newest_request_counts() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60))))
+    desk.graph("a", Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
+    same = await desk.scaling.carry_out(desk.ask("a", "stay", Decode=4))
+    assert same.reason == "Unchanged"
+    assert desk.intents("a") == {}
+    desk.clock[0] += 100
+    await desk.resuming.check()
+    assert desk.replicas("a")["Decode"] == 4
+
+
+async def test_a_change_that_no_one_acted_on_holds_and_another_number_does_not() -> None:
+    desk = Desk(Scaler(limits=FREE))
+    desk.graph("a", adapters=False, Decode=1)
+    desk.kube.acts = False
+    await desk.scaling.carry_out(desk.ask("a", "one", Decode=2))
+    assert (await desk.scaling.carry_out(desk.ask("a", "two", Decode=3))).reason == "Applied"
+    desk.change("a", lambda graph: graph["spec"].update(backendFramework="vllm"))
+    held = await desk.scaling.carry_out(desk.ask("a", "three", Decode=4))
+    assert held.reason == "Held"
+    assert "RolloutInProgress: the graph was changed, and the platform has not acted on that yet" in held.message
+    desk.kube.acts = True
+    desk.note("a", reported="now")
+    await desk.resuming.check()
+    assert desk.replicas("a")["Decode"] == 4
+
+
+async def test_what_is_held_is_not_done_where_we_do_not_scale_any_more() -> None:
+    resting = ScalingLimits(down=Direction(cooldown=60))
+    desk = Desk(Scaler(limits=resting))
+    desk.graph("a", Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
+    desk.clock[0] += 61
+    for changed in (Scaler(limits=resting, advisory=True), Scaler(limits=resting, managed=("other",))):
+        await Desk(changed, desk.kube, desk.clock).resuming.check()
+        assert desk.replicas("a")["Decode"] == 4
+    desk.cache.put(HORIZONTAL_POD_AUTOSCALERS, AUTOSCALER)
+    await desk.resuming.check()
+    assert desk.replicas("a")["Decode"] == 4
+    assert desk.reported.of("a")[-1] == ("scale-refused", "HasAutoscaler")
+    assert desk.intents("a") == {}
+
+
+async def test_no_partner_is_what_an_autoscaler_scales() -> None:
+    desk = Desk(SIX)
+    desk.graph("a", Prefill=3, Decode=3)
+    await refused(desk, desk.ask("a", "up", Decode=4))
+    desk.cache.put(HORIZONTAL_POD_AUTOSCALERS, AUTOSCALER)
+    assert (await refused(desk, desk.ask("a", "down", Prefill=2)))[0] == "BudgetFloor"
+
+
+async def test_a_partner_is_not_held_where_the_first_half_of_a_transfer_is_refused() -> None:
+    """It is remembered as before: refused for its budget, and its requester has its answer."""
+    desk = Desk(SIX)
+    desk.graph("a", Prefill=3, Decode=3)
+    await refused(desk, desk.ask("a", "up", Decode=4))
+    before = desk.intents("a")["Decode"]
+    assert not before.get("held")
+    desk.kube.refused = "dynamographdeploymentscalingadapters a-prefill"
+    desk.clock[0] += 5
+    assert (await refused(desk, desk.ask("a", "down", Prefill=2)))[0] == "WriteRefused"
+    assert desk.intents("a") == {"Decode": before}
+    reported = len(desk.reported.events)
+    await desk.resuming.check()
+    assert (desk.intents("a"), len(desk.reported.events)) == ({"Decode": before}, reported)
+
+
+async def test_a_command_that_cannot_be_written_does_not_hold_up_another_one_of_its_graph() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(min=0, up=Direction(cooldown=30))))
+    desk.graph("a", Prefill=1, Decode=1)
+    for name in ("Prefill", "Decode"):
+        await desk.scaling.carry_out(desk.ask("a", f"{name}-2", **{name: 2}))  # type: ignore[arg-type]
+        assert (await desk.scaling.carry_out(desk.ask("a", f"{name}-3", **{name: 3}))).reason == "Held"  # type: ignore[arg-type]
+    desk.clock[0] += 60
+
+    def away() -> None:
+        raise Unavailable(500, "InternalError", "failed calling webhook")
+
+    desk.kube.before_write = away
+    with pytest.raises(Unavailable):
+        await desk.resuming.check()
+    assert sorted(desk.replicas("a").values()) == [2, 3]
+    await desk.resuming.check()
+    assert desk.replicas("a") == {"Prefill": 3, "Decode": 3}
+
+
+async def test_half_done_a_command_goes_on_whatever_generation_its_own_half_made() -> None:
+    desk = Desk(Scaler(limits=FREE))
+    desk.graph("a", Prefill=1, Decode=1)
+    # One component by its adapter, one in the graph.
+    desk.change("a", lambda graph: graph["spec"]["components"][0].pop("scalingAdapter"))
+    generation = desk.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", "a")]["metadata"]["generation"]
+    command = replace(desk.ask("a", Prefill=2, Decode=2), expected_generation=generation)
+    desk.kube.breaks = 2
+    with pytest.raises(Unavailable):
+        await desk.scaling.carry_out(command)
+    assert len(desk.kube.writes) == 1
+    assert (await desk.again().scaling.carry_out(command)).reason == "Applied"
+    graph = desk.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", "a")]
+    assert graph["spec"]["components"][0]["replicas"] == 2
+    assert desk.replicas("a")["Decode"] == 2
+    other = replace(command, command="another")
+    assert (await refused(desk.again(), other))[0] == "StaleGeneration"
