@@ -20,7 +20,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.kube import AlreadyExists, KubeClient, NotFound
+from dynamo_shared.kube import AlreadyExists, KubeClient, NotServed
 from dynamo_shared.kube.config import load
 
 from .case import TOPOLOGIES
@@ -101,7 +101,7 @@ async def _created(kube: KubeClient, topology: KubeObject) -> bool:
         await kube.create(TOPOLOGY, topology)
     except AlreadyExists:
         return True
-    except NotFound:
+    except NotServed:
         return False
     return True
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dynamo_shared.api import resources
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.kube.errors import NotServed
 
 #: Owners before what they own: no controller may create again what is deleted.
 IN_THE_WAY: tuple[Resource, ...] = (
@@ -27,5 +27,5 @@ async def empty(kube: KubeClient, namespace: str) -> None:
     """Deletes all of a namespace that later tests would meet. The garbage collector deletes what these objects own."""
     for resource in IN_THE_WAY:
         # A key without a name is that of all objects. What runs and has no node's answer would stay for half a minute.
-        with suppress(NotFound):
+        with suppress(NotServed):
             await kube.delete(resource, ObjectKey(namespace, ""), grace=0 if resource is resources.PODS else None)

@@ -277,8 +277,9 @@ class Transport:
                 url,
                 data=outgoing.body,
                 # A Service that has the announced length answers while the API server still looks for the body's end:
-                # the API server then breaks the answer off. In chunks, the Service has the end last of all.
-                chunked=outgoing.body is not None,
+                # the API server then breaks the answer off. In chunks, the Service has the end last of all. (Without a
+                # body None: aiohttp sends chunks for False, too.)
+                chunked=True if outgoing.body is not None else None,
                 headers=sent,
                 timeout=timeout,
                 allow_redirects=False,
