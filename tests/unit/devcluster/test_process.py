@@ -42,6 +42,12 @@ async def test_early_death_quotes_the_log(tmp_path: Path) -> None:
     assert process.exit_code == 3
 
 
+async def test_an_early_end_by_a_signal_is_named(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
+    with pytest.raises(ProcessDiedError, match=r"server was ended by SIGKILL before it was ready"):
+        await ManagedProcess("server", command, tmp_path / "x.log", never).start()
+
+
 async def test_never_ready_is_stopped(tmp_path: Path) -> None:
     process = ManagedProcess("server", SLEEP, tmp_path / "x.log", never, ready_within=0.2)
     with pytest.raises(NotReadyError, match=r"server was not ready after 0 s"):

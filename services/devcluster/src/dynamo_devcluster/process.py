@@ -175,7 +175,7 @@ class ManagedProcess:
         while True:
             if not self.running:
                 raise ProcessDiedError(
-                    f"{self.name} ended with exit code {self.exit_code} before it was ready; "
+                    f"{self.name} {self.how_it_ended} before it was ready; "
                     f"the end of {self.log}:\n{self.log_tail(begins_at=begins_at)}"
                 )
             with contextlib.suppress(OSError):
