@@ -115,15 +115,16 @@ def test_a_burst_that_has_not_come_yet_is_one_of_the_rates_that_may_come() -> No
     assert np.sort(rates[:, -1])[:-1].max() == 10
 
 
-def test_after_eight_starts_without_a_burst_none_is_expected() -> None:
-    expected = [follow(lambda _: 20, seconds, 110)[0].burst for seconds in (120, 600, 1200)]
+@pytest.mark.parametrize(("startup", "until"), [(40, 320), (110, 600), (300, 600)])
+def test_after_eight_starts_or_ten_minutes_without_a_burst_none_is_expected(startup: float, until: float) -> None:
+    expected = [follow(lambda _: 20, seconds, startup)[0].burst for seconds in (100, until - 10, until)]
     assert min(expected[:2]) > 10
     assert expected[2] == 0
 
 
 def test_short_starts_follow_bursts_and_expect_less() -> None:
     assert follow(lambda _: 20, 80, 10)[0].burst == 0
-    short, long = (follow(lambda _: 20, 200, lead)[0].burst for lead in (40, 300))
+    short, long = (follow(lambda _: 20, 100, lead)[0].burst for lead in (20, 300))
     assert 0 < short < long / 2
 
 
@@ -195,8 +196,8 @@ def test_a_jump_that_came_before_goes_no_further_than_it_went() -> None:
     assert later.now + later.burst < 50
 
 
-def test_a_rate_that_has_doubled_is_the_burst_itself() -> None:
+def test_a_rate_that_has_tripled_is_the_burst_itself() -> None:
     before, _ = follow(lambda t: 8.0, 400, 120)
-    assert before.burst == pytest.approx(8, rel=0.2)
-    after, _ = follow(lambda t: 8.0 if t < 450 else 18.0, 700, 120)
+    assert before.burst == pytest.approx(16, rel=0.2)
+    after, _ = follow(lambda t: 8.0 if t < 450 else 25.0, 560, 120)
     assert after.burst < 1

@@ -47,11 +47,22 @@ def test_the_share_is_that_of_the_requests_of_the_last_hour(
     assert kept(*ticks).kept == pytest.approx(share)
 
 
-def test_what_was_missed_is_made_up_for_and_what_was_kept_is_not_spent() -> None:
-    calm, behind = kept((10, 100, 1.0)), kept((10, 100, 0.94))
+HALF = WINDOW / 2
+
+
+def test_what_was_missed_is_made_up_for_by_the_end_of_the_hour_and_what_was_kept_is_not_spent() -> None:
+    calm, behind = kept((10, 100, 1.0), (10 + HALF, 100, 1.0)), kept((10, 100, 0.85), (10 + HALF, 100, 0.85))
     assert kept().aim == calm.aim < behind.aim <= MOST
-    assert kept((10, 100, 0.0)).aim == MOST
+    assert kept((10, 100, 0.0)).aim == calm.aim, "a minute is little of an hour"
+    assert kept((10, 100, 0.0), (10 + HALF, 100, 0.0)).aim == MOST
     assert kept((10, 100, 0.0), attainment=0.999).aim >= 0.999
+
+
+def test_replicas_are_held_for_more_while_less_was_kept() -> None:
+    assert kept().holds == kept((10, 100, 1.0)).holds == 0.95
+    assert kept((10, 100, 0.93)).holds == pytest.approx(0.97)
+    assert kept((10, 100, 0.0)).holds == MOST
+    assert kept((10, 100, 0.0), attainment=0.999).holds == 0.999
 
 
 def test_the_fewest_gpus_that_keep_a_share_grow_with_it() -> None:

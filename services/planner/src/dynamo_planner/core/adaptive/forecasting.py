@@ -48,11 +48,11 @@ BURSTS_END = 0.8
 """That bursts end is believed where it predicts so much better."""
 WAYS = ("level", "trend", "wave", *BURSTS)
 USUAL_OVER = 7200.0
-UNSEEN = 8.0
-"""Start-up times without a burst after which none is expected: what comes in fewer than one of them is not worth a replica."""
-UNSEEN_GROWTH = 1.0
-"""Share of the rate that a burst brings where none was observed yet: it doubles."""
-LONG_START = 120.0
+UNSEEN, UNSEEN_MOST = 8.0, 600.0
+"""Start-up times without a burst, and seconds at most, after which none is expected: rarer ones are not worth a replica."""
+UNSEEN_GROWTH = 2.0
+"""Times the rate that a burst adds where none was observed yet: it triples."""
+LONG_START = 60.0
 """Seconds of a start-up from which the whole burst is reckoned with; shorter ones let replicas follow it."""
 BURST_ROWS = 1 / 8
 """Share of the rates that may come that such a burst takes the place of."""
@@ -214,17 +214,17 @@ class Forecaster:
     def _burst(self, demand: Demand, now: float, rate: float, *, usual: float, peak: float, horizon: float) -> float:
         """What may come on top that was not observed yet: more where starts take long, nothing after enough time.
 
-        A burst doubles what is usual, so a rate that is twice as high already is the burst. A jump that leads no further than
-        rates have been goes on to where they have been, and no further.
+        A burst triples what is usual, so a rate that is three times as high already is the burst. A jump that leads no further
+        than rates have been goes on to where they have been, and no further.
         """
         watched = now - (demand.samples[0].at - demand.samples[0].seconds)
         jump, newest = demand.jump(), demand.samples[-1].rate
         if jump and newest < peak:
             jump = min(jump, peak - newest)
-        if watched >= UNSEEN * horizon:
+        if watched >= min(UNSEEN * horizon, UNSEEN_MOST):
             return jump
-        double = min(UNSEEN_GROWTH * rate, max(0.0, (1 + UNSEEN_GROWTH) * usual - rate))
-        return max(double * min(1.0, horizon / LONG_START), jump)
+        grows = min(UNSEEN_GROWTH * rate, max(0.0, (1 + UNSEEN_GROWTH) * usual - rate))
+        return max(grows * min(1.0, horizon / LONG_START), jump)
 
     def _choose(self, ways: list[str]) -> None:
         if self._way not in ways:

@@ -32,7 +32,7 @@ LENGTHS = (30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1920.0)
 """Seconds of holding that are tried, next to none: each twice the one before."""
 LOST = 0.4
 """Of the share of requests that may miss, so much may miss because replicas were let go."""
-CALM = 0.01
+CALM = 0.04
 """So much more GPU time is paid for fewer decisions."""
 EVERY = 60.0
 """Seconds between two trials: they take some milliseconds."""

@@ -212,8 +212,8 @@ class AdaptivePolicy:
         if self._config.gpu_price is not None:
             return HoldTime(0.0, dict.fromkeys(weighing.pools, 0))
         sizers = {pool: (state.sizer, state.gpus) for pool, state in weighing.pools.items()}
-        shortest, promise = self._settings.regret * startup, self._promise
-        return self._holding.hold(sizers, startup, shortest, promise.attainment, 1 - promise.attainment)
+        share = self._promise.holds
+        return self._holding.hold(sizers, startup, self._settings.regret * startup, share, 1 - share)
 
     def _by_share(
         self, weighing: Weighing, startup: float, needed: float, asked: Mapping[Pool, int]

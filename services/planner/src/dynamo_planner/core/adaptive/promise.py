@@ -1,7 +1,7 @@
 """The promise: what share of requests was kept within the targets of late, and what share the next plan has to keep.
 
-A share is a promise over time, not of each moment: what is missed while replicas start has to be made up for by keeping more
-afterwards. So the aim lies above the promised share, and further above it while the last hour kept less.
+A share is a promise over an hour, not of each moment: what is missed while replicas start has to be made up for by the end of
+the hour. So the aim lies above the promised share, and rises where that is not enough.
 """
 
 from __future__ import annotations
@@ -31,11 +31,25 @@ class Promise:
         return self._kept / self._came if self._came > 0 else None
 
     @property
+    def behind(self) -> float:
+        """Share of requests by which the last hour kept less than was promised; 0 where it kept as many, or more."""
+        return 0.0 if self.kept is None else max(0.0, self.attainment - self.kept)
+
+    @property
     def aim(self) -> float:
-        """Share of predicted requests that a plan has to keep now."""
+        """Share of predicted requests that a plan has to keep now.
+
+        What the first minutes missed is little of an hour: it is made up for within that hour, so it counts as the part of the
+        hour that has passed.
+        """
         base = 1 - (1 - self.attainment) * (1 - SLACK)
-        behind = 0.0 if self.kept is None else max(0.0, self.attainment - self.kept)
-        return min(base + behind, max(MOST, base))
+        passed = (self._ticks[-1][0] - self._ticks[0][0]) / WINDOW if self._ticks else 0.0
+        return min(max(base, self.attainment + self.behind * passed), max(MOST, base))
+
+    @property
+    def holds(self) -> float:
+        """Share of requests that replicas are held for: what was promised, and more while the last hour kept less."""
+        return min(self.attainment + self.behind, max(MOST, self.attainment))
 
     def observe(self, now: float, requests: float, share: float) -> None:
         """Take the requests since the last tick, and the share of them that was within both targets."""
