@@ -117,9 +117,11 @@ async def prometheus_program(programs: Programs) -> Path:
 
 
 @asynccontextmanager
-async def reading(server: PrometheusServer, namespace: str = NAMESPACE, model: str = "tiny") -> AsyncIterator[Read]:
+async def opened(
+    server: PrometheusServer, namespace: str = NAMESPACE, model: str = "tiny"
+) -> AsyncIterator[TrafficReader]:
     async with PrometheusClient.open(PrometheusOptions(url=server.url, timeout=5)) as client:
-        reader = TrafficReader(
+        yield TrafficReader(
             client,
             source=MetricsSource.FRONTEND,
             namespace=namespace,
@@ -127,7 +129,13 @@ async def reading(server: PrometheusServer, namespace: str = NAMESPACE, model: s
             model=model,
             stale_after=5.0,
             least_window=1.0,
+            past_step=4.0,
         )
+
+
+@asynccontextmanager
+async def reading(server: PrometheusServer, namespace: str = NAMESPACE, model: str = "tiny") -> AsyncIterator[Read]:
+    async with opened(server, namespace, model) as reader:
 
         async def read() -> Traffic | InputUnavailable:
             return await reader.read(WINDOW)
@@ -192,6 +200,30 @@ async def test_traffic_is_reported_or_said_to_be_missing_while_prometheus_comes_
             result = await until(read, is_traffic, "traffic after Prometheus forgot everything")
             assert any(is_missing(Missing.NO_SERIES, Missing.TOO_YOUNG)(reported) for reported in result)
             assert [reported for reported in result if not is_true(reported)] == []
+
+
+async def test_the_past_is_read_by_steps_and_ends_where_it_is_asked_to(
+    prometheus_program: Path, exporter: Exporter, tmp_path: Path
+):
+    server = prometheus(prometheus_program, tmp_path, exporter, dynamo_namespace=NAMESPACE)
+    async with opened(server) as reader:
+        assert await reader.past(60.0, 0.0) == (), "no Prometheus"
+        async with server:
+
+            async def read() -> Any:
+                return await reader.past(60.0, 4.0)
+
+            def is_whole(reported: Any) -> bool:
+                # Of the newest two steps; older ones may lie before the first scrape.
+                rates = [each.traffic.requests / 4 for each in reported[-2:]]
+                return len(rates) == 2 and all(rate == pytest.approx(RATE, rel=0.25) for rate in rates)
+
+            past = (await until(read, is_whole, "two steps of the past"))[-1]
+            assert [each.ago for each in past][-2:] == [4.0, 0.0]
+            assert past[-1].traffic.isl == pytest.approx(1000)
+            assert past[-1].traffic.osl == pytest.approx(150)
+            async with opened(server, model="other") as other:
+                assert await other.past(60.0, 0.0) == ()
 
 
 async def test_silence_is_zero_and_a_frontend_that_is_gone_is_not(

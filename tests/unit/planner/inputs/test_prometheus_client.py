@@ -86,6 +86,25 @@ async def test_times_of_samples(server):
         assert await client.scrapes("up[5s]", at=2.0) == [({}, (1.0, 2.0))]
 
 
+async def test_values_over_time(server):
+    def matrix(*values: tuple[float, str]) -> bytes:
+        result = [{"metric": {"model": "a"}, "values": values}]
+        return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()
+
+    server.body = matrix((60.0, "1.5"), (120.0, "NaN"))
+    async with PrometheusClient.open(PrometheusOptions(url=server.url)) as client:
+        (series,) = await client.query_range("rate(up[1m])", since=60.0, until=120.0, step=60.0)
+        assert series.labels == {"model": "a"}
+        assert series.points[0] == (60.0, 1.5)
+        assert series.points[1][1] != series.points[1][1]
+        assert server.requests[0].path == "/api/v1/query_range"
+        times = {name: server.requests[0].query[name] for name in ("start", "end", "step")}
+        assert times == {"start": "60.000", "end": "120.000", "step": "60.000"}
+        server.body = matrix((60.0, "much"))
+        with pytest.raises(PrometheusError, match="not a number"):
+            await client.query_range("up", since=60.0, until=120.0, step=60.0)
+
+
 async def test_parameters_and_token_go_along_and_a_file_is_read_each_time(server, tmp_path: Path):
     await ask(server, token="secret", extra_params={"tenant": "a", "query": "mine"})
     assert server.requests[0].headers["Authorization"] == "Bearer secret"

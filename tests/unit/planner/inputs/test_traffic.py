@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
-from dynamo_planner.core.observing import Missing, Traffic
+from dynamo_planner.core.observing import Missing, PastTraffic, Traffic
 from dynamo_planner.inputs import InputUnavailable
 from dynamo_planner.inputs.prometheus import PrometheusError, SeriesValue, Track, TrafficReader
+from dynamo_planner.inputs.prometheus.client import SeriesValues
 from dynamo_planner.inputs.prometheus.queries import Queries
 from dynamo_shared.api.contracts.planner import MetricsSource
 
@@ -30,6 +31,13 @@ class Scripted:
     async def scrapes(self, selector, *, at):
         assert at == NOW
         return await self.query(selector)
+
+    async def query_range(self, promql, *, since, until, step):
+        assert (since, until, step) == (NOW - 130, NOW - 10, 60.0)
+        answer = self.answers.get(f"{kind(promql)} over time", [])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     async def query(self, promql, *, at=None):
         self.asked.append(promql)
@@ -98,6 +106,37 @@ async def test_counts_are_summed_and_means_are_means_over_series():
     assert await read(healthy()) == Traffic(
         duration=180.0, requests=120.0, isl=1500.0, osl=150.0, ttft=500.0, itl=31.25
     )
+
+
+def over_time(**answers):
+    """Two minutes of requests and their lengths, and of another model."""
+
+    def two(first, second, **labels):
+        return [SeriesValues({**OWN, **labels}, ((NOW - 70, first), (NOW - 10, second)))]
+
+    return {
+        "there": series(5.0),
+        "started over time": two(60.0, 90.0) + two(1000.0, 1000.0, model="other"),
+        "isl over time": two(1000.0, 2000.0),
+        "osl over time": two(100.0, 200.0),
+        **answers,
+    }
+
+
+async def test_the_past_ends_where_the_newest_sample_begins():
+    reading, _ = reader(over_time())
+    first, second = await reading.past(120.0, 10.0)
+    assert first == PastTraffic(ago=60.0, traffic=Traffic(duration=60.0, requests=60.0, isl=1000.0, osl=100.0))
+    assert second == PastTraffic(ago=0.0, traffic=Traffic(duration=60.0, requests=90.0, isl=2000.0, osl=200.0))
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [{"there": []}, {"there": PrometheusError("away")}, {"isl over time": PrometheusError("may not be asked")}],
+)
+async def test_planning_begins_without_a_past_that_cannot_be_read(answers):
+    reading, _ = reader(over_time(**answers))
+    assert await reading.past(120.0, 10.0) == ()
 
 
 async def test_a_window_too_short_for_scrapes_is_widened():

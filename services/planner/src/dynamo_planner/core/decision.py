@@ -18,6 +18,8 @@ class Tick:
     run_throughput: bool = False
     traffic_window: float | None = None
     """seconds of traffic that shall be observed; None: none is needed"""
+    past_window: float | None = None
+    """seconds of traffic before these that shall be observed as well; None: none is needed"""
     need_forward_passes: bool = False
 
 

@@ -55,6 +55,15 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PastTraffic:
+    """Traffic from before planning began."""
+
+    ago: float
+    """seconds since its end"""
+    traffic: Traffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolCounts:
     """Workers of one pool."""
 
@@ -121,6 +130,8 @@ class Observation:
 
     now: float
     traffic: Traffic | None = None
+    past: tuple[PastTraffic, ...] = ()
+    """what came before `traffic`, oldest first, where the tick asked for it and it is known"""
     workers: Mapping[Pool, PoolCounts] = field(default_factory=dict)
     forward_passes: tuple[ForwardPass, ...] = ()
     capabilities: Mapping[Pool, EngineCapabilities] = field(default_factory=dict)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import ReadLimits
+
+from dynamo_planner.core.observing import PastTraffic, Traffic
 
 LONGEST = 100_000
 """Intervals that a trace may span; a time-stamp in the wrong unit would otherwise ask for all memory."""
@@ -48,6 +50,17 @@ def intervals(lines: Iterable[str], seconds: float, source: str = "trace") -> li
             f"{source}: spans {last - first + 1} intervals of {seconds:g} s, {LONGEST} at most; is timestamp in milliseconds?"
         )
     return [_interval(counts.get(slot, (0, 0, 0))) for slot in range(first, last + 1)]
+
+
+def as_past(trace: Sequence[Interval], seconds: float) -> tuple[PastTraffic, ...]:
+    """A trace of intervals of so many seconds as what came last before planning began, oldest first."""
+    return tuple(
+        PastTraffic(
+            ago=(len(trace) - 1 - index) * seconds,
+            traffic=Traffic(duration=seconds, requests=each.requests, isl=each.isl, osl=each.osl),
+        )
+        for index, each in enumerate(trace)
+    )
 
 
 def _interval(sums: tuple[int, int, int]) -> Interval:

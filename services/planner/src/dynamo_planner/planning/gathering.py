@@ -23,8 +23,10 @@ from dynamo_planner.core.observing import (
     ForwardPass,
     Missing,
     Observation,
+    PastTraffic,
     Pool,
     PoolCounts,
+    Traffic,
 )
 from dynamo_planner.inputs.engines import engines_of, is_of_pool
 from dynamo_planner.inputs.outcome import InputUnavailable
@@ -110,13 +112,16 @@ class ClusterGatherer:
         if isinstance(workers, InputUnavailable):
             lacks(WORKERS, workers)
             workers = {}
-        traffic = None
+        traffic: Traffic | None = None
+        past: tuple[PastTraffic, ...] = ()
         if tick.traffic_window is not None:
             read = await self._traffic.read(tick.traffic_window)
             if isinstance(read, InputUnavailable):
                 lacks(TRAFFIC, read)
             else:
                 traffic = read
+                if tick.past_window is not None:
+                    past = await self._traffic.past(tick.past_window, read.duration)
         passes: tuple[ForwardPass, ...] = ()
         if tick.need_forward_passes:
             heard = await self._passes(namespaces)
@@ -127,6 +132,7 @@ class ClusterGatherer:
         observation = Observation(
             now=now,
             traffic=traffic,
+            past=past,
             workers=workers,
             forward_passes=passes,
             capabilities={pool: self._able(pool, namespaces) for pool in pods},

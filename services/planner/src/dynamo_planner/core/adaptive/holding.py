@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
+from dynamo_planner.core.adaptive.demand import RateSample
 from dynamo_planner.core.adaptive.sizing import Sizer
 from dynamo_planner.core.observing import Pool
 
@@ -79,6 +80,22 @@ class Holding:
         self._past.append(needed)
         while self._past[0].at <= needed.at - OVER:
             self._past.popleft()
+
+    def recall(
+        self, past: Sequence[RateSample], every: float, sizers: Mapping[Pool, Sizer], most: int, share: float
+    ) -> None:
+        """Take rates from before planning began with what they needed by themselves, as if planned every so many seconds.
+
+        At most `most` replicas of a pool; `share` as in `hold`.
+        """
+        rates, each = np.array([sample.rate for sample in past]), share ** (1 / len(sizers))
+        needed = {pool: _needed(sizer.shares(rates, most), each) for pool, sizer in sizers.items()}
+        for index, sample in enumerate(past):
+            replicas = {pool: int(counts[index]) for pool, counts in needed.items()}
+            ticks = max(1, round(sample.seconds / every))
+            for tick in range(ticks):
+                at = sample.at - sample.seconds * (ticks - 1 - tick) / ticks
+                self.observe(Needed(at, sample.rate, replicas))
 
     def forget(self, now: float) -> None:
         """What was needed up to now holds nothing any more: requests have ceased. It still shows how long holding pays."""

@@ -24,13 +24,15 @@ from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.limits import Limits
 from dynamo_planner.core.observing import EngineCapabilities, Observation, Pool, PoolCounts, Traffic
 from dynamo_planner.core.profile import Profile
-from dynamo_planner.core.warmup import Interval
+from dynamo_planner.core.warmup import Interval, as_past
 
 LONGER = 2.0
 """A source without samples for a short window is asked for one so many times longer: it is scraped too seldom."""
 SHORTEST_STEP = 2.5
 MOST_STEPS = 60
 """Lead times that are weighed: seconds between them at least, and their number at most."""
+PAST = 7200.0
+"""Seconds of the past that planning begins with: what times of holding are tried on."""
 NEARLY_ALL = 0.99
 """Share of requests in time beyond which more replicas are not even considered."""
 
@@ -53,7 +55,8 @@ class AdaptivePolicy:
         self._hold = HoldTime(0.0, {})
         self._sample = self._window = self._settings.sample(config)
         self._queued = 0
-        self._warm(warmup)
+        self._past = as_past(warmup, float(config.throughput_adjustment_interval_seconds))
+        self._begun = False
 
     def first_tick(self, now: float) -> Tick:
         """One sample from now."""
@@ -61,6 +64,8 @@ class AdaptivePolicy:
 
     def on_tick(self, tick: Tick, observation: Observation) -> Effects:
         """Observe, learn, predict, decide."""
+        self._past = observation.past or self._past
+        self._begun = self._begun or observation.traffic is not None
         next_tick = self._tick(max(tick.at + self._sample, observation.now))
         self._engine.observe(observation.forward_passes)
         self._sizing.lengths.observe(observation.forward_passes)
@@ -70,6 +75,8 @@ class AdaptivePolicy:
         assert observation.traffic is not None
         now, traffic = observation.now, observation.traffic
         self._window = self._sample
+        if not self._demand.samples:
+            self._recall(observation, now - traffic.duration)
         if not self._demand.observe(now, traffic):
             return Effects(
                 next_tick=next_tick, explanation=_held(Reason.HOLD_MISSING, "the reported traffic is not a number")
@@ -91,7 +98,14 @@ class AdaptivePolicy:
     # Inputs.
 
     def _tick(self, at: float) -> Tick:
-        return Tick(at=at, run_load=True, run_throughput=True, traffic_window=self._window, need_forward_passes=True)
+        return Tick(
+            at=at,
+            run_load=True,
+            run_throughput=True,
+            traffic_window=self._window,
+            past_window=None if self._begun else PAST,
+            need_forward_passes=True,
+        )
 
     def _unknown(self, observation: Observation) -> Explanation | None:
         """Why nothing can be decided; None where it can."""
@@ -151,13 +165,26 @@ class AdaptivePolicy:
         requests = load.rate * min(traffic.duration, self._sample)
         self._promise.observe(observation.now, requests, 0.0 if late else share)
 
-    def _warm(self, warmup: Sequence[Interval]) -> None:
-        seconds = float(self._config.throughput_adjustment_interval_seconds)
-        for index, interval in enumerate(warmup):
-            at = (index - len(warmup)) * seconds
-            self._demand.observe(
-                at, Traffic(duration=seconds, requests=interval.requests, isl=interval.isl, osl=interval.osl)
-            )
+    def _recall(self, observation: Observation, ended: float) -> None:
+        """Learn from what came before planning began, up to `ended`, as if it had been planned for.
+
+        So a planner that starts again forgets neither waves nor bursts. The trace of the configuration stands in where nothing
+        is known.
+        """
+        known, self._past = self._past, ()
+        for each in known:
+            at = ended - each.ago
+            if self._demand.observe(at, each.traffic) and self._demand.known:
+                self._forecaster.forecast(self._demand, at, self._horizon(observation))
+        pools = self._limits.pools
+        if not self._demand.known or not all(self._sizing.ready(pool) for pool in pools):
+            return
+        past, share = list(self._demand.samples), self._promise.holds
+        load = self._demand.load(max(sample.rate for sample in past))
+        sizers = {pool: self._sizing.sizer(pool, load, self._able(observation, pool)) for pool in pools}
+        desired = {pool: min(sizer.fit(NEARLY_ALL).replicas, MOST) for pool, sizer in sizers.items()}
+        most = max(self._limits.bounded(desired, observation.capabilities).values())
+        self._holding.recall(past, self._sample, sizers, most, share)
 
     # Planning.
 

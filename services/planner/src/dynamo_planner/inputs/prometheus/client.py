@@ -20,6 +20,7 @@ from dynamo_planner.inputs.prometheus.options import PrometheusOptions
 CONNECTIONS = 4
 """At once to one Prometheus, for one graph."""
 TOKEN_BYTES = 64 << 10
+QUERY, QUERY_RANGE = "/api/v1/query", "/api/v1/query_range"
 #: `errorType` of Prometheus's API (web/api/v1).
 _KINDS_OF_ERRORS = frozenset(
     {"timeout", "canceled", "execution", "bad_data", "internal", "unavailable", "not_found", "not_acceptable"}
@@ -50,6 +51,13 @@ class Track(NamedTuple):
 
     labels: Mapping[str, str]
     times: tuple[float, ...]
+
+
+class SeriesValues(NamedTuple):
+    """One series' values over time, oldest first: (seconds since 1970, value)."""
+
+    labels: Mapping[str, str]
+    points: tuple[tuple[float, float], ...]
 
 
 @dataclass(slots=True)
@@ -108,19 +116,24 @@ class PrometheusClient:
 
         `at`: seconds since 1970, by Prometheus's clock; None is now.
         """
-        return [_sample(each, self.url) for each in await self._ask(promql, at, "vector")]
+        return [_sample(each, self.url) for each in await self._ask(QUERY, promql, _moment(time=at), "vector")]
 
     async def scrapes(self, selector: str, *, at: float) -> list[Track]:
         """When the series of a range selector, `name{...}[180s]`, were scraped. PrometheusError as `query`."""
         return [
             Track(each.metric, tuple(time for time, _ in each.values or ()))
-            for each in await self._ask(selector, at, "matrix")
+            for each in await self._ask(QUERY, selector, _moment(time=at), "matrix")
         ]
 
-    async def _ask(self, promql: str, at: float | None, kind: str) -> list[_Series]:
+    async def query_range(self, promql: str, *, since: float, until: float, step: float) -> list[SeriesValues]:
+        """The values of a query every `step` seconds, `until` included. Times and PrometheusError as `query`."""
+        times = _moment(start=since, end=until, step=step)
+        return [_values(each, self.url) for each in await self._ask(QUERY_RANGE, promql, times, "matrix")]
+
+    async def _ask(self, path: str, promql: str, times: Mapping[str, str], kind: str) -> list[_Series]:
         try:
             async with asyncio.timeout(self._options.timeout):
-                body = await self._get(promql, at)
+                body = await self._get(path, promql, times)
         except TimeoutError as error:
             raise PrometheusError(f"{self.url} did not answer within {self._options.timeout:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -129,17 +142,17 @@ class PrometheusClient:
             raise PrometheusError(f"{self.url} cannot be asked: {_plain(error)}") from error
         return _series(body, kind, self.url)
 
-    async def _get(self, promql: str, at: float | None) -> bytes:
+    async def _get(self, path: str, promql: str, times: Mapping[str, str]) -> bytes:
         headers = await self._identity()
         if self._tls is None:
             self._tls = await asyncio.to_thread(_tls, self._options)
         async with self._session.get(
-            f"{self.url}/api/v1/query",
+            f"{self.url}{path}",
             params={
                 **self._options.extra_params,
                 "query": promql,
                 "timeout": f"{self._options.timeout:g}s",
-                **({} if at is None else {"time": f"{at:.3f}"}),
+                **times,
             },
             headers=headers,
             ssl=self._tls,
@@ -193,12 +206,24 @@ def _series(body: bytes, kind: str, url: str) -> list[_Series]:
     return answer.data.result
 
 
+def _moment(**times: float | None) -> dict[str, str]:
+    return {name: f"{time:.3f}" for name, time in times.items() if time is not None}
+
+
 def _sample(series: _Series, url: str) -> SeriesValue:
     if series.value is None:
         raise PrometheusError(f"{url} sends a series without a value")
     at, value = series.value
+    return SeriesValue(series.metric, at, _number(value, url))
+
+
+def _values(series: _Series, url: str) -> SeriesValues:
+    return SeriesValues(series.metric, tuple((at, _number(value, url)) for at, value in series.values or ()))
+
+
+def _number(text: str, url: str) -> float:
     try:
-        return SeriesValue(series.metric, at, float(value))
+        return float(text)
     except ValueError as error:
         raise PrometheusError(f"{url} sends a value that is not a number", Missing.NOT_A_NUMBER) from error
 

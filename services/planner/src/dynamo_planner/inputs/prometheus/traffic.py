@@ -11,12 +11,14 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import Protocol, TypeVar
 
+import structlog
 from dynamo_shared.api.contracts.planner import MetricsSource
 
-from dynamo_planner.core.observing import Missing, Traffic
+from dynamo_planner.core.observing import Missing, PastTraffic, Traffic
 from dynamo_planner.inputs.outcome import InputUnavailable
-from dynamo_planner.inputs.prometheus.client import PrometheusError, SeriesValue, Track
+from dynamo_planner.inputs.prometheus.client import PrometheusError, SeriesValue, SeriesValues, Track
 from dynamo_planner.inputs.prometheus.coverage import covered
+from dynamo_planner.inputs.prometheus.past import STEP, past_traffic
 from dynamo_planner.inputs.prometheus.queries import LENGTHS, MODEL, NAMESPACE, TIMES, Queries
 
 STALE_AFTER = 90.0
@@ -27,7 +29,9 @@ LEAST_WINDOW = 20.0
 """Seconds: four scrapes of the chart's PodMonitors. In a shorter time most scrape configs have one sample, which is too few."""
 
 
-Labelled = TypeVar("Labelled", SeriesValue, Track)
+Labelled = TypeVar("Labelled", SeriesValue, Track, SeriesValues)
+
+log = structlog.get_logger("dynamo.planner.inputs")
 
 
 class PrometheusQueries(Protocol):
@@ -43,6 +47,9 @@ class PrometheusQueries(Protocol):
     async def scrapes(self, selector: str, *, at: float) -> list[Track]:
         """When the series of a range selector were scraped; PrometheusError as `query`."""
 
+    async def query_range(self, promql: str, *, since: float, until: float, step: float) -> list[SeriesValues]:
+        """The values of a query every `step` seconds; PrometheusError as `query`."""
+
 
 class TrafficReader:
     """Reads the traffic of one graph. Remembers the lengths of the last requests, for intervals that bring none."""
@@ -57,12 +64,13 @@ class TrafficReader:
         model: str | None = None,
         stale_after: float = STALE_AFTER,
         least_window: float = LEAST_WINDOW,
+        past_step: float = STEP,
     ) -> None:
         self._client, self._source, self._namespace = client, source, namespace
         self._kubernetes_namespace = kubernetes_namespace
         self._model = model.casefold() if model else None
         self._model_name = model
-        self._stale_after, self._least_window = stale_after, least_window
+        self._stale_after, self._least_window, self._step = stale_after, least_window, past_step
         self._lengths: dict[str, float] = {}
 
     async def read(self, window: float) -> Traffic | InputUnavailable:
@@ -77,6 +85,29 @@ class TrafficReader:
             return await self._nothing(queries)
         except PrometheusError as error:
             return InputUnavailable(why=error.why, message=str(error))
+
+    async def past(self, seconds: float, before: float) -> tuple[PastTraffic, ...]:
+        """The traffic of `seconds` that came before the last `before` seconds, by steps of a minute, oldest first.
+
+        Steps of which nothing is known are left out. Empty where it cannot be asked: then planning begins without it.
+        """
+        queries = Queries(self._source, self._namespace, self._kubernetes_namespace, self._step)
+        try:
+            for counter in queries.counters:
+                if there := self._of_model(await self._client.query(queries.there(counter))):
+                    return await self._past(queries, counter, there[0].at - before, seconds)
+        except PrometheusError as error:
+            log.info("planning begins without the past traffic", graph=self._namespace, error=str(error))
+        return ()
+
+    async def _past(self, queries: Queries, counter: str, until: float, seconds: float) -> tuple[PastTraffic, ...]:
+        async def over_time(promql: str) -> list[SeriesValues]:
+            series = await self._client.query_range(promql, since=until - seconds, until=until, step=self._step)
+            return self._of_model(series)
+
+        counts = await over_time(queries.requests(counter))
+        lengths = {signal: await over_time(queries.mean(signal)) for signal in LENGTHS}
+        return past_traffic(counts, lengths, until, self._step)
 
     async def _traffic(
         self, queries: Queries, counter: str, counts: Sequence[SeriesValue]

@@ -1,0 +1,46 @@
+"""Traffic from before planning began, from what Prometheus knows of requests and their lengths over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+
+from dynamo_planner.core.observing import PastTraffic, Traffic
+from dynamo_planner.inputs.prometheus.client import SeriesValues
+
+STEP = 60.0
+"""Seconds of one sample of the past: where a graph is planned, two scrapes lie in each."""
+
+
+def past_traffic(
+    counts: Sequence[SeriesValues], lengths: Mapping[str, Sequence[SeriesValues]], until: float, step: float = STEP
+) -> tuple[PastTraffic, ...]:
+    """Samples of `step` seconds, oldest first, from the requests of each and the means of their lengths.
+
+    `until` is the end of the past, seconds since 1970. Where no request came, lengths are those of the requests before (of the
+    first ones, at the beginning); empty where no length is known at all. Samples of which nothing is known are left out.
+    """
+    means = {name: _by_time(series) for name, series in lengths.items()}
+    known = {name: _mean(next(iter(by_time.values()))) for name, by_time in means.items() if by_time}
+    if len(known) < len(means):
+        return ()
+    samples = []
+    for at, values in _by_time(counts).items():
+        known |= {name: _mean(by_time[at]) for name, by_time in means.items() if at in by_time}
+        traffic = Traffic(duration=step, requests=sum(values), isl=known["isl"], osl=known["osl"])
+        samples.append(PastTraffic(ago=max(0.0, until - at), traffic=traffic))
+    return tuple(samples)
+
+
+def _by_time(series: Sequence[SeriesValues]) -> dict[float, list[float]]:
+    """Values of all series at each time, oldest first; a series that saw nothing is NaN there and says nothing."""
+    values: dict[float, list[float]] = {}
+    for each in series:
+        for at, value in each.points:
+            if isfinite(value):
+                values.setdefault(at, []).append(value)
+    return dict(sorted(values.items()))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,81 @@
+"""What came before planning began: a planner that starts again forgets neither bursts nor waves, and adds no reserve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import cos, pi
+from typing import Any
+
+import pytest
+from dynamo_planner.core.adaptive import AdaptivePolicy
+from dynamo_planner.core.adaptive.policy import PAST
+from dynamo_planner.core.decision import Effects
+from dynamo_planner.core.observing import Missing, PastTraffic, Pool, Traffic
+from dynamo_planner.core.warmup import Interval
+
+from tests.unit.planner.adaptive.test_policy import BOTH, PROFILE, Follower, config
+
+MINUTE = 60.0
+
+
+def past(rate: Callable[[float], float], seconds: float = PAST) -> tuple[PastTraffic, ...]:
+    """Minutes of a rate by seconds before planning began."""
+    return tuple(
+        PastTraffic(ago=ago, traffic=Traffic(duration=MINUTE, requests=MINUTE * rate(ago), isl=3000, osl=200))
+        for ago in (seconds - MINUTE * minute for minute in range(1, int(seconds / MINUTE) + 1))
+    )
+
+
+def begun(rate: float, seconds: float, replicas: dict[Pool, int], **first: Any) -> tuple[Follower, Effects]:
+    """A graph whose planning began with the first step, on a clock that has run for long."""
+    graph = Follower(AdaptivePolicy(config(), profile=PROFILE), replicas, startup=120.0)
+    graph.tick = replace(graph.tick, at=1_000_000.0)
+    graph.step(rate, **first)
+    return graph, graph.run(rate, seconds)
+
+
+def test_two_hours_without_a_burst_need_no_reserve_for_one() -> None:
+    new, _ = begun(20, 200, BOTH)
+    known, effects = begun(20, 200, BOTH, past=past(lambda _: 20))
+    assert sum(known.replicas.values()) < sum(new.replicas.values())
+    assert "warm reserve" not in effects.explanation.message
+
+
+def test_replicas_stay_for_the_next_burst() -> None:
+    enough = {Pool.PREFILL: 6, Pool.DECODE: 6}
+    new, _ = begun(4, 1200, enough)
+    known, _ = begun(4, 1200, enough, past=past(lambda ago: 40 if ago % 900 < 120 else 4))
+    assert sum(known.replicas.values()) > sum(new.replicas.values())
+
+
+def test_a_wave_is_known_at_once() -> None:
+    _, effects = begun(5, 30, BOTH, past=past(lambda ago: 25 - 20 * cos(2 * pi * ago / 1800)))
+    assert "(wave)" in effects.explanation.message
+
+
+def test_it_is_asked_for_until_traffic_is_known_and_never_again() -> None:
+    graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH)
+    assert graph.tick.past_window == PAST
+    graph.step(None, missing={"traffic": Missing.UNREACHABLE})
+    assert graph.tick.past_window == PAST
+    graph.step(20)
+    assert graph.tick.past_window is None
+
+
+@pytest.mark.parametrize("clock", [0.0, 1_000_000.0])
+def test_a_trace_stands_in_where_no_past_is_known(clock: float) -> None:
+    warmup = [Interval(requests=20 * 60, isl=3000, osl=200)] * 120
+    sizes = []
+    for trace in (warmup, ()):
+        graph = Follower(AdaptivePolicy(config(), profile=PROFILE, warmup=trace), BOTH, startup=120.0)
+        graph.tick = replace(graph.tick, at=clock + graph.tick.at)
+        graph.run(20, 200)
+        sizes.append(sum(graph.replicas.values()))
+    assert sizes[0] < sizes[1]
+
+
+def test_a_past_without_requests_says_nothing_of_the_load() -> None:
+    new, _ = begun(20, 1200, BOTH)
+    known, _ = begun(20, 1200, BOTH, past=past(lambda _: 0))
+    assert known.replicas == new.replicas
