@@ -166,6 +166,10 @@ def test_a_warm_reserve_is_part_of_the_plan_and_of_its_reason() -> None:
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=120)
     effects = graph.run(20, 200)
     assert "are a warm reserve" in effects.explanation.message
+    assert (
+        "since a start takes as long as a burst; if none comes within 400 s, less is kept"
+        in effects.explanation.message
+    )
     reserve = {pool: effects.explanation.predictions[f"{pool.value}_warm_reserve"] for pool in Pool}
     assert 0 < sum(reserve.values()) < sum(graph.replicas.values())
     calm = graph.run(20, 1200)

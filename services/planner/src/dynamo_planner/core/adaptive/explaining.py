@@ -188,9 +188,10 @@ def _reserve(forecast: Forecast, plans: Mapping[Pool, PoolPlan], horizon: float)
     kept = {pool: plan.reserve for pool, plan in plans.items() if plan.reserve}
     if not kept or horizon < WARM_FROM:
         return ""
-    why = (
-        "the load climbs and may go on in proportion"
-        if forecast.climbs_unjudged
-        else "a start takes as long as a burst"
-    )
+    if forecast.climbs_unjudged:
+        why = "the load climbs and may go on in proportion"
+    else:
+        why = "a start takes as long as a burst"
+        if forecast.unseen:
+            why += f"; if none comes within {forecast.unseen:.0f} s, less is kept"
     return f"; {_part(plans, kept, 'a warm reserve')} for up to {forecast.highest(horizon):.1f} requests/s, since {why}"

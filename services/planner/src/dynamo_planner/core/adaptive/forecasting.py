@@ -98,16 +98,18 @@ class Forecast:
     wave: Wave | None = None
     clock: float = 0.0
     usual: float = 0.0
-    """the median of the last half hour"""
+    """the median of the last two hours"""
     trough: float = 0.0
     peak: float = inf
-    """what the rate was at most in that time, but for its highest twentieth"""
+    """what the rate was at most in that time, but for its highest hundredth"""
     errors: tuple[float, ...] = ()
     """of forecasts at the horizon, as they came out of late"""
     climbs: bool = False
     """whether the slope is up beyond doubt"""
     burst: float = 0.0
     """requests a second on top of this rate that may come within a start-up time, though none were observed yet"""
+    unseen: float = 0.0
+    """seconds for which such a burst is still expected, because the traffic is known for so short a time"""
 
     def at(self, lead: float) -> float:
         """The rate after so many seconds, without margin."""
@@ -205,26 +207,12 @@ class Forecaster:
             errors = tuple(self._wave.off * each for each in BELL)
         else:
             errors = self._records[self._way].alike(start)
-        burst = self._burst(demand, now, max(start, trough), usual=usual, peak=peak, horizon=horizon) + max(
-            0.0, trough - start
-        )
-        wave = self._wave
-        return Forecast(self._way, start, slope, horizon, wave, now, usual, trough, peak, errors, climbs, burst)
-
-    def _burst(self, demand: Demand, now: float, rate: float, *, usual: float, peak: float, horizon: float) -> float:
-        """What may come on top that was not observed yet: more where starts take long, nothing after enough time.
-
-        A burst triples what is usual, so a rate that is three times as high already is the burst. A jump that leads no further
-        than rates have been goes on to where they have been, and no further.
-        """
         watched = now - (demand.samples[0].at - demand.samples[0].seconds)
-        jump, newest = demand.jump(), demand.samples[-1].rate
-        if jump and newest < peak:
-            jump = min(jump, peak - newest)
-        if watched >= min(UNSEEN * horizon, UNSEEN_MOST):
-            return jump
-        grows = min(UNSEEN_GROWTH * rate, max(0.0, (1 + UNSEEN_GROWTH) * usual - rate))
-        return max(grows * min(1.0, horizon / LONG_START), jump)
+        unseen = max(0.0, min(UNSEEN * horizon, UNSEEN_MOST) - watched)
+        burst = max(_jump(demand, peak), _unseen(max(start, trough), usual, horizon) if unseen else 0.0)
+        burst += max(0.0, trough - start)
+        wave = self._wave
+        return Forecast(self._way, start, slope, horizon, wave, now, usual, trough, peak, errors, climbs, burst, unseen)
 
     def _choose(self, ways: list[str]) -> None:
         if self._way not in ways:
@@ -240,8 +228,23 @@ class Forecaster:
             self._way = best
 
 
+def _unseen(rate: float, usual: float, horizon: float) -> float:
+    """What a burst may add that was not observed yet: more where starts take long.
+
+    It triples what is usual, so a rate that is three times as high already is the burst.
+    """
+    grows = min(UNSEEN_GROWTH * rate, max(0.0, (1 + UNSEEN_GROWTH) * usual - rate))
+    return grows * min(1.0, horizon / LONG_START)
+
+
+def _jump(demand: Demand, peak: float) -> float:
+    """What a burst may add that has just begun: as much again, but no more than leads to where rates have been."""
+    jump, newest = demand.jump(), demand.samples[-1].rate
+    return min(jump, peak - newest) if jump and newest < peak else jump
+
+
 def _usual(demand: Demand, now: float) -> tuple[float, float, float]:
-    """Median, 5th and 95th percentile of the last half hour."""
+    """Median, 5th and 99th percentile of the last two hours."""
     rates = sorted(sample.rate for sample in demand.samples if sample.at > now - USUAL_OVER)
     if not rates:
         return 0.0, 0.0, 0.0
