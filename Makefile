@@ -184,7 +184,7 @@ bench-rows: $(STAMP) ## Memory and time of the watcher's rows of 30,000 objects,
 bench-estimator: $(STAMP) ## Leave-one-out errors of the planner's estimator and of the reference's, on measured profiles.
 	@$(BIN)/python -m tests.benchmarks.estimator $(ARGS)
 
-bench-plan: $(STAMP) ## Policies over the same traffic, next to the best plan in hindsight; ARGS="--seeds 1-10" for all seeds (half an hour at first, then minutes).
+bench-plan: $(STAMP) ## Policies over the same traffic, next to the best plan in hindsight; ARGS="--seeds 1-10" for all seeds (hours at first, then minutes).
 	@$(BIN)/python -m tests.benchmarks.plan $(ARGS)
 
 bench-mocker: $(STAMP) ## Compare the simulator of replay with Dynamo's own mocker, on one load.
