@@ -156,10 +156,9 @@ async def _settled(up: Stage) -> None:
     """Return when the services are at rest."""
     began = time.monotonic()
     while True:
-        wrote, used_before, since = writes(up.services).total(), _cpu(up), time.monotonic()
-        await asyncio.sleep(REST)
+        wrote = writes(up.services).total()
+        cores = await _cores(up, REST)
         more = writes(up.services).total() - wrote
-        cores = (_cpu(up) - used_before) / (time.monotonic() - since)
         if not more and cores < RESTING:
             return
         if time.monotonic() - began > REST_WITHIN:
@@ -168,9 +167,7 @@ async def _settled(up: Stage) -> None:
 
 
 async def _at_rest(up: Stage, empty: float, count: int) -> str:
-    before = _cpu(up)
-    await asyncio.sleep(AT_REST)
-    cores = (_cpu(up) - before) / AT_REST
+    cores = await _cores(up, AT_REST)
     total = memory(up)
     each_service = " ".join(f"{each.id}_mib={each.resident_mib():.0f}" for each in up.services)
     return (
@@ -179,8 +176,15 @@ async def _at_rest(up: Stage, empty: float, count: int) -> str:
     )
 
 
-def _cpu(up: Stage) -> float:
-    return sum(cpu_seconds(each.process.pid) for each in up.services if each.process.pid)
+async def _cores(up: Stage, seconds: float) -> float:
+    """Processor time that all services use in the next seconds, a second."""
+
+    def cpu() -> float:
+        return sum(cpu_seconds(each.process.pid) for each in up.services if each.process.pid)
+
+    before = cpu()
+    await asyncio.sleep(seconds)
+    return (cpu() - before) / seconds
 
 
 async def _restarted(up: Stage, probe: Probe, name: str) -> str:
