@@ -11,13 +11,13 @@ from dynamo_planner.core.adaptive.constant_replicas import constant_replicas, hi
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.explaining import explain
 from dynamo_planner.core.adaptive.forecasting import UNSEEN, Forecast, Forecaster
-from dynamo_planner.core.adaptive.holding import Holding, HoldTime, Needed
+from dynamo_planner.core.adaptive.holding import OVER, Holding, HoldTime, Needed
 from dynamo_planner.core.adaptive.pools import PoolPlan, Sizing
 from dynamo_planner.core.adaptive.promise import WINDOW, Promise
 from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.adaptive.risk import risk
 from dynamo_planner.core.adaptive.settings import Settings
-from dynamo_planner.core.adaptive.sizing import MOST, Sizer
+from dynamo_planner.core.adaptive.sizing import MOST, Load, Sizer
 from dynamo_planner.core.adaptive.weighing import PoolState, Rates, Weighing
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.estimator.engine import EngineEstimator
@@ -31,7 +31,7 @@ LONGER = 2.0
 SHORTEST_STEP = 2.5
 MOST_STEPS = 60
 """Lead times that are weighed: seconds between them at least, and their number at most."""
-PAST = 7200.0
+PAST = OVER
 """Seconds of the past that planning begins with: what times of holding are tried on."""
 NEARLY_ALL = 0.99
 """Share of requests in time beyond which more replicas are not even considered."""
@@ -155,8 +155,7 @@ class AdaptivePolicy:
         """Estimate which share of the traffic was kept, with the replicas that served it."""
         load = self._demand.load(traffic.requests / traffic.duration)
         share = 1.0
-        for pool in self._limits.pools:
-            sizer = self._sizing.sizer(pool, load, self._able(observation, pool))
+        for pool, sizer in self._sizers(load, observation).items():
             share *= sizer.share(observation.workers[pool].ready)
         late = any(
             mean is not None and mean > target
@@ -172,16 +171,15 @@ class AdaptivePolicy:
         is known.
         """
         known, self._past = self._past, ()
+        horizon = self._horizon(observation)
         for each in known:
             at = ended - each.ago
             if self._demand.observe(at, each.traffic) and self._demand.known:
-                self._forecaster.forecast(self._demand, at, self._horizon(observation))
-        pools = self._limits.pools
-        if not self._demand.known or not all(self._sizing.ready(pool) for pool in pools):
+                self._forecaster.forecast(self._demand, at, horizon)
+        if not self._demand.known or not all(self._sizing.ready(pool) for pool in self._limits.pools):
             return
         past, share = list(self._demand.samples), self._promise.holds
-        load = self._demand.load(max(sample.rate for sample in past))
-        sizers = {pool: self._sizing.sizer(pool, load, self._able(observation, pool)) for pool in pools}
+        sizers = self._sizers(self._demand.load(highest(past)), observation)
         desired = {pool: min(sizer.fit(NEARLY_ALL).replicas, MOST) for pool, sizer in sizers.items()}
         most = max(self._limits.bounded(desired, observation.capabilities).values())
         self._holding.recall(past, self._sample, sizers, most, share)
@@ -196,6 +194,10 @@ class AdaptivePolicy:
 
     def _able(self, observation: Observation, pool: Pool) -> EngineCapabilities:
         return observation.capabilities.get(pool, EngineCapabilities())
+
+    def _sizers(self, load: Load, observation: Observation) -> dict[Pool, Sizer]:
+        """Of each pool, for a load."""
+        return {pool: self._sizing.sizer(pool, load, self._able(observation, pool)) for pool in self._limits.pools}
 
     def _plan(self, observation: Observation, forecast: Forecast) -> dict[Pool, PoolPlan]:
         """What each pool shall have: more if it brings enough in time, fewer if they have not been worth it for a while."""
@@ -284,10 +286,7 @@ class AdaptivePolicy:
     def _weighing(self, observation: Observation, forecast: Forecast, startup: float, ahead: float) -> Weighing:
         leads = np.arange(0.0, ahead, max(SHORTEST_STEP, ahead / MOST_STEPS))
         rates = forecast.spread(leads, self._settings.rows)
-        expected = self._demand.load(forecast.at(startup + self._sample))
-        sizers = {
-            pool: self._sizing.sizer(pool, expected, self._able(observation, pool)) for pool in self._limits.pools
-        }
+        sizers = self._sizers(self._demand.load(forecast.at(startup + self._sample)), observation)
         states = {pool: self._state(pool, observation, sizer, float(rates.max())) for pool, sizer in sizers.items()}
         best = 1 / sum(states[pool].gpus / sizer.capacity for pool, sizer in sizers.items())
         return Weighing(states, Rates(leads=leads, rates=rates), (self._config.gpu_price or 0.0) * best)
@@ -296,10 +295,8 @@ class AdaptivePolicy:
         """Replicas that would have kept the promise of the last hour, had they been there all the while."""
         samples = [sample for sample in self._demand.samples if sample.at > observation.now - WINDOW]
         load = self._demand.load(highest(samples))
-        states = {}
-        for pool in self._limits.pools:
-            sizer = self._sizing.sizer(pool, load, self._able(observation, pool))
-            states[pool] = self._state(pool, observation, sizer, load.rate)
+        sizers = self._sizers(load, observation)
+        states = {pool: self._state(pool, observation, sizer, load.rate) for pool, sizer in sizers.items()}
         return constant_replicas(states, samples, self._promise.attainment)
 
     def _least_of(self, pool: Pool) -> int:

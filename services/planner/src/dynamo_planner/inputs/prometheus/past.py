@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from statistics import fmean
 
 from dynamo_planner.core.observing import PastTraffic, Traffic
 from dynamo_planner.inputs.prometheus.client import SeriesValues
@@ -21,12 +22,12 @@ def past_traffic(
     first ones, at the beginning); empty where no length is known at all. Samples of which nothing is known are left out.
     """
     means = {name: _by_time(series) for name, series in lengths.items()}
-    known = {name: _mean(next(iter(by_time.values()))) for name, by_time in means.items() if by_time}
+    known = {name: fmean(next(iter(by_time.values()))) for name, by_time in means.items() if by_time}
     if len(known) < len(means):
         return ()
     samples = []
     for at, values in _by_time(counts).items():
-        known |= {name: _mean(by_time[at]) for name, by_time in means.items() if at in by_time}
+        known |= {name: fmean(by_time[at]) for name, by_time in means.items() if at in by_time}
         traffic = Traffic(duration=step, requests=sum(values), isl=known["isl"], osl=known["osl"])
         samples.append(PastTraffic(ago=max(0.0, until - at), traffic=traffic))
     return tuple(samples)
@@ -40,7 +41,3 @@ def _by_time(series: Sequence[SeriesValues]) -> dict[float, list[float]]:
             if isfinite(value):
                 values.setdefault(at, []).append(value)
     return dict(sorted(values.items()))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
