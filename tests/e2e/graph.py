@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 
@@ -12,6 +14,8 @@ MODEL_NAME = "tiny"
 PLANES = ("--discovery-backend", "kubernetes", "--request-plane", "tcp", "--event-plane", "zmq")
 FRONTEND, PREFILL, DECODE = "Frontend", "Prefill", "Decode"
 FRONTEND_PORT = 8000
+#: A frontend tries a request again whose worker left discovery before it answered; it does so only with a limit above 0.
+MIGRATION = [{"name": "DYN_MIGRATION_LIMIT", "value": "3"}]
 
 
 def disaggregated(namespace: str, image: str, name: str = "mocked") -> KubeObject:
@@ -20,7 +24,9 @@ def disaggregated(namespace: str, image: str, name: str = "mocked") -> KubeObjec
         namespace,
         name,
         [
-            _component(FRONTEND, "frontend", image, ["-m", "dynamo.frontend", "--router-mode", "kv", *PLANES]),
+            _component(
+                FRONTEND, "frontend", image, ["-m", "dynamo.frontend", "--router-mode", "kv", *PLANES], MIGRATION
+            ),
             _component(PREFILL, "prefill", image, _mocker("prefill")),
             _component(DECODE, "decode", image, _mocker("decode")) | {"scalingAdapter": {}},
         ],
@@ -50,7 +56,9 @@ def _mocker(mode: str, model: str = MODEL_FOLDER) -> list[str]:
     ]
 
 
-def _component(name: str, type_: str, image: str, arguments: list[str]) -> KubeObject:
+def _component(
+    name: str, type_: str, image: str, arguments: list[str], variables: Sequence[KubeObject] = ()
+) -> KubeObject:
     container = {
         "name": "main",
         "image": image,
@@ -58,5 +66,6 @@ def _component(name: str, type_: str, image: str, arguments: list[str]) -> KubeO
         "imagePullPolicy": "Never",
         "command": ["python3"],
         "args": arguments,
+        "env": list(variables),
     }
     return {"name": name, "type": type_, "replicas": 1, "podTemplate": {"spec": {"containers": [container]}}}
