@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -89,6 +90,19 @@ def test_discovery_backend_of_the_graph_wins() -> None:
     assert [child["kind"] for child in children["Frontend"]] == ["Deployment", "Service"]
     labels = children["Frontend"][0]["spec"]["template"]["metadata"]["labels"]
     assert "nvidia.com/dynamo-discovery-enabled" not in labels
+
+
+@pytest.mark.parametrize("type_", [None, "frontend", "decode"])
+@pytest.mark.parametrize("grove", [False, True])
+def test_services_select_the_pods_of_their_component(type_: str | None, grove: bool) -> None:
+    obj, config = graph(component("Part", type_)), replace(CONFIG, grove=grove)
+    children = graph_children(obj, config) if grove else workloads(obj, config)["Part"]
+    (service,) = of_kind(children, "Service")
+    if grove:
+        (pods,) = of_kind(children, "PodCliqueSet")[0]["spec"]["template"]["cliques"]
+    else:
+        pods = of_kind(children, "Deployment")[0]["spec"]["template"]["metadata"]
+    assert service["spec"]["selector"].items() <= pods["labels"].items()
 
 
 def test_labels_of_the_platform_override_those_of_the_user() -> None:
