@@ -10,6 +10,7 @@ import pytest
 from dynamo_pod_builder import render
 from dynamo_shared.api import resources
 from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.defaults import default
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.probes import PROBES, asks
 from dynamo_shared.api.v1beta1 import parse_component, parse_graph
@@ -62,8 +63,9 @@ pytestmark = pytest.mark.skipif(
 
 
 def graphs(case: KubeObject) -> list[KubeObject]:
-    """The case's graphs, as v1beta1."""
-    return [convert(doc, BETA) for doc in case["input"] if doc["kind"] == "DynamoGraphDeployment"]
+    """The case's graphs, as v1beta1, with what admission fills in."""
+    documents = [doc for doc in case["input"] if doc["kind"] == "DynamoGraphDeployment"]
+    return [convert(default(doc, platform_version=CONFIG.operator_version), BETA) for doc in documents]
 
 
 def is_refused(path: Path) -> bool:

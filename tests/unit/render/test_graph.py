@@ -137,6 +137,15 @@ def test_origin_version(object_annotations: dict[str, str], own: dict[str, str],
     assert result["nvidia.com/dynamo-operator-origin-version"] == version
 
 
+@pytest.mark.parametrize("origin", [{}, {"nvidia.com/dynamo-operator-origin-version": "0.9.0"}])
+def test_an_upgrade_of_the_platform_changes_no_pod_of_grove(origin: dict[str, str]) -> None:
+    obj = graph(component(main=VLLM), annotations=origin)
+    versions = [replace(CONFIG, grove=True, operator_version=version) for version in ("1.2.0", "1.3.0")]
+    before, after = (of_kind(graph_children(obj, config), "PodCliqueSet")[0] for config in versions)
+    assert before == after
+    assert origin.items() <= after["spec"]["template"]["cliques"][0]["annotations"].items()
+
+
 @pytest.mark.parametrize(
     ("object_annotations", "expected"),
     [
