@@ -30,6 +30,8 @@ def container(command, args=()):
         (container(["sh"], ["-c", "exec python3 -m dynamo.vllm --tensor-parallel-size '8'"]), 8),
         (container(["python3", "-m", "dynamo.vllm"], ["--tensor-parallel-size", "$(TP)"]), 1),
         (container(["python3", "-m", "dynamo.vllm"], ["--tensor-parallel-size"]), 1),
+        (container(["python3", "-m", "dynamo.vllm"], ["--tensor-parallel-size", "0"]), 1),
+        (container(["python3", "-m", "dynamo.vllm"], ["--tensor-parallel-size", "9" * 5000]), 1),
         (container(["python3", "-m", "dynamo.vllm"]), 1),
     ],
 )
@@ -148,6 +150,7 @@ def test_variables_of_kubernetes_are_not_quoted_away() -> None:
         (container(["python3", "-m", "dynamo.vllm"], ["--port", "$(PORT)"]), None),
         (container(["python3", "-m", "dynamo.vllm"], ["--a-port", "1"]), None),
         (container(["python3", "-m", "dynamo.vllm"], ["--port"]), None),
+        (container(["python3", "-m", "dynamo.vllm"], ["--port", "9" * 5000, f"--port={'9' * 5000}"]), None),
     ],
 )
 def test_the_number_of_a_flag_raised(line, expected) -> None:

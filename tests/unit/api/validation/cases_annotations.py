@@ -159,6 +159,7 @@ CASES = [
             annotations={
                 "nvidia.com/vllm-distributed-executor-backend": "dask",
                 "nvidia.com/deployment-rolling-update-max-unavailable": "half",
+                "nvidia.com/deployment-rolling-update-max-surge": "1000000000",
             },
             metadata=annotated(dynamo_operator_origin_version="1.2", dynamo_kube_discovery_mode="Container"),
         ),
@@ -166,6 +167,7 @@ CASES = [
             "metadata.annotations[\"nvidia.com/dynamo-operator-origin-version\"]: '1.2' is not a semantic version such as 1.2.0; leave it out, and the platform sets it",
             "metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'Container' is not allowed; one of 'pod', 'container'",
             "spec.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: 'dask' is not allowed; one of 'mp', 'ray'",
+            "spec.annotations[\"nvidia.com/deployment-rolling-update-max-surge\"]: '1000000000' is neither a number of pods nor a percentage; write 1 or 25%",
             "spec.annotations[\"nvidia.com/deployment-rolling-update-max-unavailable\"]: 'half' is neither a number of pods nor a percentage; write 1 or 25%",
             "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: '' is not allowed; one of 'mp', 'ray'",
             "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'node' is not allowed; one of 'pod', 'container'",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from typing import Any
 
@@ -99,6 +100,7 @@ def a_graph_has_one_planner(graph: GraphView, _facts: Facts) -> Violations:
 
 
 _NO_MARGIN = "{value} is neither a number of pods nor a percentage; write 1 or 25%"
+_MARGIN = re.compile(r"[0-9]{1,9}%?")
 _ABOVE_ALL = "{value} is more than all pods; write 100% at most"
 
 
@@ -265,14 +267,9 @@ def _margins(values: dict[str, Any], at: Location) -> Violations:
         return
     for name in (DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE):
         value = annotation(values, name)
-        number = None if value is None else value.strip().removesuffix("%")
-        if number is not None and not (number.isascii() and number.isdecimal()):
+        if value is None:
+            continue
+        if _MARGIN.fullmatch(value.strip()) is None:
             yield (*at, name), _NO_MARGIN.format(value=shown(value))
-        elif value is not None and name == DEPLOYMENT_MAX_UNAVAILABLE and _is_above_all(value.strip()):
+        elif name == DEPLOYMENT_MAX_UNAVAILABLE and value.strip().endswith("%") and int(value.strip()[:-1]) > 100:
             yield (*at, name), _ABOVE_ALL.format(value=shown(value))
-
-
-def _is_above_all(margin: str) -> bool:
-    """Whether a margin is more than 100%; without int(), which refuses to read thousands of digits."""
-    share = margin.removesuffix("%").lstrip("0")
-    return margin.endswith("%") and (len(share) > 3 or (len(share) == 3 and share > "100"))

@@ -20,6 +20,8 @@ from dynamo_pod_builder.render.errors import RenderError
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 # `$(NAME)` is not a command here: Kubernetes has put a variable in its place before the shell sees it.
 _ESCAPED = re.compile(r"(\$\([A-Za-z_][A-Za-z0-9_.-]*\))|[\\\"$`]")
+# A flag's number. What is longer is a slip, for the engine to report: thousands of digits are no number to Python either.
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _PATH = "podTemplate.spec.containers[main]"
 
 
@@ -58,7 +60,7 @@ class CommandLine:
     def number(self, *names: str) -> int:
         """Value of a flag that counts; 1 without it, or where only the container will know (`$TP`)."""
         value = self.flag(*names)
-        return int(value) if value is not None and value.isascii() and value.isdecimal() and int(value) > 0 else 1
+        return max(1, int(value)) if value is not None and _NUMBER.fullmatch(value) else 1
 
     def with_flags(self, flags: Sequence[str], engine: str, *, shell: bool = False) -> tuple[list[str], list[str]]:
         """`command` and `args` with flags for the engine. With `shell` they hold arithmetic for a shell to do.
@@ -82,12 +84,12 @@ class CommandLine:
 
     def raised(self, flag: str, by: int) -> tuple[list[str], list[str]] | None:
         """`command` and `args` with the number that a flag gives raised, wherever it is given; None where it is not."""
-        given = re.compile(rf"(?<!\S)({re.escape(flag)}[=\s]\s*)([0-9]+)(?!\S)")
+        given = re.compile(rf"(?<!\S)({re.escape(flag)}[=\s]\s*)({_NUMBER.pattern})(?!\S)")
         line = [
             given.sub(lambda match: f"{match[1]}{int(match[2]) + by}", each) for each in (*self.command, *self.args)
         ]
         for index, each in enumerate(line[1:], 1):
-            if line[index - 1] == flag and each.isascii() and each.isdecimal():
+            if line[index - 1] == flag and _NUMBER.fullmatch(each):
                 line[index] = str(int(each) + by)
         if line == [*self.command, *self.args]:
             return None
