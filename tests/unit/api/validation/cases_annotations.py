@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from tests.unit.api.validation.building import (
+    GROVE,
     Case,
     annotated,
     component,
@@ -172,6 +173,36 @@ CASES = [
             "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: '' is not allowed; one of 'mp', 'ray'",
             "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'node' is not allowed; one of 'pod', 'container'",
             "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/deployment-rolling-update-max-surge\"]: '25.5%' is neither a number of pods nor a percentage; write 1 or 25%",
+        ),
+    ),
+    Case(
+        "alpha: how Deployments are updated, on Grove",
+        services(
+            {"a": service(extraPodMetadata={"annotations": {"nvidia.com/deployment-strategy": "Recreate"}})},
+            annotations={"nvidia.com/deployment-rolling-update-max-surge": "1"},
+        ),
+        facts=GROVE,
+        warnings=(
+            'spec.annotations["nvidia.com/deployment-rolling-update-max-surge"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
+            'spec.services.a.extraPodMetadata.annotations["nvidia.com/deployment-strategy"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
+        ),
+    ),
+    Case(
+        "beta: how Deployments are updated, on Grove",
+        components(
+            component(
+                "a",
+                podTemplate={
+                    "metadata": {"annotations": {"nvidia.com/deployment-strategy": "Blue"}},
+                    "spec": {"containers": [{"name": "main", "image": "x"}]},
+                },
+            ),
+            annotations={"nvidia.com/deployment-rolling-update-max-unavailable": "0"},
+        ),
+        facts=GROVE,
+        warnings=(
+            'spec.annotations["nvidia.com/deployment-rolling-update-max-unavailable"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
+            'spec.components[0].podTemplate.metadata.annotations["nvidia.com/deployment-strategy"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
         ),
     ),
     Case(
