@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 
 import pytest
 from dynamo_pod_builder.render import RenderError
@@ -159,3 +160,15 @@ def test_the_number_of_a_flag_raised(line, expected) -> None:
         assert expected is None
     else:
         assert " ".join([*result[0], *result[1]]).endswith(f"dynamo.vllm {expected}")
+
+
+@pytest.mark.parametrize(
+    "script", ["python -m x " * 80_000, "python " * 100_000, f"echo '{'x' * 900_000}' && python -m x"], ids=lambda _: ""
+)
+def test_a_script_of_a_megabyte_takes_no_time(script: str) -> None:
+    line = commandline.read("Worker", container(["sh", "-c"], [script]))
+    began = time.process_time()
+    assert line.number("-tp") == 1
+    with pytest.raises(RenderError, match="does not start"):
+        line.with_flags(FLAGS, "vllm")
+    assert time.process_time() - began < 2

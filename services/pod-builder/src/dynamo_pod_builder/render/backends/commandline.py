@@ -6,6 +6,7 @@ Python directly (`python3 -m dynamo.vllm --model x`, over `command` and `args`),
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Sequence
@@ -22,6 +23,10 @@ _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _ESCAPED = re.compile(r"(\$\([A-Za-z_][A-Za-z0-9_.-]*\))|[\\\"$`]")
 # A flag's number. What is longer is a slip, for the engine to report: thousands of digits are no number to Python either.
 _NUMBER = re.compile(r"[0-9]{1,9}")
+# Of a longer script quotes are not read: that takes time with the square of its length. Characters.
+_READ = 16_384
+# One command of a pipeline or list, and the interpreter in it.
+_COMMAND, _PYTHON = re.compile(r"[^|&;]+"), re.compile(r"python[0-9.]*\s")
 _PATH = "podTemplate.spec.containers[main]"
 
 
@@ -102,17 +107,20 @@ class CommandLine:
 
     def _inserted(self, script: str, flags: str, engine: str) -> str:
         """Flags right behind the engine's module, wherever the script starts it."""
-        start = re.compile(rf"python[0-9.]*\s[^|&;]*?-m\s+[^|&;\s]*{re.escape(engine)}[^\s|&;\"')]*")
-        match = start.search(script)
-        if match is None:
-            raise RenderError(
-                self.component,
-                _PATH,
-                f"is a script that does not start `python3 -m dynamo.{engine}` itself, so what the platform has to pass "
-                f"the engine ({flags}) has no place",
-                "start the engine in the script",
-            )
-        return f"{script[: match.end()]} {flags}{script[match.end() :]}"
+        module = re.compile(rf"-m\s+[^|&;\s]*{re.escape(engine)}[^\s|&;\"')]*")
+        # In steps instead of one expression, which would take minutes of a script of a megabyte.
+        for command in _COMMAND.finditer(script):
+            python = _PYTHON.search(script, command.start(), command.end())
+            match = python and module.search(script, python.end(), command.end())
+            if match:
+                return f"{script[: match.end()]} {flags}{script[match.end() :]}"
+        raise RenderError(
+            self.component,
+            _PATH,
+            f"is a script that does not start `python3 -m dynamo.{engine}` itself, so what the platform has to pass "
+            f"the engine ({flags}) has no place",
+            "start the engine in the script",
+        )
 
 
 def read(component: str, container: KubeObject) -> CommandLine:
@@ -139,7 +147,7 @@ def quote(word: str) -> str:
 
 
 def _split(script: str) -> list[str]:
-    try:
-        return shlex.split(script, comments=False)
-    except ValueError:
-        return script.split()
+    if len(script) <= _READ:
+        with contextlib.suppress(ValueError):
+            return shlex.split(script, comments=False)
+    return script.split()
