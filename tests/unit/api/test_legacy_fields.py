@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from dynamo_shared.api.conversion import convert
-from dynamo_shared.api.legacy_fields import NO_GRAPH, LegacyGraph, LegacyService, legacy_graph, legacy_graph_of
+from dynamo_shared.api.legacy_fields import (
+    NO_GRAPH,
+    NO_SERVICE,
+    LegacyGraph,
+    LegacyService,
+    legacy_graph,
+    legacy_graph_of,
+)
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1beta1 import parse_graph
 
@@ -73,3 +83,31 @@ def test_engines_that_wait_are_read_where_they_are_more_than_v1beta1_can_say(fai
     }
     result = legacy_graph_of(convert(written, DYNAMO_GRAPH_DEPLOYMENTS.api_version))
     assert result.services.get("W", LegacyService()).shadows == shadows
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("labels", ["a"]),
+        ("labels", {"a": 5}),
+        ("annotations", "a"),
+        ("ingress", "chat"),
+        ("ingress", {"enabled": True, "host": "chat", "tls": "cert"}),
+        ("autoscaling", "up"),
+        ("componentType", 5),
+        ("", 5),
+        ("spec", 5),
+        ("spec.services", ["Api"]),
+        ("spec.pvcs", 5),
+        ("spec.pvcs", [{"name": "models", "create": True}]),
+    ],
+)
+def test_what_a_tenant_writes_into_the_annotation_and_no_schema_allows_is_passed_over(path: str, value: object) -> None:
+    """Those who render, and those who scale, read it as it stands."""
+    steps = path.split(".") if path else []
+    kept = {"fields": [[steps, value]]} if path.startswith("spec") else {"components": {"Api": [[steps, value]]}}
+    annotations = {PRESERVED_FIELDS: json.dumps({"version": 1, "for": "v1alpha1", **kept})}
+    graph = stored("one") | {"metadata": {"name": "g", "namespace": "ns", "annotations": annotations}}
+    result = legacy_graph_of(graph)
+    assert not result.claims
+    assert all(each in (NO_SERVICE, LegacyService(type="worker")) for each in result.services.values())

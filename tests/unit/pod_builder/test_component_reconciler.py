@@ -44,6 +44,11 @@ def dcd(*, alone: bool = False, **fields: Any) -> KubeObject:
     return result
 
 
+def owned_by_others(of: KubeObject) -> KubeObject:
+    owner = {"apiVersion": "apps.example.com/v1", "kind": "Chat", "name": "chat", "uid": "1", "controller": True}
+    return {**of, "metadata": {**of["metadata"], "ownerReferences": [owner]}}
+
+
 @pytest.mark.parametrize(
     ("of", "replicas", "kinds", "number"),
     [
@@ -64,6 +69,7 @@ def test_what_it_becomes(of, replicas, kinds, number):
     [
         pytest.param(dcd(alone=True), ON, 0, id="asks for none"),
         pytest.param(dcd(alone=True, experimental=AUTO, main=ENGINE), ON, 1, id="of its identity"),
+        pytest.param(owned_by_others(dcd(experimental=AUTO, main=ENGINE)), ON, 1, id="of one that others own"),
         pytest.param(dcd(experimental=AUTO, main=ENGINE), ON, 0, id="its graph has it created"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from dynamo_pod_builder.render import RenderError
 from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, step
 from dynamo_shared.api.registry.annotations import DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE
 from hypothesis import given
@@ -29,13 +30,13 @@ def test_margins_round_in_favour_of_movement_and_of_service(desired, surge, unav
         )
         if value is not None
     }
-    assert margins(desired, given_annotations) == expected
+    assert margins("Worker", desired, given_annotations) == expected
 
 
-@pytest.mark.parametrize("value", ["", "half", "-1", "25 %", "%"])
+@pytest.mark.parametrize("value", ["", "half", "-1", "25 %", "%", "9" * 400 + "%", "9" * 5000])
 def test_margin_that_is_not_a_number_is_refused(value):
-    with pytest.raises(ValueError, match="neither a number of pods nor a percentage"):
-        margins(4, {DEPLOYMENT_MAX_SURGE: value})
+    with pytest.raises(RenderError, match="neither a number of pods nor a percentage"):
+        margins("Worker", 4, {DEPLOYMENT_MAX_SURGE: value})
 
 
 def test_a_full_cluster_still_moves():
@@ -67,7 +68,7 @@ def test_pods_that_do_not_serve_go_before_older_ones_that_do(desired, working, b
         Replicas("broken", broken, 0, 0, "2026-01-02T00:00:00Z"),
     ]
     new = Replicas("new", 0, 0, 0)
-    assert step(desired, new, old, *margins(desired, {})).old == expected
+    assert step(desired, new, old, *margins("Worker", desired, {})).old == expected
 
 
 @given(

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.pods import index, kept, pods_of
-from dynamo_pod_builder.status.pods import trouble_of
-from dynamo_shared.api.registry.annotations import RESTART_AT
+from dynamo_pod_builder.pods import index, pods_of
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
@@ -99,22 +97,3 @@ def test_pods_are_matched_by_their_workload(kind, name, observed) -> None:
     workload = {"kind": kind, "metadata": {"name": name, "namespace": "ns"}}
     assert sorted(each["metadata"]["name"] for each in pods_of(cache, workload)) == observed
     assert pods_of(cache, None) == []
-
-
-def test_what_is_kept_of_a_pod_reports_its_trouble() -> None:
-    whole = pod(OF_DEPLOYMENT, "CrashLoopBackOff", 3)
-    container = {"name": "main", "image": "img:1", "env": [{"name": "A", "value": "b"}], "volumeMounts": []}
-    whole["spec"] = {"containers": [container], "nodeName": "n", "volumes": [{"name": "v"}]}
-    whole["metadata"]["annotations"] = {"a": "b"}
-    small = kept(whole)
-    assert small["spec"] == {"containers": [{"name": "main", "image": "img:1"}]}
-    assert "annotations" not in small["metadata"]
-    assert small["status"] == whole["status"]
-    assert trouble_of(small) == trouble_of(whole) is not None
-    assert "env" in container
-
-
-def test_what_is_kept_of_a_pod_reports_which_restart_it_is() -> None:
-    whole = pod(OF_DEPLOYMENT)
-    whole["metadata"]["annotations"] = {"a": "b", RESTART_AT: "7"}
-    assert kept(whole)["metadata"]["annotations"] == {RESTART_AT: "7"}

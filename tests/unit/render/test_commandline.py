@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 
 import pytest
 from dynamo_pod_builder.render import RenderError
@@ -30,6 +31,8 @@ def container(command, args=()):
         (container(["sh"], ["-c", "exec python3 -m dynamo.vllm --tensor-parallel-size '8'"]), 8),
         (container(["python3", "-m", "dynamo.vllm"], ["--tensor-parallel-size", "$(TP)"]), 1),
         (container(["python3", "-m", "dynamo.vllm"], ["--tensor-parallel-size"]), 1),
+        (container(["python3", "-m", "dynamo.vllm"], ["--tensor-parallel-size", "0"]), 1),
+        (container(["python3", "-m", "dynamo.vllm"], ["--tensor-parallel-size", "9" * 5000]), 1),
         (container(["python3", "-m", "dynamo.vllm"]), 1),
     ],
 )
@@ -148,6 +151,7 @@ def test_variables_of_kubernetes_are_not_quoted_away() -> None:
         (container(["python3", "-m", "dynamo.vllm"], ["--port", "$(PORT)"]), None),
         (container(["python3", "-m", "dynamo.vllm"], ["--a-port", "1"]), None),
         (container(["python3", "-m", "dynamo.vllm"], ["--port"]), None),
+        (container(["python3", "-m", "dynamo.vllm"], ["--port", "9" * 5000, f"--port={'9' * 5000}"]), None),
     ],
 )
 def test_the_number_of_a_flag_raised(line, expected) -> None:
@@ -156,3 +160,15 @@ def test_the_number_of_a_flag_raised(line, expected) -> None:
         assert expected is None
     else:
         assert " ".join([*result[0], *result[1]]).endswith(f"dynamo.vllm {expected}")
+
+
+@pytest.mark.parametrize(
+    "script", ["python -m x " * 80_000, "python " * 100_000, f"echo '{'x' * 900_000}' && python -m x"], ids=lambda _: ""
+)
+def test_a_script_of_a_megabyte_takes_no_time(script: str) -> None:
+    line = commandline.read("Worker", container(["sh", "-c"], [script]))
+    began = time.process_time()
+    assert line.number("-tp") == 1
+    with pytest.raises(RenderError, match="does not start"):
+        line.with_flags(FLAGS, "vllm")
+    assert time.process_time() - began < 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -91,6 +92,19 @@ def test_discovery_backend_of_the_graph_wins() -> None:
     assert "nvidia.com/dynamo-discovery-enabled" not in labels
 
 
+@pytest.mark.parametrize("type_", [None, "frontend", "decode"])
+@pytest.mark.parametrize("grove", [False, True])
+def test_services_select_the_pods_of_their_component(type_: str | None, grove: bool) -> None:
+    obj, config = graph(component("Part", type_)), replace(CONFIG, grove=grove)
+    children = graph_children(obj, config) if grove else workloads(obj, config)["Part"]
+    (service,) = of_kind(children, "Service")
+    if grove:
+        (pods,) = of_kind(children, "PodCliqueSet")[0]["spec"]["template"]["cliques"]
+    else:
+        pods = of_kind(children, "Deployment")[0]["spec"]["template"]["metadata"]
+    assert service["spec"]["selector"].items() <= pods["labels"].items()
+
+
 def test_labels_of_the_platform_override_those_of_the_user() -> None:
     labels = {"team": "a", "nvidia.com/dynamo-component": "mine", "nvidia.com/selector": "mine"}
     made = deployment(component("Decode", "decode", labels=labels), labels={"team": "graph", "cost": "1"})
@@ -121,6 +135,15 @@ def test_origin_version(object_annotations: dict[str, str], own: dict[str, str],
     (dcd,) = component_deployments(graph(component(annotations=own), annotations=object_annotations)).values()
     result = dcd["spec"]["podTemplate"]["metadata"]["annotations"]
     assert result["nvidia.com/dynamo-operator-origin-version"] == version
+
+
+@pytest.mark.parametrize("origin", [{}, {"nvidia.com/dynamo-operator-origin-version": "0.9.0"}])
+def test_an_upgrade_of_the_platform_changes_no_pod_of_grove(origin: dict[str, str]) -> None:
+    obj = graph(component(main=VLLM), annotations=origin)
+    versions = [replace(CONFIG, grove=True, operator_version=version) for version in ("1.2.0", "1.3.0")]
+    before, after = (of_kind(graph_children(obj, config), "PodCliqueSet")[0] for config in versions)
+    assert before == after
+    assert origin.items() <= after["spec"]["template"]["cliques"][0]["annotations"].items()
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,10 @@ def clique(config: render.RenderConfig, queue: str = "", **pod: Any) -> KubeObje
     return result["spec"]["template"]["cliques"][0]
 
 
+@pytest.mark.parametrize("pod", [{}, {"schedulerName": ""}])
 @pytest.mark.parametrize(("annotation", "queue"), [("", "dynamo"), (" team-a ", "team-a")])
-def test_pods_wait_in_the_queue_of_their_graph(annotation, queue) -> None:
-    result = clique(CONFIG, annotation)
+def test_pods_wait_in_the_queue_of_their_graph(annotation, queue, pod) -> None:
+    result = clique(CONFIG, annotation, **pod)
     assert result["labels"]["kai.scheduler/queue"] == queue
     assert result["spec"]["podSpec"]["schedulerName"] == "kai-scheduler"
 

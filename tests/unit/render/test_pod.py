@@ -222,8 +222,12 @@ def test_frontend_sidecar_is_a_frontend_that_sees_the_data_of_main() -> None:
 
 
 def test_discovery_by_container() -> None:
-    result = variables(main(component(), annotations={"nvidia.com/dynamo-kube-discovery-mode": "container"}))
-    assert (result["CONTAINER_NAME"], result["DYN_KUBE_DISCOVERY_MODE"]) == ("main", "container")
+    parts = component(frontendSidecar="front", sidecars=[{"name": "front", "image": "i"}])
+    containers = pod(parts, annotations={"nvidia.com/dynamo-kube-discovery-mode": "container"})["containers"]
+    assert [each["name"] for each in containers] == ["main", "front"]
+    for each in containers:
+        result = variables(each)
+        assert (result["CONTAINER_NAME"], result["DYN_KUBE_DISCOVERY_MODE"]) == (each["name"], "container")
 
 
 @pytest.mark.parametrize(("backend", "value"), [("kubernetes", "kubernetes"), ("etcd", None), ("other", "kubernetes")])

@@ -126,7 +126,8 @@ def test_labels_of_a_pod_template_reach_the_service(grove: bool) -> None:
 def test_the_installation_may_expose_every_frontend() -> None:
     config = replace(CONFIG, ingress=render.IngressDefaults(class_name="nginx", host_suffix="example.com"))
     assert made(graph({}), config)["Ingress/g-frontend"]["spec"]["rules"][0]["host"] == "g.example.com"
-    assert "Ingress/g-frontend" not in made(graph({"ingress": {"enabled": False}}), config)
+    for off in ({"enabled": False}, {}):
+        assert "Ingress/g-frontend" not in made(graph({"ingress": off}), config)
     assert "Ingress/g-frontend" not in made(graph({}))
 
 

@@ -26,8 +26,9 @@ def on_grove(**annotations: str) -> KubeObject:
     return clique
 
 
-def test_pods_of_a_graph_wait_in_its_volcano_queue() -> None:
-    template = deployment(component("Worker"), annotations={QUEUE: " team-a "})["spec"]["template"]
+@pytest.mark.parametrize("pod", [{}, {"schedulerName": ""}])
+def test_pods_of_a_graph_wait_in_its_volcano_queue(pod: KubeObject) -> None:
+    template = deployment(component("Worker", pod=pod), annotations={QUEUE: " team-a "})["spec"]["template"]
     assert template["spec"]["schedulerName"] == "volcano"
     assert template["metadata"]["annotations"][OF_POD] == "team-a"
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     JOBS,
@@ -29,33 +28,11 @@ _NAMED_BY = (
     (DEPLOYMENTS.kind, labels.SELECTOR),
 )
 WORKLOAD_INDEX = "workload"
-#: What is read of pods, and kept of them: there are many, and most of a pod is for its node.
-_METADATA = frozenset(
-    {"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"}
-    | {"labels", "ownerReferences", "finalizers"}
-)
-_CONTAINERS = ("containers", "initContainers")
-_CONTAINER = frozenset({"name", "image", "resources", "startupProbe", "readinessProbe"})
 
 
 def index(cache: ObjectCache) -> None:
-    """Index the cache's pods by workload, and keep little of them."""
-    cache.keep_only(PODS, kept)
+    """Index the cache's pods by workload."""
     cache.add_index(PODS, WORKLOAD_INDEX, _values)
-
-
-def kept(pod: KubeObject) -> KubeObject:
-    """A pod without what this service does not read: variables, mounts, volumes, annotations but for its restart."""
-    spec = pod.get("spec", {})
-    containers = {part: [_only(_CONTAINER, each) for each in spec[part]] for part in _CONTAINERS if part in spec}
-    metadata = _only(_METADATA, pod["metadata"])
-    if RESTART_AT in (annotations := pod["metadata"].get("annotations", {})):
-        metadata["annotations"] = {RESTART_AT: annotations[RESTART_AT]}
-    return {**pod, "metadata": metadata, "spec": containers}
-
-
-def _only(fields: frozenset[str], obj: KubeObject) -> KubeObject:
-    return {field: value for field, value in obj.items() if field in fields}
 
 
 def pods_of(cache: ObjectCache, workload: KubeObject | None) -> list[KubeObject]:

@@ -7,12 +7,12 @@ shrink, within the surge and the unavailability that the pod template allows (re
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dynamo_shared.api.registry.annotations import DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE
 
-DEFAULT_MARGIN = "25%"
+from dynamo_pod_builder.render.workloads.deployment import margin
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class RolloutStep:
     done: bool
 
 
-def margins(desired: int, template_annotations: Mapping[str, str]) -> tuple[int, int]:
+def margins(component: str, desired: int, template_annotations: Mapping[str, str]) -> tuple[int, int]:
     """Surge (rounded up) and unavailability (rounded down), in pods; never both zero, or nothing could move.
 
-    Raises ValueError for an annotation that is neither a whole number nor a percentage.
+    Raises RenderError for an annotation that is neither a whole number nor a percentage.
     """
-    surge = _resolve(template_annotations.get(DEPLOYMENT_MAX_SURGE, DEFAULT_MARGIN), desired, up=True)
-    unavailable = _resolve(template_annotations.get(DEPLOYMENT_MAX_UNAVAILABLE, DEFAULT_MARGIN), desired, up=False)
+    surge = _resolve(margin(component, DEPLOYMENT_MAX_SURGE, template_annotations), desired, math.ceil)
+    unavailable = _resolve(margin(component, DEPLOYMENT_MAX_UNAVAILABLE, template_annotations), desired, math.floor)
     return (surge or 1, 0) if unavailable == 0 else (surge, unavailable)
 
 
@@ -87,12 +87,5 @@ def replace_all(desired: int, new: Replicas, old: Sequence[Replicas]) -> Rollout
     return RolloutStep(desired if gone else 0, {part.name: 0 for part in old}, gone and new.ready >= desired)
 
 
-def _resolve(value: str, desired: int, *, up: bool) -> int:
-    text = value.strip()
-    share = text.removesuffix("%")
-    if not (share.isascii() and share.isdecimal()):
-        raise ValueError(f"{value!r} is neither a number of pods nor a percentage such as 25%")
-    if text == share:
-        return int(share)
-    exact = desired * int(share) / 100
-    return math.ceil(exact) if up else math.floor(exact)
+def _resolve(given: int | str, desired: int, rounded: Callable[[float], int]) -> int:
+    return given if isinstance(given, int) else rounded(desired * int(given.removesuffix("%")) / 100)

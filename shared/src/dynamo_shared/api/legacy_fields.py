@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.model import ApiModel, StringMap
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.v1alpha1.exposure import IngressSpec, ServiceAutoscaling
+from dynamo_shared.api.v1alpha1.pods import VolumeClaim, created_claims_are_complete
 from dynamo_shared.api.v1beta1 import DynamoComponentDeployment, DynamoGraphDeployment, to_dict
 
 T = TypeVar("T")
@@ -91,16 +96,39 @@ def _once(known: dict[tuple[str, int, str], T], stored: tuple[str, int, str], re
     return result
 
 
+class _ServiceFields(ApiModel):
+    """What is read of a service, as v1alpha1 has it: a tenant may write the annotation, and anything into it."""
+
+    labels: StringMap | None = None
+    annotations: StringMap | None = None
+    ingress: IngressSpec | None = None
+    component_type: str | None = None
+    autoscaling: ServiceAutoscaling | None = None
+
+
+class _GraphFields(ApiModel):
+    pvcs: list[VolumeClaim] | None = None
+    services: dict[str, _ServiceFields] | None = None
+
+
+def _read(fields: type[ApiModel], value: Any) -> KubeObject:
+    """The value, or nothing of it where its fields are not such as v1alpha1 has."""
+    try:
+        fields.model_validate(value, extra="ignore")
+    except ValidationError:
+        return {}
+    return dict(value)
+
+
 def _graph(obj: KubeObject) -> LegacyGraph:
-    spec = convert(obj, ALPHA).get("spec") or {}
+    spec = _read(_GraphFields, convert(obj, ALPHA).get("spec"))
     services = spec.get("services") or {}
-    return LegacyGraph(tuple(spec.get("pvcs") or ()), {name: _service(each) for name, each in services.items()})
+    claims = tuple(each for each in spec.get("pvcs") or () if not [*created_claims_are_complete.violations(each)])
+    return LegacyGraph(claims, {name: _service(each) for name, each in services.items()})
 
 
-def _service(body: object) -> LegacyService:
-    # A tenant may write the annotation, too.
-    if not isinstance(body, dict):
-        return NO_SERVICE
+def _service(written: Any) -> LegacyService:
+    body = _read(_ServiceFields, written)
     return LegacyService(
         body.get("labels") or {},
         body.get("annotations") or {},

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from tests.unit.api.validation.building import (
+    GROVE,
     Case,
     annotated,
     component,
@@ -159,6 +160,7 @@ CASES = [
             annotations={
                 "nvidia.com/vllm-distributed-executor-backend": "dask",
                 "nvidia.com/deployment-rolling-update-max-unavailable": "half",
+                "nvidia.com/deployment-rolling-update-max-surge": "1000000000",
             },
             metadata=annotated(dynamo_operator_origin_version="1.2", dynamo_kube_discovery_mode="Container"),
         ),
@@ -166,10 +168,41 @@ CASES = [
             "metadata.annotations[\"nvidia.com/dynamo-operator-origin-version\"]: '1.2' is not a semantic version such as 1.2.0; leave it out, and the platform sets it",
             "metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'Container' is not allowed; one of 'pod', 'container'",
             "spec.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: 'dask' is not allowed; one of 'mp', 'ray'",
+            "spec.annotations[\"nvidia.com/deployment-rolling-update-max-surge\"]: '1000000000' is neither a number of pods nor a percentage; write 1 or 25%",
             "spec.annotations[\"nvidia.com/deployment-rolling-update-max-unavailable\"]: 'half' is neither a number of pods nor a percentage; write 1 or 25%",
             "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: '' is not allowed; one of 'mp', 'ray'",
             "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'node' is not allowed; one of 'pod', 'container'",
             "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/deployment-rolling-update-max-surge\"]: '25.5%' is neither a number of pods nor a percentage; write 1 or 25%",
+        ),
+    ),
+    Case(
+        "alpha: how Deployments are updated, on Grove",
+        services(
+            {"a": service(extraPodMetadata={"annotations": {"nvidia.com/deployment-strategy": "Recreate"}})},
+            annotations={"nvidia.com/deployment-rolling-update-max-surge": "1"},
+        ),
+        facts=GROVE,
+        warnings=(
+            'spec.annotations["nvidia.com/deployment-rolling-update-max-surge"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
+            'spec.services.a.extraPodMetadata.annotations["nvidia.com/deployment-strategy"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
+        ),
+    ),
+    Case(
+        "beta: how Deployments are updated, on Grove",
+        components(
+            component(
+                "a",
+                podTemplate={
+                    "metadata": {"annotations": {"nvidia.com/deployment-strategy": "Blue"}},
+                    "spec": {"containers": [{"name": "main", "image": "x"}]},
+                },
+            ),
+            annotations={"nvidia.com/deployment-rolling-update-max-unavailable": "0"},
+        ),
+        facts=GROVE,
+        warnings=(
+            'spec.annotations["nvidia.com/deployment-rolling-update-max-unavailable"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
+            'spec.components[0].podTemplate.metadata.annotations["nvidia.com/deployment-strategy"]: has no effect: Grove runs this graph, and replaces its pods in its own way',
         ),
     ),
     Case(

@@ -228,6 +228,24 @@ CASES = [
         ),
     ),
     Case(
+        "alpha: more nodes on Grove",
+        services({"a": service(multinode={"nodeCount": 3})}, backendFramework="sglang"),
+        old=services({"a": service(multinode={"nodeCount": 2})}, backendFramework="sglang"),
+        facts=GROVE,
+        warnings=(
+            "spec.services.a.multinode.nodeCount: Grove keeps the number of nodes of a graph that it runs: create a DynamoGraphDeployment of another name, or turn Grove off for this one",
+        ),
+    ),
+    Case(
+        "beta: fewer nodes on Grove",
+        components(component("a", multinode={}), backendFramework="sglang"),
+        old=components(component("a", multinode={"nodeCount": 4}), backendFramework="sglang"),
+        facts=GROVE,
+        warnings=(
+            "spec.components[0].multinode.nodeCount: Grove keeps the number of nodes of a graph that it runs: create a DynamoGraphDeployment of another name, or turn Grove off for this one",
+        ),
+    ),
+    Case(
         "alpha: another topology",
         services(
             {"a": service(topologyConstraint={"packDomain": "host"})},

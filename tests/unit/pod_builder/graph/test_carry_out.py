@@ -137,7 +137,6 @@ async def carried_out(plan: Plan, world: Observed, ledger: Ledger) -> tuple[Carr
             [
                 "Normal Created Create: Created DynamoComponentDeployment front",
                 "Normal Deleted Delete: Deleted ConfigMap map",
-                "Normal RollingUpdateStarted RollingUpdate: Rolling update of w started",
             ],
             id="leftovers that serve are scaled and kept, others are deleted",
         ),
@@ -159,7 +158,6 @@ async def carried_out(plan: Plan, world: Observed, ledger: Ledger) -> tuple[Carr
             [
                 "Normal Created Create: Created DynamoComponentDeployment front",
                 "Normal Deleted Delete: Deleted DynamoComponentDeployment old",
-                "Normal RollingUpdateCompleted RollingUpdate: Rolling update of w completed",
                 "Normal Created Create: Created DynamoCheckpoint checkpoint",
             ],
             id="checkpoints come last",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -195,6 +196,29 @@ def test_when_the_next_reconcile_is_due(plan, outcome, pods, delay):
     world = observed(cliques=[clique("graph-0-one", ready=0)], pods={"graph-0-one": pods})
     result = next_reconcile(plan, CarryOutResult(world, **outcome))
     assert result == (pytest.approx(delay, abs=1) if delay is not None else None)
+
+
+class Writing:
+    """Writes every status."""
+
+    async def write(self, *_: object, report: Callable[[], None], **__: object) -> None:
+        report()
+
+
+@pytest.mark.parametrize("refused", [None, REFUSED], ids=["written", "an object is refused"])
+@pytest.mark.parametrize(
+    ("rollout", "line"),
+    [
+        (Rollout(components=["One"], started=True), "Started RollingUpdate: Rolling update of One started"),
+        (Rollout(components=["One"], completed=True), "Completed RollingUpdate: Rolling update of One completed"),
+    ],
+)
+async def test_a_rolling_update_is_news_with_the_status_that_says_so(rollout, line, refused):
+    plan, outcome = desiring(NEW, rollout=rollout), CarryOutResult(observed(), failure=refused)
+    for statuses, lines in ((Waiting(), []), (Writing(), [f"Normal RollingUpdate{line}"])):
+        announced = Announced()
+        await GraphReport(statuses, announced, PodEvents(None)).write(plan, outcome)  # type: ignore[arg-type]
+        assert [each for each in announced.lines if "RollingUpdate" in each] == lines
 
 
 class Waiting:

@@ -83,7 +83,7 @@ def planned(observed: ComponentInputs) -> ComponentPlan:
         starts = starts_of([(parsed.metadata.name, parsed.spec)], observed.checkpoints, observed.config)
         around = replace(observed.around, restore=starts.restores.get(parsed.metadata.name))
         # A graph has those of its components created.
-        missing = () if parsed.metadata.owner_references else starts.missing.values()
+        missing = () if graph_uid(observed.component) else starts.missing.values()
         return ComponentPlan(
             render.component_children(parsed, observed.config, around),
             [checkpoint_of(parsed, identity, observed.config, around) for identity in missing],

@@ -81,7 +81,7 @@ CONTAINER_NAME = _add(
     "CONTAINER_NAME",
     "Container that registers itself, where discovery counts containers and not pods.",
     values="container name",
-    where="main containers with discovery mode `container`",
+    where="main containers and frontend sidecars with discovery mode `container`",
 )
 
 # Discovery and infrastructure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from typing import Any
 
@@ -99,6 +100,7 @@ def a_graph_has_one_planner(graph: GraphView, _facts: Facts) -> Violations:
 
 
 _NO_MARGIN = "{value} is neither a number of pods nor a percentage; write 1 or 25%"
+_MARGIN = re.compile(r"[0-9]{1,9}%?")
 _ABOVE_ALL = "{value} is more than all pods; write 100% at most"
 
 
@@ -182,13 +184,9 @@ def _by_component(graph: GraphView, name: str, not_a_map: str) -> Generator[tupl
 ANNOTATIONS_WITHOUT_EFFECT = RuleSet("Annotations", (GRAPH,), "always")
 ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT = RuleSet("Annotations", (GRAPH, COMPONENT), "always")
 
+_OF_UPDATES = (DEPLOYMENT_STRATEGY, DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE)
 #: What only the annotations of pods say.
-_OF_PODS = (
-    DEPLOYMENT_STRATEGY,
-    DEPLOYMENT_MAX_SURGE,
-    DEPLOYMENT_MAX_UNAVAILABLE,
-    DISABLE_IMAGE_PULL_SECRET_DISCOVERY,
-)
+_OF_PODS = (*_OF_UPDATES, DISABLE_IMAGE_PULL_SECRET_DISCOVERY)
 _BACKENDS = ("kubernetes", "etcd")
 _STRATEGIES = ("RollingUpdate", "Recreate")
 
@@ -197,13 +195,16 @@ _NO_BACKEND = "{value} is not known; one of 'kubernetes', 'etcd': pods get no ri
 _NO_QUEUE = (
     "has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph"
 )
+_NO_UPDATE = "has no effect: Grove runs this graph, and replaces its pods in its own way"
 _NO_SWITCH = "{value} has no effect: only '{switch}' is read"
 #: Annotations that are read for one value, and this.
 _SWITCHES = ((ENABLE_METRICS, "false"), (DISABLE_IMAGE_PULL_SECRET_DISCOVERY, "true"))
 _NO_STRATEGY = "{value} is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used"
 
 
-@ANNOTATIONS_WITHOUT_EFFECT.rule(_NOT_ON_GRAPHS, _NO_QUEUE, _NO_SWITCH, _NO_BACKEND, _NO_STRATEGY, added=True)
+@ANNOTATIONS_WITHOUT_EFFECT.rule(
+    _NOT_ON_GRAPHS, _NO_QUEUE, _NO_SWITCH, _NO_BACKEND, _NO_STRATEGY, _NO_UPDATE, added=True
+)
 def graph_annotations_have_an_effect(graph: GraphView, facts: Facts) -> Violations:
     """How Deployments are updated and which pull secrets pods get is read from pods; discovery and updates have names."""
     for name in _OF_PODS:
@@ -216,17 +217,20 @@ def graph_annotations_have_an_effect(graph: GraphView, facts: Facts) -> Violatio
     yield from _unknown_backend(graph.annotations, ("metadata", "annotations"))
     of_pods = mapping(graph.spec.get("annotations"))
     yield from _unknown_backend(of_pods, ("spec", "annotations"))
-    yield from _unknown_strategy(of_pods, ("spec", "annotations"))
+    yield from _of_updates(of_pods, ("spec", "annotations"), grove=graph.of_grove(facts.grove))
 
 
-@ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT.rule(_NO_BACKEND, _NO_STRATEGY, _NO_SWITCH, added=True)
-def component_annotations_have_an_effect(component: ComponentView, _facts: Facts) -> Violations:
-    """Discovery backends, update strategies and switches of a component have values that the platform knows."""
+@ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT.rule(_NO_BACKEND, _NO_STRATEGY, _NO_SWITCH, _NO_UPDATE, added=True)
+def component_annotations_have_an_effect(component: ComponentView, facts: Facts) -> Violations:
+    """Discovery backends, update strategies and switches of a component have values that the platform knows.
+
+    How pods are updated is said of Deployments.
+    """
     for values, at in component.annotations:
         if values:
             yield from _unknown_switch(values, at)
             yield from _unknown_backend(values, at)
-            yield from _unknown_strategy(values, at)
+            yield from _of_updates(values, at, grove=component.of_grove(facts.grove))
 
 
 def _unknown_backend(values: dict[str, Any], at: Location) -> Violations:
@@ -245,9 +249,13 @@ def _unknown_switch(
             yield (*at, name), _NO_SWITCH.format(value=shown(value), switch=switch)
 
 
-def _unknown_strategy(values: dict[str, Any], at: Location) -> Violations:
+def _of_updates(values: dict[str, Any], at: Location, *, grove: bool | None) -> Violations:
+    """How pods are updated: not where Grove updates them, and by a strategy that is known."""
+    for name in _OF_UPDATES if grove else ():
+        if annotation(values, name) is not None:
+            yield (*at, name), _NO_UPDATE
     strategy = annotation(values, DEPLOYMENT_STRATEGY)
-    if strategy is not None and strategy not in _STRATEGIES:
+    if strategy is not None and strategy not in _STRATEGIES and not grove:
         yield (*at, DEPLOYMENT_STRATEGY), _NO_STRATEGY.format(value=shown(strategy))
 
 
@@ -265,14 +273,9 @@ def _margins(values: dict[str, Any], at: Location) -> Violations:
         return
     for name in (DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE):
         value = annotation(values, name)
-        number = None if value is None else value.strip().removesuffix("%")
-        if number is not None and not (number.isascii() and number.isdecimal()):
+        if value is None:
+            continue
+        if _MARGIN.fullmatch(value.strip()) is None:
             yield (*at, name), _NO_MARGIN.format(value=shown(value))
-        elif value is not None and name == DEPLOYMENT_MAX_UNAVAILABLE and _is_above_all(value.strip()):
+        elif name == DEPLOYMENT_MAX_UNAVAILABLE and value.strip().endswith("%") and int(value.strip()[:-1]) > 100:
             yield (*at, name), _ABOVE_ALL.format(value=shown(value))
-
-
-def _is_above_all(margin: str) -> bool:
-    """Whether a margin is more than 100%; without int(), which refuses to read thousands of digits."""
-    share = margin.removesuffix("%").lstrip("0")
-    return margin.endswith("%") and (len(share) > 3 or (len(share) == 3 and share > "100"))

@@ -25,7 +25,7 @@ from dynamo_shared.api.validation.immutability import ADVICE, ADVICE_ALONE, CHAN
 from dynamo_shared.api.validation.model import ADVICE_FOR_MODELS, CHANGES_OF_MODELS, MODELS, UNUSED_IN_MODELS
 from dynamo_shared.api.validation.names import NAMES, NAMES_ALONE
 from dynamo_shared.api.validation.objects import CLAIMS, DEVICES, WAYS_IN
-from dynamo_shared.api.validation.orchestrators import ORCHESTRATORS, ORCHESTRATORS_ALONE
+from dynamo_shared.api.validation.orchestrators import CHANGES_ON_GROVE, GROVE, ORCHESTRATORS, ORCHESTRATORS_ALONE
 from dynamo_shared.api.validation.picker import ADVICE_FOR_PICKERS, PICKERS, PICKERS_OF_GRAPHS
 from dynamo_shared.api.validation.pods import PODS, PODS_WORTH_KNOWING
 from dynamo_shared.api.validation.reading import is_being_deleted, mapping
@@ -81,6 +81,8 @@ WARNING: tuple[RuleSet, ...] = (
     TOPOLOGY_WITHOUT_EFFECT,
     ORCHESTRATORS,
     ORCHESTRATORS_ALONE,
+    GROVE,
+    CHANGES_ON_GROVE,
     UNUSED_IN_GRAPHS,
     *_ABOUT_COMPONENTS,
     UNUSED_IN_COMPONENTS_OF_GRAPHS,
@@ -143,11 +145,13 @@ def _warnings_of_graph(graph: GraphView, old: GraphView | None, facts: Facts) ->
     yield from ANNOTATIONS_WITHOUT_EFFECT.broken(version, graph, facts)
     yield from TOPOLOGY_WITHOUT_EFFECT.broken(version, graph, facts)
     yield from ORCHESTRATORS.broken(version, graph, facts)
+    yield from GROVE.broken(version, graph, facts)
     yield from UNUSED_IN_GRAPHS.broken(version, graph, facts)
     for component in graph.components:
         for rule_set in (*_ABOUT_COMPONENTS, UNUSED_IN_COMPONENTS_OF_GRAPHS, ADVICE_FOR_PICKERS):
             yield from rule_set.broken(version, component, facts)
     if old is not None:
+        yield from CHANGES_ON_GROVE.broken(version, graph, old, facts)
         yield from ADVICE.broken(version, graph, old, facts)
 
 

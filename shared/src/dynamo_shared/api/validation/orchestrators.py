@@ -1,14 +1,19 @@
-"""Replicas that span nodes, where the cluster has nothing that runs them."""
+"""What runs a graph: replicas that span nodes in a cluster without an orchestrator for them, and what Grove refuses."""
 
 from __future__ import annotations
 
+from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.registry.annotations import VOLCANO_QUEUE
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import annotation, text
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 ORCHESTRATORS = RuleSet("Multinode", (GRAPH,), "always")
 ORCHESTRATORS_ALONE = RuleSet("Multinode", (COMPONENT,), "always")
+GROVE = RuleSet("Grove", (GRAPH,), "always")
+CHANGES_ON_GROVE = RuleSet("Grove", (GRAPH,), "when updated")
 
 _NONE = (
     "replicas of several nodes cannot run here, so the whole graph fails: install LeaderWorkerSet or Grove, "
@@ -33,3 +38,43 @@ def several_nodes_of_one_need_leader_worker_set(component: ComponentView, facts:
     """Only LeaderWorkerSet runs replicas of a component deployment that span nodes."""
     if facts.leader_worker_sets is False and component.nodes > 1:
         yield component.field("multinode"), _NONE_ALONE
+
+
+_NO_REPLICAS = "Grove refuses a graph with a component of 0 replicas: write 1 or more, or turn Grove off for it"
+_SCHEDULERS = (
+    "Grove refuses a graph whose pods have several schedulers, and not all pods of this one name {name}: "
+    "name one for all, or turn Grove off for it"
+)
+
+
+@GROVE.rule(_NO_REPLICAS, _SCHEDULERS, added=True)
+def grove_runs_all_components_by_one_scheduler(graph: GraphView, facts: Facts) -> Violations:
+    """Grove runs a graph as a whole: each component has replicas, and one scheduler places all pods."""
+    if not graph.of_grove(facts.grove):
+        return
+    # The platform's own choice for pods that name none.
+    usual = "volcano" if annotation(graph.annotations, VOLCANO_QUEUE) else "kai-scheduler"
+    names = [text(component.pod.value.get("schedulerName")) or usual for component in graph.components]
+    for component, name in zip(graph.components, names, strict=True):
+        if component.replicas == 0:
+            yield component.field("replicas"), _NO_REPLICAS
+        if name not in (usual, "default-scheduler") and len(set(names)) > 1:
+            yield (*component.pod.at, "schedulerName"), _SCHEDULERS.format(name=shown(name))
+
+
+_OTHER_NODES = (
+    "Grove keeps the number of nodes of a graph that it runs: create a DynamoGraphDeployment of another name, or "
+    "turn Grove off for this one"
+)
+
+
+@CHANGES_ON_GROVE.rule(_OTHER_NODES, added=True)
+def grove_keeps_the_number_of_nodes(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
+    """How many pods of a replica must be there is fixed in Grove: with another number, nothing of the graph is updated."""
+    if not (graph.of_grove(facts.grove) and old.of_grove(facts.grove)):
+        return
+    nodes = {component.name: component.nodes for component in old.components if component.nodes > 1}
+    for component in graph.components:
+        # From one node to several is refused.
+        if component.nodes > 1 and component.nodes != nodes.get(component.name, component.nodes):
+            yield component.field("multinode", "nodeCount"), _OTHER_NODES

@@ -21,7 +21,7 @@ from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.parts import all_serve, desired_parts
-from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
+from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.graph.steps.switch import handed_down
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of
 from dynamo_pod_builder.reconcilers.requeue import SHARED_INTERVAL
@@ -77,7 +77,6 @@ class Executor:
             await self._write(plan, observed, answers)
         except REFUSALS as error:
             return CarryOutResult(_after(observed, answers), failure_of(error), again=answers.again)
-        self._report_rollout(observed.graph, plan.rollout or Rollout())
         after = _after(observed, answers)
         try:
             await self._create_checkpoints(plan, observed)
@@ -149,12 +148,6 @@ class Executor:
         ]
         if created:
             self.announcer.announce(observed.graph, events.created(created))
-
-    def _report_rollout(self, graph: KubeObject, rollout: Rollout) -> None:
-        if rollout.started:
-            self.announcer.announce(graph, events.rollout_started(rollout.components))
-        if rollout.completed:
-            self.announcer.announce(graph, events.rollout_completed(rollout.components))
 
 
 def _after(observed: Observed, answers: _Answers) -> Observed:

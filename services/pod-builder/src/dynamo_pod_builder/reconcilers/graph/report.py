@@ -18,7 +18,7 @@ from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
 from dynamo_pod_builder.reconcilers.graph.parts import all_parts
-from dynamo_pod_builder.reconcilers.graph.plan import Plan
+from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
 from dynamo_pod_builder.reconcilers.refusals import retry_after
 from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, RESTART_INTERVAL, earliest
 from dynamo_pod_builder.status import graph as status
@@ -59,10 +59,15 @@ class GraphReport:
         concluded = conclude(plan, outcome)
         after = graph_status(graph, replace(concluded, components=await self._explained(concluded, observed)), now)
         entered = plan.restart is not None and bool(plan.restart.entered)
+        rollout = plan.rollout or Rollout()
         for lost in _lost(concluded.conditions, graph):
             self.announcer.announce(graph, events.TOPOLOGY_LOST.named(lost["reason"])(lost["message"]))
 
         def report() -> None:
+            if rollout.started:
+                self.announcer.announce(graph, events.rollout_started(rollout.components))
+            if rollout.completed:
+                self.announcer.announce(graph, events.rollout_completed(rollout.components))
             if entered:
                 self.announcer.announce(graph, events.restart_entered(after["restart"]))
             if _verdict(after) != _verdict(observed.status):

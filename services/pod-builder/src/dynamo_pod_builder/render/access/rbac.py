@@ -73,19 +73,15 @@ def shared_access(account: str, namespace: str, rules: list[KubeObject], cluster
 
     With a `cluster_role`, it is bound to that one instead.
     """
+    shared = _service_account(account, namespace, None)
     if cluster_role:
-        return cluster_role_access(account, namespace, cluster_role)
+        return [shared, _binding(account, namespace, CLUSTER_ROLES, cluster_role, None)]
     role = f"{account}-role"
     return [
-        _service_account(account, namespace, None),
+        shared,
         _role(account, namespace, role, rules, None),
         _binding(account, namespace, ROLES, role, None),
     ]
-
-
-def cluster_role_access(account: str, namespace: str, cluster_role: str) -> list[KubeObject]:
-    """ServiceAccount bound to a ClusterRole within the namespace. All graphs there share it, so it has no owner."""
-    return [_service_account(account, namespace, None), _binding(account, namespace, CLUSTER_ROLES, cluster_role, None)]
 
 
 def _service_account(name: str, namespace: str, owner: KubeObject | None) -> KubeObject:

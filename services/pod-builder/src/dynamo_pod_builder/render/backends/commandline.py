@@ -6,6 +6,7 @@ Python directly (`python3 -m dynamo.vllm --model x`, over `command` and `args`),
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Sequence
@@ -20,6 +21,12 @@ from dynamo_pod_builder.render.errors import RenderError
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 # `$(NAME)` is not a command here: Kubernetes has put a variable in its place before the shell sees it.
 _ESCAPED = re.compile(r"(\$\([A-Za-z_][A-Za-z0-9_.-]*\))|[\\\"$`]")
+# A flag's number. What is longer is a slip, for the engine to report: thousands of digits are no number to Python either.
+_NUMBER = re.compile(r"[0-9]{1,9}")
+# Of a longer script quotes are not read: that takes time with the square of its length. Characters.
+_READ = 16_384
+# One command of a pipeline or list, and the interpreter in it.
+_COMMAND, _PYTHON = re.compile(r"[^|&;]+"), re.compile(r"python[0-9.]*\s")
 _PATH = "podTemplate.spec.containers[main]"
 
 
@@ -58,7 +65,7 @@ class CommandLine:
     def number(self, *names: str) -> int:
         """Value of a flag that counts; 1 without it, or where only the container will know (`$TP`)."""
         value = self.flag(*names)
-        return int(value) if value is not None and value.isascii() and value.isdecimal() and int(value) > 0 else 1
+        return max(1, int(value)) if value is not None and _NUMBER.fullmatch(value) else 1
 
     def with_flags(self, flags: Sequence[str], engine: str, *, shell: bool = False) -> tuple[list[str], list[str]]:
         """`command` and `args` with flags for the engine. With `shell` they hold arithmetic for a shell to do.
@@ -82,12 +89,12 @@ class CommandLine:
 
     def raised(self, flag: str, by: int) -> tuple[list[str], list[str]] | None:
         """`command` and `args` with the number that a flag gives raised, wherever it is given; None where it is not."""
-        given = re.compile(rf"(?<!\S)({re.escape(flag)}[=\s]\s*)([0-9]+)(?!\S)")
+        given = re.compile(rf"(?<!\S)({re.escape(flag)}[=\s]\s*)({_NUMBER.pattern})(?!\S)")
         line = [
             given.sub(lambda match: f"{match[1]}{int(match[2]) + by}", each) for each in (*self.command, *self.args)
         ]
         for index, each in enumerate(line[1:], 1):
-            if line[index - 1] == flag and each.isascii() and each.isdecimal():
+            if line[index - 1] == flag and _NUMBER.fullmatch(each):
                 line[index] = str(int(each) + by)
         if line == [*self.command, *self.args]:
             return None
@@ -100,17 +107,20 @@ class CommandLine:
 
     def _inserted(self, script: str, flags: str, engine: str) -> str:
         """Flags right behind the engine's module, wherever the script starts it."""
-        start = re.compile(rf"python[0-9.]*\s[^|&;]*?-m\s+[^|&;\s]*{re.escape(engine)}[^\s|&;\"')]*")
-        match = start.search(script)
-        if match is None:
-            raise RenderError(
-                self.component,
-                _PATH,
-                f"is a script that does not start `python3 -m dynamo.{engine}` itself, so what the platform has to pass "
-                f"the engine ({flags}) has no place",
-                "start the engine in the script",
-            )
-        return f"{script[: match.end()]} {flags}{script[match.end() :]}"
+        module = re.compile(rf"-m\s+[^|&;\s]*{re.escape(engine)}[^\s|&;\"')]*")
+        # In steps instead of one expression, which would take minutes of a script of a megabyte.
+        for command in _COMMAND.finditer(script):
+            python = _PYTHON.search(script, command.start(), command.end())
+            match = python and module.search(script, python.end(), command.end())
+            if match:
+                return f"{script[: match.end()]} {flags}{script[match.end() :]}"
+        raise RenderError(
+            self.component,
+            _PATH,
+            f"is a script that does not start `python3 -m dynamo.{engine}` itself, so what the platform has to pass "
+            f"the engine ({flags}) has no place",
+            "start the engine in the script",
+        )
 
 
 def read(component: str, container: KubeObject) -> CommandLine:
@@ -137,7 +147,7 @@ def quote(word: str) -> str:
 
 
 def _split(script: str) -> list[str]:
-    try:
-        return shlex.split(script, comments=False)
-    except ValueError:
-        return script.split()
+    if len(script) <= _READ:
+        with contextlib.suppress(ValueError):
+            return shlex.split(script, comments=False)
+    return script.split()

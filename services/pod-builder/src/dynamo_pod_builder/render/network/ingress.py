@@ -23,7 +23,8 @@ def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObjec
     An Ingress without a class is the cluster's default IngressClass's.
     """
     defaults = context.config.ingress
-    settings = context.legacy.ingress or _of_installation(context, defaults)
+    own = context.legacy.ingress
+    settings = _of_installation(context, defaults) if own is None else own
     if not settings.get("enabled") or not settings.get("host"):
         return []
     label_set = {**object_labels(context, own_labels), **(settings.get("labels") or {})}
@@ -31,7 +32,7 @@ def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObjec
     metadata = object_metadata(name, context.namespace, label_set, {**(settings.get("annotations") or {})}, owner)
     host = _host(settings, defaults)
     gateway = settings.get("virtualServiceGateway") or defaults.virtual_service_gateway
-    if gateway and (settings.get("useVirtualService") or context.legacy.ingress is None):
+    if gateway and (settings.get("useVirtualService") or own is None):
         return [_virtual_service(metadata, host, gateway, name)] if context.config.virtual_services else []
     class_name = settings.get("ingressControllerClassName") or defaults.class_name
     secret = (settings.get("tls") or {}).get("secretName") or defaults.tls_secret

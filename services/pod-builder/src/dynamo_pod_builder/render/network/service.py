@@ -49,7 +49,8 @@ def _service(
     selector = {
         labels.DYNAMO_NAMESPACE: context.dynamo_namespace,
         labels.COMPONENT: context.component,
-        labels.COMPONENT_TYPE: context.type,
+        # Pods without a type have no label for it.
+        **({labels.COMPONENT_TYPE: context.type} if context.type else {}),
         **selected,
     }
     return {

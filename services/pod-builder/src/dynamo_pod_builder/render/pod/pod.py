@@ -120,7 +120,7 @@ def _with_frontend(
             f"names {sidecar!r}, but the pod template has no such container next to {MAIN}",
             "add it to podTemplate.spec.containers",
         )
-    base = {**frontend.container(context), "name": sidecar}
+    base = frontend.container(context, sidecar)
     rebuilt = []
     for each in containers:
         if each["name"] != sidecar:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
+from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE, DEPLOYMENT_STRATEGY
@@ -22,6 +24,8 @@ from dynamo_pod_builder.render.pod.pod import pod_spec
 
 RECREATE = "Recreate"
 _DEFAULT_MARGIN = "25%"
+#: Kubernetes takes no more than two thousand million.
+_MARGIN = re.compile(r"[0-9]{1,9}%?")
 
 
 def deployment(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:
@@ -61,12 +65,11 @@ def strategy(component: str, annotations: Mapping[str, str]) -> KubeObject:
 def margin(component: str, annotation: str, annotations: Mapping[str, str]) -> int | str:
     """Pods or percentage of a rollout annotation. RenderError where it is neither."""
     text = annotations.get(annotation, _DEFAULT_MARGIN).strip()
-    number = text.removesuffix("%")
-    if not (number.isascii() and number.isdecimal()):
+    if _MARGIN.fullmatch(text) is None:
         raise RenderError(
             component,
             f"podTemplate.metadata.annotations[{annotation}]",
-            f"{text!r} is neither a number of pods nor a percentage",
+            f"{shown(text)} is neither a number of pods nor a percentage",
             "write it as 1 or 25%",
         )
-    return text if text != number else int(number)
+    return text if text.endswith("%") else int(text)

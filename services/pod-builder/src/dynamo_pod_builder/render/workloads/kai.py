@@ -37,6 +37,6 @@ def queue_of(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
 def wait_in(clique: KubeObject, queue: str) -> None:
     """Let the pods of a clique wait in a queue, unless their template names another scheduler."""
     pod = clique["spec"]["podSpec"]
-    if queue and pod.get("schedulerName", SCHEDULER) == SCHEDULER:
+    if queue and (pod.get("schedulerName") or SCHEDULER) == SCHEDULER:
         pod["schedulerName"] = SCHEDULER
         clique["labels"][labels.KAI_QUEUE] = queue

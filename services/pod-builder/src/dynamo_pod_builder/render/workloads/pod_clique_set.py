@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.annotations import DISCOVERY_BACKEND
+from dynamo_shared.api.registry.annotations import DISCOVERY_BACKEND, OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.resources import POD_CLIQUE_SETS
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment, parse_component
 
@@ -70,9 +70,11 @@ def _pod_clique_set(
     groups: list[KubeObject] = []
     shared: dict[str, list[KubeObject]] = {}
     parts: list[tuple[str, ...]] = []
+    # The platform's own version stands in for an origin that a graph does not have: an upgrade must not roll its pods.
+    left_out = {OPERATOR_ORIGIN_VERSION} - graph.metadata.annotations.keys()
     for context in contexts:
         own = layout.cliques(context)
-        cliques += [_clique(context, each) for each in own]
+        cliques += [_clique(context, each, left_out) for each in own]
         name = names.clique(context.component)
         if layout.is_group(context):
             groups.append(_scaling_group(context, own))
@@ -112,8 +114,8 @@ def _pod_clique_set(
     }
 
 
-def _clique(context: PodContext, clique: Clique) -> KubeObject:
-    label_set = {**pod_labels(context, {}), labels.SELECTOR: context.name}
+def _clique(context: PodContext, clique: Clique, left_out: Set[str]) -> KubeObject:
+    label_set = pod_labels(context, {})
     if clique.placement.role is PodRole.MEMORY:
         # It serves no requests, so discovery must not list it.
         label_set = {name: value for name, value in label_set.items() if name not in context.discovery.labels}
@@ -131,7 +133,7 @@ def _clique(context: PodContext, clique: Clique) -> KubeObject:
         "name": clique.name,
         "labels": label_set,
         "annotations": {
-            **context.template_annotations,
+            **{key: value for key, value in context.template_annotations.items() if key not in left_out},
             DISCOVERY_BACKEND: context.discovery.backend,
             **restore_annotations(context),
         },

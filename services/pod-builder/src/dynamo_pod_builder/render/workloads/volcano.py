@@ -27,7 +27,7 @@ def volcano_queue(graph: DynamoGraphDeployment) -> str:
 def in_queue(template: KubeObject, queue: str) -> KubeObject:
     """A pod template whose pods wait in a queue of Volcano, unless it names another scheduler."""
     pod, metadata = template.get("spec") or {}, template.get("metadata") or {}
-    if not queue or pod.get("schedulerName", SCHEDULER) != SCHEDULER:
+    if not queue or (pod.get("schedulerName") or SCHEDULER) != SCHEDULER:
         return template
     annotations = {VOLCANO_POD_QUEUE: queue, **(metadata.get("annotations") or {})}
     return {

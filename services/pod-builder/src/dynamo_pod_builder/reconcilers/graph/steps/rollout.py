@@ -104,9 +104,10 @@ def _next(child: KubeObject, old: Sequence[KubeObject], observed: Observed) -> R
     current = _replicas(name, observed.components.get(name), observed)
     before = [_replicas(objects.name(dcd), dcd, observed) for dcd in old]
     annotations = objects.annotations(child["spec"].get("podTemplate") or {})
+    component = objects.labels(child)[labels.COMPONENT]
     if annotations.get(DEPLOYMENT_STRATEGY) == RECREATE:
         return replace_all(desired, current, before)
-    return step(desired, current, before, *margins(desired, annotations))
+    return step(desired, current, before, *margins(component, desired, annotations))
 
 
 def _active(previous: Mapping[str, Any] | None) -> bool:

@@ -30,8 +30,8 @@ def pod(_: PodContext) -> KubeObject:
     return {"terminationGracePeriodSeconds": GRACE_PERIOD, "restartPolicy": "Always"}
 
 
-def environment(context: PodContext, component_type: str) -> list[EnvVar]:
-    """Where a process is and how it finds the others. DYN_COMPONENT is the component's type, not its name."""
+def environment(context: PodContext, component_type: str, name: str = MAIN) -> list[EnvVar]:
+    """Where the process of a container is and how it finds the others. DYN_COMPONENT is the component's type, not its name."""
     variables = [
         var(env.DYN_NAMESPACE, context.dynamo_namespace),
         var(env.DYN_COMPONENT, component_type),
@@ -42,6 +42,6 @@ def environment(context: PodContext, component_type: str) -> list[EnvVar]:
     if context.discovery.backend != ETCD:
         variables.append(var(env.DYN_DISCOVERY_BACKEND, KUBERNETES))
     if context.discovery.per_container:
-        variables.append(var(env.CONTAINER_NAME, MAIN))
+        variables.append(var(env.CONTAINER_NAME, name))
         variables.append(var(env.DYN_KUBE_DISCOVERY_MODE, PER_CONTAINER))
     return variables

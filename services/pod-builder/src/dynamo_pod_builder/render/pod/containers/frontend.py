@@ -15,16 +15,16 @@ from dynamo_pod_builder.render.pod.env import var
 pod = common.pod
 
 
-def container(context: PodContext) -> KubeObject:
-    """Main container of a frontend."""
+def container(context: PodContext, name: str = MAIN) -> KubeObject:
+    """Container of a frontend: the main one, or a sidecar."""
     return {
-        "name": MAIN,
+        "name": name,
         "command": list(frontend.COMMAND),
         "args": list(frontend.ARGS),
         "ports": [ports.HTTP.container_port()],
         **probes.FRONTEND,
         "env": [
-            *common.environment(context, ComponentType.FRONTEND.value),
+            *common.environment(context, ComponentType.FRONTEND.value, name),
             var(env.DYNAMO_PORT, str(ports.HTTP.number)),
             var(env.DYN_HTTP_PORT, str(ports.HTTP.number)),
             var(env.DYN_NAMESPACE_PREFIX, context.dynamo_namespace),
