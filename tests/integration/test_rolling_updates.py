@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
@@ -43,12 +44,15 @@ class Watch:
     fewest: dict[str, int] = field(default_factory=dict)
     most: dict[str, int] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
+    #: Of all generations, workers that have a counterpart in each other component: they find only their own generation.
+    fewest_together: int | None = None
 
     def forget(self) -> None:
         """From now on."""
         self.fewest.clear()
         self.most.clear()
         self.generations.clear()
+        self.fewest_together = None
         self._note()
 
     def see(self, change: ObjectChange) -> None:
@@ -68,6 +72,16 @@ class Watch:
             self.most[component] = max(self.most.get(component, 0), sum(not ends(pod) for pod in pods))
             hashes = {pod["metadata"]["labels"].get(labels.WORKER_HASH) for pod in pods}
             self.generations[component] = max(self.generations.get(component, 0), len(hashes))
+        together = self._together()
+        self.fewest_together = together if self.fewest_together is None else min(self.fewest_together, together)
+
+    def _together(self) -> int:
+        workers = [pod["metadata"]["labels"] for pod in self.pods.values() if serves(pod)]
+        serving = Counter(
+            (each[labels.WORKER_HASH], each[labels.COMPONENT]) for each in workers if labels.WORKER_HASH in each
+        )
+        components = {component for _, component in serving}
+        return sum(min(serving[hash_, each] for each in components) for hash_ in {hash_ for hash_, _ in serving})
 
 
 def serves(pod: KubeObject) -> bool:
@@ -144,6 +158,8 @@ async def test_several_components_roll_at_once_and_none_falls_below_its_margin(
     for component in ("A", "B"):
         assert watch.fewest[component] >= 3, "of four replicas, one may be missing"
         assert watch.generations[component] == 2
+    assert watch.fewest_together is not None
+    assert watch.fewest_together >= 3, "old ones stay until new ones have their counterparts"
 
 
 @pytest.mark.usefixtures("running_platform")

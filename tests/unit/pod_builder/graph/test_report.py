@@ -188,6 +188,7 @@ STARTING = {
         pytest.param(
             desiring(NEW, restart=RestartPlan(status={"phase": "Completed"})), {}, [], None, id="a restart that is over"
         ),
+        pytest.param(desiring(NEW, rollout=Rollout(again=3.0)), {}, [], 3.0, id="frontends admit a new worker"),
         pytest.param(desiring(SET), {}, [STARTING], 30.0, id="a pod on Grove that would have started by then"),
         pytest.param(desiring(NEW), {}, [STARTING], None, id="components check pods themselves"),
     ],

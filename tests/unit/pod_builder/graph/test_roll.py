@@ -8,27 +8,13 @@ import pytest
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
 from dynamo_pod_builder.reconcilers.graph.steps.rollout import roll
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.annotations import DEPLOYMENT_STRATEGY
 
 from .building import deployment, desiring, observed, stored, stored_graph
+from .workers import component
 
 NOW, BEFORE = "2026-01-02T03:04:05Z", "2026-01-01T00:00:00Z"
 RUNNING = {"phase": "InProgress", "startTime": BEFORE}
 OVER = {"phase": "Completed", "startTime": BEFORE, "endTime": BEFORE, "updatedComponents": ["Worker"]}
-
-
-def component(
-    name: str, hash_: str | None, replicas: int = 1, component: str = "Worker", strategy: str = ""
-) -> KubeObject:
-    of_component = {labels.COMPONENT: component, **({labels.WORKER_HASH: hash_} if hash_ else {})}
-    template = {"metadata": {"annotations": {DEPLOYMENT_STRATEGY: strategy}}} if strategy else {}
-    return {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoComponentDeployment",
-        "metadata": {"name": name, "labels": of_component},
-        "spec": {"replicas": replicas, "podTemplate": template},
-    }
 
 
 NEW, OLD, FRONT = component("g-new", "new"), component("g-old", "old"), component("g-front", None, component="Front")
@@ -55,6 +41,8 @@ def moves(plan: Plan) -> tuple[dict[str, int], dict[str, int]]:
 
 TWO = component("g-new", "new", 2)
 TWO_OLD = component("g-old", "old", 2)
+PREFILL, DECODE = component("p-new", "new", component="P"), component("d-new", "new", component="D")
+OLD_PREFILL, OLD_DECODE = component("p-old", "old", component="P"), component("d-old", "old", component="D")
 RECREATED = component("g-new", "new", 2, strategy="Recreate")
 
 
@@ -79,6 +67,20 @@ RECREATED = component("g-new", "new", 2, strategy="Recreate")
             {"g-new": 1},
             {"g-old": 1},
             id="by one",
+        ),
+        pytest.param(
+            [PREFILL, DECODE],
+            {"p-new": (PREFILL, 1), "d-new": (DECODE, 0), "p-old": (OLD_PREFILL, 1), "d-old": (OLD_DECODE, 1)},
+            {"p-new": 1, "d-new": 1},
+            {},
+            id="a prefill worker serves nothing without a decode worker",
+        ),
+        pytest.param(
+            [PREFILL, DECODE],
+            {"p-new": (PREFILL, 1), "d-new": (DECODE, 1), "p-old": (OLD_PREFILL, 1), "d-old": (OLD_DECODE, 1)},
+            {"p-new": 1, "d-new": 1},
+            {"p-old": 0, "d-old": 0},
+            id="both serve",
         ),
         pytest.param(
             [RECREATED], {"g-old": (TWO_OLD, 2)}, {"g-new": 0}, {"g-old": 0}, id="Recreate: the old ones first"

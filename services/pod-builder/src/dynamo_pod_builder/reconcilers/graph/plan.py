@@ -27,6 +27,8 @@ class Rollout:
     status: dict[str, Any] | None = None
     started: bool = False
     completed: bool = False
+    #: Seconds after which it may go on without an event.
+    again: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

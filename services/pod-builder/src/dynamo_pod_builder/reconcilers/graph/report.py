@@ -126,6 +126,7 @@ def next_reconcile(plan: Plan, outcome: CarryOutResult) -> float | None:
     delays = [
         retry_after(outcome.failure),
         outcome.again,
+        plan.rollout.again if plan.rollout is not None else None,
         RESTART_INTERVAL if plan.restart is not None and plan.restart.is_under_way else None,
     ]
     if plan.pod_clique_set is not None:

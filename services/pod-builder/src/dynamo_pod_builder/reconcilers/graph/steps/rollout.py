@@ -2,7 +2,8 @@
 
 One of the following can be the case for a worker component:
 1. Nothing of it is there, or only the desired generation: it gets the replicas of the spec.
-2. Other generations are there: both move one step (`rollout.step`); the others are deleted once the desired one serves.
+2. Other generations are there: both move one step (`rollout.step`), by how many new pods serve (`serving`); the others are
+   deleted once the desired one serves.
 3. The same, and the component's strategy is Recreate: the others go first (`rollout.replace_all`).
 """
 
@@ -23,6 +24,7 @@ from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
+from dynamo_pod_builder.reconcilers.graph.serving import Serving, serving
 from dynamo_pod_builder.render.workloads.deployment import RECREATE
 from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, step
 from dynamo_pod_builder.status.workload import ready_replicas, replicas_left
@@ -34,6 +36,7 @@ def roll(plan: Plan, observed: Observed) -> Plan:
     """With the replicas that each generation of workers has next, and how far the rolling update is."""
     previous: dict[str, Any] | None = observed.status.get("rollingUpdate")
     leftovers = _leftovers(plan.desired, observed)
+    new = serving(_workers(plan.desired), leftovers, observed)
     children: list[KubeObject] = []
     drain: list[tuple[KubeObject, int]] = []
     moving: list[str] = []
@@ -45,7 +48,7 @@ def roll(plan: Plan, observed: Observed) -> Plan:
             children.append(child)
             continue
         moving.append(component)
-        next_ = _next(child, old, observed)
+        next_ = _next(child, old, new, observed)
         finished = finished and next_.done
         children.append({**child, "spec": {**child["spec"], "replicas": next_.new}})
         targets = [(dcd, next_.old[objects.name(dcd)]) for dcd in old]
@@ -68,6 +71,7 @@ def roll(plan: Plan, observed: Observed) -> Plan:
             components=moving,
             status={"phase": IN_PROGRESS, "startTime": begun},
             started=started,
+            again=new.again,
         )
     return replace(plan, rollout=rollout)
 
@@ -92,13 +96,13 @@ def _is_let_go(dcd: KubeObject) -> bool:
     return objects.is_deleting(dcd) and dcd["spec"].get("replicas", 1) == 0
 
 
-def _workers(desired: Sequence[KubeObject]) -> set[str]:
-    """Components of workers. They have one hash together, so that each of them takes part in a rolling update."""
-    of_workers = [objects.labels(child) for child in desired if labels.WORKER_HASH in objects.labels(child)]
-    return {each[labels.COMPONENT] for each in of_workers if labels.COMPONENT in each}
+def _workers(desired: Sequence[KubeObject]) -> dict[str, KubeObject]:
+    """Workers by component. They have one hash together, so that each of them takes part in a rolling update."""
+    of_workers = [(objects.labels(child), child) for child in desired if labels.WORKER_HASH in objects.labels(child)]
+    return {each[labels.COMPONENT]: child for each, child in of_workers if labels.COMPONENT in each}
 
 
-def _next(child: KubeObject, old: Sequence[KubeObject], observed: Observed) -> RolloutStep:
+def _next(child: KubeObject, old: Sequence[KubeObject], new: Serving, observed: Observed) -> RolloutStep:
     desired = child["spec"].get("replicas", 1)
     name = objects.name(child)
     current = _replicas(name, observed.components.get(name), observed)
@@ -107,6 +111,7 @@ def _next(child: KubeObject, old: Sequence[KubeObject], observed: Observed) -> R
     component = objects.labels(child)[labels.COMPONENT]
     if annotations.get(DEPLOYMENT_STRATEGY) == RECREATE:
         return replace_all(desired, current, before)
+    current = replace(current, available=new.pods.get(component, current.available))
     return step(desired, current, before, *margins(component, desired, annotations))
 
 

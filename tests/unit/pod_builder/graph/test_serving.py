@@ -1,0 +1,149 @@
+"""Which new workers a rolling update counts: those that frontends have admitted, and that have their counterparts."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from dynamo_pod_builder.reconcilers.graph.serving import ADMISSION, NO_ROOM, Serving, paired, serving
+from dynamo_pod_builder.rollout import Replicas, step
+from dynamo_shared.api.conditions import timestamp
+from dynamo_shared.api.objects import KubeObject
+from hypothesis import given
+from hypothesis import strategies as st
+
+from .building import NOW, deployment, observed, stored
+from .workers import component
+
+PREFILL, DECODE = component("g-p-new", "new", component="P"), component("g-d-new", "new", component="D")
+OLD_PREFILL, OLD_DECODE = component("g-p-old", "old", component="P"), component("g-d-old", "old", component="D")
+LONG_AGO = 3600.0
+
+
+def pod(type_: str, status: str, ago: float) -> KubeObject:
+    """A pod with a condition since so many seconds."""
+    since = timestamp(NOW - timedelta(seconds=ago))
+    conditions = [{"type": type_, "status": status, "lastTransitionTime": since}]
+    return {"metadata": {"name": f"{type_}-{ago}"}, "status": {"phase": "Running", "conditions": conditions}}
+
+
+def counted(
+    available: dict[str, int], pods: dict[str, list[KubeObject]] | None = None, old: dict[str, int] | None = None
+) -> Serving:
+    """What counts of a new prefill and decode worker; by name of their component deployments."""
+    serve = old if old is not None else {"g-p-old": 1, "g-d-old": 1}
+    workloads = {name: deployment(name, 1, count) for name, count in {**available, **serve}.items()}
+    leftovers = {"P": [stored(OLD_PREFILL)], "D": [stored(OLD_DECODE)]}
+    world = observed(workloads=workloads, pods=pods)
+    return serving({"P": PREFILL, "D": DECODE}, leftovers, world)
+
+
+@pytest.mark.parametrize(
+    ("available", "pods", "old", "expected"),
+    [
+        pytest.param({}, {}, None, Serving({"P": 0, "D": 0}, None), id="nothing new is there"),
+        pytest.param({"g-p-new": 1}, {}, None, Serving({"P": 0, "D": 0}, None), id="a prefill worker without a decode worker"),
+        pytest.param({"g-p-new": 1, "g-d-new": 1}, {}, None, Serving({"P": 1, "D": 1}, None), id="both"),
+        pytest.param(
+            {"g-p-new": 1, "g-d-new": 1},
+            {"g-d-new": [pod("Ready", "True", 3)], "g-p-new": [pod("Ready", "True", LONG_AGO)]},
+            None,
+            Serving({"P": 0, "D": 0}, ADMISSION.seconds - 3),
+            id="frontends have not admitted one yet",
+        ),
+        pytest.param(
+            {"g-p-new": 1, "g-d-new": 1},
+            {"g-d-new": [pod("Ready", "True", ADMISSION.seconds)]},
+            None,
+            Serving({"P": 1, "D": 1}, None),
+            id="frontends have had their time",
+        ),
+        pytest.param(
+            {"g-p-new": 1, "g-d-new": 1},
+            {"g-d-new": [pod("Ready", "True", -LONG_AGO)]},
+            None,
+            Serving({"P": 1, "D": 1}, None),
+            id="the clock of the node is ahead",
+        ),
+        pytest.param(
+            {"g-p-new": 1},
+            {"g-d-new": [pod("PodScheduled", "False", 60)]},
+            None,
+            Serving({"P": 0, "D": 0}, None),
+            id="its workload is not observed, so neither are its pods",
+        ),
+        pytest.param(
+            {"g-p-new": 1, "g-d-new": 0},
+            {"g-d-new": [pod("PodScheduled", "False", 60)]},
+            None,
+            Serving({"P": 0, "D": 0}, NO_ROOM.seconds - 60),
+            id="no node has room for the other one",
+        ),
+        pytest.param(
+            {"g-p-new": 1, "g-d-new": 0},
+            {"g-d-new": [pod("PodScheduled", "False", NO_ROOM.seconds)]},
+            None,
+            Serving({"P": 1, "D": 0}, None),
+            id="no node had room for long: the update goes on with what there is",
+        ),
+        pytest.param(
+            {"g-p-new": 1},
+            {},
+            {"g-p-old": 1, "g-d-old": 0},
+            Serving({"P": 1, "D": 0}, None),
+            id="the old generation does not serve, so that nothing is kept for it",
+        ),
+    ],
+)  # fmt: skip
+def test_what_counts_of_a_new_generation(available, pods, old, expected):
+    assert counted(available, pods, old) == expected
+
+
+@pytest.mark.parametrize(
+    ("available", "desired", "expected"),
+    [
+        ({"W": 2}, {"W": 4}, {"W": 2}),
+        ({"P": 1, "D": 1}, {"P": 4, "D": 1}, {"P": 1, "D": 0}),
+        ({"P": 4, "D": 1}, {"P": 4, "D": 2}, {"P": 2, "D": 1}),
+        ({"P": 3, "D": 0}, {"P": 3, "D": 0}, {"P": 3, "D": 0}),
+        ({"P": 5, "D": 2}, {"P": 3, "D": 2}, {"P": 3, "D": 2}),
+        ({"P": 0}, {"P": 0}, {"P": 0}),
+    ],
+)
+def test_pods_count_by_the_component_that_is_furthest_behind(available, desired, expected):
+    assert paired(available, desired) == expected
+
+
+COMPONENT = st.tuples(st.integers(1, 8), st.integers(0, 3), st.integers(0, 3))
+
+
+@given(components=st.lists(COMPONENT, min_size=1, max_size=3), slow=st.data())
+def test_every_update_ends_and_one_generation_or_the_other_serves(components, slow):
+    """The loop is the cluster: pods of any component may take longer than those of the others."""
+    margins = [(surge or int(not unavailable), unavailable) for _, surge, unavailable in components]
+    desired = {str(number): each[0] for number, each in enumerate(components)}
+    new = {name: Replicas("new", 0, 0, 0) for name in desired}
+    old = {name: Replicas("old", count, count, count) for name, count in desired.items()}
+    for turn in range(400):
+        pods = paired({name: each.available for name, each in new.items()}, desired)
+        moves = {
+            name: step(count, Replicas("new", new[name].replicas, pods[name], new[name].ready), [old[name]], *margin)
+            for (name, count), margin in zip(desired.items(), margins, strict=True)
+        }
+        if all(each.done for each in moves.values()):
+            break
+        for name, move in moves.items():
+            # A pod that is there becomes available in its own time; after a while, each does.
+            late = turn < 40 and slow.draw(st.booleans())
+            ready = new[name].available if late else new[name].replicas
+            new[name] = Replicas("new", move.new, min(ready, move.new), min(ready, move.new))
+            left = move.old["old"]
+            old[name] = Replicas("old", left, left, left)
+        serves = {name: new[name].available + old[name].available for name in desired}
+        together = paired({name: each.available for name, each in new.items()}, desired)
+        for (name, count), (_, unavailable) in zip(desired.items(), margins, strict=True):
+            assert serves[name] >= count - unavailable
+            if unavailable == 0 and old[name].available == 0:
+                assert together[name] == count, "the last old one goes when all new ones have their counterparts"
+    else:
+        pytest.fail(f"no end: {new} {old}")

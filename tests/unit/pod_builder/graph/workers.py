@@ -1,0 +1,21 @@
+"""Component deployments of several generations of workers."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import DEPLOYMENT_STRATEGY
+
+
+def component(
+    name: str, hash_: str | None, replicas: int = 1, component: str = "Worker", strategy: str = ""
+) -> KubeObject:
+    """One of a component; without a hash it is no worker, or one from before there were hashes."""
+    of_component = {labels.COMPONENT: component, **({labels.WORKER_HASH: hash_} if hash_ else {})}
+    template = {"metadata": {"annotations": {DEPLOYMENT_STRATEGY: strategy}}} if strategy else {}
+    return {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoComponentDeployment",
+        "metadata": {"name": name, "labels": of_component},
+        "spec": {"replicas": replicas, "podTemplate": template},
+    }
