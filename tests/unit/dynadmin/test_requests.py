@@ -484,6 +484,13 @@ async def test_a_scaling_that_is_not_understood_is_refused(sent: dict[str, Any],
         assert refused["errors"] == [{"pointer": pointer, "detail": detail}]
 
 
+async def test_a_promotion_takes_its_parameters_from_the_query_alone() -> None:
+    """A dry run that is asked for in the body must not deploy."""
+    async with serving(Actions(ABSENT, ABSENT).promote, path="/{namespace}/{name}") as client:
+        refused = await (await client.post("/n/a", json={"point": 1, "dryRun": True})).json()
+        assert refused["errors"] == [{"pointer": "/dryRun", "detail": "no such field; there are point"}]
+
+
 async def test_a_chat_that_is_not_understood_is_refused_in_our_words() -> None:
     chat = Chat(ABSENT, ABSENT, 1.0)
     async with serving(chat.chat, path="/{namespace}/{name}") as client:
