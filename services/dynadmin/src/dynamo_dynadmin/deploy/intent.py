@@ -40,7 +40,7 @@ Objects = Annotated[list[dict[str, Any]], Field(max_length=64)]
 
 
 class IntentSection(BaseModel):
-    """A group of fields: camelCase on the wire; unknown fields are mistakes, and types are not guessed."""
+    """A group of fields: camelCase on the wire; unknown fields are mistakes."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, use_attribute_docstrings=True
