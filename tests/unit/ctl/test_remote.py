@@ -153,6 +153,25 @@ async def test_without_a_token_it_is_a_token_that_is_missing(monkeypatch: pytest
     assert str(refused.value).startswith("no token for the API: set $DYNAMO_TOKEN, or --token-file")
 
 
+@pytest.mark.parametrize("server", ["http://[::1", "http://localhost:99999", "localhost:8082", "http://a@127.0.0.1"])
+async def test_what_is_not_the_url_of_a_server_is_refused(server: str) -> None:
+    with pytest.raises(CtlError, match=r"write https://host or http://127.0.0.1:8082$") as refused:
+        async with Remote.open(server, None, None):
+            pass
+    assert refused.value.code == ExitCode.USAGE
+    assert not remote.same_local(server, "http://localhost:1")
+
+
+@pytest.mark.parametrize("content", [b"", b"two\nlines", b"\xff\xfe"])
+async def test_a_file_without_a_token_is_named(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(content)
+    with pytest.raises(CtlError) as refused:
+        async with Remote.open("http://127.0.0.1:9", file, None):
+            pass
+    assert str(refused.value) == f"{file}: no bearer token, which is one line of ASCII characters"
+
+
 def test_a_manifest_in_place_of_an_intent_is_named(tmp_path: Path) -> None:
     """Users know `-f FILE` of kubectl."""
     file = tmp_path / "graph.yaml"
