@@ -172,6 +172,18 @@ async def test_a_file_without_a_token_is_named(content: bytes, tmp_path: Path) -
     assert str(refused.value) == f"{file}: no bearer token, which is one line of ASCII characters"
 
 
+async def test_the_patch_for_the_repository_is_shown_where_another_tool_manages_an_object() -> None:
+    """The refusal says to commit it."""
+    problem = {"title": "Another tool manages this object", "detail": "commit the patch", "patch": {"spec": {"a": 1}}}
+    session = cast(aiohttp.ClientSession, Answering(json.dumps(problem).encode(), 409))
+    with pytest.raises(CtlError) as refused:
+        await Remote("https://p.test", "token", session).request("POST", "/x")
+    assert str(refused.value).splitlines() == [
+        "Another tool manages this object: commit the patch",
+        'the patch: {"spec": {"a": 1}}',
+    ]
+
+
 def test_a_manifest_in_place_of_an_intent_is_named(tmp_path: Path) -> None:
     """Users know `-f FILE` of kubectl."""
     file = tmp_path / "graph.yaml"

@@ -208,7 +208,9 @@ def _problem(status: int, content: bytes) -> RequestRefused:
     except (ValueError, KeyError, TypeError):
         return RequestRefused(status, f"the server answers {status}: {content[:200].decode('utf-8', 'replace')}")
     errors = [f"{each['pointer'] or 'the whole'}: {each['detail']}" for each in problem.get("errors") or ()]
-    return RequestRefused(status, "\n".join(errors) if errors else f"{title}: {detail}")
+    # What another tool manages is changed in its repository: by this.
+    patch = [f"the patch: {json.dumps(problem['patch'])}"] if problem.get("patch") else []
+    return RequestRefused(status, "\n".join([*(errors or [f"{title}: {detail}"]), *patch]))
 
 
 async def _token(file: Path | None, kubeconfig: Path | None) -> str:
