@@ -66,7 +66,9 @@ def plan(
     passwords: dict[str, str] = {}
     for user in desired.users:
         observed = existing.get(user.secret)
-        held_password = _data(observed).get("password", b"").decode() if _is_current(observed, desired.rotation) else ""
+        stored = _data(observed).get("password", b"") if _is_current(observed, desired.rotation) else b""
+        # As services read it: the last line break of a file does not belong to it.
+        held_password = stored.decode().rstrip("\r\n")
         passwords[user.service] = held_password or password()
         content = {"user": user.service.encode(), "password": passwords[user.service].encode()}
         yield SecretStep(user.secret, _OPAQUE, None if held_password else content, observed)
