@@ -10,7 +10,6 @@ import hashlib
 import secrets
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -39,14 +38,11 @@ class Begun(NamedTuple):
 class Logins:
     """Begins and finishes logins. `settings.client_id` is not empty."""
 
-    def __init__(
-        self, settings: Oidc, key: bytes, provider: Provider, issuer: Issuer, now: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, settings: Oidc, key: bytes, provider: Provider, issuer: Issuer) -> None:
         self._settings = settings
         self._seal = Seal(key, _PURPOSE)
         self._provider = provider
         self._issuer = issuer
-        self._now = now
 
     async def begin(self, back: str) -> Begun:
         """A login; `back` is the path of the page that the user comes back to. Unavailable."""
@@ -65,13 +61,13 @@ class Logins:
                 "code_challenge_method": "S256",
             }
         )
-        cookie = self._seal.seal([state, nonce, verifier, back, self._now() + WITHIN])
+        cookie = self._seal.seal([state, nonce, verifier, back, time.time() + WITHIN])
         return Begun(f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{query}", cookie)
 
     async def finish(self, cookie: str, state: str, code: str, issuer: str) -> tuple[str, str]:
         """The verified id token of a login, and the page to go back to. Unidentified, Unavailable."""
         begun = self._seal.open(cookie)
-        if begun is None or self._now() >= begun[4] or not is_same(state, begun[0]):
+        if begun is None or time.time() >= begun[4] or not is_same(state, begun[0]):
             raise Unidentified(_AGAIN)
         _, nonce, verifier, back, _ = begun
         if issuer and issuer != self._settings.issuer:
