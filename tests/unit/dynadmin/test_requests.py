@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -23,6 +25,7 @@ from dynamo_dynadmin.http import call as calls
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import JSON, JSON_PATCH, MERGE_PATCH, ResponseSpec, Route
 from dynamo_dynadmin.http.server import HttpServer
+from dynamo_dynadmin.http.streaming import Stream
 from dynamo_dynadmin.identity.session import COOKIE, Sessions
 from dynamo_dynadmin.identity.who import Unidentified
 from dynamo_dynadmin.metrics import DynadminMetrics
@@ -502,3 +505,20 @@ async def test_a_chat_that_is_not_understood_is_refused_in_our_words() -> None:
             "/maxTokens": "0 is too small; at least 1",
             "/x": "no such field; there are maxTokens, messages, model, parameters, seed, temperature",
         }
+
+
+async def test_rights_of_a_stream_are_asked_for_again_also_where_the_clock_was_set_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+
+    async def check() -> None:
+        asked.append(1)
+
+    since, wall = time.monotonic(), time.time()
+    opened = Stream(ABSENT, cast("Any", SimpleNamespace(request=None, caller=SimpleNamespace(expires=None))), check, 60)
+    monkeypatch.setattr(time, "time", lambda: wall - 3600)
+    monkeypatch.setattr(time, "monotonic", lambda: since + 61)
+    assert opened.timeout(15) == 0.01
+    await opened.keep()
+    assert asked == [1]

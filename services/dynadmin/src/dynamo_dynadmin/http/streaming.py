@@ -146,25 +146,24 @@ class Stream:
         self._check = check
         self._recheck = recheck
         self._expires = call.caller.expires
-        self._next = time.time() + recheck
+        self._next = time.monotonic() + recheck
 
     def timeout(self, longest: float) -> float:
         """Seconds to wait for something to send, before `keep` has to be called."""
-        until = self._next if self._expires is None else min(self._next, self._expires)
-        return max(0.01, min(longest, until - time.time()))
+        lasts = longest if self._expires is None else self._expires - time.time()
+        return max(0.01, min(longest, lasts, self._next - time.monotonic()))
 
     async def keep(self) -> None:
         """Ask again whether the stream may go on, where it is time. Ended where it may not."""
-        now = time.time()
-        if self._expires is not None and now >= self._expires:
+        if self._expires is not None and time.time() >= self._expires:
             raise StreamEnded("unauthorized", "the token has expired; log in again")
-        if now >= self._next:
+        if time.monotonic() >= self._next:
             try:
                 await self._check()
             except KubeError as error:
                 # Without an answer nothing more is shown.
                 raise StreamEnded("error", f"your rights cannot be asked for: {error}") from error
-            self._next = time.time() + self._recheck
+            self._next = time.monotonic() + self._recheck
 
     async def send(self, event: str, data: Any, identity: str = "") -> None:
         """An event; `data` is encoded unless it is JSON already."""
