@@ -26,6 +26,7 @@ from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import JSON, JSON_PATCH, MERGE_PATCH, ResponseSpec, Route
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.http.streaming import Stream
+from dynamo_dynadmin.identity.provider import IssuerUnavailable
 from dynamo_dynadmin.identity.session import COOKIE, Sessions
 from dynamo_dynadmin.identity.who import Unidentified
 from dynamo_dynadmin.metrics import DynadminMetrics
@@ -522,3 +523,13 @@ async def test_rights_of_a_stream_are_asked_for_again_also_where_the_clock_was_s
     assert opened.timeout(15) == 0.01
     await opened.keep()
     assert asked == [1]
+
+
+async def test_an_issuer_that_does_not_answer_is_not_taken_for_the_api_server() -> None:
+    async def login(_: Call) -> web.StreamResponse:
+        raise IssuerUnavailable("the issuer answers 502")
+
+    async with serving(login, "GET") as client:
+        answer = await client.get("/x")
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+        assert (await answer.json())["detail"] == "the issuer answers 502"

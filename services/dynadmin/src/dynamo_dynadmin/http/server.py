@@ -21,6 +21,7 @@ from dynamo_dynadmin.http.call import TURN, Call, OngoingRequest
 from dynamo_dynadmin.http.compression import compress, vary
 from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube
 from dynamo_dynadmin.http.routes import Route
+from dynamo_dynadmin.identity.provider import IssuerUnavailable
 from dynamo_dynadmin.identity.session import COOKIE, CSRF_HEADER, Sessions, is_same
 from dynamo_dynadmin.identity.tokens import Tokens
 from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified
@@ -155,6 +156,8 @@ class HttpServer:
             return ProblemError("forbidden", str(error)).response(identifier)
         except KubeError as error:
             return of_kube(error).response(identifier)
+        except IssuerUnavailable as error:
+            return _of_issuer(error).response(identifier)
         except web.HTTPException as error:
             return _problem_of(error).response(identifier)
         except (ConnectionError, TimeoutError) as error:
@@ -289,6 +292,10 @@ def manager_of(caller: Caller) -> str:
         return manager
     digest = sha256(caller.identity.user.encode()).hexdigest()[:12]
     return f"{manager[: _LONGEST_MANAGER - 13]}-{digest}"
+
+
+def _of_issuer(error: IssuerUnavailable) -> ProblemError:
+    return ProblemError("unavailable", str(error), headers={"Retry-After": "5"}, reason="IssuerUnavailable")
 
 
 def _problem_of(error: web.HTTPException) -> ProblemError:
