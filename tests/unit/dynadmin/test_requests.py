@@ -216,6 +216,24 @@ async def test_a_session_that_has_ended_can_be_ended() -> None:
     assert "Max-Age=0" in answer.headers["Set-Cookie"]
 
 
+@pytest.mark.parametrize(
+    ("accepted", "kind"), [("text/html,*/*;q=0.8", "text/html"), ("*/*", "application/problem+json")]
+)
+async def test_a_person_whose_login_fails_sees_a_page(accepted: str, kind: str) -> None:
+    pages = SessionPages(ABSENT, ABSENT, cast("Any", object()))
+    metrics = DynadminMetrics(CollectorRegistry())
+    server = HttpServer(session(pages), ABSENT, tokens=ABSENT, sessions=ABSENT, metrics=metrics, settings=Dynadmin())
+    async with TestClient(TestServer(server.app())) as client:
+        query = {"error": "access_denied", "error_description": "<script>no</script>"}
+        answer = await client.get("/api/v1/session/callback", params=query, headers={"Accept": accepted})
+        text = await answer.text()
+    assert (answer.status, answer.content_type) == (401, kind)
+    assert "the issuer refuses the login: access_denied" in text
+    if kind == "text/html":
+        assert "<script>" not in text
+        assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
+
+
 async def test_few_sessions_are_begun_at_once() -> None:
     """Each asks the API server whose token it is, for someone who is not known yet."""
     waiting, go = asyncio.Semaphore(0), asyncio.Event()

@@ -45,6 +45,7 @@ class OngoingRequest:
     id: str
     operation: str = "none"
     caller: Caller | None = None
+    by_browser: bool = False
     leave: Callable[[], None] = lambda: None
     """the request counts no longer among those under way"""
 

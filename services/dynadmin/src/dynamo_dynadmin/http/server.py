@@ -91,7 +91,8 @@ class HttpServer:
 
     def _handler(self, route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
-            request[TURN].operation = route.operation
+            turn = request[TURN]
+            turn.operation, turn.by_browser = route.operation, route.by_browser
             caller = ANONYMOUS if route.public else await self._caller(request)
             call = self._call(request, route, caller)
             if not route.public:
@@ -110,6 +111,8 @@ class HttpServer:
         turn = request[TURN] = OngoingRequest(identifier)
         started = self._clock()
         answer = await self._answered(request, handler, identifier)
+        if turn.by_browser and answer.status >= 400 and "text/html" in request.headers.get("Accept", ""):
+            answer = page.of_problem(answer)
         operation = turn.operation
         streamed = answer.prepared and not isinstance(answer, web.Response)
         self._metrics.answered(operation, answer.status, None if streamed else self._clock() - started)
