@@ -28,9 +28,9 @@ from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.http.streaming import Stream
 from dynamo_dynadmin.identity.provider import IssuerUnavailable
 from dynamo_dynadmin.identity.session import COOKIE, Sessions
-from dynamo_dynadmin.identity.who import Unidentified
+from dynamo_dynadmin.identity.who import Caller, Unidentified
 from dynamo_dynadmin.metrics import DynadminMetrics
-from dynamo_shared.kube import Conflict, Invalid
+from dynamo_shared.kube import Conflict, Identity, Invalid
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 from prometheus_client import CollectorRegistry
 
@@ -551,3 +551,43 @@ async def test_an_issuer_that_does_not_answer_is_not_taken_for_the_api_server() 
         answer = await client.get("/x")
         assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
         assert (await answer.json())["detail"] == "the issuer answers 502"
+
+
+class Named:
+    """Whose token it is, the token says; also a client with the rights of all."""
+
+    async def caller(self, token: str) -> Caller:
+        return Caller(Identity(token))
+
+    def for_identity(self, *_: Any, **__: Any) -> Any:
+        return self
+
+
+async def test_the_slow_requests_of_one_caller_leave_places_for_others() -> None:
+    """Such as chats with a frontend of the caller's own, which never answers."""
+    waiting, go = asyncio.Semaphore(0), asyncio.Event()
+
+    async def slow(call: Call) -> web.StreamResponse:
+        if call.caller.identity.user == "mallory":
+            waiting.release()
+            await go.wait()
+        return call.answer({})
+
+    async def ask(user: str) -> int:
+        return (await client.get("/x", headers={"Authorization": f"Bearer {user}"})).status
+
+    route = Route(
+        method="GET", path="/x", operation="x", summary="", tag="", handle=slow, answers={200: ResponseSpec("")}
+    )
+    named, metrics = cast("Any", Named()), DynadminMetrics(CollectorRegistry())
+    settings = Dynadmin(max_in_flight=8)
+    server = HttpServer([route], named, tokens=named, sessions=ABSENT, metrics=metrics, settings=settings)
+    async with asyncio.timeout(WITHIN), TestClient(TestServer(server.app())) as client:
+        begun = [asyncio.create_task(ask("mallory")) for _ in range(2)]
+        for _ in begun:
+            await waiting.acquire()
+        assert await ask("mallory") == 429
+        assert await ask("ann") == 200
+        go.set()
+        assert await asyncio.gather(*begun) == [200, 200]
+        assert await ask("mallory") == 200

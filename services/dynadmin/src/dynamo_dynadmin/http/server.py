@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from hashlib import sha256
 
@@ -35,6 +35,8 @@ _LONGEST_MANAGER = 128
 #: Smaller answers do not get smaller.
 _WORTH_COMPRESSING = 1400
 _LIMITS = 10_000
+#: What part of the requests at the same time one caller may have: a chat whose frontend is silent takes minutes.
+_SHARE = 4
 _COMPRESSED = frozenset({"application/json", "application/problem+json", "application/yaml"})
 #: What pages of other origins may read of an answer's headers.
 _EXPOSED = "ETag, Location, X-Request-ID, Retry-After, Warning, Idempotency-Replayed, X-Managed-By"
@@ -67,6 +69,7 @@ class HttpServer:
         self._clock = clock
         self._limits: OrderedDict[str, RateLimit] = OrderedDict()
         self._in_flight = 0
+        self._of_callers: Counter[str] = Counter()
         self.draining = False
 
     def app(self) -> web.Application:
@@ -97,6 +100,7 @@ class HttpServer:
             call = self._call(request, route, caller)
             if not route.public:
                 self._limit(caller)
+                self._count(caller, turn)
             call.check_query()
             return await route.handle(call)
 
@@ -175,14 +179,14 @@ class HttpServer:
     ) -> web.StreamResponse:
         """Streams have limits of their own, and do not count among requests under way."""
         self._in_flight += 1
-        request[TURN].leave = leave = self._leave_once()
+        request[TURN].leave = leave = self._leave_once(request[TURN])
         self._metrics.in_flight(self._in_flight)
         try:
             return await handler(request)
         finally:
             leave()
 
-    def _leave_once(self) -> Callable[[], None]:
+    def _leave_once(self, turn: OngoingRequest) -> Callable[[], None]:
         left = False
 
         def leave() -> None:
@@ -191,6 +195,7 @@ class HttpServer:
                 left = True
                 self._in_flight -= 1
                 self._metrics.in_flight(self._in_flight)
+                self._of_callers -= Counter(turn.counted)
 
         return leave
 
@@ -240,6 +245,15 @@ class HttpServer:
             self._metrics.refused("rate")
             after = str(max(1, round(wait)))
             raise ProblemError("too-many-requests", "too many requests of yours", headers={"Retry-After": after})
+
+    def _count(self, caller: Caller, turn: OngoingRequest) -> None:
+        """One more of this caller. ProblemError where there are too many already: places are left for others."""
+        if self._of_callers[caller.key] >= max(1, self._settings.max_in_flight // _SHARE):
+            self._metrics.refused("busy")
+            detail = f"{self._of_callers[caller.key]} requests of yours are in progress; wait for one of them"
+            raise ProblemError("too-many-requests", detail, headers={"Retry-After": "1"})
+        turn.counted = (caller.key,)
+        self._of_callers[caller.key] += 1
 
     def _refuse_impersonation(self, request: web.Request) -> None:
         if any(name.lower().startswith(_IMPERSONATE) for name in request.headers):
