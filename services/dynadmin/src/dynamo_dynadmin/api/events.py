@@ -53,14 +53,12 @@ class EventReader:
             page = await call.kube.list_page(EVENTS, call.namespace, limit=READ)
             objects, _ = await self._details.visible(call)
             known = family.descendants({**root, "kind": kind.resource.kind}, objects)
-            rows = [row(each) for each in page.get("items") or () if _about(each) in known]
-            for _ in range(PAGES - 1):
-                if not (token := page["metadata"].get("continue")):
+            for further in reversed(range(PAGES)):
+                rows += [row(each) for each in page.get("items") or () if _about(each) in known]
+                rows = sorted(rows, key=lambda each: str(each["time"]), reverse=True)[: call.number("limit", 200)]
+                if not further or not (token := page["metadata"].get("continue")):
                     break
                 page = await call.kube.list_page(EVENTS, call.namespace, limit=READ, continue_=token)
-                rows += [row(each) for each in page.get("items") or () if _about(each) in known]
-            rows.sort(key=lambda each: str(each["time"]), reverse=True)
-            rows = rows[: call.number("limit", 200)]
             last = str(page["metadata"]["resourceVersion"])
         if not call.flag("watch"):
             return call.answer({"items": rows})
