@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
@@ -9,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
+from dynamo_shared.aio import spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import EVENTS
 from dynamo_shared.kube import Expired, NotFound
@@ -28,6 +30,8 @@ from dynamo_dynadmin.identity.access import ResourceAttributes
 READ, PAGES = 2000, 10
 #: Seconds of one watch; the API server is asked again after that.
 _WATCH = 1800
+#: Between two watches. Seconds.
+_NEXT_AFTER = 1.0
 #: How often the family of an object is looked up again for events of objects that are not known to be of it. Seconds.
 _FAMILY_EVERY = 0.5
 #: Events of objects that are not known yet: STATE follows within milliseconds. Seconds, and how many.
@@ -156,6 +160,8 @@ class _EventFollower:
                                 yield change.object
             except Expired:
                 raise StreamEnded("resync", _GONE) from None
+            # What comes meanwhile is in the next watch. A server, or a proxy, may end each of them at once.
+            await asyncio.sleep(spread(_NEXT_AFTER))
 
 
 def row(event: KubeObject) -> dict[str, Any]:
