@@ -18,8 +18,8 @@ from dynamo_dynadmin.identity.tokens import Tokens
 from dynamo_dynadmin.identity.who import Unidentified
 
 PATH = "/api/v1/session"
-#: Tokens of sessions that are received and verified at the same time, of one address and of all: the callers are not known
-#: yet. Behind a proxy all have its address.
+#: Tokens of sessions that are verified at the same time, of one address and of all: the callers are not known yet. Behind a
+#: proxy all have its address.
 AT_ONCE_OF_ONE, AT_ONCE = 16, 32
 
 
@@ -68,12 +68,13 @@ class SessionPages:
 
     async def begin(self, call: Call) -> web.StreamResponse:
         """A session of a pasted token. The token goes into a sealed cookie and nowhere else."""
+        body = await call.object()
+        token = body.get("token")
+        if not isinstance(token, str) or not token:
+            raise ProblemError(
+                "invalid", "/token: required", errors=[FieldProblem("/token", "required: a bearer token")]
+            )
         with self._one_more(call.request.remote or ""):
-            token = (await call.object()).get("token")
-            if not isinstance(token, str) or not token:
-                raise ProblemError(
-                    "invalid", "/token: required", errors=[FieldProblem("/token", "required: a bearer token")]
-                )
             caller = await self._tokens.caller(token.strip())
         try:
             session, cookie = self._sessions.begin(token.strip(), caller.expires)
@@ -87,7 +88,7 @@ class SessionPages:
 
     @contextmanager
     def _one_more(self, address: str) -> Iterator[None]:
-        """A token is received and verified. ProblemError where many are already."""
+        """A token is verified. ProblemError where many are already."""
         if self._verifying[address] >= AT_ONCE_OF_ONE or self._verifying.total() >= AT_ONCE:
             detail = "many sessions are being begun; retry later"
             raise ProblemError("too-many-requests", detail, headers={"Retry-After": "1"})

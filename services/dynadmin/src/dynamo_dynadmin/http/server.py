@@ -100,7 +100,7 @@ class HttpServer:
             call = self._call(request, route, caller)
             if not route.public:
                 self._limit(caller)
-                self._count(caller, turn)
+            self._count(caller, turn)
             call.check_query()
             return await route.handle(call)
 
@@ -247,10 +247,14 @@ class HttpServer:
             raise ProblemError("too-many-requests", "too many requests of yours", headers={"Retry-After": after})
 
     def _count(self, caller: Caller, turn: OngoingRequest) -> None:
-        """One more of this caller. ProblemError where there are too many already: places are left for others."""
+        """One more of this caller. ProblemError where there are too many already: places are left for others.
+
+        Those without a caller are of one together: who sends bodies slowly needs no token.
+        """
         if self._of_callers[caller.key] >= max(1, self._settings.max_in_flight // _SHARE):
             self._metrics.refused("busy")
-            detail = f"{self._of_callers[caller.key]} requests of yours are in progress; wait for one of them"
+            whose = "without a caller" if caller is ANONYMOUS else "of yours"
+            detail = f"{self._of_callers[caller.key]} requests {whose} are in progress; retry later"
             raise ProblemError("too-many-requests", detail, headers={"Retry-After": "1"})
         turn.counted = (caller.key,)
         self._of_callers[caller.key] += 1
