@@ -80,7 +80,9 @@ async def test_a_stream_that_breaks_is_opened_again_where_it_was(monkeypatch: py
         await response.prepare(request)
         await response.write(f"id: {len(asked)}\nevent: event\ndata: {len(asked)}\n\n".encode())
         assert request.transport is not None
-        if len(asked) < 4:
+        if len(asked) == 1:
+            await response.write(b'event: error\ndata: {"detail": "the API server does not answer"}\n\n')
+        elif len(asked) < 4:
             await asyncio.sleep(0.01)
             request.transport.abort()
         else:

@@ -146,7 +146,9 @@ class Remote:
                     opened = True
                     async for event in events:
                         if event.name in ("unauthorized", "error"):
-                            raise CtlError(str(event.data["detail"]))
+                            # An error passes: such as an API server that is being replaced.
+                            code = ExitCode.UNREACHABLE if event.name == "error" else ExitCode.FAILED
+                            raise CtlError(str(event.data["detail"]), code)
                         last = "" if event.name == "resync" else event.id or last
                         yield event
             except CtlError as error:
