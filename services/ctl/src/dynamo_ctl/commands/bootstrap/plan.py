@@ -12,8 +12,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.certificates import Unusable
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.bus import server_config
 
-from dynamo_ctl.commands.bootstrap import nats
 from dynamo_ctl.commands.bootstrap.specification import Certificate, NamespaceCredentials
 
 ROTATION = "nvidia.com/credentials-rotation"
@@ -74,7 +74,8 @@ def plan(
         yield SecretStep(user.secret, _OPAQUE, None if held_password else content, observed)
     if desired.nats_authorization:
         observed = existing.get(desired.nats_authorization)
-        content = {nats.FILE: nats.authorization(passwords, desired.cluster_name).encode()}
+        authorization = server_config.authorization(desired.cluster_name, passwords)
+        content = {"authorization.conf": server_config.text({"authorization": authorization}).encode()}
         yield SecretStep(desired.nats_authorization, _OPAQUE, None if _data(observed) == content else content, observed)
 
 
