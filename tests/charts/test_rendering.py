@@ -214,6 +214,14 @@ def test_names_that_look_like_numbers_stay_text(values: Path) -> None:
     assert not [each for each in leaves(list(yaml.load_all(text, helm.LOADER))) if each in (10101, 20202, 30303)]
 
 
+def test_an_ingress_may_have_all_hosts_of_a_domain() -> None:
+    """The schema takes `*`, which begins an alias of YAML."""
+    ingress = "dynadmin.ingress.enabled=true,dynadmin.ingress.host=*.example.com,dynadmin.ingress.tlsSecret=t"
+    text = helm.template("--set", f"dynadmin.enabled=true,{ingress}")
+    (made,) = helm.of_kind(tuple(each for each in yaml.load_all(text, helm.LOADER) if each), "Ingress")
+    assert [made["spec"]["rules"][0]["host"]] == made["spec"]["tls"][0]["hosts"] == ["*.example.com"]
+
+
 def test_a_rendering_is_the_same_twice() -> None:
     values = helm.PLATFORM / "ci" / "tuned.yaml"
     assert helm.template("--values", values) == helm.rendering(values)

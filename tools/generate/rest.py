@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dynamo_dynadmin.api.table import described
-from dynamo_dynadmin.document import API_VERSION, openapi
+from dynamo_dynadmin.document import openapi
 from dynamo_dynadmin.http.problems import KINDS
 from dynamo_dynadmin.http.routes import Route
 
@@ -19,7 +19,7 @@ PAGE = Path("docs") / "reference" / "rest.md"
 
 def outputs(root: Path) -> dict[Path, str]:
     """Every generated file below the root of a checkout, with what should be in it."""
-    text = json.dumps(openapi(API_VERSION), indent=1, sort_keys=False) + "\n"
+    text = json.dumps(openapi(), indent=1, sort_keys=False) + "\n"
     return {root / DOCUMENT: text, root / PAGE: rest_page()}
 
 

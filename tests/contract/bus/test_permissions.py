@@ -73,7 +73,7 @@ def wire() -> Iterator[tuple[str, set[str]]]:
 READERS_OF_STATE = {*SERVICES, PEOPLE}
 READERS_OF_EVENTS = {"scaler", "planner", "dynadmin", PEOPLE, INTEGRATOR}
 PUBLISHERS_OF_EVENTS = {"watcher", "pod-builder", "scaler", "model-discovery", "profiler", "planner", "image-builder"}
-SENDERS = {"planner", "dynadmin", PEOPLE}
+SENDERS = {"planner", PEOPLE}
 
 
 def api() -> Iterator[tuple[str, set[str]]]:

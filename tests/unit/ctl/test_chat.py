@@ -5,8 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import pytest
+from dynamo_ctl.commands.chat.conversation import Talk
+from dynamo_ctl.remote import ServerSentEvent
 
 CHAT = """
 import sys
@@ -68,3 +73,19 @@ def test_lines_of_a_file(tmp_path_factory: pytest.TempPathFactory) -> None:
             [sys.executable, "-c", CHAT], stdin=given, capture_output=True, text=True, timeout=30, check=True
         )
     assert done.stdout == "begun\n[a]\n[b]\n"
+
+
+async def test_a_piece_with_reasoning_and_text_is_shown_whole() -> None:
+    class Answering:
+        @asynccontextmanager
+        async def stream(self, *_: object) -> AsyncIterator[AsyncIterator[ServerSentEvent]]:
+            async def events() -> AsyncIterator[ServerSentEvent]:
+                yield ServerSentEvent("delta", {"reasoning": "so ", "text": "yes"})
+                yield ServerSentEvent("end", {})
+
+            yield events()
+
+    shown: list[str] = []
+    talk = Talk(cast("Any", Answering()), "n", "g", model="", system="", max_tokens=1)
+    assert await talk.say("?", shown.append) == {"text": "yes"}
+    assert "".join(shown) == "so yes"

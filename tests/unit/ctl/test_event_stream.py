@@ -73,6 +73,11 @@ def test_durations(text: str, seconds: int) -> None:
     assert duration(text) == timedelta(seconds=seconds)
 
 
+@pytest.mark.parametrize("text", ["99999999d", "999999999999d"])
+def test_a_duration_before_all_dates_means_all_events(text: str) -> None:
+    assert datetime.now(UTC) - duration(text) < datetime(2020, 1, 1, tzinfo=UTC)
+
+
 @pytest.mark.parametrize("text", ["", "10", "m", "-5m", "1.5h", "5 m"])
 def test_other_durations_are_refused(text: str) -> None:
     with pytest.raises(CtlError, match="write a duration"):

@@ -80,7 +80,9 @@ async def test_a_stream_that_breaks_is_opened_again_where_it_was(monkeypatch: py
         await response.prepare(request)
         await response.write(f"id: {len(asked)}\nevent: event\ndata: {len(asked)}\n\n".encode())
         assert request.transport is not None
-        if len(asked) < 4:
+        if len(asked) == 1:
+            await response.write(b'event: error\ndata: {"detail": "the API server does not answer"}\n\n')
+        elif len(asked) < 4:
             await asyncio.sleep(0.01)
             request.transport.abort()
         else:
@@ -151,6 +153,37 @@ async def test_without_a_token_it_is_a_token_that_is_missing(monkeypatch: pytest
             pass
     assert refused.value.code == ExitCode.USAGE
     assert str(refused.value).startswith("no token for the API: set $DYNAMO_TOKEN, or --token-file")
+
+
+@pytest.mark.parametrize("server", ["http://[::1", "http://localhost:99999", "localhost:8082", "http://a@127.0.0.1"])
+async def test_what_is_not_the_url_of_a_server_is_refused(server: str) -> None:
+    with pytest.raises(CtlError, match=r"write https://host or http://127.0.0.1:8082$") as refused:
+        async with Remote.open(server, None, None):
+            pass
+    assert refused.value.code == ExitCode.USAGE
+    assert not remote.same_local(server, "http://localhost:1")
+
+
+@pytest.mark.parametrize("content", [b"", b"two\nlines", b"\xff\xfe"])
+async def test_a_file_without_a_token_is_named(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(content)
+    with pytest.raises(CtlError) as refused:
+        async with Remote.open("http://127.0.0.1:9", file, None):
+            pass
+    assert str(refused.value) == f"{file}: no bearer token, which is one line of ASCII characters"
+
+
+async def test_the_patch_for_the_repository_is_shown_where_another_tool_manages_an_object() -> None:
+    """The refusal says to commit it."""
+    problem = {"title": "Another tool manages this object", "detail": "commit the patch", "patch": {"spec": {"a": 1}}}
+    session = cast(aiohttp.ClientSession, Answering(json.dumps(problem).encode(), 409))
+    with pytest.raises(CtlError) as refused:
+        await Remote("https://p.test", "token", session).request("POST", "/x")
+    assert str(refused.value).splitlines() == [
+        "Another tool manages this object: commit the patch",
+        'the patch: {"spec": {"a": 1}}',
+    ]
 
 
 def test_a_manifest_in_place_of_an_intent_is_named(tmp_path: Path) -> None:

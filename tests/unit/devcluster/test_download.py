@@ -33,7 +33,7 @@ def site() -> Iterator[tuple[str, dict[str, bytes]]]:
         def do_GET(self) -> None:
             page = pages.get(self.path)
             self.send_response(200 if page is not None else 404)
-            self.send_header("Content-Length", str(len(page or b"")))
+            self.send_header("Content-Length", str(len(page or b"") + (self.path == "/cut")))
             self.end_headers()
             if self.command == "GET":
                 self.wfile.write(page or b"")
@@ -117,6 +117,13 @@ async def test_mismatch_keeps_nothing(tmp_path: Path, site: tuple[str, dict[str,
     with pytest.raises(ChecksumMismatchError, match="nothing was kept"):
         await source(cache, base, "etcd", "etcd.sha256").find(ETCD, SilentProgress())
     assert list((tmp_path / "bin").iterdir()) == []
+
+
+async def test_a_download_that_breaks_off_gives_way(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
+    base, pages = site
+    pages["/cut"], pages["/sums"] = BINARY, b"0" * 64
+    with pytest.raises(NotHereError, match=f"it broke off after {len(BINARY)} of {len(BINARY) + 1} bytes"):
+        await source(ProgramCache(tmp_path), base, "cut", "sums").find(ETCD, SilentProgress())
 
 
 async def test_no_checksum_no_program(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:

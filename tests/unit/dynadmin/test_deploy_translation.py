@@ -59,6 +59,12 @@ MAIN = "spec.components[1].podTemplate.spec.containers[0]"
         ({"model": {"servedName": "qwen"}}, "spec.components[1].modelRef.name", "qwen"),
         ({"model": {"tokenSecret": "mine"}}, f"{MAIN}.envFrom", [{"secretRef": {"name": "mine"}}]),
         ({"model": {"cache": {"claim": "models"}}}, f"{MAIN}.env[0].name", "HF_HOME"),
+        # One variable has one value: that of the user.
+        (
+            {"model": {"cache": {"claim": "models"}}, "engine": {"env": {"HF_HOME": "/mine"}}},
+            f"{MAIN}.env",
+            [{"name": "HF_HOME", "value": "/mine"}],
+        ),
         (
             {"model": {"cache": {"claim": "models"}}},
             "spec.components[1].podTemplate.spec.volumes[0].persistentVolumeClaim.claimName",

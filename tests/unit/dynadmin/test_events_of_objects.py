@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from aiohttp import web
 from dynamo_dynadmin.api import events
 from dynamo_dynadmin.api.events import EventReader
@@ -74,3 +78,25 @@ async def test_not_more_than_some_pages_are_read(monkeypatch: Any) -> None:
     monkeypatch.setattr(events, "READ", 1)
     kube = Kube([event(number, "shop") for number in range(50)])
     assert len(await listed(kube)) == kube.pages == 10
+
+
+async def test_watches_that_end_at_once_do_not_follow_each_other_at_once() -> None:
+    watches: list[str] = []
+
+    class Nothing:
+        async def iter_any(self) -> AsyncIterator[bytes]:
+            await asyncio.sleep(0)
+            return
+            yield b""
+
+    @asynccontextmanager
+    async def stream(_: Any, __: str, query: str, **___: Any) -> AsyncIterator[Nothing]:
+        watches.append(query)
+        yield Nothing()
+
+    call = SimpleNamespace(kube=SimpleNamespace(stream=stream), namespace="n")
+    follower = events._EventFollower(*cast("Any", (None, call, None, None)))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await anext(follower._watched("9"))
+    assert len(watches) == 1

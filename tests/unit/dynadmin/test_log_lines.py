@@ -78,10 +78,13 @@ def test_a_time_at_the_end_of_all_times_is_not_valid(text: str) -> None:
     assert time_of(text) is None
 
 
-async def test_lines_that_are_left_out_of_an_answer_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "_LINES", 2)
+@pytest.mark.parametrize(("limit", "most"), [("_LINES", 2), ("_LONGEST", 250)])
+async def test_lines_that_are_left_out_of_an_answer_are_counted(
+    limit: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, limit, most)
     answered: list[Any] = []
-    call = SimpleNamespace(kube=Kube([f"{TIME} a\n" * 5]), answer=answered.append)
+    call = SimpleNamespace(kube=Kube([f"{TIME} {'a' * 100}\n" * 5]), answer=answered.append)
     selected = [ContainerStart(SOURCE, "u", 0)]
     await logs.Logs(ABSENT, ABSENT, ABSENT, ABSENT)._lines(cast("Any", call), selected, LogPart())
     (answer,) = answered

@@ -15,10 +15,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from dynamo_dynadmin.identity.oidc import Issuer
-from dynamo_dynadmin.identity.provider import Provider
+from dynamo_dynadmin.identity.provider import IssuerUnavailable, Provider
 from dynamo_dynadmin.identity.tokens import Tokens
 from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified
-from dynamo_shared.kube import Unavailable
 from dynamo_shared.runtime.settings.dynadmin import Oidc
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
@@ -126,7 +125,7 @@ async def test_an_issuer_answers_itself(what: str) -> None:
     ) as settings:
         issuer = f"{settings.issuer}/moved" if what == "discovery" else settings.issuer
         provider = Provider(settings.model_copy(update={"issuer": issuer}))
-        with pytest.raises(Unavailable, match="307"):
+        with pytest.raises(IssuerUnavailable, match="307"):
             await (provider.exchange({"client_id": "c"}, "s") if what == "token" else provider.key("k", "RS256"))
     assert led == []
 
@@ -190,7 +189,7 @@ async def test_an_issuer_that_fails_is_not_asked_for_each_unknown_key() -> None:
         now[0] += 60
         issuer.fails = True
         for _ in range(3):
-            with pytest.raises(Unavailable):
+            with pytest.raises(IssuerUnavailable):
                 await provider.key("unknown", "ES256")
         assert issuer.reads == 2
         now[0] += 11

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -23,10 +25,12 @@ from dynamo_dynadmin.http import call as calls
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import JSON, JSON_PATCH, MERGE_PATCH, ResponseSpec, Route
 from dynamo_dynadmin.http.server import HttpServer
+from dynamo_dynadmin.http.streaming import Stream
+from dynamo_dynadmin.identity.provider import IssuerUnavailable
 from dynamo_dynadmin.identity.session import COOKIE, Sessions
-from dynamo_dynadmin.identity.who import Unidentified
+from dynamo_dynadmin.identity.who import Caller, Unidentified
 from dynamo_dynadmin.metrics import DynadminMetrics
-from dynamo_shared.kube import Conflict, Invalid
+from dynamo_shared.kube import Conflict, Identity, Invalid
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 from prometheus_client import CollectorRegistry
 
@@ -212,6 +216,24 @@ async def test_a_session_that_has_ended_can_be_ended() -> None:
     assert "Max-Age=0" in answer.headers["Set-Cookie"]
 
 
+@pytest.mark.parametrize(
+    ("accepted", "kind"), [("text/html,*/*;q=0.8", "text/html"), ("*/*", "application/problem+json")]
+)
+async def test_a_person_whose_login_fails_sees_a_page(accepted: str, kind: str) -> None:
+    pages = SessionPages(ABSENT, ABSENT, cast("Any", object()))
+    metrics = DynadminMetrics(CollectorRegistry())
+    server = HttpServer(session(pages), ABSENT, tokens=ABSENT, sessions=ABSENT, metrics=metrics, settings=Dynadmin())
+    async with TestClient(TestServer(server.app())) as client:
+        query = {"error": "access_denied", "error_description": "<script>no</script>"}
+        answer = await client.get("/api/v1/session/callback", params=query, headers={"Accept": accepted})
+        text = await answer.text()
+    assert (answer.status, answer.content_type) == (401, kind)
+    assert "the issuer refuses the login: access_denied" in text
+    if kind == "text/html":
+        assert "<script>" not in text
+        assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
+
+
 async def test_few_sessions_are_begun_at_once() -> None:
     """Each asks the API server whose token it is, for someone who is not known yet."""
     waiting, go = asyncio.Semaphore(0), asyncio.Event()
@@ -235,6 +257,19 @@ async def test_few_sessions_are_begun_at_once() -> None:
         go.set()
         assert {answer.status for answer in await asyncio.gather(*begun)} == {401}
         assert (await client.post("/x", json={"token": "t"})).status == 401
+
+
+async def test_the_slow_bodies_of_strangers_leave_places_for_others() -> None:
+    """Sessions begin with a body of someone who is not known yet."""
+    async with serving(echo, max_in_flight=8) as client:
+        head = f"POST /x HTTP/1.1\r\nHost: a\r\nContent-Type: {JSON}\r\nContent-Length: 9\r\n\r\n{{"
+        slow = [await asyncio.open_connection("127.0.0.1", client.port) for _ in range(2)]
+        for _, writer in slow:
+            writer.write(head.encode())
+        while (await client.post("/x", json={})).status != 429:
+            await asyncio.sleep(0)
+        for _, writer in slow:
+            writer.close()
 
 
 @pytest.mark.parametrize(
@@ -466,6 +501,13 @@ async def test_a_scaling_that_is_not_understood_is_refused(sent: dict[str, Any],
         assert refused["errors"] == [{"pointer": pointer, "detail": detail}]
 
 
+async def test_a_promotion_takes_its_parameters_from_the_query_alone() -> None:
+    """A dry run that is asked for in the body must not deploy."""
+    async with serving(Actions(ABSENT, ABSENT).promote, path="/{namespace}/{name}") as client:
+        refused = await (await client.post("/n/a", json={"point": 1, "dryRun": True})).json()
+        assert refused["errors"] == [{"pointer": "/dryRun", "detail": "no such field; there are point"}]
+
+
 async def test_a_chat_that_is_not_understood_is_refused_in_our_words() -> None:
     chat = Chat(ABSENT, ABSENT, 1.0)
     async with serving(chat.chat, path="/{namespace}/{name}") as client:
@@ -477,3 +519,70 @@ async def test_a_chat_that_is_not_understood_is_refused_in_our_words() -> None:
             "/maxTokens": "0 is too small; at least 1",
             "/x": "no such field; there are maxTokens, messages, model, parameters, seed, temperature",
         }
+
+
+async def test_rights_of_a_stream_are_asked_for_again_also_where_the_clock_was_set_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+
+    async def check() -> None:
+        asked.append(1)
+
+    since, wall = time.monotonic(), time.time()
+    opened = Stream(ABSENT, cast("Any", SimpleNamespace(request=None, caller=SimpleNamespace(expires=None))), check, 60)
+    monkeypatch.setattr(time, "time", lambda: wall - 3600)
+    monkeypatch.setattr(time, "monotonic", lambda: since + 61)
+    assert opened.timeout(15) == 0.01
+    await opened.keep()
+    assert asked == [1]
+
+
+async def test_an_issuer_that_does_not_answer_is_not_taken_for_the_api_server() -> None:
+    async def login(_: Call) -> web.StreamResponse:
+        raise IssuerUnavailable("the issuer answers 502")
+
+    async with serving(login, "GET") as client:
+        answer = await client.get("/x")
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+        assert (await answer.json())["detail"] == "the issuer answers 502"
+
+
+class Named:
+    """Whose token it is, the token says; also a client with the rights of all."""
+
+    async def caller(self, token: str) -> Caller:
+        return Caller(Identity(token))
+
+    def for_identity(self, *_: Any, **__: Any) -> Any:
+        return self
+
+
+async def test_the_slow_requests_of_one_caller_leave_places_for_others() -> None:
+    """Such as chats with a frontend of the caller's own, which never answers."""
+    waiting, go = asyncio.Semaphore(0), asyncio.Event()
+
+    async def slow(call: Call) -> web.StreamResponse:
+        if call.caller.identity.user == "mallory":
+            waiting.release()
+            await go.wait()
+        return call.answer({})
+
+    async def ask(user: str) -> int:
+        return (await client.get("/x", headers={"Authorization": f"Bearer {user}"})).status
+
+    route = Route(
+        method="GET", path="/x", operation="x", summary="", tag="", handle=slow, answers={200: ResponseSpec("")}
+    )
+    named, metrics = cast("Any", Named()), DynadminMetrics(CollectorRegistry())
+    settings = Dynadmin(max_in_flight=8)
+    server = HttpServer([route], named, tokens=named, sessions=ABSENT, metrics=metrics, settings=settings)
+    async with asyncio.timeout(WITHIN), TestClient(TestServer(server.app())) as client:
+        begun = [asyncio.create_task(ask("mallory")) for _ in range(2)]
+        for _ in begun:
+            await waiting.acquire()
+        assert await ask("mallory") == 429
+        assert await ask("ann") == 200
+        go.set()
+        assert await asyncio.gather(*begun) == [200, 200]
+        assert await ask("mallory") == 200

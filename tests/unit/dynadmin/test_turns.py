@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import pytest
 from dynamo_dynadmin.api.estimating import Estimating, _EstimateWork
-from dynamo_dynadmin.api.turns import SimulationSlots
+from dynamo_dynadmin.api.turns import OF_ONE, SimulationSlots
 from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_shared.aio import ended
 
 
 class Work:
@@ -64,6 +65,19 @@ async def test_more_than_a_queue_holds_are_asked_to_come_again() -> None:
     assert next_one.started.is_set(), "who left is not counted"
     next_one.end.set()
     await asyncio.gather(working.task, next_one.task)
+
+
+async def test_one_caller_does_not_fill_the_queue() -> None:
+    turns = SimulationSlots()
+    many = [Work(turns, "ann") for _ in range(100)]
+    await settle()
+    refused = {str(each.task.exception()) for each in many if each.task.done()}
+    assert refused == {f"{OF_ONE} simulations of yours wait; retry later"}
+    assert sum(not each.task.done() for each in many) == OF_ONE
+    other = Work(turns, "bob")
+    await settle()
+    assert other.started.is_set()
+    await ended(*(each.task for each in (*many, other) if not each.task.done()))
 
 
 class SlowStream:

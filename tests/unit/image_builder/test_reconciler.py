@@ -214,6 +214,16 @@ async def test_the_same_archive_is_not_built_again(what_is_left: str) -> None:
     assert stage.answers() == {"cached": 2}
 
 
+async def test_a_status_of_another_namespace_does_not_say_what_the_image_is() -> None:
+    """Who may write statuses there could name any digest."""
+    other = request("other", status={"phase": "Ready", "job": PLACE, "digest": DIGEST})
+    other["metadata"]["namespace"] = "elsewhere"
+    stage = Stage(Kube(), request(), other)
+    await stage.reconcile()
+    assert stage.kube.created == [build().job]
+    assert stage.status()["phase"] == "Building"
+
+
 async def test_a_build_that_failed_is_the_answer_and_a_later_request_tries_again() -> None:
     broken = job("Failed", message="Job has reached its limit")
     stage = Stage(Kube(broken, pods=(ended("build", "digest=\nERROR: no", 1),)), request())

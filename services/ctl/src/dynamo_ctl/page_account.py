@@ -23,7 +23,7 @@ _IN_THE_NAMESPACE = (
         "verbs": _READ,
     },
     # A chat goes to the frontend's Service.
-    {"apiGroups": [""], "resources": ["services/proxy", "pods/proxy"], "verbs": ["get", "create"]},
+    {"apiGroups": [""], "resources": ["services/proxy"], "verbs": ["get", "create"]},
     {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": _READ},
     {
         "apiGroups": ["apps", "batch", "autoscaling", "networking.k8s.io"],

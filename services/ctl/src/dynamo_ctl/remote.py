@@ -6,15 +6,16 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import aiohttp
 import structlog
 from dynamo_shared.kube import ConfigError, config
+from dynamo_shared.kube.reviews import plausible
 
 from dynamo_ctl.errors import CtlError, ExitCode
 
@@ -32,8 +33,8 @@ _LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 
 def same_local(one: str, other: str) -> bool:
     """Whether two URLs are of one server of this machine."""
-    addresses = [urlsplit(one), urlsplit(other)]
     try:
+        addresses = [urlsplit(one), urlsplit(other)]
         ports = {each.port for each in addresses}
     except ValueError:
         return False
@@ -76,9 +77,7 @@ class Remote:
     @asynccontextmanager
     async def open(cls, server: str, token_file: Path | None, kubeconfig: Path | None) -> AsyncIterator[Self]:
         """The API at a URL. The token is of the file, of $DYNAMO_TOKEN, or of the kubeconfig. CtlError without one."""
-        address = urlsplit(server)
-        if address.scheme not in ("http", "https") or not address.hostname or address.username:
-            raise CtlError(f"--server {server}: write https://host or http://127.0.0.1:8082", ExitCode.USAGE)
+        address = _address(server)
         if address.scheme == "http" and address.hostname not in _LOCAL:
             raise CtlError(f"--server {server}: a token goes to other machines over https alone", ExitCode.USAGE)
         token = await _token(token_file, kubeconfig)
@@ -147,7 +146,9 @@ class Remote:
                     opened = True
                     async for event in events:
                         if event.name in ("unauthorized", "error"):
-                            raise CtlError(str(event.data["detail"]))
+                            # An error passes: such as an API server that is being replaced.
+                            code = ExitCode.UNREACHABLE if event.name == "error" else ExitCode.FAILED
+                            raise CtlError(str(event.data["detail"]), code)
                         last = "" if event.name == "resync" else event.id or last
                         yield event
             except CtlError as error:
@@ -159,6 +160,16 @@ class Remote:
     def _headers(self, headers: dict[str, str]) -> dict[str, str]:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         return {"Authorization": f"Bearer {self._token}", **given}
+
+
+def _address(server: str) -> SplitResult:
+    """The parts of a URL. CtlError where it is not one of a server."""
+    with suppress(ValueError):
+        address = urlsplit(server)
+        # A port that is not valid is an error as soon as it is asked for.
+        if address.scheme in ("http", "https") and address.hostname and not address.username and address.port != 0:
+            return address
+    raise CtlError(f"--server {server}: write https://host or http://127.0.0.1:8082", ExitCode.USAGE)
 
 
 def _passes(error: CtlError) -> bool:
@@ -199,17 +210,22 @@ def _problem(status: int, content: bytes) -> RequestRefused:
     except (ValueError, KeyError, TypeError):
         return RequestRefused(status, f"the server answers {status}: {content[:200].decode('utf-8', 'replace')}")
     errors = [f"{each['pointer'] or 'the whole'}: {each['detail']}" for each in problem.get("errors") or ()]
-    return RequestRefused(status, "\n".join(errors) if errors else f"{title}: {detail}")
+    # What another tool manages is changed in its repository: by this.
+    patch = [f"the patch: {json.dumps(problem['patch'])}"] if problem.get("patch") else []
+    return RequestRefused(status, "\n".join([*(errors or [f"{title}: {detail}"]), *patch]))
 
 
 async def _token(file: Path | None, kubeconfig: Path | None) -> str:
+    source, token = f"${TOKEN}", os.environ.get(TOKEN, "").strip()
     if file is not None:
         try:
-            return (await asyncio.to_thread(file.read_text)).strip()
+            source, token = str(file), (await asyncio.to_thread(file.read_text, errors="replace")).strip()
         except OSError as error:
             raise CtlError(f"{file}: cannot be read: {error.strerror or error}", ExitCode.USAGE) from error
-    if token := os.environ.get(TOKEN, ""):
+    if plausible(token):
         return token
+    if token or file is not None:
+        raise CtlError(f"{source}: no bearer token, which is one line of ASCII characters", ExitCode.USAGE)
     try:
         credentials = (await config.load(kubeconfig)).credentials
     except ConfigError as error:

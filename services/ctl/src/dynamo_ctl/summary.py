@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dynamo_shared.api.objects import KubeObject, condition
 from dynamo_shared.api.registry import labels
 
-ReadOnlyObject = Mapping[str, Any]
 NONE = "-"
 
 
@@ -51,21 +51,12 @@ class ComponentLine:
         return f"{self.ready}/{self.desired}"
 
 
-def condition(obj: ReadOnlyObject, type_: str) -> Mapping[str, Any]:
-    """The condition of a type; empty where the object has none."""
-    for entry in (obj.get("status") or {}).get("conditions") or ():
-        if entry.get("type") == type_:
-            typed: Mapping[str, Any] = entry
-            return typed
-    return {}
-
-
-def current(obj: ReadOnlyObject) -> bool:
+def current(obj: KubeObject) -> bool:
     """Whether the status is about the object as it is now."""
     return bool((obj.get("status") or {}).get("observedGeneration") == obj["metadata"].get("generation"))
 
 
-def graph_line(graph: ReadOnlyObject) -> GraphLine:
+def graph_line(graph: KubeObject) -> GraphLine:
     """A graph, read leniently: whatever is missing is shown as such."""
     metadata, spec, status = graph["metadata"], graph.get("spec") or {}, graph.get("status") or {}
     counts = status.get("components") or {}
@@ -78,15 +69,15 @@ def graph_line(graph: ReadOnlyObject) -> GraphLine:
         ready=sum(_is_ready(counts.get(each.get("name"), {}), _desired(each)) for each in components),
         desired=len(components),
         created=metadata.get("creationTimestamp", ""),
-        message=condition(graph, "Ready").get("message", ""),
+        message=(condition(graph, "Ready") or {}).get("message", ""),
     )
 
 
-def component_line(component: ReadOnlyObject) -> ComponentLine:
+def component_line(component: KubeObject) -> ComponentLine:
     """A component, read as leniently."""
     metadata, spec, status = component["metadata"], component.get("spec") or {}, component.get("status") or {}
     counts = status.get("component") or {}
-    available = condition(component, "Available")
+    available = condition(component, "Available") or {}
     return ComponentLine(
         namespace=metadata.get("namespace", ""),
         name=metadata["name"],
@@ -100,7 +91,7 @@ def component_line(component: ReadOnlyObject) -> ComponentLine:
     )
 
 
-def is_successful(graph: ReadOnlyObject) -> bool:
+def is_successful(graph: KubeObject) -> bool:
     """Whether the graph, as it is now, is up."""
     return current(graph) and (graph.get("status") or {}).get("state") == "successful"
 

@@ -128,7 +128,7 @@ class DownloadSource:
         try:
             with step(progress, name):
                 return await asyncio.to_thread(self._download, program, release, report)
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             host = urllib.parse.urlsplit(release.url).netloc
             raise NotHereError(f"the download from {host} failed: {error}") from error
         finally:
@@ -156,6 +156,9 @@ class DownloadSource:
                     out.write(chunk)
                     done += len(chunk)
                     report(done, total)
+            if done < total:
+                # No other file, but a part of one: another source may be asked.
+                raise ConnectionError(f"it broke off after {done} of {total} bytes")
             if digest.hexdigest() != published:
                 raise ChecksumMismatchError(
                     f"{release.url} has SHA-256 {digest.hexdigest()}, its publisher says {published}; "

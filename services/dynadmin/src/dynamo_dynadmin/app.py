@@ -55,7 +55,7 @@ from dynamo_dynadmin.api.table import Topics, table
 from dynamo_dynadmin.api.turns import SimulationSlots
 from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.deploy import PlatformDefaults
-from dynamo_dynadmin.document import API_VERSION, openapi
+from dynamo_dynadmin.document import openapi
 from dynamo_dynadmin.http.connection import HttpConnection
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.http.streaming import Streams
@@ -152,7 +152,6 @@ class DynadminService:
         cluster = Cluster(hub, access, reading, kube, platform.version)
         defaults = PlatformDefaults(platform.planner.image_repository, platform.version, platform.planner.model_secret)
         decisions, turns = DecisionReader(context.bus, platform.cluster_name, streams), SimulationSlots()
-        document = msgspec.json.encode(openapi(API_VERSION))
         topics = Topics(
             reading=reading,
             writing=writing,
@@ -184,7 +183,7 @@ class DynadminService:
             sessions=SessionPages(tokens, sessions, logins),
         )
         server = HttpServer(
-            table(topics, lambda: document),
+            table(topics, msgspec.json.encode(openapi())),
             kube,
             tokens=tokens,
             sessions=sessions,

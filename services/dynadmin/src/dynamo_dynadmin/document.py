@@ -16,6 +16,6 @@ API_VERSION = "1.0.0"
 
 
 @cache
-def openapi(version: str) -> dict[str, Any]:
+def openapi() -> dict[str, Any]:
     """The OpenAPI document."""
-    return builder.document(described(), (*MODELS, *REPLAY_MODELS, DeployIntent), version)
+    return builder.document(described(), (*MODELS, *REPLAY_MODELS, DeployIntent), API_VERSION)

@@ -99,7 +99,8 @@ class NimRequestReconciler:
 
     async def _begin(self, request: KubeObject, build: Build) -> Result:
         same = self.cache.by_index(DYNAMO_NIM_REQUESTS, BY_JOB, f"{self.settings.namespace}/{build.job}")
-        if digest := known_digest(same):
+        # Who may write a status decides about images in that namespace, and in no other one.
+        if digest := known_digest([each for each in same if objects.namespace(each) == objects.namespace(request)]):
             return await self._cached(request, build, ObservedBuild(True, "Built", _there(digest), digest))
         try:
             job = await self.kube.create(JOBS, build_job(build, self.settings))

@@ -142,6 +142,7 @@ class Actions:
     async def promote(self, call: Call) -> web.StreamResponse:
         """Deploy one of the points; a graph that was created for the request becomes it."""
         body = await call.object()
+        _refuse_unknown(body, "point")
         number = body.get("point")
         request = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(call.namespace, call.name))
         points, _ = _points(request)

@@ -13,7 +13,6 @@ from typing import Any
 
 from aiohttp import web
 from dynamo_shared.api.component_names import frontend_service
-from dynamo_shared.api.field_errors import field_errors
 from dynamo_shared.api.registry import ports
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, SERVICES, ObjectKey
 from dynamo_shared.kube import KubeError
@@ -22,7 +21,7 @@ from pydantic import ValidationError
 from dynamo_dynadmin.api.completion import RESERVED, Completion, Garbled, chunk_of, models_of, request
 from dynamo_dynadmin.api.models import ChatBody
 from dynamo_dynadmin.api.reading import CollectionReader
-from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
+from dynamo_dynadmin.deploy.problems import FieldProblem, pointer, problems_of
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube
 from dynamo_dynadmin.http.pulse import Pulse
@@ -110,13 +109,13 @@ class Chat:
     async def _only_model(self, call: Call, service: ObjectKey) -> str:
         if not await self._reading.may(call, _act("get", service)):
             detail = "required: the frontend's list of models needs `get` of services/proxy, which you do not have"
-            raise ProblemError("invalid", f"/model: {detail}", errors=[FieldProblem("/model", detail)])
+            raise invalid([FieldProblem("/model", detail)])
         served = await _served(call, service)
         if not served:
             raise ProblemError("unavailable", "the frontend serves no model yet", headers={"Retry-After": "5"})
         if len(served) > 1:
             detail = f"required, since the frontend serves several: {', '.join(served[:20])}"
-            raise ProblemError("invalid", f"/model: {detail}", errors=[FieldProblem("/model", detail)])
+            raise invalid([FieldProblem("/model", detail)])
         return served[0]
 
 
@@ -172,9 +171,7 @@ def _body(sent: dict[str, Any]) -> ChatBody:
     try:
         body = ChatBody.model_validate(sent, by_alias=True, by_name=False)
     except ValidationError as error:
-        messages = [each.message for each in field_errors(error, ChatBody.model_json_schema())]
-        places = [pointer(each["loc"]) for each in error.errors(include_url=False)]
-        raise invalid([FieldProblem(*each) for each in zip(places, messages, strict=True)]) from None
+        raise invalid(problems_of(error, ChatBody)) from None
     errors = [
         FieldProblem(pointer(("parameters", name)), "is set by this API")
         for name in RESERVED

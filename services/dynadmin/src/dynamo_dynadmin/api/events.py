@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
@@ -9,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
+from dynamo_shared.aio import spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import EVENTS
 from dynamo_shared.kube import Expired, NotFound
@@ -28,6 +30,8 @@ from dynamo_dynadmin.identity.access import ResourceAttributes
 READ, PAGES = 2000, 10
 #: Seconds of one watch; the API server is asked again after that.
 _WATCH = 1800
+#: Between two watches. Seconds.
+_NEXT_AFTER = 1.0
 #: How often the family of an object is looked up again for events of objects that are not known to be of it. Seconds.
 _FAMILY_EVERY = 0.5
 #: Events of objects that are not known yet: STATE follows within milliseconds. Seconds, and how many.
@@ -53,14 +57,12 @@ class EventReader:
             page = await call.kube.list_page(EVENTS, call.namespace, limit=READ)
             objects, _ = await self._details.visible(call)
             known = family.descendants({**root, "kind": kind.resource.kind}, objects)
-            rows = [row(each) for each in page.get("items") or () if _about(each) in known]
-            for _ in range(PAGES - 1):
-                if not (token := page["metadata"].get("continue")):
+            for further in reversed(range(PAGES)):
+                rows += [row(each) for each in page.get("items") or () if _about(each) in known]
+                rows = sorted(rows, key=lambda each: str(each["time"]), reverse=True)[: call.number("limit", 200)]
+                if not further or not (token := page["metadata"].get("continue")):
                     break
                 page = await call.kube.list_page(EVENTS, call.namespace, limit=READ, continue_=token)
-                rows += [row(each) for each in page.get("items") or () if _about(each) in known]
-            rows.sort(key=lambda each: str(each["time"]), reverse=True)
-            rows = rows[: call.number("limit", 200)]
             last = str(page["metadata"]["resourceVersion"])
         if not call.flag("watch"):
             return call.answer({"items": rows})
@@ -158,6 +160,8 @@ class _EventFollower:
                                 yield change.object
             except Expired:
                 raise StreamEnded("resync", _GONE) from None
+            # What comes meanwhile is in the next watch. A server, or a proxy, may end each of them at once.
+            await asyncio.sleep(spread(_NEXT_AFTER))
 
 
 def row(event: KubeObject) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from aiohttp import web
-from dynamo_shared.api.field_errors import field_errors
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.kube import NotFound
@@ -27,7 +26,7 @@ from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.replay_models import ReplayBody
 from dynamo_dynadmin.api.traffic import MOST_REQUESTS, ObservedTraffic, TrafficStep, observed
 from dynamo_dynadmin.api.turns import SimulationSlots
-from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
+from dynamo_dynadmin.deploy.problems import FieldProblem, pointer, problems_of
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError, invalid
 from dynamo_dynadmin.identity.access import ResourceAttributes
@@ -182,7 +181,4 @@ def _body(sent: dict[str, Any]) -> ReplayBody:
     try:
         return ReplayBody.model_validate(sent, by_alias=True, by_name=False)
     except ValidationError as error:
-        messages = [each.message for each in field_errors(error, ReplayBody.model_json_schema())]
-        places = [pointer(each["loc"]) for each in error.errors(include_url=False)]
-        errors = [FieldProblem(place, message) for place, message in zip(places, messages, strict=True)]
-        raise invalid(errors) from None
+        raise invalid(problems_of(error, ReplayBody)) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,8 +46,8 @@ class Topics:
     sessions: SessionPages
 
 
-def table(topics: Topics, document: Callable[[], bytes]) -> tuple[Route, ...]:
-    """Every route; `document` gives the OpenAPI document, which is made of them."""
+def table(topics: Topics, document: bytes) -> tuple[Route, ...]:
+    """Every route; `document` is the OpenAPI document, which is made of them."""
     of_kinds = (
         collection(
             kind,
@@ -73,7 +72,7 @@ def table(topics: Topics, document: Callable[[], bytes]) -> tuple[Route, ...]:
 def described() -> tuple[Route, ...]:
     """The table with nothing behind it, for documents."""
     nothing: Any = _Nothing()
-    return table(nothing, lambda: b"")
+    return table(nothing, b"")
 
 
 class _Nothing:

@@ -275,7 +275,7 @@ class _Writer:
         if cache := intent.model.cache:
             pod["volumes"] = [{"name": VOLUME, "persistentVolumeClaim": {"claimName": cache.claim}}]
             container["volumeMounts"] = [{"name": VOLUME, "mountPath": cache.mount_path}]
-            if not cache.path:
+            if not cache.path and "HF_HOME" not in intent.engine.env:
                 # A volume without a path is Hugging Face's cache, as downloads into it leave it.
                 container.setdefault("env", []).append({"name": "HF_HOME", "value": cache.mount_path})
             draft.came_from(f"{path}.podTemplate.spec.volumes", "model", "cache", "claim")

@@ -9,13 +9,12 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from dynamo_shared.api import quantity
-from dynamo_shared.api.field_errors import field_errors
 from dynamo_shared.api.model import Quantity
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from dynamo_dynadmin.deploy.problems import FieldProblem, InvalidIntent, pointer
+from dynamo_dynadmin.deploy.problems import InvalidIntent, problems_of
 
 #: A name of Kubernetes that may stand in a name of DNS.
 Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
@@ -40,7 +39,7 @@ Objects = Annotated[list[dict[str, Any]], Field(max_length=64)]
 
 
 class IntentSection(BaseModel):
-    """A group of fields: camelCase on the wire; unknown fields are mistakes, and types are not guessed."""
+    """A group of fields: camelCase on the wire; unknown fields are mistakes."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, use_attribute_docstrings=True
@@ -314,9 +313,4 @@ def read_intent(sent: Any) -> DeployIntent:
     try:
         return DeployIntent.model_validate(sent)
     except ValidationError as error:
-        schema = DeployIntent.model_json_schema()
-        messages = [each.message for each in field_errors(error, schema)]
-        places = [pointer(each["loc"]) for each in error.errors(include_url=False)]
-        raise InvalidIntent(
-            [FieldProblem(place, message) for place, message in zip(places, messages, strict=True)]
-        ) from None
+        raise InvalidIntent(problems_of(error, DeployIntent)) from None

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from dynamo_shared.api.field_errors import field_errors
+from pydantic import BaseModel, ValidationError
+
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
@@ -29,3 +32,10 @@ class InvalidIntent(ValueError):
 def pointer(parts: Iterable[str | int]) -> str:
     """RFC 6901: `("serving", "replicas", 0)` as `/serving/replicas/0`."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def problems_of(error: ValidationError, model: type[BaseModel]) -> list[FieldProblem]:
+    """Every mistake in what was sent for a model."""
+    messages = [each.message for each in field_errors(error, model.model_json_schema())]
+    places = [pointer(each["loc"]) for each in error.errors(include_url=False)]
+    return [FieldProblem(*each) for each in zip(places, messages, strict=True)]

@@ -45,6 +45,9 @@ class OngoingRequest:
     id: str
     operation: str = "none"
     caller: Caller | None = None
+    by_browser: bool = False
+    counted: tuple[str, ...] = ()
+    """the caller among whose requests it counts"""
     leave: Callable[[], None] = lambda: None
     """the request counts no longer among those under way"""
 

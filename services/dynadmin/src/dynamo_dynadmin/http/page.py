@@ -5,9 +5,11 @@ The page calls the REST API as any other client does, and knows nothing that the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import sha256
+from html import escape
 from importlib.resources import files
 
 from aiohttp import web
@@ -33,6 +35,10 @@ _HEADERS = {
     # It is asked for again each time, and answered with 304 where it is the same: a new release shows at once.
     "Cache-Control": "no-cache",
 }
+_PROBLEM = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>{title}</title><link rel="stylesheet" href="/page.css">
+<main class="sign-in"><h1>{title}</h1><p>{detail}</p><p><a href="/">Sign in again</a></p></main></html>
+"""
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 _FILES = {"/": "index.html", "/page.js": "page.js", "/page.css": "page.css", "/icon.svg": "icon.svg"}
 
@@ -60,6 +66,15 @@ def routes() -> dict[str, Handler]:
     """By path, what serves the files of the page. Reads them: a few hundred KiB, once."""
     folder = files("dynamo_dynadmin") / "page"
     return {path: _file(name, (folder / name).read_bytes()).handle for path, name in _FILES.items()}
+
+
+def of_problem(answer: web.StreamResponse) -> web.Response:
+    """A problem for the person whose browser came here: what is wrong, and the way back."""
+    assert isinstance(answer, web.Response)
+    problem = json.loads(answer.text or "{}")
+    text = _PROBLEM.format(title=escape(problem["title"]), detail=escape(problem["detail"]))
+    headers = {**_HEADERS, "Cache-Control": "no-store"}
+    return web.Response(text=text, status=answer.status, content_type="text/html", headers=headers)
 
 
 def _file(name: str, content: bytes) -> _File:

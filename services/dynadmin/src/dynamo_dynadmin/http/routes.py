@@ -62,6 +62,8 @@ class Route:
     """whether parameters that are not listed are ignored: others add theirs"""
     streams: bool = False
     """whether the answer may be a stream of server-sent events"""
+    by_browser: bool = False
+    """whether browsers come here by themselves, so that people see a problem"""
 
 
 def flag(name: str, description: str) -> Parameter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from hashlib import sha256
 
@@ -21,6 +21,7 @@ from dynamo_dynadmin.http.call import TURN, Call, OngoingRequest
 from dynamo_dynadmin.http.compression import compress, vary
 from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube
 from dynamo_dynadmin.http.routes import Route
+from dynamo_dynadmin.identity.provider import IssuerUnavailable
 from dynamo_dynadmin.identity.session import COOKIE, CSRF_HEADER, Sessions, is_same
 from dynamo_dynadmin.identity.tokens import Tokens
 from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified
@@ -34,6 +35,8 @@ _LONGEST_MANAGER = 128
 #: Smaller answers do not get smaller.
 _WORTH_COMPRESSING = 1400
 _LIMITS = 10_000
+#: What part of the requests at the same time one caller may have: a chat whose frontend is silent takes minutes.
+_SHARE = 4
 _COMPRESSED = frozenset({"application/json", "application/problem+json", "application/yaml"})
 #: What pages of other origins may read of an answer's headers.
 _EXPOSED = "ETag, Location, X-Request-ID, Retry-After, Warning, Idempotency-Replayed, X-Managed-By"
@@ -66,6 +69,7 @@ class HttpServer:
         self._clock = clock
         self._limits: OrderedDict[str, RateLimit] = OrderedDict()
         self._in_flight = 0
+        self._of_callers: Counter[str] = Counter()
         self.draining = False
 
     def app(self) -> web.Application:
@@ -90,11 +94,13 @@ class HttpServer:
 
     def _handler(self, route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
-            request[TURN].operation = route.operation
+            turn = request[TURN]
+            turn.operation, turn.by_browser = route.operation, route.by_browser
             caller = ANONYMOUS if route.public else await self._caller(request)
             call = self._call(request, route, caller)
             if not route.public:
                 self._limit(caller)
+            self._count(caller, turn)
             call.check_query()
             return await route.handle(call)
 
@@ -109,6 +115,8 @@ class HttpServer:
         turn = request[TURN] = OngoingRequest(identifier)
         started = self._clock()
         answer = await self._answered(request, handler, identifier)
+        if turn.by_browser and answer.status >= 400 and "text/html" in request.headers.get("Accept", ""):
+            answer = page.of_problem(answer)
         operation = turn.operation
         streamed = answer.prepared and not isinstance(answer, web.Response)
         self._metrics.answered(operation, answer.status, None if streamed else self._clock() - started)
@@ -155,6 +163,8 @@ class HttpServer:
             return ProblemError("forbidden", str(error)).response(identifier)
         except KubeError as error:
             return of_kube(error).response(identifier)
+        except IssuerUnavailable as error:
+            return _of_issuer(error).response(identifier)
         except web.HTTPException as error:
             return _problem_of(error).response(identifier)
         except (ConnectionError, TimeoutError) as error:
@@ -169,14 +179,14 @@ class HttpServer:
     ) -> web.StreamResponse:
         """Streams have limits of their own, and do not count among requests under way."""
         self._in_flight += 1
-        request[TURN].leave = leave = self._leave_once()
+        request[TURN].leave = leave = self._leave_once(request[TURN])
         self._metrics.in_flight(self._in_flight)
         try:
             return await handler(request)
         finally:
             leave()
 
-    def _leave_once(self) -> Callable[[], None]:
+    def _leave_once(self, turn: OngoingRequest) -> Callable[[], None]:
         left = False
 
         def leave() -> None:
@@ -185,6 +195,7 @@ class HttpServer:
                 left = True
                 self._in_flight -= 1
                 self._metrics.in_flight(self._in_flight)
+                self._of_callers -= Counter(turn.counted)
 
         return leave
 
@@ -234,6 +245,19 @@ class HttpServer:
             self._metrics.refused("rate")
             after = str(max(1, round(wait)))
             raise ProblemError("too-many-requests", "too many requests of yours", headers={"Retry-After": after})
+
+    def _count(self, caller: Caller, turn: OngoingRequest) -> None:
+        """One more of this caller. ProblemError where there are too many already: places are left for others.
+
+        Those without a caller are of one together: who sends bodies slowly needs no token.
+        """
+        if self._of_callers[caller.key] >= max(1, self._settings.max_in_flight // _SHARE):
+            self._metrics.refused("busy")
+            whose = "without a caller" if caller is ANONYMOUS else "of yours"
+            detail = f"{self._of_callers[caller.key]} requests {whose} are in progress; retry later"
+            raise ProblemError("too-many-requests", detail, headers={"Retry-After": "1"})
+        turn.counted = (caller.key,)
+        self._of_callers[caller.key] += 1
 
     def _refuse_impersonation(self, request: web.Request) -> None:
         if any(name.lower().startswith(_IMPERSONATE) for name in request.headers):
@@ -289,6 +313,10 @@ def manager_of(caller: Caller) -> str:
         return manager
     digest = sha256(caller.identity.user.encode()).hexdigest()[:12]
     return f"{manager[: _LONGEST_MANAGER - 13]}-{digest}"
+
+
+def _of_issuer(error: IssuerUnavailable) -> ProblemError:
+    return ProblemError("unavailable", str(error), headers={"Retry-After": "5"}, reason="IssuerUnavailable")
 
 
 def _problem_of(error: web.HTTPException) -> ProblemError:

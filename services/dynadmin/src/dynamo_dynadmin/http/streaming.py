@@ -49,7 +49,6 @@ class Streams:
         of_a_user: int,
         heartbeat: float,
         recheck: float,
-        now: Callable[[], float] = time.time,
     ) -> None:
         self._access = access
         self._metrics = metrics
@@ -57,7 +56,6 @@ class Streams:
         self._of_a_user = of_a_user
         self.heartbeat = heartbeat
         self._recheck = recheck
-        self._now = now
         self._open: dict[object, tuple[str, web.Request]] = {}
         """whose each one is, and what asked for it"""
         self.draining = False
@@ -91,7 +89,7 @@ class Streams:
                 "X-Content-Type-Options": "nosniff",
             }
         )
-        stream = Stream(response, call, lambda: self._checked(call, acts), self._recheck, self._now)
+        stream = Stream(response, call, lambda: self._checked(call, acts), self._recheck)
         try:
             await response.prepare(call.request)
             await stream.write(f"retry: {RETRY}\n\n".encode())
@@ -129,7 +127,7 @@ class Streams:
 
     async def _checked(self, call: Call, acts: Sequence[ResourceAttributes]) -> None:
         expires = call.caller.expires
-        if expires is not None and self._now() >= expires:
+        if expires is not None and time.time() >= expires:
             raise StreamEnded("unauthorized", "the token has expired; log in again")
         for act in acts:
             verdict = await self._access.may(call.caller, act, again=True)
@@ -141,38 +139,31 @@ class Stream:
     """One open stream."""
 
     def __init__(
-        self,
-        response: web.StreamResponse,
-        call: Call,
-        check: Callable[[], Awaitable[None]],
-        recheck: float,
-        now: Callable[[], float],
+        self, response: web.StreamResponse, call: Call, check: Callable[[], Awaitable[None]], recheck: float
     ) -> None:
         self.response = response
         self._request = call.request
         self._check = check
         self._recheck = recheck
-        self._now = now
         self._expires = call.caller.expires
-        self._next = now() + recheck
+        self._next = time.monotonic() + recheck
 
     def timeout(self, longest: float) -> float:
         """Seconds to wait for something to send, before `keep` has to be called."""
-        until = self._next if self._expires is None else min(self._next, self._expires)
-        return max(0.01, min(longest, until - self._now()))
+        lasts = longest if self._expires is None else self._expires - time.time()
+        return max(0.01, min(longest, lasts, self._next - time.monotonic()))
 
     async def keep(self) -> None:
         """Ask again whether the stream may go on, where it is time. Ended where it may not."""
-        now = self._now()
-        if self._expires is not None and now >= self._expires:
+        if self._expires is not None and time.time() >= self._expires:
             raise StreamEnded("unauthorized", "the token has expired; log in again")
-        if now >= self._next:
+        if time.monotonic() >= self._next:
             try:
                 await self._check()
             except KubeError as error:
                 # Without an answer nothing more is shown.
                 raise StreamEnded("error", f"your rights cannot be asked for: {error}") from error
-            self._next = self._now() + self._recheck
+            self._next = time.monotonic() + self._recheck
 
     async def send(self, event: str, data: Any, identity: str = "") -> None:
         """An event; `data` is encoded unless it is JSON already."""

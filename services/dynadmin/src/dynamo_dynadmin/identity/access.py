@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from dynamo_shared.api.resources import Resource
@@ -42,10 +41,9 @@ class AccessVerdict(NamedTuple):
 class Access:
     """Asks with SubjectAccessReviews, and remembers answers for `keep` seconds."""
 
-    def __init__(self, kube: KubeClient, keep: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, kube: KubeClient, keep: float) -> None:
         self._kube = kube
         self._keep = keep
-        self._clock = clock
         self._known: OrderedDict[tuple[str, ResourceAttributes], tuple[float, AccessVerdict]] = OrderedDict()
         self._asking: dict[tuple[str, ResourceAttributes], asyncio.Future[AccessVerdict]] = {}
 
@@ -53,7 +51,7 @@ class Access:
         """Whether the caller may. `again` asks even where an answer is remembered. Raises KubeError."""
         key = (caller.key, act)
         kept = self._known.get(key)
-        if kept is not None and not again and self._clock() < kept[0]:
+        if kept is not None and not again and time.monotonic() < kept[0]:
             return kept[1]
         # A page opens many streams at once, which need the same answer.
         while (asking := self._asking.get(key)) is not None:
@@ -73,7 +71,7 @@ class Access:
             asking.set_result(verdict)
         finally:
             del self._asking[key]
-        self._known[key] = (self._clock() + self._keep, verdict)
+        self._known[key] = (time.monotonic() + self._keep, verdict)
         self._known.move_to_end(key)
         if len(self._known) > _ENTRIES:
             self._known.popitem(last=False)

@@ -10,15 +10,13 @@ import hashlib
 import secrets
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-from dynamo_shared.kube import Unavailable
 from dynamo_shared.runtime.settings.dynadmin import Oidc
 
 from dynamo_dynadmin.identity.oidc import Issuer
-from dynamo_dynadmin.identity.provider import IssuerRefused, Provider
+from dynamo_dynadmin.identity.provider import IssuerRefused, IssuerUnavailable, Provider
 from dynamo_dynadmin.identity.sealing import Seal
 from dynamo_dynadmin.identity.session import is_same
 from dynamo_dynadmin.identity.who import Unidentified
@@ -39,17 +37,14 @@ class Begun(NamedTuple):
 class Logins:
     """Begins and finishes logins. `settings.client_id` is not empty."""
 
-    def __init__(
-        self, settings: Oidc, key: bytes, provider: Provider, issuer: Issuer, now: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, settings: Oidc, key: bytes, provider: Provider, issuer: Issuer) -> None:
         self._settings = settings
         self._seal = Seal(key, _PURPOSE)
         self._provider = provider
         self._issuer = issuer
-        self._now = now
 
     async def begin(self, back: str) -> Begun:
-        """A login; `back` is the path of the page that the user comes back to. Unavailable."""
+        """A login; `back` is the path of the page that the user comes back to. IssuerUnavailable."""
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         settings, endpoint = self._settings, (await self._provider.endpoints()).authorization
@@ -65,13 +60,13 @@ class Logins:
                 "code_challenge_method": "S256",
             }
         )
-        cookie = self._seal.seal([state, nonce, verifier, back, self._now() + WITHIN])
+        cookie = self._seal.seal([state, nonce, verifier, back, time.time() + WITHIN])
         return Begun(f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{query}", cookie)
 
     async def finish(self, cookie: str, state: str, code: str, issuer: str) -> tuple[str, str]:
-        """The verified id token of a login, and the page to go back to. Unidentified, Unavailable."""
+        """The verified id token of a login, and the page to go back to. Unidentified, IssuerUnavailable."""
         begun = self._seal.open(cookie)
-        if begun is None or self._now() >= begun[4] or not is_same(state, begun[0]):
+        if begun is None or time.time() >= begun[4] or not is_same(state, begun[0]):
             raise Unidentified(_AGAIN)
         _, nonce, verifier, back, _ = begun
         if issuer and issuer != self._settings.issuer:
@@ -102,7 +97,7 @@ class Logins:
         try:
             return (await asyncio.to_thread(file.read_text)).strip()
         except OSError as error:
-            raise Unavailable(0, "IssuerUnavailable", f"{file}: {error.strerror or error}") from error
+            raise IssuerUnavailable(f"{file}: {error.strerror or error}") from error
 
 
 def safe_path(text: str) -> str:

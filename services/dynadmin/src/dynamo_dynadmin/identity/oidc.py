@@ -32,11 +32,11 @@ class Issuer:
         return claims.get("iss") == self._settings.issuer
 
     async def caller(self, token: str) -> Caller:
-        """Whose token it is. Unidentified, Disallowed, Unavailable."""
+        """Whose token it is. Unidentified, Disallowed, IssuerUnavailable."""
         return self._caller_of(await self.claims(token))
 
     async def claims(self, token: str) -> dict[str, Any]:
-        """What a token says: signature, issuer, audience and times are verified. Unidentified, Unavailable."""
+        """What a token says: signature, issuer, audience and times are verified. Unidentified, IssuerUnavailable."""
         settings = self._settings
         try:
             header = jwt.get_unverified_header(token)

@@ -13,7 +13,6 @@ from urllib.parse import quote_plus, urlsplit
 
 import aiohttp
 import jwt
-from dynamo_shared.kube import Unavailable
 from dynamo_shared.runtime.settings.dynadmin import Oidc
 
 #: Issuers rotate keys over days; an unknown key id is looked for at once, but not more often than this. Seconds.
@@ -36,6 +35,10 @@ class IssuerRefused(Exception):
     """The issuer refuses a request; the text says why."""
 
 
+class IssuerUnavailable(Exception):
+    """The issuer does not answer, or nothing that can be used; the text says what."""
+
+
 class Provider:
     """One issuer."""
 
@@ -44,14 +47,14 @@ class Provider:
         self._now = now
         self._keys: dict[str, Mapping[str, Any]] = {}
         self._keys_at = self._asked_at = float("-inf")
-        self._failure: Unavailable | None = None
+        self._failure: IssuerUnavailable | None = None
         """why the keys could not be read when they were asked for last"""
         self._endpoints: Endpoints | None = None
         self._endpoints_at = float("-inf")
         self._reading = asyncio.Lock()
 
     async def key(self, identifier: str, algorithm: str) -> jwt.PyJWK | None:
-        """The key of an id; without an id the only one that exists. None where it is not known. Unavailable.
+        """The key of an id; without an id the only one that exists. None where it is not known. IssuerUnavailable.
 
         `algorithm`: what it is for where the issuer does not say, which is not asked of it (RFC 7517, 4.4). PyJWTError
         where the key is not of that kind.
@@ -70,12 +73,12 @@ class Provider:
         return is_known and self._now() - self._keys_at <= KEYS_FOR
 
     async def _ask(self) -> None:
-        """Read the keys, unless that was tried just now. Unavailable."""
+        """Read the keys, unless that was tried just now. IssuerUnavailable."""
         if self._now() - self._asked_at > KEYS_NOT_BEFORE:
             try:
                 self._keys, self._failure = await self._published(), None
                 self._keys_at = self._now()
-            except Unavailable as error:
+            except IssuerUnavailable as error:
                 self._failure = error
             finally:
                 self._asked_at = self._now()
@@ -83,7 +86,7 @@ class Provider:
             raise self._failure
 
     async def endpoints(self) -> Endpoints:
-        """The endpoints of its discovery document. Unavailable."""
+        """The endpoints of its discovery document. IssuerUnavailable."""
         if self._endpoints is None or self._now() - self._endpoints_at > KEYS_FOR:
             issuer = self._settings.issuer
             async with self._session() as session:
@@ -91,16 +94,16 @@ class Provider:
                     session.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration", **_DIRECTLY)
                 )
             if document.get("issuer") != issuer:
-                raise _unavailable("the issuer's discovery document names another issuer")
+                raise IssuerUnavailable("the issuer's discovery document names another issuer")
             names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
             endpoints = Endpoints(*(str(document.get(name) or "") for name in names))
             if any(each and urlsplit(each).scheme not in self._schemes() for each in endpoints):
-                raise _unavailable("an endpoint of the issuer is not served over https")
+                raise IssuerUnavailable("an endpoint of the issuer is not served over https")
             self._endpoints, self._endpoints_at = endpoints, self._now()
         return self._endpoints
 
     async def exchange(self, form: Mapping[str, str], secret: str) -> dict[str, Any]:
-        """The answer of the token endpoint. Refused, Unavailable."""
+        """The answer of the token endpoint. IssuerRefused, IssuerUnavailable."""
         endpoint = (await self.endpoints()).token
         # RFC 6749, 2.3.1: client id and secret are form-encoded before they become Basic credentials.
         client, password = quote_plus(form["client_id"]), quote_plus(secret)
@@ -119,7 +122,7 @@ class Provider:
         try:
             usable = jwt.PyJWKSet.from_dict(document).keys
         except jwt.PyJWTError as error:
-            raise _unavailable(f"the issuer's keys cannot be read: {error}") from error
+            raise IssuerUnavailable(f"the issuer's keys cannot be read: {error}") from error
         return {str(key.key_id or ""): key._jwk_data for key in usable if key.key_type != "oct"}
 
     @asynccontextmanager
@@ -129,7 +132,7 @@ class Provider:
             try:
                 tls = await asyncio.to_thread(ssl.create_default_context, cafile=str(file))
             except OSError as error:
-                raise _unavailable(f"{file}: {error}") from error
+                raise IssuerUnavailable(f"{file}: {error}") from error
         async with aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=ANSWER_WITHIN),
             connector=aiohttp.TCPConnector(ssl=tls),
@@ -145,12 +148,13 @@ async def _read(request: Any, *, refusals: bool = False) -> dict[str, Any]:
             if refusals and 400 <= response.status < 500:
                 raise IssuerRefused(_reason(content))
             if response.status != 200:
-                raise _unavailable(f"the issuer answers {response.status}")
+                raise IssuerUnavailable(f"the issuer answers {response.status}")
         answer = json.loads(content)
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError, RecursionError) as error:
-        raise _unavailable(f"the issuer cannot be read: {error}") from error
+        why = str(error) or f"no answer within {ANSWER_WITHIN:g} s"
+        raise IssuerUnavailable(f"the issuer cannot be read: {why}") from error
     if not isinstance(answer, dict):
-        raise _unavailable("the issuer's answer is not a JSON object")
+        raise IssuerUnavailable("the issuer's answer is not a JSON object")
     return answer
 
 
@@ -170,7 +174,3 @@ def _reason(content: bytes) -> str:
         return " ".join(str(answer[name])[:200] for name in ("error", "error_description") if name in answer)
     except (ValueError, TypeError, RecursionError):
         return ""
-
-
-def _unavailable(detail: str) -> Unavailable:
-    return Unavailable(0, "IssuerUnavailable", detail)

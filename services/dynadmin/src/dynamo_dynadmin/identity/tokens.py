@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Protocol
 
 from dynamo_shared.kube import KubeClient
@@ -38,12 +37,10 @@ class Tokens:
         kube: KubeClient,
         audiences: tuple[str, ...] = (),
         issuer: Verifier | None = None,
-        now: Callable[[], float] = time.time,
     ) -> None:
         self._kube = kube
         self._audiences = audiences
         self._issuer = issuer
-        self._now = now
         self._known: OrderedDict[str, tuple[float, Caller]] = OrderedDict()
 
     async def caller(self, token: str) -> Caller:
@@ -51,7 +48,7 @@ class Tokens:
         if not plausible(token):
             raise Unidentified("this is not a bearer token")
         digest = hashlib.sha256(token.encode()).hexdigest()
-        now = self._now()
+        now = time.time()
         kept = self._known.get(digest)
         if kept is not None and now < kept[0]:
             return self._current(kept[1], now)

@@ -72,7 +72,8 @@ class Dynadmin(Section):
         256,
         ge=1,
         le=65536,
-        description="Requests at the same time; further requests are refused, and clients retry later.",
+        description="Requests at the same time, a quarter of them of one user; further requests are refused, and clients "
+        "retry later.",
     )
     max_streams: int = Field(2000, ge=1, le=100_000, description="Open streams of one replica.")
     max_streams_per_user: int = Field(100, ge=1, le=100_000, description="Open streams of one user.")

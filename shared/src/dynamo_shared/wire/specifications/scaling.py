@@ -102,7 +102,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec(
         service="scaler",
         verb="scale",
-        senders=("planner", "dynadmin"),
+        senders=("planner",),
         data=ScaleData,
         description="Asks for other replica counts of a graph deployment's components.",
     ),

@@ -12,8 +12,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.certificates import Unusable
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.bus import server_config
 
-from dynamo_ctl.commands.bootstrap import nats
 from dynamo_ctl.commands.bootstrap.specification import Certificate, NamespaceCredentials
 
 ROTATION = "nvidia.com/credentials-rotation"
@@ -66,13 +66,16 @@ def plan(
     passwords: dict[str, str] = {}
     for user in desired.users:
         observed = existing.get(user.secret)
-        held_password = _data(observed).get("password", b"").decode() if _is_current(observed, desired.rotation) else ""
+        stored = _data(observed).get("password", b"") if _is_current(observed, desired.rotation) else b""
+        # As services read it: the last line break of a file does not belong to it.
+        held_password = stored.decode().rstrip("\r\n")
         passwords[user.service] = held_password or password()
         content = {"user": user.service.encode(), "password": passwords[user.service].encode()}
         yield SecretStep(user.secret, _OPAQUE, None if held_password else content, observed)
     if desired.nats_authorization:
         observed = existing.get(desired.nats_authorization)
-        content = {nats.FILE: nats.authorization(passwords, desired.cluster_name).encode()}
+        authorization = server_config.authorization(desired.cluster_name, passwords)
+        content = {"authorization.conf": server_config.text({"authorization": authorization}).encode()}
         yield SecretStep(desired.nats_authorization, _OPAQUE, None if _data(observed) == content else content, observed)
 
 

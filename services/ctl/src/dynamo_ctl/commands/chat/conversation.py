@@ -29,8 +29,8 @@ class Talk:
         async with self._remote.stream("POST", self._path, {**self._given, "messages": messages}) as events:
             async for event in events:
                 if event.name == "delta":
-                    write(event.data.get("reasoning") or event.data.get("text") or "")
                     text.append(event.data.get("text") or "")
+                    write((event.data.get("reasoning") or "") + text[-1])
                 elif event.name in ("failed", "unauthorized", "error"):
                     raise CtlError(str(event.data["detail"]))
                 elif event.name == "end":

@@ -6,13 +6,13 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject, condition
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, EVENTS
 from dynamo_shared.kube import KubeClient
 
 from dynamo_ctl.commands.demo.view import ProgressView
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.summary import condition, graph_line, is_successful
+from dynamo_ctl.summary import graph_line, is_successful
 
 POLL_EVERY = 0.1
 #: `failed` may be passed through (a quota that is raised, an admission webhook that restarts); this long, it stays.
@@ -105,7 +105,7 @@ async def reasons(client: KubeClient, namespace: str, graphs: Sequence[KubeObjec
         for component in components:
             if not _owned(component, graph):
                 continue
-            available = condition(component, "Available")
+            available = condition(component, "Available") or {}
             if available.get("status") != "True":
                 why = available.get("message") or "not reconciled yet"
                 lines.append(f"  {component['metadata']['name']}: {available.get('reason', 'Unknown')}: {why}")

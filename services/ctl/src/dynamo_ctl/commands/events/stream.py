@@ -26,6 +26,8 @@ KINDS = {
     "dmodel": "dynamomodel",
 }
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+#: Ten years: nothing is older. Seconds.
+LONGEST = 10 * 365 * 86400
 #: Recent events that are kept, so that a repeated event after a reconnect is not shown twice.
 REMEMBERED = 10_000
 
@@ -46,7 +48,8 @@ def duration(text: str) -> timedelta:
     """`90s`, `10m`, `2h`, `1d`, or several of them. CtlError for anything else."""
     if not re.fullmatch(r"(\d+[smhd])+", text):
         raise CtlError(f"--since {text}: write a duration such as 90s, 10m, 2h or 1d", ExitCode.USAGE)
-    return timedelta(seconds=sum(int(number) * UNITS[unit] for number, unit in re.findall(r"(\d+)([smhd])", text)))
+    seconds = sum(int(number) * UNITS[unit] for number, unit in re.findall(r"(\d+)([smhd])", text))
+    return timedelta(seconds=min(seconds, LONGEST))
 
 
 def filters(query: EventQuery, cluster: str) -> list[str]:

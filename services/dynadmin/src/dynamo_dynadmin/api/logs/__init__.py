@@ -27,8 +27,8 @@ from dynamo_dynadmin.state.hub import Hub
 
 #: A log that is not followed is written at once. Seconds.
 _SILENCE = 30.0
-#: Lines of an answer that does not follow.
-_LINES = 10_000
+#: Lines of an answer that does not follow, and their characters: pods choose how long lines are.
+_LINES, _LONGEST = 10_000, 8 << 20
 
 
 class Logs:
@@ -60,12 +60,13 @@ class Logs:
 
     async def _lines(self, call: Call, selected: list[ContainerStart], part: LogPart) -> web.StreamResponse:
         lines: list[dict[str, str]] = []
-        left_out = 0
+        left_out = size = 0
         places = asyncio.Semaphore(CONTAINERS)
 
         async def keep(line: ContainerLine) -> None:
-            nonlocal left_out
-            if len(lines) < _LINES:
+            nonlocal left_out, size
+            size += len(line.text)
+            if len(lines) < _LINES and size <= _LONGEST:
                 lines.append(line.row())
             else:
                 left_out += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from aiohttp import web
 
@@ -12,12 +12,12 @@ from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import Route
 
 
-def about(cluster: Cluster, document: Callable[[], bytes]) -> Iterator[Route]:
+def about(cluster: Cluster, document: bytes) -> Iterator[Route]:
     """The document, namespaces, capabilities, and the caller."""
     route = RouteSection("about", PREFIX)
 
     async def openapi(call: Call) -> web.StreamResponse:
-        return call.answer(document())
+        return call.answer(document)
 
     yield route("GET /openapi.json", "getOpenApi", "This document.", openapi, "Any", public=True)
     summary = "Namespaces in which the caller may list graph deployments."

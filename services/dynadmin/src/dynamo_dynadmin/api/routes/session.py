@@ -25,6 +25,7 @@ def session(pages: SessionPages) -> Iterator[Route]:
         "not-found",
         query=(Parameter("returnTo", "Path of the page to come back to."),),
         public=True,
+        by_browser=True,
     )
     yield route(
         "GET /callback",
@@ -36,6 +37,7 @@ def session(pages: SessionPages) -> Iterator[Route]:
         query=tuple(Parameter(name, "As the issuer says it.") for name in _FROM_ISSUER),
         public=True,
         lenient=True,
+        by_browser=True,
     )
     yield route(
         "POST ",
