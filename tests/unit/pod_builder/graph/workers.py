@@ -10,7 +10,7 @@ from dynamo_shared.api.registry.annotations import DEPLOYMENT_STRATEGY
 def component(
     name: str, hash_: str | None, replicas: int = 1, component: str = "Worker", strategy: str = ""
 ) -> KubeObject:
-    """One of a component; without a hash it is no worker, or one from before there were hashes."""
+    """One of a component. Without a hash: not of a worker, or from before there were hashes."""
     of_component = {labels.COMPONENT: component, **({labels.WORKER_HASH: hash_} if hash_ else {})}
     template = {"metadata": {"annotations": {DEPLOYMENT_STRATEGY: strategy}}} if strategy else {}
     return {
