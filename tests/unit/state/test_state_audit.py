@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,6 +19,8 @@ from dynamo_shared.bus.protocol import Message, StreamState
 from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.state.publisher import StatePublisher, audit
 from dynamo_shared.wire import subjects
+
+from tests.building.clock import ManualClock
 
 OBJECT = {
     "apiVersion": "apps/v1",
@@ -129,3 +132,90 @@ async def test_a_check_that_the_server_refuses_is_not_the_last_one() -> None:
         bus.subscribing = [BusError("maximum consumers limit reached")]
         bus.disconnect()
         bus.reconnect()
+
+
+def named(name: str, version: int = 5) -> KubeObject:
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}
+    return {**OBJECT, "metadata": metadata}
+
+
+class Busy(MemoryBus):
+    """Something happens while it answers how a stream is, or before what it has is read."""
+
+    answering: Callable[[], Awaitable[None]] | None = None
+    reading: Callable[[], Awaitable[None]] | None = None
+
+    async def stream_state(self, stream: StreamSpec) -> StreamState:
+        observed = await super().stream_state(stream)
+        if self.answering is not None:
+            await self.answering()
+        return observed
+
+    async def subscribe(self, stream: StreamSpec, filters: Sequence[str], **options: Any) -> MemorySubscription:
+        subscription = await super().subscribe(stream, filters, **options)
+        if self.reading is not None:
+            await self.reading()
+        return subscription
+
+
+@asynccontextmanager
+async def publishing(bus: MemoryBus, *names: str, **options: Any) -> AsyncIterator[StatePublisher]:
+    publisher = StatePublisher(bus, "c", **options)
+    running = asyncio.create_task(publisher.run())
+    try:
+        await publisher.load([DEPLOYMENTS])
+        await put(publisher, *map(named, names))
+        yield publisher
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await bus.close()
+
+
+async def put(publisher: StatePublisher, *objects: KubeObject) -> None:
+    for each in objects:
+        publisher.put(DEPLOYMENTS, each)
+    async with asyncio.timeout(10):
+        await publisher.flushed(DEPLOYMENTS)
+
+
+async def test_what_is_acknowledged_while_the_server_answers_is_not_held_against_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(audit, "APPLIED_WITHIN", 0.0)
+    bus, numbers = Busy(), itertools.count()
+    async with publishing(bus, "a") as publisher:
+        bus.answering = lambda: put(publisher, named(f"new-{next(numbers)}"))
+        await publisher.audit()
+        assert not publisher.lost.is_set()
+
+
+async def test_objects_that_change_while_all_sequences_are_read_are_no_loss() -> None:
+    bus = Busy()
+    names = [f"n-{number}" for number in range(audit.MOST_SUSPECTS + 1)]
+    async with publishing(bus, *names) as publisher:
+        bus.reading = lambda: put(publisher, *(named(name, 6) for name in names))
+        await publisher.scan()
+        assert not publisher.lost.is_set()
+
+
+async def test_what_others_publish_during_a_check_is_noticed_a_minute_later() -> None:
+    bus, clock = MemoryBus(), ManualClock()
+    first, second = (subjects.state_subject("c", DEPLOYMENTS.id, ObjectKey("ns", name)) for name in "ab")
+
+    async def truth(_: Resource, key: ObjectKey) -> KubeObject | None:
+        if key.name == "a":
+            # All sequences have been read by now.
+            await bus.publish(second, b"{}")
+        return named(key.name)
+
+    async with publishing(bus, "a", "b", truth=truth, clock=clock) as publisher:
+        await bus.publish(first, b"{}")
+        await publisher.scan()
+        await put(publisher)
+        clock.now += audit.FOREIGN_INTERVAL
+        await publisher.audit()
+        await put(publisher)
+        last = await bus.last_message(streams.STATE, second)
+        assert last is not None
+        assert last.payload != b"{}"

@@ -57,6 +57,7 @@ class Audit:
         clock: Callable[[], float],
     ) -> None:
         self._stream = stream
+        self._desired = desired
         self._ledger = desired.ledger
         self._markers = markers
         self._correction = correction
@@ -95,12 +96,12 @@ class Audit:
         """Checks whether STATE holds what it must, and nothing else; BusUnavailableError where the bus does not answer."""
         await self._stream.adopt()
         await self._stream.declare()
-        stream = await self._stream.state()
-        if self._stream.lacking(stream, self._ledger.total()):
+        stream, lacking = await self._stream.observed(self._ledger.total())
+        if lacking:
             # A leader that has just been elected may still apply what was acknowledged.
             await asyncio.sleep(APPLIED_WITHIN)
-            stream = await self._stream.state()
-        if lacking := self._stream.lacking(stream, self._ledger.total()):
+            stream, lacking = await self._stream.observed(self._ledger.total())
+        if lacking:
             self._stream.declare_lost(lacking)
         if self._stream.lost.is_set():
             return
@@ -109,17 +110,16 @@ class Audit:
         if self._scan_due or age >= SCAN_INTERVAL or (foreign and age >= FOREIGN_INTERVAL):
             await self.scan()
 
-    async def set_baseline(self) -> None:
-        """All sequences were read just now."""
-        await self._stream.set_baseline()
+    async def set_baseline(self) -> int:
+        """All sequences are read now. Returns the stream's last one."""
         self._scanned_at = self._clock()
+        return await self._stream.set_baseline()
 
     async def scan(self) -> None:
         """Reads the sequences of all subjects, and sets right what is not the message that was published here."""
         # Until it is through: one that is cut off is made again at the next check.
         self._scan_due = True
-        await self.set_baseline()
-        suspects = await self._suspects()
+        suspects = await self._suspects(await self.set_baseline())
         later = False
         if len(suspects) > MOST_SUSPECTS:
             self._stream.declare_lost(f"{len(suspects)} objects are not as they were published")
@@ -127,11 +127,13 @@ class Audit:
             for subject, resource_id in suspects.items():
                 if not await self._correction.verify(self._resources.get(resource_id), subject):
                     later = True
-            await self.set_baseline()
         self._scan_due = later
 
-    async def _suspects(self) -> dict[str, str]:
-        """Subjects that do not have the message that was published here, with their resource's id."""
+    async def _suspects(self, last: int) -> dict[str, str]:
+        """Subjects that do not have the message that was published here, with their resource's id.
+
+        `last`: the stream's last sequence before. What is published here while this reads may be read, or not.
+        """
         suspects: dict[str, str] = {}
         met: set[str] = set()
         markers = {subjects.synced_subject(self._stream.cluster, resource_id) for resource_id in self._resources}
@@ -147,7 +149,16 @@ class Audit:
                 await self._markers.verify(message.subject, message.sequence)
             elif not self._is_known(message):
                 suspects[message.subject] = resource_of(message.subject) or ""
-        return suspects | {subject: id_ for id_, subject in self._ledger.subjects() if subject not in met}
+        suspects |= {subject: id_ for id_, subject in self._ledger.subjects() if subject not in met}
+        return {subject: id_ for subject, id_ in suspects.items() if not self._is_news(id_, subject, last)}
+
+    def _is_news(self, resource_id: str, subject: str, last: int) -> bool:
+        """Whether a message was published here after a sequence of the stream, or is on its way."""
+        if self._desired.outbox.newest(subject) is not None:
+            return True
+        resource = self._resources.get(resource_id)
+        known = self._ledger.get(resource, subject) if resource is not None else None
+        return known is not None and known.sequence > last
 
     def _is_known(self, message: Message) -> bool:
         resource = self._resources.get(resource_of(message.subject) or "")
