@@ -180,3 +180,14 @@ def test_never_two_at_once_and_nothing_is_lost(desired, workers):
         assert {key for key in last_desired if last_sync.get(key, 0) < last_desired[key]} == set()
 
     asyncio.run(scenario())
+
+
+async def test_a_worker_that_is_cancelled_while_a_key_comes_ends_as_cancelled():
+    work = queue()
+    waiting = asyncio.create_task(work.get())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    work.add("a")
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert await taken(work) == ["a"]
