@@ -136,3 +136,28 @@ async def test_a_namespace_that_is_not_there_is_reported() -> None:
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+class Broken(FakeKube):
+    """Fails in a way that no one expects, once the Lease is held."""
+
+    async def replace(self, _resource: object, _lease: dict[str, Any]) -> dict[str, Any]:
+        raise RuntimeError("a bug")
+
+
+async def test_a_claim_that_fails_unexpectedly_is_held_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is begun again after a pause, which may outlast the Lease: no one would end what works under it."""
+
+    async def at_once(_claim: KubeClaim, _pause: float) -> None:
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(KubeClaim, "_wait", at_once)
+    kube: Any = Broken(Clock())
+    claim = KubeClaim(kube, ObjectKey("ns", "l"), "a", TTL)
+    lost: list[bool] = []
+    claim.on_loss(lambda: lost.append(claim.may_write()))
+    with pytest.raises(RuntimeError):
+        await claim.run()
+    assert lost == [False]
+    async with asyncio.timeout(3):
+        await claim.wait_lost()

@@ -140,6 +140,10 @@ class KubeClaim:
                 self._written = None
                 self._note(str(error) or "no answer in time")
                 pause = backoff.next()
+            except Exception:
+                # `run` is begun again after a pause, in which no one would notice that the time is over.
+                self._step_down("it failed")
+                raise
             if self._candidate.holder != holder:
                 self._notify()
             await self._wait(pause)
