@@ -10,6 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from dynamo_devcluster.certs import CertificateAuthority
+from dynamo_shared.aio import supervision
 from dynamo_shared.runtime import ServiceContext, Settings, lifecycle, load_settings, running
 
 KUBECONFIG = """
@@ -46,7 +47,7 @@ class Recorder:
 
 @pytest.fixture(autouse=True)
 def quick_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lifecycle, "FIRST_RESTART", 0.001)
+    monkeypatch.setattr(supervision, "FIRST_PAUSE", 0.001)
 
 
 @pytest.fixture

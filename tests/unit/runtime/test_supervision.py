@@ -10,12 +10,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from dynamo_shared.aio import supervision
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey, key_of
 from dynamo_shared.bus import MemoryBus
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.leases import AllKeys, AlwaysLeader
-from dynamo_shared.runtime import Controller, Result, ServiceContext, load_settings, supervision
+from dynamo_shared.runtime import Controller, Result, ServiceContext, load_settings
 from dynamo_shared.runtime.controller import Part
 from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.metrics import Metrics

@@ -15,7 +15,7 @@ from typing import cast
 import structlog
 from prometheus_client import REGISTRY
 
-from dynamo_shared.aio import Backoff, supervised
+from dynamo_shared.aio import supervised
 from dynamo_shared.bus import Bus, MemoryBus
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import connections, endpoints
@@ -32,8 +32,6 @@ from dynamo_shared.runtime.tracing import tracing
 
 #: Kubernetes kills after 30 s (the reference's grace period); ending in order must be over before. Seconds.
 SHUTDOWN_WITHIN = 25.0
-FIRST_RESTART = 0.5
-LAST_RESTART = 30.0
 #: A service that ran this long was well: its next failure is a first one again. Seconds.
 WELL_AFTER = 60.0
 
@@ -129,13 +127,7 @@ async def _keep(service: Service, context: ServiceContext) -> None:
     restarts = _Restarts(context)
     context.metrics.service_restarts.labels(service.name)
     with structlog.contextvars.bound_contextvars(service=service.name):
-        await supervised(
-            service.name,
-            lambda: service.run(context),
-            restarts,
-            backoff=Backoff(FIRST_RESTART, LAST_RESTART),
-            well_after=WELL_AFTER,
-        )
+        await supervised(service.name, lambda: service.run(context), restarts, well_after=WELL_AFTER)
 
 
 async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -12,14 +12,10 @@ from dataclasses import dataclass
 
 import structlog
 
-from dynamo_shared.aio import Backoff, supervised
+from dynamo_shared.aio import supervised
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.metrics import Metrics
-
-#: Pause before a part that failed is started again, in seconds: the first, and the longest.
-FIRST_PAUSE = 0.5
-LAST_PAUSE = 30.0
 
 log = structlog.get_logger("dynamo.runtime")
 
@@ -56,7 +52,7 @@ class Supervisor:
         self.metrics.part_failures.labels(self.service, part)
         reporter = _Reporter(self, HealthState.FAILED if essential else HealthState.DEGRADED)
         try:
-            await supervised(part, work, reporter, backoff=Backoff(FIRST_PAUSE, LAST_PAUSE))
+            await supervised(part, work, reporter)
         finally:
             self.health.forget(self.health_part(part))
 
