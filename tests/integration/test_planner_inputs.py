@@ -23,6 +23,7 @@ from dynamo_planner.inputs import InputUnavailable
 from dynamo_planner.inputs.forward_passes import subject
 from dynamo_planner.inputs.prometheus import PrometheusClient, PrometheusOptions, TrafficReader
 from dynamo_planner.inputs.runtime_feed import RuntimeFeed, runtime_nats_options, watch_engines
+from dynamo_shared.aio import ended
 from dynamo_shared.api.contracts.planner import MetricsSource, Mode
 from dynamo_shared.bus.nats import NatsListener
 from dynamo_shared.bus.protocol import BusHealth
@@ -103,8 +104,7 @@ async def exporter() -> AsyncIterator[Exporter]:
     await made.serve()
     work = asyncio.create_task(made.work())
     yield made
-    work.cancel()
-    await asyncio.gather(work, return_exceptions=True)
+    await ended(work)
     await made.die()
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import DEPLOYMENTS, Resource
 from dynamo_shared.bus import Bus
 from dynamo_shared.state.publisher import StatePublisher, Truth
@@ -37,5 +38,4 @@ async def publishing(bus: Bus, *resources: Resource, truth: Truth | None = None)
     try:
         yield publisher
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await ended(task)

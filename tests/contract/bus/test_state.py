@@ -16,6 +16,7 @@ from dynamo_shared.wire import subjects
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
+from tests.building.tasks import in_background
 from tests.building.waiting import until
 from tests.contract.bus.states import CLUSTER, obj, publishing
 
@@ -26,12 +27,8 @@ KEY = ObjectKey("ns", "a")
 async def reading(bus: Bus, *resources: Resource) -> AsyncIterator[tuple[ObjectCache, StateReader]]:
     cache = ObjectCache()
     reader = StateReader(bus, CLUSTER, resources or (DEPLOYMENTS,), cache)
-    task = asyncio.create_task(reader.run())
-    try:
+    async with in_background(reader.run()):
         yield cache, reader
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 def version(cache: ObjectCache, name: str = "a") -> str | None:

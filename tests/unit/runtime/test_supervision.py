@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from dynamo_shared.aio import supervision
+from dynamo_shared.aio import ended, supervision
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey, key_of
 from dynamo_shared.bus import MemoryBus
@@ -206,8 +206,7 @@ async def test_without_an_essential_part_nothing_is_ready(essential: bool, state
     await begun.wait()
     assert reported(subject.health)["service/part"]["state"] == state.value
     assert subject.health.ready is not essential
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await ended(task)
     assert "service/part" not in reported(subject.health)
 
 
@@ -220,8 +219,7 @@ async def test_a_part_that_ends_without_an_error_is_started_again() -> None:
     task = asyncio.create_task(subject.keep("part", work))
     for _ in range(3):
         await runs.get()
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await ended(task)
 
 
 async def test_an_object_that_was_set_back_is_as_new() -> None:

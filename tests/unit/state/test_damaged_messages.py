@@ -7,6 +7,7 @@ import zlib
 from typing import Any
 
 import pytest
+from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.bus import MemoryBus, streams
 from dynamo_shared.bus.protocol import Message
@@ -139,6 +140,5 @@ async def test_a_damaged_message_that_is_gone_without_a_tombstone_is_damaged_no_
         bus.reconnect()
         await until(lambda: not said[-1], within=10)
     finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await ended(running)
         await bus.close()

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import DEPLOYMENTS, key_of
 from dynamo_shared.bus import streams
 from dynamo_shared.bus.memory import MemoryBus
@@ -53,8 +54,7 @@ async def publishing(bus: MemoryBus) -> AsyncIterator[tuple[StatePublisher, list
     try:
         yield publisher, said
     finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await ended(running)
         await bus.close()
 
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from dynamo_shared.aio import ended
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, ObjectKey, Resource
 from dynamo_shared.bus import streams
@@ -60,8 +61,7 @@ async def test_a_leader_gets_time_to_apply_what_was_acknowledged(
         await publisher.audit()
         assert publisher.lost.is_set() is lost
     finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await ended(running)
         await bus.close()
 
 
@@ -111,8 +111,7 @@ async def foreign(bus: Failing, **options: Any) -> AsyncIterator[StatePublisher]
             while not await bus.is_right():
                 await asyncio.sleep(0.01)
     finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await ended(running)
         await bus.close()
 
 
@@ -167,8 +166,7 @@ async def publishing(bus: MemoryBus, *names: str, **options: Any) -> AsyncIterat
         await put(publisher, *map(named, names))
         yield publisher
     finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await ended(running)
         await bus.close()
 
 
