@@ -140,6 +140,21 @@ async def test_a_publisher_that_lost_its_election_publishes_nothing_outdated(bus
         assert await last(bus) == "uid-a-12"
 
 
+async def test_a_publisher_that_lost_its_election_in_a_burst_publishes_nothing_outdated(bus: Bus) -> None:
+    truth = ApiServer()
+    async with publishing(bus, truth=truth) as stale, publishing(bus, truth=truth) as active:
+        truth.objects[KEY] = obj("a", 9)
+        active.put(DEPLOYMENTS, obj("a", 9))
+        await active.flushed(DEPLOYMENTS)
+        for number in (5, 6):
+            stale.put(DEPLOYMENTS, obj("a", number))
+            while not stale._outbox.under_way:
+                await asyncio.sleep(0)
+        assert stale._outbox.is_waiting(subjects.state_subject(CLUSTER, DEPLOYMENTS.id, KEY))
+        await stale.flushed(DEPLOYMENTS)
+        assert await last(bus) == "uid-a-9"
+
+
 async def test_a_stale_deletion_does_not_hit_the_successor(bus: Bus) -> None:
     truth = ApiServer()
     async with publishing(bus, truth=truth) as stale, publishing(bus, truth=truth) as active:
