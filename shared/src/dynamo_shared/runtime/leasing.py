@@ -193,7 +193,7 @@ def own_namespace() -> str:
 async def leasing(settings: Settings, kube: KubeClient, health: Health, metrics: Metrics) -> AsyncIterator[Leasing]:
     """What the settings ask for. At its end all that is held is given back, so that others need not wait."""
     etcd = settings.platform.etcd
-    if not etcd.endpoints or settings.platform.replicas == 1:
+    if not settings.platform.shares_work:
         if not stands_by(settings):
             yield SingleReplica()
             return
