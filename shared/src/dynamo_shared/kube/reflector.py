@@ -149,13 +149,6 @@ class Reflector:
         self._healthy: bool | None = None
         self.last_contact = 0.0
         """when the API server last said anything (a bookmark counts), on the clock; 0 before it did"""
-        self.relists = 0
-        """how many lists were begun"""
-
-    @property
-    def resource_version(self) -> str:
-        """Where a watch would go on; empty where a list is due."""
-        return self._version
 
     async def changes(self) -> AsyncGenerator[ObjectChange | Synced | Absent, None]:
         """All changes, endless. Never raises KubeError. Close it (`aclosing`): a watch holds a connection."""
@@ -193,7 +186,6 @@ class Reflector:
 
     async def _list(self) -> AsyncGenerator[ObjectChange | Synced, None]:
         """Everything, compared with what is known. Restarts itself where the server forgets it midway."""
-        self.relists += 1
         limit, token, expired = self._page_size, "", 0
         # Of a first list all is known by then: nothing can be missing in it.
         listed_keys: set[ObjectKey] | None = set() if self._known else None
