@@ -12,10 +12,8 @@ from typing import Any
 import nats
 import pytest
 from aiohttp import web
-from dynamo_devcluster import ProgramUnavailableError
 from dynamo_devcluster.ports import LOOPBACK
 from dynamo_devcluster.probe import LocalHttp
-from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.prometheus import PrometheusServer, ScrapeJob
 from dynamo_devcluster.servers import EtcdServer, NatsServer
 from dynamo_planner.core.observing import ForwardPass, Missing, Pool, Traffic
@@ -106,14 +104,6 @@ async def exporter() -> AsyncIterator[Exporter]:
     yield made
     await ended(work)
     await made.die()
-
-
-@pytest.fixture(scope="session")
-async def prometheus_program(programs: Programs) -> Path:
-    try:
-        return await programs.obtain("prometheus")
-    except ProgramUnavailableError as error:
-        pytest.skip(f"Prometheus is not to be had here: {error}")
 
 
 @asynccontextmanager
