@@ -89,6 +89,11 @@ class Partitions:
         self._running = True
         try:
             await self._share()
+        except Exception:
+            # It is begun again, and finds the claims that are there: until then nothing is worked on, or given away.
+            if self._claims.drop():
+                _notify(self._loss)
+            raise
         finally:
             self._running = False
 
@@ -104,11 +109,6 @@ class Partitions:
                 except EtcdError as error:
                     log.debug("partitions not read", service=self._service, error=str(error))
                     wait = spread(RETRY_PAUSE)
-                except Exception:
-                    # `run` is begun again, and finds the claims that are there: until then nothing is worked on.
-                    if self._claims.drop():
-                        _notify(self._loss)
-                    raise
                 await self._wakes.wait(wait)
 
     async def _sync(self, tasks: asyncio.TaskGroup) -> float:
