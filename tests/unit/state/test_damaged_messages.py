@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import zlib
 from typing import Any
 
 import pytest
-from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.bus import MemoryBus, streams
 from dynamo_shared.bus.protocol import Message
 from dynamo_shared.state import ObjectCache, StateReader, messages
 
+from tests.building.tasks import in_background
 from tests.building.waiting import until
 
 KEY = ObjectKey("ns", "a")
@@ -131,14 +130,11 @@ async def test_a_damaged_message_that_is_gone_without_a_tombstone_is_damaged_no_
     reader.on_quarantine(said.append)
     await bus.declare(streams.STATE)
     await bus.publish("dynamo.state.v1.c.pods.ns.a", b"{", headers=HEADERS)
-    running = asyncio.create_task(reader.run())
-    try:
+    async with in_background(reader.run()):
         await until(lambda: said, within=10)
         assert said[-1].startswith("1 damaged message")
         bus.disconnect()
         bus.lose_data()
         bus.reconnect()
         await until(lambda: not said[-1], within=10)
-    finally:
-        await ended(running)
-        await bus.close()
+    await bus.close()

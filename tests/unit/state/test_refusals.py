@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import DEPLOYMENTS, key_of
 from dynamo_shared.bus import streams
 from dynamo_shared.bus.memory import MemoryBus
@@ -17,6 +16,7 @@ from dynamo_shared.state.publisher import StatePublisher
 from dynamo_shared.state.versions import version_of
 from dynamo_shared.wire import subjects
 
+from tests.building.tasks import in_background
 from tests.building.waiting import until
 
 
@@ -50,12 +50,9 @@ async def publishing(bus: MemoryBus) -> AsyncIterator[tuple[StatePublisher, list
     publisher, said = StatePublisher(bus, "c"), [""]
     publisher.on_refused(said.append)
     await publisher.load([DEPLOYMENTS])
-    running = asyncio.create_task(publisher.run())
-    try:
+    async with in_background(publisher.run()):
         yield publisher, said
-    finally:
-        await ended(running)
-        await bus.close()
+    await bus.close()
 
 
 async def test_a_refused_object_that_is_deleted_is_refused_no_more() -> None:

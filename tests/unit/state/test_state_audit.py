@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from dynamo_shared.aio import ended
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, ObjectKey, Resource
 from dynamo_shared.bus import streams
@@ -22,12 +21,30 @@ from dynamo_shared.state.publisher import StatePublisher, audit
 from dynamo_shared.wire import subjects
 
 from tests.building.clock import ManualClock
+from tests.building.tasks import in_background
 
-OBJECT = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "a", "namespace": "ns", "uid": "uid-a", "resourceVersion": "5"},
-}
+
+def named(name: str, version: int = 5) -> KubeObject:
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+
+
+@asynccontextmanager
+async def publishing(bus: MemoryBus, *names: str, **options: Any) -> AsyncIterator[StatePublisher]:
+    """A publisher of some objects, which STATE has."""
+    publisher = StatePublisher(bus, "c", **options)
+    async with in_background(publisher.run()):
+        await publisher.load([DEPLOYMENTS])
+        await put(publisher, *map(named, names))
+        yield publisher
+    await bus.close()
+
+
+async def put(publisher: StatePublisher, *objects: KubeObject) -> None:
+    for each in objects:
+        publisher.put(DEPLOYMENTS, each)
+    async with asyncio.timeout(10):
+        await publisher.flushed(DEPLOYMENTS)
 
 
 class NewLeader(MemoryBus):
@@ -49,20 +66,11 @@ async def test_a_leader_gets_time_to_apply_what_was_acknowledged(
 ) -> None:
     monkeypatch.setattr(audit, "APPLIED_WITHIN", 0.0)
     bus = NewLeader()
-    publisher = StatePublisher(bus, "c")
-    running = asyncio.create_task(publisher.run())
-    try:
-        await publisher.load([DEPLOYMENTS])
-        publisher.put(DEPLOYMENTS, OBJECT)
-        async with asyncio.timeout(10):
-            await publisher.flushed(DEPLOYMENTS)
+    async with publishing(bus, "a") as publisher:
         # One answer is asked for the stream's incarnation, one for what it holds.
         bus.lacking = answers
         await publisher.audit()
         assert publisher.lost.is_set() is lost
-    finally:
-        await ended(running)
-        await bus.close()
 
 
 SUBJECT = subjects.state_subject("c", DEPLOYMENTS.id, ObjectKey("ns", "a"))
@@ -92,27 +100,18 @@ class Failing(MemoryBus):
 
 
 async def _truth(_resource: Resource, _key: ObjectKey) -> KubeObject | None:
-    return OBJECT
+    return named("a")
 
 
 @asynccontextmanager
 async def foreign(bus: Failing, **options: Any) -> AsyncIterator[StatePublisher]:
     """A publisher whose object another one has overwritten."""
-    publisher = StatePublisher(bus, "c", truth=_truth, **options)
-    running = asyncio.create_task(publisher.run())
-    try:
-        await publisher.load([DEPLOYMENTS])
-        publisher.put(DEPLOYMENTS, OBJECT)
-        async with asyncio.timeout(10):
-            await publisher.flushed(DEPLOYMENTS)
+    async with publishing(bus, "a", truth=_truth, **options) as publisher:
         await bus.publish(SUBJECT, b"{}")
         yield publisher
         async with asyncio.timeout(10):
             while not await bus.is_right():
                 await asyncio.sleep(0.01)
-    finally:
-        await ended(running)
-        await bus.close()
 
 
 async def test_a_check_that_was_cut_off_is_made_again_soon() -> None:
@@ -133,11 +132,6 @@ async def test_a_check_that_the_server_refuses_is_not_the_last_one() -> None:
         bus.reconnect()
 
 
-def named(name: str, version: int = 5) -> KubeObject:
-    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}
-    return {**OBJECT, "metadata": metadata}
-
-
 class Busy(MemoryBus):
     """Something happens while it answers how a stream is, or before what it has is read."""
 
@@ -155,26 +149,6 @@ class Busy(MemoryBus):
         if self.reading is not None:
             await self.reading()
         return subscription
-
-
-@asynccontextmanager
-async def publishing(bus: MemoryBus, *names: str, **options: Any) -> AsyncIterator[StatePublisher]:
-    publisher = StatePublisher(bus, "c", **options)
-    running = asyncio.create_task(publisher.run())
-    try:
-        await publisher.load([DEPLOYMENTS])
-        await put(publisher, *map(named, names))
-        yield publisher
-    finally:
-        await ended(running)
-        await bus.close()
-
-
-async def put(publisher: StatePublisher, *objects: KubeObject) -> None:
-    for each in objects:
-        publisher.put(DEPLOYMENTS, each)
-    async with asyncio.timeout(10):
-        await publisher.flushed(DEPLOYMENTS)
 
 
 async def test_what_is_acknowledged_while_the_server_answers_is_not_held_against_the_answer(
