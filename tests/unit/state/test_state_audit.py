@@ -162,7 +162,7 @@ async def test_what_is_acknowledged_while_the_server_answers_is_not_held_against
         assert not publisher.lost.is_set()
 
 
-async def test_objects_that_change_while_all_sequences_are_read_are_no_loss() -> None:
+async def test_objects_that_change_while_all_sequences_are_read_are_not_a_loss() -> None:
     bus = Busy()
     names = [f"n-{number}" for number in range(audit.MOST_SUSPECTS + 1)]
     async with publishing(bus, *names) as publisher:

@@ -106,7 +106,7 @@ class Correction:
             await asyncio.sleep(self._backoff.next())
             return False
         if self._outbox.newest(subject) is newest:
-            # Also what waited before the question is no newer than the answer.
+            # Also what waited before the question is at most as new as the answer.
             self._replace(newest or message, obj, last)
         return True
 
