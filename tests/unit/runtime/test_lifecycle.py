@@ -118,6 +118,20 @@ async def test_traces_bear_the_services_name_whatever_older_names_are_used(
     assert named == ["recorder"]
 
 
+class Tasks(Recorder):
+    """A service whose tasks fail, each within a group."""
+
+    async def run(self, context: ServiceContext) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(super().run(context))
+
+
+async def test_readiness_reports_the_kind_of_error_of_a_task(settings: Settings) -> None:
+    async with running([Tasks(failures=10**6)], settings) as platform:
+        with pytest.raises(TimeoutError, match=r": recorder: RuntimeError; the log has the details$"):
+            await platform.ready(0.01)
+
+
 async def test_readiness_reports_what_is_wanting(settings: Settings) -> None:
     service = Recorder(failures=10**6)
     async with running([service], settings) as platform:

@@ -28,6 +28,7 @@ from dynamo_shared.runtime.self_signed import self_signed_tls
 from dynamo_shared.runtime.service import Service, ServiceContext, needs_api_server_alone
 from dynamo_shared.runtime.settings import Settings
 from dynamo_shared.runtime.settings.operator import MetricsServer
+from dynamo_shared.runtime.supervision import kind_of
 from dynamo_shared.runtime.tracing import tracing
 
 #: Kubernetes kills after 30 s (the reference's grace period); ending in order must be over before. Seconds.
@@ -116,7 +117,9 @@ class _Restarts:
     def failed(self, part: str, error: Exception) -> None:
         log.error("service failed", service=part, exc_info=error)
         self.context.metrics.service_restarts.labels(part).inc()
-        self.context.health.set(part, HealthState.FAILED, str(error) or type(error).__name__)
+        # The text of a group says only that it is one.
+        said = f"{kind_of(error)}; the log has the details" if isinstance(error, ExceptionGroup) else str(error)
+        self.context.health.set(part, HealthState.FAILED, said or kind_of(error))
 
     def recovered(self, part: str) -> None:
         pass

@@ -72,4 +72,11 @@ class Supervisor:
 
 def _in_words(error: Exception) -> str:
     """The kind of error: its text may quote what a tenant wrote, and `/readyz` is read by anyone who can reach it."""
-    return f"{type(error).__name__}; the log has the details; it is started again"
+    return f"{kind_of(error)}; the log has the details; it is started again"
+
+
+def kind_of(error: BaseException) -> str:
+    """The kind of an error; of a group, as tasks raise it, the kinds of what is in it."""
+    if isinstance(error, BaseExceptionGroup):
+        return ", ".join(sorted({kind_of(each) for each in error.exceptions}))
+    return type(error).__name__
