@@ -20,7 +20,7 @@ from dynamo_shared.bus.protocol import BusHealth, Message
 from dynamo_shared.state import messages
 from dynamo_shared.state.publisher.correction import Correction
 from dynamo_shared.state.publisher.desired import Desired
-from dynamo_shared.state.publisher.ledger import last_messages, resource_of
+from dynamo_shared.state.publisher.ledger import LastMessage, last_messages, resource_of
 from dynamo_shared.state.publisher.markers import Markers
 from dynamo_shared.state.publisher.stream import StateStream
 from dynamo_shared.wire import subjects
@@ -136,6 +136,7 @@ class Audit:
         """
         suspects: dict[str, str] = {}
         met: set[str] = set()
+        marked: list[Message] = []
         markers = {subjects.synced_subject(self._stream.cluster, resource_id) for resource_id in self._resources}
         async for message in last_messages(
             self._stream.bus, self._stream.cluster, self._resources.values(), headers_only=True
@@ -143,12 +144,16 @@ class Audit:
             if message is None:
                 suspects.clear()
                 met.clear()
+                marked.clear()
                 continue
             met.add(message.subject)
             if message.subject in markers:
-                await self._markers.verify(message.subject, message.sequence)
+                marked.append(message)
             elif not self._is_known(message):
                 suspects[message.subject] = resource_of(message.subject) or ""
+        # Not before: a reading that stands still while this publishes would be left open where that is cut off.
+        for each in marked:
+            await self._markers.verify(each.subject, each.sequence)
         suspects |= {subject: id_ for id_, subject in self._ledger.subjects() if subject not in met}
         return {subject: id_ for subject, id_ in suspects.items() if not self._is_news(id_, subject, last)}
 
@@ -156,12 +161,14 @@ class Audit:
         """Whether a message was published here after a sequence of the stream, or is on its way."""
         if self._desired.outbox.newest(subject) is not None:
             return True
-        resource = self._resources.get(resource_id)
-        known = self._ledger.get(resource, subject) if resource is not None else None
+        known = self._known(resource_id, subject)
         return known is not None and known.sequence > last
 
+    def _known(self, resource_id: str, subject: str) -> LastMessage | None:
+        resource = self._resources.get(resource_id)
+        return self._ledger.get(resource, subject) if resource is not None else None
+
     def _is_known(self, message: Message) -> bool:
-        resource = self._resources.get(resource_of(message.subject) or "")
-        known = self._ledger.get(resource, message.subject) if resource is not None else None
+        known = self._known(resource_of(message.subject) or "", message.subject)
         sequence, gone = (known.sequence, known.deleted) if known is not None else (0, True)
         return sequence == message.sequence or (gone and messages.is_tombstone(message.headers))
