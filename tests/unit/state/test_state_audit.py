@@ -171,6 +171,23 @@ async def test_objects_that_change_while_all_sequences_are_read_are_not_a_loss()
         assert not publisher.lost.is_set()
 
 
+async def test_what_is_not_read_again_yet_after_a_loss_is_not_another_loss() -> None:
+    """A reconnection meanwhile has all sequences compared at once."""
+    bus = Busy()
+    async with publishing(bus, *(f"n-{number}" for number in range(audit.MOST_SUSPECTS + 1))) as publisher:
+
+        async def compared() -> None:
+            bus.reading = None
+            await publisher.scan()
+
+        publisher.start_over()
+        bus.reading = compared
+        await publisher.load([DEPLOYMENTS])
+        assert not publisher.lost.is_set()
+        await publisher.audit()
+        assert not publisher.lost.is_set()
+
+
 async def test_what_others_publish_during_a_check_is_noticed_a_minute_later() -> None:
     bus, clock = MemoryBus(), ManualClock()
     first, second = (subjects.state_subject("c", DEPLOYMENTS.id, ObjectKey("ns", name)) for name in "ab")

@@ -119,7 +119,12 @@ class Audit:
         """Reads the sequences of all subjects, and sets right what is not the message that was published here."""
         # Until it is through: one that is cut off is made again at the next check.
         self._scan_due = True
+        if self._ledger.loading:
+            return
         suspects = await self._suspects(await self.set_baseline())
+        if self._ledger.loading:
+            # It has begun meanwhile: what was not known any more is not suspect.
+            return
         later = False
         if len(suspects) > MOST_SUSPECTS:
             self._stream.declare_lost(f"{len(suspects)} objects are not as they were published")
