@@ -15,6 +15,7 @@ import pytest
 from dynamo_model_discovery.workers import discovery
 from dynamo_model_discovery.workers.discovery import NAME, WorkerDiscoveryService
 from dynamo_model_discovery.workers.sources.kubernetes import READS
+from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES, PODS, ObjectKey, Resource
 from dynamo_shared.bus import MemoryBus, streams
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
@@ -116,8 +117,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     await made.bus.declare(*streams.ALL)
     running = asyncio.create_task(made.publisher.run())
     yield made
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    await ended(running)
 
 
 async def reported(cluster: Cluster, expected: list[str]) -> None:

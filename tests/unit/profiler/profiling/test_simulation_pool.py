@@ -12,6 +12,7 @@ from dynamo_profiler.profiling.simulated import Simulations
 from dynamo_profiler.profiling.simulation import pool as worker_pool
 from dynamo_profiler.profiling.simulation.pool import Overgrown, PoolBusy, WorkerDied, WorkerPool
 from dynamo_profiler.profiling.simulation.wire import JobStatus, SimulationSweep
+from dynamo_shared.aio import ended
 from dynamo_shared.runtime.settings.planner import Rapid
 
 from tests.unit.profiler.profiling.profiling_world import FAKE
@@ -111,8 +112,7 @@ async def test_a_job_that_waits_is_cancelled_alone():
             await waiting
         assert pool.workers == 1
         assert not gone(reported.pid)
-        busy.cancel()
-        await asyncio.gather(busy, return_exceptions=True)
+        await ended(busy)
         assert (await pool.run(job(), Reports())).outcome is JobStatus.FEASIBLE
 
 
