@@ -93,7 +93,7 @@ def act(job: dict[str, object]) -> None:
         send({"answer": answer(job)})
     elif system == "l4":
         send({"answer": {"outcome": "unsupported", "message": "no figures of vllm on l4"}})
-    elif system == "l40s":
+    elif system == "l40s" or (system == "h100_pcie" and job.get("serving") == "disagg"):
         send({"answer": {"outcome": "too-small", "message": "does not fit"}})
     else:
         send({"answer": answer(job)})

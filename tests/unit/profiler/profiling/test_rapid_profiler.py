@@ -251,6 +251,22 @@ async def test_a_planner_of_one_pool():
     assert json.loads(result.selected.config_maps[0]["data"]["planner_config.json"])["mode"] == "agg"
 
 
+async def test_a_planner_whose_engines_fit_as_one_pool_alone_gets_the_closest_of_that():
+    pcie = {"gpuSku": "h100_pcie", "totalGpus": 8, "numGpusPerNode": 8}
+    result = await profile(hardware=pcie, sla={"ttft": 600, "itl": 5}, features={"planner": {"mode": "disagg"}})
+    assert result.source == "aiconfigurator"
+    assert result.selected.serving == "agg"
+    assert result.selected.itl_ms == 10
+    assert reasons(result) == ["ObjectiveNotMet", "PlannerModeChanged"]
+
+
+async def test_one_gpu_has_no_pair_of_engines_and_the_reason_is_that_of_one_pool():
+    hardware = {"gpuSku": "l4", "totalGpus": 1, "numGpusPerNode": 1, "vramMb": 200_000}
+    planner = {"enable_throughput_scaling": False, "enable_load_scaling": True}
+    result = await profile(hardware=hardware, features={"planner": planner})
+    assert "(no figures of vllm on l4)" in result.remarks[0].message
+
+
 async def test_the_planners_budget_bounds_the_graph():
     result = await profile(features={"planner": {"mode": "disagg", "max_gpu_budget": 4}})
     assert result.selected.gpus == 4

@@ -95,17 +95,16 @@ class RapidProfiler:
 
     async def _swept(self, run: _ProfilingRun, path: str, system: str) -> _Swept:
         swept = await self._sweep(run, run.objective.servings, path, system, relaxed=False)
-        none_fits = swept.picked is None and not any(a.outcome is JobStatus.INFEASIBLE for a in swept.answers)
-        if none_fits and run.objective.planner is not None and DISAGG in run.objective.servings:
+        if swept.is_empty and run.objective.planner is not None and DISAGG in run.objective.servings:
             # A planner plans one pool as well; better that than no graph at all.
             other = await self._sweep(run, (AGG,), path, system, relaxed=False)
-            if other.picked is not None:
+            if not other.is_empty or not swept.answers:
                 text = "no prefill and decode engines fit these GPUs; one pool serves both, mode agg"
                 other.remarks.append(Remark(reason="PlannerModeChanged", message=text))
                 swept = other
-        if swept.kept:
+        if swept.is_empty or (swept.picked and swept.picked.selected.meets):
             return swept
-        servings = (AGG,) if swept.picked and swept.picked.selected.point.serving == AGG else run.objective.servings
+        servings = (AGG,) if swept.picked and swept.picked.selected.point.serving == AGG else swept.servings
         closest = await self._sweep(run, servings, path, system, relaxed=True)
         points = [*swept.points, *(filled(point, run.objective) for point in closest.points)]
         picked = pick(points, run.objective)
@@ -146,6 +145,7 @@ class RapidProfiler:
         answers = await self.simulations.answers(jobs, run.model.digest, run.step.report)
         points = [point_from(data) for answer, _ in answers for data in answer.points]
         return _Swept(
+            servings=servings,
             answers=[answer for answer, _ in answers],
             jobs=jobs,
             points=points,
@@ -157,7 +157,7 @@ class RapidProfiler:
     def _without_points(self, run: _ProfilingRun, swept: _Swept) -> ProfilingResult:
         """Why nothing came: the request (too few GPUs), missing figures, or a fault of the platform."""
         outcomes = {answer.outcome for answer in swept.answers}
-        if outcomes == {JobStatus.TOO_SMALL}:
+        if outcomes <= {JobStatus.TOO_SMALL, JobStatus.INFEASIBLE}:
             # A pipeline over nodes may still hold it; where it does not, that is the failure.
             size = f"{gpu_words(run.objective.total_gpus)} {run.objective.gpu_sku}"
             return self._naive(run, f"no engine that AI Configurator knows holds {run.model.name} on {size}")
@@ -274,6 +274,7 @@ class _ProfilingRun:
 class _Swept:
     """What sweeps gave."""
 
+    servings: tuple[str, ...]
     answers: list[JobResult]
     jobs: list[SimulationSweep]
     points: list[Point]
@@ -282,11 +283,9 @@ class _Swept:
     remarks: list[Remark]
 
     @property
-    def kept(self) -> bool:
-        """Whether the times are kept, or nothing could be simulated at all: then nothing comes closer either."""
-        if self.picked is not None:
-            return self.picked.selected.meets
-        return all(answer.outcome is not JobStatus.INFEASIBLE for answer in self.answers)
+    def is_empty(self) -> bool:
+        """Whether nothing could be simulated at all: then nothing comes closer to the times either."""
+        return self.picked is None and all(answer.outcome is not JobStatus.INFEASIBLE for answer in self.answers)
 
 
 class _Forward:
