@@ -250,9 +250,8 @@ class RequestReconciler:
     async def _deploying(self, obj: KubeObject, draft: StatusDraft) -> Result:
         if not spec_of(obj).auto_apply:
             return await self._write(obj, draft.enter(RequestPhase.READY, "spec.autoApply is false"))
-        wait = await self.deploying.advance(obj, draft)
-        result = await self._write(obj, draft)
-        return Result(wait) if wait is not None and result.requeue_after is None else result
+        await self.deploying.advance(obj, draft)
+        return await self._write(obj, draft)
 
     async def _deployed(self, obj: KubeObject, draft: StatusDraft) -> Result:
         await self.deploying.follow(obj, draft)
