@@ -149,12 +149,12 @@ def test_a_graph_that_would_be_refused_is_not_offered():
 
 def test_engines_that_hold_the_model_are_measured():
     engines = thorough_candidates(request(), Rapid())
-    assert [engine.tp for engine in engines.decode] == [1, 2, 4, 8]
+    assert [engine.tp for engine in engines] == [1, 2, 4, 8]
 
 
 def test_experts_are_spread_in_several_ways():
     asked = request(model="deepseek-ai/DeepSeek-R1", backend="sglang")
-    result = thorough_candidates(asked, Rapid()).decode
+    result = thorough_candidates(asked, Rapid())
     assert {(engine.tp, engine.dp, engine.moe_tp, engine.moe_ep) for engine in result} == {
         (8, 1, 8, 1),
         (8, 1, 1, 8),
