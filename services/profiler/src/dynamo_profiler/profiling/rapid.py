@@ -22,7 +22,7 @@ from dynamo_profiler.profiling.models import KnownFrom, ModelArchitecture, known
 from dynamo_profiler.profiling.naive import naive
 from dynamo_profiler.profiling.objective import AGG, DISAGG, Picking, ServingObjective, objective_of
 from dynamo_profiler.profiling.picking import Choice, Picked, filled, pick
-from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, EngineLayout, Point, point_from
+from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, Point, point_from, sizes
 from dynamo_profiler.profiling.results import (
     ProfilingFailed,
     ProfilingRequest,
@@ -225,8 +225,8 @@ class RapidProfiler:
             backend=point.backend,
             osl=objective.osl,
             max_context=min(context, run.model.max_context or context),
-            prefill=_sizes(point.engines.get(PREFILL) or decode),
-            decode=_sizes(decode),
+            prefill=sizes(point.engines.get(PREFILL) or decode),
+            decode=sizes(decode),
             vram_mib=smaller_vram(objective.gpu_sku, objective.vram_mib),
             database=self._settings.rapid.database.value,
         )
@@ -367,7 +367,3 @@ def _versions(swept: _Swept) -> dict[str, str]:
     return {
         job.backend: answer.version for job, answer in zip(swept.jobs, swept.answers, strict=True) if answer.version
     }
-
-
-def _sizes(engine: EngineLayout) -> dict[str, int]:
-    return {"tp": engine.tp, "pp": engine.pp, "dp": engine.dp, "moe_tp": engine.moe_tp, "moe_ep": engine.moe_ep}

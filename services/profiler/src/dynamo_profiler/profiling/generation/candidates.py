@@ -15,7 +15,7 @@ from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
 from dynamo_profiler.profiling.generation.routing import routed
 from dynamo_profiler.profiling.generation.runtime_version import versioned
 from dynamo_profiler.profiling.picking import Choice
-from dynamo_profiler.profiling.points import Layout
+from dynamo_profiler.profiling.points import Layout, sizes
 from dynamo_profiler.profiling.results import DeploymentCandidate, Remark
 
 
@@ -93,11 +93,7 @@ def _parallelism(layout: Layout) -> dict[str, dict[str, int]]:
     return {
         role: {
             "replicas": layout.replicas[role],
-            "tp": engine.tp,
-            "pp": engine.pp,
-            "dp": engine.dp,
-            "moe_tp": engine.moe_tp,
-            "moe_ep": engine.moe_ep,
+            **sizes(engine),
             "gpus": engine.gpus,
             **({"batch_size": engine.batch_size} if engine.batch_size else {}),
         }
