@@ -17,7 +17,7 @@ from dynamo_shared.api.untrusted.yaml_text import documents
 
 from dynamo_profiler.profiling.generation import counting
 from dynamo_profiler.profiling.generation.linting import lint
-from dynamo_profiler.profiling.generation.names import graph_name
+from dynamo_profiler.profiling.generation.names import desired_name, graph_name
 from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
 from dynamo_profiler.profiling.generation.routing import routed
 from dynamo_profiler.profiling.generation.runtime_version import versioned
@@ -104,7 +104,7 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
         raise ProfilingFailed("GenerationFailed", "the graph of the profiling job has no workers; see the job's log")
     names = [(str(each.get("name")), bool(each.get("multinode"))) for each in components]
     kept = _metadata(made, "labels", "annotations")
-    name = graph_name(request.name, _desired_name(request), names)
+    name = graph_name(request.name, desired_name(request.spec), names)
     made["metadata"] = {**_with_overrides(kept, request), "name": name, "namespace": request.namespace}
     if any(directives(made)):
         raise ProfilingFailed("InvalidOverride", _NO_DIRECTIVES)
@@ -124,13 +124,6 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
         dgd=made,
         config_maps=maps,
     )
-
-
-def _desired_name(request: ProfilingRequest) -> str | None:
-    override = request.spec.overrides.dgd if request.spec.overrides else None
-    metadata = override.get("metadata") if override else None
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    return name if isinstance(name, str) and name else None
 
 
 def _with_overrides(metadata: KubeObject, request: ProfilingRequest) -> KubeObject:
