@@ -15,7 +15,6 @@ _METADATA = frozenset(
     | {"ownerReferences"}
 )
 _STATUS = frozenset({"phase", "conditions", "resourceClaimStatuses"})
-#: Pods of these phases are there no more: a Deployment does not count them either.
 LEADER = "leader"
 
 
