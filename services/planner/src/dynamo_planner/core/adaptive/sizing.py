@@ -83,10 +83,10 @@ class PrefillSizer:
     ) -> None:
         self._rate = load.rate
         chunk = able.max_num_batched_tokens
-        self.service = engine.prefill_ms(load.fresh, chunk).value
+        self.service = engine.prefill_ms(load.fresh, chunk)
         # Short prompts share iterations, so a prompt costs what it adds to one.
         together = max(1, min(int((chunk or 8192) / max(load.fresh, 1.0)), 8))
-        self.each = min(self.service, engine.prefill_ms(together * load.fresh, chunk).value / together)
+        self.each = min(self.service, engine.prefill_ms(together * load.fresh, chunk) / together)
         self._budget = target - self.service - after
         # Who waits has to wait for what is left of others' prompts: long ones are more of it than their number says (M/G/1).
         self._tail = TAIL * self._budget / (self.service * (1 + variation))
