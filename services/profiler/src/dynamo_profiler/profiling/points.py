@@ -43,12 +43,6 @@ class Layout:
         return sum(engine.gpus * self.replicas[role] for role, engine in self.engines.items())
 
     @property
-    def label(self) -> str:
-        """What distinguishes it from other kinds: the engine that decodes."""
-        engine = self.engines.get(DECODE) or self.engines[WORKER]
-        return f"{self.backend} {self.serving} {engine.label}"
-
-    @property
     def words(self) -> str:
         """Its engines, for people: `4 x prefill tp2 + 1 x decode tp8`."""
         return " + ".join(f"{self.replicas[role]} x {role} {_words(engine)}" for role, engine in self.engines.items())
