@@ -119,12 +119,12 @@ def ladder(*, steps: Iterable[tuple[float, float]], isl: int, osl: int, seed: in
     return at_rate(rate_at, ends[-1][1], isl, osl, highest=max(rate for rate, _ in ends), seed=seed)
 
 
-def observed(steps: Iterable[tuple[float, float, int, int]], *, seed: int = 0) -> list[TraceRequest]:
+def observed(steps: Iterable[tuple[float, float, int, int]]) -> list[TraceRequest]:
     """Traffic as it was observed, step after step: (requests a second, seconds, input tokens, output tokens)."""
     requests: list[TraceRequest] = []
     begin = 0.0
     for number, (rate, seconds, isl, osl) in enumerate(steps):
-        made = constant(rate=rate, seconds=seconds, isl=isl, osl=osl, seed=seed + number)
+        made = constant(rate=rate, seconds=seconds, isl=isl, osl=osl, seed=number)
         requests += [replace(each, at=begin + each.at) for each in made]
         begin += seconds
     return requests
