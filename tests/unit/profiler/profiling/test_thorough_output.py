@@ -140,6 +140,15 @@ def test_what_is_not_a_result(data: dict[str, str], said: str):
     assert failed.value.reason == "GenerationFailed"
 
 
+def test_gpus_of_any_maker_count():
+    amd = graph()
+    for service in amd["spec"]["services"].values():
+        for amounts in service.get("resources", {}).values():
+            if "gpu" in amounts:
+                amounts["custom"] = {"amd.com/gpu": amounts.pop("gpu")}
+    assert read_output(request(), output(amd)).selected.gpus == 2 + 3 * 4
+
+
 def test_a_graph_that_would_be_refused_is_not_offered():
     wrong = graph()
     wrong["spec"]["services"]["decode"]["replicas"] = -1

@@ -9,13 +9,13 @@ from typing import Any
 from dynamo_shared.api.conversion import NotConvertible, convert
 from dynamo_shared.api.engines import MODULE
 from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.gpus import of_replica
 from dynamo_shared.api.graph_overrides import directives
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import ReadLimits
 from dynamo_shared.api.untrusted.yaml_text import documents
 
-from dynamo_profiler.profiling.generation import counting
 from dynamo_profiler.profiling.generation.linting import lint
 from dynamo_profiler.profiling.generation.names import desired_name, graph_name
 from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
@@ -151,12 +151,8 @@ def _main(component: KubeObject) -> KubeObject:
 
 def _sizes(component: KubeObject) -> dict[str, int]:
     """Replicas and GPUs of one replica; flags of engines are the profiler's and not read."""
-    nodes = (component.get("multinode") or {}).get("nodeCount") or 1
     replicas = component.get("replicas")
-    return {
-        "replicas": replicas if isinstance(replicas, int) else 1,
-        "gpus": counting.of_container(_main(component)) * nodes,
-    }
+    return {"replicas": replicas if isinstance(replicas, int) else 1, "gpus": of_replica(component).own}
 
 
 def _backend(graph: KubeObject, workers: list[KubeObject], request: ProfilingRequest) -> str:
