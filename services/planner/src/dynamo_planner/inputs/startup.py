@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from statistics import median
 
-from dynamo_shared.api.conditions import find
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.untrusted import times
 
@@ -25,12 +25,10 @@ def seconds_to_ready(pod: KubeObject) -> float | None:
 
     A container that was restarted became ready late for reasons of its own.
     """
-    status = pod.get("status") or {}
-    conditions = status.get("conditions") or []
-    ready, scheduled = find(conditions, "Ready"), find(conditions, "PodScheduled")
+    ready, scheduled = objects.condition(pod, "Ready"), objects.condition(pod, "PodScheduled")
     if not ready or ready["status"] != "True" or not scheduled or scheduled["status"] != "True":
         return None
-    if any(each.get("restartCount") for each in status.get("containerStatuses") or ()):
+    if any(each.get("restartCount") for each in pod["status"].get("containerStatuses") or ()):
         return None
     begun, ended = times.moment(scheduled.get("lastTransitionTime")), times.moment(ready.get("lastTransitionTime"))
     if begun is None or ended is None:

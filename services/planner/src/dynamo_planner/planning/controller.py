@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 from dynamo_shared.api import objects
-from dynamo_shared.api.conditions import PLANNING, find
+from dynamo_shared.api.conditions import PLANNING
 from dynamo_shared.api.device_claims import KnownClaims, names_claim, names_template, of_claim
 from dynamo_shared.api.gpus import ReplicaGpus, of_replica
 from dynamo_shared.api.objects import KubeObject
@@ -237,7 +237,7 @@ class Plans(Controller):
         outcome = self._reporter.tick(graph, plan, ticked, now())
         data = plan_data(plan, ticked, outcome)
         self._metrics.tick((plan.graph.namespace, plan.graph.name), _figures(ticked), data.missing, outcome.reason)
-        present = find((graph.get("status") or {}).get("conditions", []), PLANNING)
+        present = objects.condition(graph, PLANNING)
         same = present is not None and (present["status"], present["reason"]) == (str(outcome.status), outcome.reason)
         recently = self.context.clock() - self._written.get(plan.uid, float("-inf")) < WORDS_INTERVAL
         if same and present is not None and (recently or present["message"] == outcome.message):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from dynamo_shared.api import objects
-from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.request_graphs import is_made_for, marked
@@ -167,7 +165,7 @@ class GraphDeployer:
                 "availableReplicas": sum(each.get("availableReplicas") or 0 for each in components),
             }
         )
-        ready: dict[str, Any] = find(status.get("conditions", []), "Ready") or {}
+        ready = objects.condition(graph, "Ready") or {}
         why = ready.get("message") or "its components are on their way"
         if status.get("state") == "successful":
             message = f"DynamoGraphDeployment {name} serves"

@@ -105,9 +105,7 @@ class RequestReconciler:
         )
 
     async def _let_go(self, obj: KubeObject) -> Result:
-        finalizers = obj["metadata"].get("finalizers", [])
-        if FINALIZER in finalizers:
-            left = [each for each in finalizers if each != FINALIZER]
+        if (left := objects.without_finalizer(obj, FINALIZER)) is not None:
             patch = {"metadata": {"finalizers": left, "resourceVersion": obj["metadata"]["resourceVersion"]}}
             await self.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key_of(obj), patch)
         return Result()
