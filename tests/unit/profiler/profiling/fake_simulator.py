@@ -66,7 +66,7 @@ def answer(job: dict[str, Any]) -> dict[str, object]:
         result = [each for each in result if each["ttft_ms"] <= job["ttft_ms"] and each["itl_ms"] <= job["itl_ms"]]
     if not result:
         return {"outcome": "infeasible", "message": "no configuration keeps the times"}
-    return {"outcome": "found", "points": result, "version": "1.0"}
+    return {"outcome": "found", "points": result}
 
 
 HELD: list[bytearray] = []

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 
 from dynamo_shared.api.contracts.planner import Sweeping
 from dynamo_shared.api.gpus import words as gpu_words
@@ -47,13 +45,11 @@ class RapidProfiler:
         self,
         settings: Planner,
         dynamo_version: str,
-        clock: Callable[[], float] = time.monotonic,
         child: Sequence[str] = CHILD,
         metrics: ProfilingMetrics | None = None,
     ) -> None:
         self._settings = settings
         self._version = dynamo_version
-        self._clock = clock
         self.simulations = Simulations(settings.rapid, child, metrics)
 
     async def __aenter__(self) -> RapidProfiler:
@@ -68,7 +64,6 @@ class RapidProfiler:
 
     async def run(self, request: ProfilingRequest, progress: Progress) -> ProfilingResult:
         """The best deployment; the closest, marked, where none keeps the times; one by memory where nothing is known."""
-        started = self._clock()
         step = _Forward(progress)
         step.phase(ProfilingPhase.INITIALIZING, "reading the objective")
         objective = objective_of(request)
@@ -76,8 +71,7 @@ class RapidProfiler:
         run = _ProfilingRun(request=request, objective=objective, model=model, step=step)
         result = await self._simulated(run)
         step.phase(ProfilingPhase.DONE, "a deployment is selected")
-        seconds = round(self._clock() - started, 3)
-        return replace(result, figures={**result.figures, "seconds": seconds, "objective": objective.words()})
+        return result
 
     async def _simulated(self, run: _ProfilingRun) -> ProfilingResult:
         objective, model = run.objective, run.model
@@ -110,9 +104,7 @@ class RapidProfiler:
         picked = pick(points, run.objective)
         if picked is None:
             return swept
-        return replace(
-            closest, points=points, picked=picked, remarks=swept.remarks, cached=swept.cached and closest.cached
-        )
+        return replace(closest, points=points, picked=picked, remarks=swept.remarks)
 
     async def _sweep(
         self, run: _ProfilingRun, servings: tuple[str, ...], path: str, system: str, *, relaxed: bool
@@ -143,14 +135,13 @@ class RapidProfiler:
             if serving == AGG or objective.total_gpus > 1
         ]
         answers = await self.simulations.answers(jobs, run.model.digest, run.step.report)
-        points = [point_from(data) for answer, _ in answers for data in answer.points]
+        points = [point_from(data) for answer in answers for data in answer.points]
         return _Swept(
             servings=servings,
-            answers=[answer for answer, _ in answers],
+            answers=answers,
             jobs=jobs,
             points=points,
             picked=pick(points, objective),
-            cached=bool(answers) and all(cached for _, cached in answers),
             remarks=[],
         )
 
@@ -200,18 +191,7 @@ class RapidProfiler:
             # Overrides that suit the selected graph may not suit another: that one is not a choice then.
             with suppress(ProfilingFailed):
                 pareto.append(candidate_of(choice, bare)[0])
-        return ProfilingResult(
-            selected=candidate,
-            pareto=tuple(pareto),
-            remarks=tuple(remarks),
-            figures={
-                "cached": swept.cached,
-                "aiconfigurator": version("aiconfigurator"),
-                "configurations": len(swept.points),
-                "engineVersions": _versions(swept),
-                "tokensPerSecondPerGpuOfBudget": round(selected.tokens_per_second_per_gpu, 3),
-            },
-        )
+        return ProfilingResult(selected=candidate, pareto=tuple(pareto), remarks=tuple(remarks))
 
     async def _with_curves(
         self, run: _ProfilingRun, parts: GenerationInputs, path: str, system: str, point: Point
@@ -230,7 +210,7 @@ class RapidProfiler:
             vram_mib=smaller_vram(objective.gpu_sku, objective.vram_mib),
             database=self._settings.rapid.database.value,
         )
-        answer, _ = await self.simulations.answer(job, run.model.digest, run.step.report_sentence)
+        answer = await self.simulations.answer(job, run.model.digest, run.step.report_sentence)
         interpolation = {
             "hf_id": run.model.name if run.model.known is KnownFrom.FOLDER else path,
             "system": system,
@@ -279,7 +259,6 @@ class _Swept:
     jobs: list[SimulationSweep]
     points: list[Point]
     picked: Picked | None
-    cached: bool
     remarks: list[Remark]
 
     @property
@@ -361,9 +340,3 @@ def _front(picked: Picked, most: int) -> list[Choice]:
         last = len(others) - 1
         others = [others[round(place * last / max(1, room - 1))] for place in range(room)]
     return sorted(others, key=lambda choice: (not choice.meets, -choice.tokens_per_second_per_gpu))
-
-
-def _versions(swept: _Swept) -> dict[str, str]:
-    return {
-        job.backend: answer.version for job, answer in zip(swept.jobs, swept.answers, strict=True) if answer.version
-    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from dynamo_shared.api.conversion import NotConvertible, convert
 from dynamo_shared.api.engines import MODULE
@@ -65,22 +64,18 @@ def read_output(request: ProfilingRequest, data: Mapping[str, str]) -> Profiling
     ]
     selected = _candidate(graphs[-1], request, maps)
     pareto = [selected]
-    unreadable = 0
     for text in _rows(data.get(WEB_DATA, "")):
         try:
             candidate = _candidate(_documents(text)[-1], request, ())
         except (ProfilingFailed, IndexError):
-            unreadable += 1
             continue
         if all(candidate.dgd != known.dgd for known in pareto):
             pareto.append(candidate)
-    figures: dict[str, Any] = {"unreadableGraphs": unreadable} if unreadable else {}
     return ProfilingResult(
         selected=selected,
         pareto=tuple(pareto),
         remarks=tuple(remarks) if others else (),
         source="thorough",
-        figures=figures,
     )
 
 
