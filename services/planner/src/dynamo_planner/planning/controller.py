@@ -46,7 +46,7 @@ from dynamo_planner.planning.condition_writer import ConditionWriter, PlanningCo
 from dynamo_planner.planning.gathering import Gathered, gatherer
 from dynamo_planner.planning.opt_in import config_map_of
 from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, read_plan
-from dynamo_planner.planning.reporting import PlanReporter, TickResult, plan_data
+from dynamo_planner.planning.reporting import PlanReporter, TickResult
 from dynamo_planner.planning.runner import Acted, Runner
 from dynamo_planner.planning.scaling import ScaleSender
 
@@ -235,8 +235,8 @@ class Plans(Controller):
             return
         ticked = TickResult(gathered, effects, acted)
         outcome = self._reporter.tick(graph, plan, ticked, now())
-        data = plan_data(plan, ticked, outcome)
-        self._metrics.tick((plan.graph.namespace, plan.graph.name), _figures(ticked), data.missing, outcome.reason)
+        missing = gathered.observation.missing
+        self._metrics.tick((plan.graph.namespace, plan.graph.name), _figures(ticked), missing, outcome.reason)
         present = objects.condition(graph, PLANNING)
         same = present is not None and (present["status"], present["reason"]) == (str(outcome.status), outcome.reason)
         recently = self.context.clock() - self._written.get(plan.uid, float("-inf")) < WORDS_INTERVAL
