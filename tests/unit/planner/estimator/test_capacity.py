@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from dynamo_planner.core.estimator.capacity import decode_capacity, mixed_capacity
-from dynamo_planner.core.estimator.engine import EngineEstimator, hit_rate
+from dynamo_planner.core.estimator.engine import EngineEstimator
+from dynamo_planner.core.observing import hit_rate
 from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
 from hypothesis import given
 from hypothesis import strategies as st

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from scipy.special import erfc as erfc_of
 
 from dynamo_planner.core.estimator.capacity import Capacity, decode_capacity, mixed_capacity
-from dynamo_planner.core.estimator.engine import EngineEstimator, hit_rate
-from dynamo_planner.core.observing import EngineCapabilities
+from dynamo_planner.core.estimator.engine import EngineEstimator
+from dynamo_planner.core.observing import EngineCapabilities, hit_rate
 
 TAIL = 1.4
 """Decay of the waiting time of M/D/c is 2 (1 - rho) c / s; prompts that share an iteration all end with it, which takes some

@@ -15,15 +15,6 @@ from dynamo_planner.core.profile import Profile
 PREFILL_KNOTS = (40,)
 DECODE_KNOTS = (16, 8)
 """Sequences bend at the batch sizes that kernels are made for, tokens in the cache where they fill the memory's width."""
-HIGHEST_HIT_RATE = 0.95
-"""Some of each prompt is always new (the reference's limit, planner.md a.4)."""
-
-
-def hit_rate(rate: float | None) -> float:
-    """A KV hit rate to compute with: 0 where it is unknown, and below 1."""
-    if rate is None or not isfinite(rate):
-        return 0.0
-    return min(max(rate, 0.0), HIGHEST_HIT_RATE)
 
 
 class EngineEstimator:
