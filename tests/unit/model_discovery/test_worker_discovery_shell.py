@@ -215,6 +215,27 @@ async def test_one_replica_reports_and_another_takes_over_without_a_word(cluster
         await until(lambda: health.report()["parts"][NAME]["message"] != "standing by")  # type: ignore[index]
 
 
+async def test_a_replica_that_is_no_longer_elected_counts_no_workers(cluster: Cluster, monkeypatch) -> None:
+    monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)
+    cluster.write(instance(7), card(7))
+    leader = Leader()
+    service, health = cluster.service(leader)
+    registry = service._context.metrics.registry
+
+    def counted() -> float | None:
+        labels = {"role": "aggregated", "source": "file"}
+        return registry.get_sample_value("dynamo_model_discovery_workers", labels)
+
+    task = asyncio.create_task(service.serve())
+    await until(lambda: counted() == 1)
+    leader.elected.clear()
+    leader.lost.set()
+    await until(lambda: health.report()["parts"][NAME]["message"] == "standing by")  # type: ignore[index]
+    assert counted() is None
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
 async def test_a_bus_that_comes_while_state_is_being_read_ends_no_worker(cluster: Cluster, monkeypatch) -> None:
     """Each connection leads to a check of STATE. What has not been read yet must not look like another one's message."""
     monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)

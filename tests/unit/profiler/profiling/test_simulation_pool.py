@@ -128,7 +128,7 @@ async def test_a_worker_that_does_not_start_is_not_blamed_on_the_job(monkeypatch
     monkeypatch.setattr(worker_pool, "_START_LIMIT", 0.1)
     never_ready = (sys.executable, "-c", "import time; time.sleep(60)")
     async with Simulations(settings(), never_ready) as simulations:
-        answer, _ = await simulations.answer(job(), "", Reports())
+        answer = await simulations.answer(job(), "", Reports())
         assert simulations.pool.workers == 0
     assert answer.outcome is JobStatus.BROKEN
     assert answer.message == "a worker process was not ready within 0.1 s"
@@ -161,7 +161,7 @@ async def test_a_job_that_another_left_no_room_is_tried_again():
         await simulations.answer(job("h200_sxm"), "", Reports())
         (worker,) = simulations.pool._all
         reported = Reports()
-        answer, _ = await simulations.answer(job("a30"), "", reported)
+        answer = await simulations.answer(job("a30"), "", reported)
         pids = {int(said.split()[-1]) for _, said in reported.said}
         assert answer.outcome is JobStatus.BROKEN
         assert "memoryMib" in answer.message
