@@ -42,7 +42,9 @@ def counted(
     ("available", "pods", "old", "expected"),
     [
         pytest.param({}, {}, None, ServingPods({"P": 0, "D": 0}, None), id="nothing new is there"),
-        pytest.param({"g-p-new": 1}, {}, None, ServingPods({"P": 0, "D": 0}, None), id="a prefill worker without a decode worker"),
+        pytest.param(
+            {"g-p-new": 1}, {}, None, ServingPods({"P": 0, "D": 0}, None), id="a prefill worker without a decode worker"
+        ),
         pytest.param({"g-p-new": 1, "g-d-new": 1}, {}, None, ServingPods({"P": 1, "D": 1}, None), id="both"),
         pytest.param(
             {"g-p-new": 1, "g-d-new": 1},
@@ -94,7 +96,7 @@ def counted(
             id="the old generation does not serve, so that nothing is kept for it",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_counts_of_a_new_generation(available, pods, old, expected):
     assert counted(available, pods, old) == expected
 
