@@ -40,8 +40,9 @@ _RECIPE = """\
 A rule is a generator in the file of its concern in `dynamo_shared/api/validation/`, registered in a `RuleSet`
 together with its messages. Its docstring is its line on this page. It reads a view (`view.py`), which has
 each value next to its path in the version of the manifest, so one rule serves both versions. It skips what
-it cannot read. Then add a case for each version and message in `tests/unit/api/validation/cases_*.py` (a
-test requires them), and run `make generate`.
+it cannot read. Then add what breaks it in each version, for each message: where it refuses, a manifest in
+`tests/admission/cases`; where it warns, a case in `tests/unit/api/validation/cases_*.py` (tests require
+them). Borders, and what is fine next to them, are such cases, too. Run `make generate`.
 """
 _HEAD = ("Rule", "Kinds", "Versions", "When", "Messages")
 _SHORT = {

@@ -44,13 +44,6 @@ CASES = [
         ),
     ),
     Case(
-        "beta: autoscalers that are not a map",
-        components(component("a", scalingAdapter={}), metadata=annotated(dynamo_autoscaling="on: [")),
-        errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-autoscaling\"]: 'on: [' is not a map of components to their autoscalers, as YAML or JSON",
-        ),
-    ),
-    Case(
         "beta: autoscalers in two documents, of which only one would be read",
         components(component("a", scalingAdapter={}), metadata=annotated(dynamo_autoscaling="{}\n---\n{}")),
         errors=(
@@ -92,13 +85,6 @@ CASES = [
         errors=(
             'metadata.annotations["nvidia.com/scaling-policy"]["*"].max: must be 0, for any number, or at least min, which is 3',
             'metadata.annotations["nvidia.com/scaling-policy"].b: is not a component of this graph; * stands for all',
-        ),
-    ),
-    Case(
-        "alpha: limits of scale commands that are not a map",
-        services({"a": service()}, metadata=annotated(scaling_policy="x")),
-        errors=(
-            "metadata.annotations[\"nvidia.com/scaling-policy\"]: 'x' is not a map of components to their limits, as YAML or JSON",
         ),
     ),
     Case(

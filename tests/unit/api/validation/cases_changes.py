@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.api.validation.building import (
-    FAILOVER_INTER,
-    GMS_INTER,
     GROVE,
     PLAIN,
     Case,
@@ -136,96 +134,9 @@ CASES = [
         old=components(component("b"), component("a")),
     ),
     Case(
-        "alpha: several nodes where one was",
-        services({"a": service(multinode={"nodeCount": 2})}, backendFramework="sglang"),
-        old=services({"a": service()}, backendFramework="sglang"),
-        errors=(
-            "spec.services.a.multinode: a service cannot change between one node and several: create a DynamoGraphDeployment of another name",
-        ),
-    ),
-    Case(
-        "beta: one node where several were",
-        components(component("a")),
-        old=components(component("a", multinode={})),
-        errors=(
-            "spec.components[0].multinode: a component cannot change between one node and several: create a DynamoGraphDeployment of another name",
-        ),
-    ),
-    Case(
         "beta: more nodes",
         components(component("a", multinode={"nodeCount": 4}), backendFramework="sglang"),
         old=components(component("a", multinode={"nodeCount": 2}), backendFramework="sglang"),
-    ),
-    Case(
-        "alpha: sharing between pods switched off",
-        services({"a": service(gpus="1")}, backendFramework="vllm"),
-        old=services(
-            {"a": service(gpus="1", gpuMemoryService=GMS_INTER, failover=FAILOVER_INTER)}, backendFramework="vllm"
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.services.a.gpuMemoryService.mode: 'interPod' cannot be switched on or off later, as pods would have other GPUs: recreate the DynamoGraphDeployment",
-            "spec.services.a.failover.mode: 'interPod' cannot be switched on or off later, as pods would have other GPUs: recreate the DynamoGraphDeployment",
-        ),
-    ),
-    Case(
-        "beta: failover between pods switched on",
-        components(
-            component(
-                "a",
-                gpus="1",
-                experimental={"gpuMemoryService": {"mode": "InterPod"}, "failover": {"mode": "InterPod"}},
-            ),
-            backendFramework="vllm",
-        ),
-        old=components(
-            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}), backendFramework="vllm"
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.components[0].experimental.failover.mode: 'InterPod' cannot be switched on or off later, as pods would have other GPUs: recreate the DynamoGraphDeployment",
-        ),
-    ),
-    Case(
-        "alpha: more engines that wait",
-        services(
-            {"a": service(gpus="1", gpuMemoryService=GMS_INTER, failover={**FAILOVER_INTER, "numShadows": 2})},
-            backendFramework="vllm",
-        ),
-        old=services(
-            {"a": service(gpus="1", gpuMemoryService=GMS_INTER, failover=FAILOVER_INTER)}, backendFramework="vllm"
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.services.a.failover.numShadows: cannot be changed from 1 to 2 between pods: recreate the DynamoGraphDeployment",
-        ),
-    ),
-    Case(
-        "beta: another number of engines that wait",
-        components(
-            component(
-                "a",
-                gpus="1",
-                experimental={"gpuMemoryService": {"mode": "InterPod"}, "failover": {"mode": "InterPod"}},
-            ),
-            backendFramework="vllm",
-        ),
-        # No manifest could hold it: the schema allows one.
-        old=components(
-            component(
-                "a",
-                gpus="1",
-                experimental={
-                    "gpuMemoryService": {"mode": "InterPod"},
-                    "failover": {"mode": "InterPod", "numShadows": 2},
-                },
-            ),
-            backendFramework="vllm",
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.components[0].experimental.failover.numShadows: cannot be changed from 2 to 1 between pods: recreate the DynamoGraphDeployment",
-        ),
     ),
     Case(
         "alpha: more nodes on Grove",
@@ -243,31 +154,6 @@ CASES = [
         facts=GROVE,
         warnings=(
             "spec.components[0].multinode.nodeCount: Grove keeps the number of nodes of a graph that it runs: create a DynamoGraphDeployment of another name, or turn Grove off for this one",
-        ),
-    ),
-    Case(
-        "alpha: another topology",
-        services(
-            {"a": service(topologyConstraint={"packDomain": "host"})},
-            topologyConstraint={"topologyProfile": "dc", "packDomain": "rack"},
-        ),
-        old=services({"a": service()}, topologyConstraint={"topologyProfile": "dc", "packDomain": "zone"}),
-        facts=GROVE,
-        errors=(
-            "spec.topologyConstraint: cannot be added, removed or changed later: recreate the DynamoGraphDeployment",
-            "spec.services.a.topologyConstraint: cannot be added, removed or changed later: recreate the DynamoGraphDeployment",
-        ),
-    ),
-    Case(
-        "beta: no topology any more",
-        components(component("a")),
-        old=components(
-            component("a", topologyConstraint={"packDomain": "host"}), topologyConstraint={"clusterTopologyName": "dc"}
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.topologyConstraint: cannot be added, removed or changed later: recreate the DynamoGraphDeployment",
-            "spec.components[0].topologyConstraint: cannot be added, removed or changed later: recreate the DynamoGraphDeployment",
         ),
     ),
     Case(
@@ -371,18 +257,6 @@ CASES = [
         errors=(
             "spec.services.Decode.replicas: cannot be changed from 2 to 5, since scalingAdapter.enabled gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
         ),
-    ),
-    Case(
-        "alpha: a restart during a rolling update",
-        services({"a": service()}, restart={"id": "2"}),
-        old=_rolling(services({"a": service()}, restart={"id": "1"}), "InProgress"),
-        errors=("spec.restart.id: cannot be changed while a rolling update is InProgress: wait until it is complete",),
-    ),
-    Case(
-        "beta: the end of a restart during a rolling update",
-        components(component("a")),
-        old=_rolling(components(component("a"), restart={"id": "1"}), "Pending"),
-        errors=("spec.restart.id: cannot be changed while a rolling update is Pending: wait until it is complete",),
     ),
     Case(
         "beta: a restart after a rolling update",

@@ -133,15 +133,6 @@ CASES = [
         ),
     ),
     Case(
-        "alpha: cache of an engine without a place for it",
-        services(
-            {"a": service(volumeMounts=[{"name": "c", "useAsCompilationCache": True}])}, backendFramework="sglang"
-        ),
-        errors=(
-            "spec.services.a.volumeMounts[0].mountPoint: required: sglang has no place of its own for what it compiles; name the directory that it caches into",
-        ),
-    ),
-    Case(
         "beta: cache of an engine without a place for it",
         components(
             component("a", compilationCache={"pvcName": "c"}),
@@ -178,14 +169,6 @@ CASES = [
         ),
         errors=(
             "spec.services.a.extraPodSpec.containers[1].name: 'sidecar-frontend' is the name of the container that frontendSidecar becomes: rename this one, or leave it out",
-        ),
-    ),
-    Case(
-        "beta: a frontend sidecar that is not there",
-        components(component("a", frontendSidecar="front"), component("b", frontendSidecar="main")),
-        errors=(
-            "spec.components[0].frontendSidecar: 'front' is not a container of podTemplate.spec.containers other than main: add it there, or leave this out",
-            "spec.components[1].frontendSidecar: 'main' is not a container of podTemplate.spec.containers other than main: add it there, or leave this out",
         ),
     ),
     Case(
@@ -253,34 +236,9 @@ CASES = [
         errors=("spec.resources.requests.gpu: 2 is more than the limit, 1",),
     ),
     Case(
-        "alpha: a picker without InferencePools",
-        services({"Epp": service("epp", eppConfig=EPP_CONFIG)}),
-        facts=replace(PLAIN, inference_pools=False),
-        errors=(
-            "spec.services.Epp.componentType: 'epp' needs the Gateway API Inference Extension (inference.networking.k8s.io), which this cluster does not serve: install it, or use a frontend",
-        ),
-    ),
-    Case(
-        "beta: a picker without InferencePools",
-        components(component("epp", "epp", eppConfig=EPP_CONFIG)),
-        facts=replace(PLAIN, inference_pools=False),
-        errors=(
-            "spec.components[0].type: 'epp' needs the Gateway API Inference Extension (inference.networking.k8s.io), which this cluster does not serve: install it, or use a frontend",
-        ),
-    ),
-    Case(
         "beta: a picker where no one knows of InferencePools",
         components(component("epp", "epp", eppConfig=EPP_CONFIG)),
         facts=replace(PLAIN, inference_pools=None),
-    ),
-    Case(
-        "alpha: a picker of several nodes and replicas, without a configuration",
-        services({"Epp": service("epp", replicas=2, multinode={"nodeCount": 2})}),
-        errors=(
-            "spec.services.Epp.multinode: not allowed for an endpoint picker, which runs on one node: leave it out",
-            "spec.services.Epp.replicas: must be 1 for an endpoint picker, not 2",
-            "spec.services.Epp.eppConfig: required for componentType epp: set configMapRef to a key of a ConfigMap, or write the configuration in config",
-        ),
     ),
     Case(
         "alpha: an adapter of a picker",
@@ -303,26 +261,6 @@ CASES = [
             "spec.components[0].multinode: not allowed for an endpoint picker, which runs on one node: leave it out",
             "spec.components[0].replicas: must be 1 for an endpoint picker, not 0",
             "spec.components[0].eppConfig: required for type epp: set configMapRef to a key of a ConfigMap, or write the configuration in config",
-        ),
-    ),
-    Case(
-        "alpha: a picker with two configurations",
-        services({"Epp": service("epp", eppConfig={"configMapRef": {"key": "k", "name": ""}, **EPP_CONFIG})}),
-        errors=(
-            "spec.services.Epp.eppConfig.configMapRef.name: required: the name of a ConfigMap in the same namespace",
-            "spec.services.Epp.eppConfig: configMapRef and config are both set, where one is allowed: leave one of them out",
-        ),
-    ),
-    Case(
-        "alpha: a picker with an empty configuration",
-        services({"Epp": service("epp", eppConfig={})}),
-        errors=("spec.services.Epp.eppConfig: one of configMapRef and config is required",),
-    ),
-    Case(
-        "beta: a picker with a ConfigMap without a name",
-        components(component("epp", "epp", eppConfig={"configMapRef": {"key": "k"}})),
-        errors=(
-            "spec.components[0].eppConfig.configMapRef.name: required: the name of a ConfigMap in the same namespace",
         ),
     ),
     Case(
@@ -354,19 +292,6 @@ CASES = [
         warnings=(
             "spec.services.a.componentType: 'wroker' is not a type that the platform knows, and pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'; did you mean worker?",
             "spec.services.c.componentType: 'encode-process-data' is not a type that the platform knows, and pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'",
-        ),
-    ),
-    Case(
-        "beta: shared memory below nothing",
-        components(
-            component("a", sharedMemorySize="-1Gi"),
-            component("b", sharedMemorySize=-1),
-            component("c", sharedMemorySize=0),
-            component("d", sharedMemorySize="64Mi"),
-        ),
-        errors=(
-            "spec.components[0].sharedMemorySize: must not be below 0, which stands for no shared memory",
-            "spec.components[1].sharedMemorySize: must not be below 0, which stands for no shared memory",
         ),
     ),
     Case(

@@ -63,22 +63,6 @@ CASES = [
         ),
     ),
     Case(
-        "alpha: shared GPU memory of a component that is not a worker, without GPUs",
-        services({"a": service("frontend", gpuMemoryService=GMS_INTRA)}),
-        errors=(
-            "spec.services.a.gpuMemoryService: only for componentType worker, prefill or decode; componentType is 'frontend': leave gpuMemoryService out",
-            "spec.services.a.gpuMemoryService: needs a GPU at least: ask for one in resources.limits.gpu",
-        ),
-    ),
-    Case(
-        "beta: shared GPU memory of a component that is not a worker, without GPUs",
-        components(component("a", "planner", experimental={"gpuMemoryService": {}})),
-        errors=(
-            "spec.components[0].experimental.gpuMemoryService: only for type worker, prefill or decode; type is 'planner': leave gpuMemoryService out",
-            "spec.components[0].experimental.gpuMemoryService: needs a GPU at least: ask for one in resources.limits of the container main, as nvidia.com/gpu",
-        ),
-    ),
-    Case(
         "alpha: shared GPU memory and half a GPU",
         services(
             {"a": service(gpus="500m", gpuMemoryService=GMS_INTRA), "b": service(gpus="x", gpuMemoryService=GMS_INTRA)}
@@ -90,55 +74,10 @@ CASES = [
         ),
     ),
     Case(
-        "beta: shared GPU memory and no GPU in the end",
-        components(component("a", "decode", "0", experimental={"gpuMemoryService": {}})),
-        errors=(
-            "spec.components[0].podTemplate.spec.containers[0].resources.limits[\"nvidia.com/gpu\"]: '0' is not a number of GPUs; spec.components[0].experimental.gpuMemoryService needs a whole one, 1 at least",
-        ),
-    ),
-    Case(
-        "alpha: failover without shared GPU memory",
-        services({"a": service(gpus="1", failover=FAILOVER_INTRA)}, metadata=CONTAINER_DISCOVERY),
-        errors=(
-            "spec.services.a.failover: needs gpuMemoryService in the same mode, intraPod: failover engines take weights over from it",
-        ),
-    ),
-    Case(
         "beta: failover without shared GPU memory",
         components(component("a", gpus="1", experimental={"failover": {"mode": "InterPod"}})),
         errors=(
             "spec.components[0].experimental.failover: needs gpuMemoryService in the same mode, InterPod: failover engines take weights over from it",
-        ),
-    ),
-    Case(
-        "alpha: failover in another mode",
-        services(
-            {"a": service(gpus="1", gpuMemoryService=GMS_INTRA, failover=FAILOVER_INTER)}, metadata=CONTAINER_DISCOVERY
-        ),
-        errors=(
-            "spec.services.a.failover.mode: 'interPod' differs from 'intraPod' of gpuMemoryService; they must be the same",
-        ),
-    ),
-    Case(
-        "beta: failover in another mode",
-        components(
-            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}, "failover": {}}),
-            backendFramework="vllm",
-            metadata=CONTAINER_DISCOVERY,
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.components[0].experimental.failover.mode: 'IntraPod' differs from 'InterPod' of gpuMemoryService; they must be the same",
-        ),
-    ),
-    Case(
-        "alpha: many engines that wait in a pod",
-        services(
-            {"a": service(gpus="1", gpuMemoryService=GMS_INTRA, failover={"enabled": True, "numShadows": 3})},
-            metadata=CONTAINER_DISCOVERY,
-        ),
-        errors=(
-            "spec.services.a.failover.numShadows: 3 is too many: intraPod keeps exactly 1 engine waiting, interPod any number",
         ),
     ),
     Case(
@@ -187,36 +126,11 @@ CASES = [
         ),
     ),
     Case(
-        "alpha: a checkpoint with shared GPU memory",
-        services(
-            {"a": service(gpus="1", gpuMemoryService=GMS_INTRA, checkpoint={"enabled": True, "checkpointRef": "c"})}
-        ),
-        errors=(
-            "spec.services.a.checkpoint: not together with gpuMemoryService, whose memory is in no checkpoint: leave one of the two out",
-        ),
-    ),
-    Case(
-        "beta: a checkpoint with shared GPU memory",
-        components(
-            component("a", gpus="1", experimental={"gpuMemoryService": {}, "checkpoint": {"checkpointRef": "c"}})
-        ),
-        errors=(
-            "spec.components[0].experimental.checkpoint: not together with gpuMemoryService, whose memory is in no checkpoint: leave one of the two out",
-        ),
-    ),
-    Case(
         "beta: a checkpoint with shared GPU memory where it is allowed",
         components(
             component("a", gpus="1", experimental={"gpuMemoryService": {}, "checkpoint": {"checkpointRef": "c"}})
         ),
         facts=replace(PLAIN, gms_snapshot=True),
-    ),
-    Case(
-        "alpha: failover in a pod without discovery of containers",
-        services({"a": service(gpus="1", gpuMemoryService=GMS_INTRA, failover=FAILOVER_INTRA)}),
-        errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: must be 'container': spec.services.a.failover keeps several engines in one pod, and each must be discovered by itself",
-        ),
     ),
     Case(
         "beta: failover in a pod with discovery of pods",
@@ -233,65 +147,6 @@ CASES = [
         services(
             {"a": service(gpus="1", gpuMemoryService=GMS_INTRA, failover=FAILOVER_INTRA)},
             metadata=CONTAINER_DISCOVERY,
-        ),
-    ),
-    Case(
-        "alpha: GPU memory between pods without Grove",
-        services({"a": service(gpus="1", gpuMemoryService=GMS_INTER)}, backendFramework="vllm"),
-        errors=(
-            "spec.services.a.gpuMemoryService.mode: 'interPod' needs Grove, which this platform does not use: write intraPod, or leave gpuMemoryService out",
-        ),
-    ),
-    Case(
-        "beta: GPU memory between pods without Grove",
-        components(
-            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}), backendFramework="vllm"
-        ),
-        errors=(
-            "spec.components[0].experimental.gpuMemoryService.mode: 'InterPod' needs Grove, which this platform does not use: write IntraPod, or leave gpuMemoryService out",
-        ),
-    ),
-    Case(
-        "alpha: GPU memory between pods of a graph that Grove does not run",
-        services(
-            {"a": service(gpus="1", gpuMemoryService=GMS_INTER)},
-            backendFramework="vllm",
-            metadata=annotated(enable_grove="False"),
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.services.a.gpuMemoryService.mode: 'interPod' needs Grove, which the annotation nvidia.com/enable-grove turns off for this graph: remove it",
-        ),
-    ),
-    Case(
-        "beta: GPU memory between pods of a graph that Grove does not run",
-        components(
-            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}),
-            backendFramework="vllm",
-            metadata=annotated(enable_grove="false"),
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.components[0].experimental.gpuMemoryService.mode: 'InterPod' needs Grove, which the annotation nvidia.com/enable-grove turns off for this graph: remove it",
-        ),
-    ),
-    Case(
-        "alpha: GPU memory between pods of no named engine",
-        services({"a": service(gpus="1", gpuMemoryService=GMS_INTER)}),
-        facts=GROVE,
-        errors=(
-            "spec.backendFramework: must be vllm, not unset: spec.services.a.gpuMemoryService.mode is 'interPod', which only vLLM can do",
-        ),
-    ),
-    Case(
-        "beta: GPU memory between pods of another engine",
-        components(
-            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}),
-            backendFramework="sglang",
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.backendFramework: must be vllm, not 'sglang': spec.components[0].experimental.gpuMemoryService.mode is 'InterPod', which only vLLM can do",
         ),
     ),
     Case(

@@ -19,23 +19,6 @@ from tests.unit.api.validation.building import (
 LONG = "a" * 40
 
 CASES = [
-    Case("alpha: no service", services({}), errors=("spec.services: at least one service is needed",)),
-    Case("beta: no component", components(), errors=("spec.components: at least one component is needed",)),
-    Case(
-        "beta: no spec", {**components(), "spec": None}, errors=("spec.components: at least one component is needed",)
-    ),
-    Case(
-        "alpha: two pickers",
-        services(
-            {
-                name: service("epp", eppConfig={"config": {"plugins": [], "schedulingProfiles": []}})
-                for name in ("Epp", "Other")
-            }
-        ),
-        errors=(
-            "spec.services.Other.componentType: a graph has at most one service of componentType epp; spec.services.Epp is one already",
-        ),
-    ),
     Case(
         "alpha: claims",
         services(
@@ -54,20 +37,6 @@ CASES = [
         ),
         warnings=(
             "spec.pvcs is deprecated since v0.11.0, and is removed in v1.0: create the PersistentVolumeClaim itself, and mount it by its name",
-        ),
-    ),
-    Case(
-        "alpha: order of a parallel restart",
-        services({"a": service()}, restart={"id": "1", "strategy": {"type": "Parallel", "order": ["a"]}}),
-        errors=(
-            "spec.restart.strategy.order: not allowed with type Parallel, which restarts all at once: leave it out, or use Sequential",
-        ),
-    ),
-    Case(
-        "beta: order of a parallel restart",
-        components(component("a"), restart={"id": "1", "strategy": {"type": "Parallel", "order": ["a"]}}),
-        errors=(
-            "spec.restart.strategy.order: not allowed with type Parallel, which restarts all at once: leave it out, or use Sequential",
         ),
     ),
     Case(
@@ -213,13 +182,6 @@ CASES = [
         ),
     ),
     Case(
-        "beta: labels that no object can have",
-        components(component("a"), labels={"team": "blue team"}),
-        errors=(
-            "spec.labels.team: 'blue team' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
-        ),
-    ),
-    Case(
         "alpha: more pods unavailable than there are",
         services(
             {
@@ -237,13 +199,6 @@ CASES = [
         ),
     ),
     Case(
-        "beta: more pods unavailable than there are",
-        components(component("a"), annotations={"nvidia.com/deployment-rolling-update-max-unavailable": "150%"}),
-        errors=(
-            "spec.annotations[\"nvidia.com/deployment-rolling-update-max-unavailable\"]: '150%' is more than all pods; write 100% at most",
-        ),
-    ),
-    Case(
         "alpha: a domain without a topology",
         services({"a": service(topologyConstraint={"packDomain": "rack"})}),
         facts=GROVE,
@@ -257,25 +212,6 @@ CASES = [
         facts=GROVE,
         errors=(
             "spec.topologyConstraint: required, since a, b have a topologyConstraint: set clusterTopologyName to the ClusterTopology that has the domains",
-        ),
-    ),
-    Case(
-        "alpha: a service without a domain",
-        services(
-            {"a": service(topologyConstraint={"packDomain": "rack"}), "b": service()},
-            topologyConstraint={"topologyProfile": "dc"},
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.services.b.topologyConstraint: required, since spec.topologyConstraint has no packDomain: set packDomain here, or there for all",
-        ),
-    ),
-    Case(
-        "beta: a component without a domain",
-        components(component("b"), topologyConstraint={"clusterTopologyName": "dc"}),
-        facts=GROVE,
-        errors=(
-            "spec.components[0].topologyConstraint: required, since spec.topologyConstraint has no packDomain: set packDomain here, or there for all",
         ),
     ),
     Case(

@@ -15,7 +15,6 @@ from tests.unit.api.validation.building import (
     Case,
     alone,
     alpha_pod,
-    annotated,
     beta_pod,
     component,
     components,
@@ -91,14 +90,6 @@ CASES: list[Case] = [
         ),
     ),
     Case(
-        "beta: pods that end, in a graph that Grove does not run",
-        components(beta_pod("a", restartPolicy="OnFailure"), metadata=annotated(enable_grove="false")),
-        facts=GROVE,
-        errors=(
-            "spec.components[0].podTemplate.spec.restartPolicy: must be Always, not OnFailure: without Grove, pods are of a Deployment, which restarts them; leave it out",
-        ),
-    ),
-    Case(
         "beta: pods that end, of several nodes",
         components(
             {**beta_pod("a", activeDeadlineSeconds=0), "multinode": MULTINODE},
@@ -135,13 +126,6 @@ CASES: list[Case] = [
         ),
     ),
     Case(
-        "beta: other containers without an image",
-        components(beta_pod("a", others=[{"name": "log"}], initContainers=[{"name": "get", "image": "x"}])),
-        errors=(
-            "spec.components[0].podTemplate.spec.containers[1].image: required: only the image of the engine's container may come later",
-        ),
-    ),
-    Case(
         "alpha: devices without limits",
         services(
             {
@@ -154,16 +138,6 @@ CASES: list[Case] = [
             'spec.services.a.resources.requests.custom["example.com/nic"]: needs a limit of the same amount: example.com/nic cannot be promised to several',
             "spec.services.a.resources.requests.gpu: needs a limit of the same amount: nvidia.com/gpu cannot be promised to several",
             'spec.services.c.extraPodSpec.containers[0].resources.requests["a.com/b"]: needs a limit of the same amount: a.com/b cannot be promised to several',
-        ),
-    ),
-    Case(
-        "beta: devices without limits",
-        components(
-            beta_pod("a", {"resources": {"requests": {"nvidia.com/gpu": 1}}}),
-            beta_pod("b", {"resources": {"requests": {"memory": "1Gi"}, "limits": {"nvidia.com/gpu": 1}}}),
-        ),
-        errors=(
-            'spec.components[0].podTemplate.spec.containers[0].resources.requests["nvidia.com/gpu"]: needs a limit of the same amount: nvidia.com/gpu cannot be promised to several',
         ),
     ),
     Case(
@@ -212,13 +186,6 @@ CASES: list[Case] = [
         errors=(
             "spec.components[0].podTemplate.spec.containers[0].startupProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
             "spec.components[1].podTemplate.spec.containers[1].livenessProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
-        ),
-    ),
-    Case(
-        "alpha: mounts that can be no claims",
-        services({"a": service(volumeMounts=[{"name": "My_Models", "mountPoint": "/models"}])}),
-        errors=(
-            "spec.services.a.volumeMounts[0].name: is taken for a claim, since the pod has no volume of that name, and 'My_Models' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
         ),
     ),
     Case(

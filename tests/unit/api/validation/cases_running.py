@@ -29,13 +29,6 @@ VLLM, SGLANG = ["python3", "-m", "dynamo.vllm"], ["sh", "-c", "exec python3 -m d
 
 CASES: list[Case] = [
     Case(
-        "alpha: engines that differ",
-        services({"a": alpha_pod({"command": VLLM}), "b": alpha_pod({"command": SGLANG})}),
-        errors=(
-            "spec.services.b.extraPodSpec.mainContainer: starts sglang, where spec.services.a starts vllm: a graph has one engine",
-        ),
-    ),
-    Case(
         "beta: engines that differ",
         components(beta_pod("a", {"args": SGLANG[2:]}), beta_pod("b", {"command": VLLM}), beta_pod("c")),
         errors=(
@@ -128,13 +121,6 @@ CASES: list[Case] = [
         ),
     ),
     Case(
-        "beta: a component with several engines",
-        components(beta_pod("a", {"args": ["python3 -m dynamo.vllm & python3 -m dynamo.sglang"]})),
-        errors=(
-            "spec.components[0].podTemplate.spec.containers[0]: starts several engines (sglang, vllm): a component has one; write the others as components",
-        ),
-    ),
-    Case(
         "alpha: several nodes without an engine",
         services(
             {
@@ -148,15 +134,6 @@ CASES: list[Case] = [
             "spec.services.a.multinode: the engine connects the 2 nodes of a replica, and none is known: set backendFramework to vllm, sglang or trtllm, or let the command start it by python3 -m dynamo.<engine>",
             "spec.services.b.multinode: not for componentType 'frontend', which runs no engine that could use several nodes: leave multinode out",
             "spec.services.c.multinode: not for componentType none, which runs no engine that could use several nodes: leave multinode out",
-        ),
-    ),
-    Case(
-        "beta: several nodes without an engine",
-        components(component("a", multinode=MULTINODE), component("b", "planner", multinode={"nodeCount": 4})),
-        facts=GROVE,
-        errors=(
-            "spec.components[0].multinode: the engine connects the 2 nodes of a replica, and none is known: set backendFramework to vllm, sglang or trtllm, or let the command start it by python3 -m dynamo.<engine>",
-            "spec.components[1].multinode: not for type 'planner', which runs no engine that could use several nodes: leave multinode out",
         ),
     ),
     Case(
@@ -177,20 +154,6 @@ CASES: list[Case] = [
         facts=GROVE,
         errors=(
             "spec.services.a.multinode: trtllm on several nodes needs the number of GPUs of each: ask for them in resources.limits.gpu",
-        ),
-    ),
-    Case(
-        "beta: several nodes without GPUs",
-        components(
-            {**beta_pod("a", {"command": VLLM}), "multinode": MULTINODE},
-            {
-                **beta_pod("b", {"command": VLLM, "resources": {"limits": {"nvidia.com/gpu": 8}}}),
-                "multinode": MULTINODE,
-            },
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.components[0].multinode: vllm on several nodes needs the number of GPUs of each: ask for them in resources.limits of the container main, as nvidia.com/gpu",
         ),
     ),
     Case(
@@ -223,17 +186,6 @@ CASES: list[Case] = [
         ),
     ),
     Case(
-        "alpha: failover of another engine",
-        services(
-            {"a": service(gpus="1", gpuMemoryService={"enabled": True}, failover={"enabled": True})},
-            backendFramework="sglang",
-            metadata=CONTAINER_DISCOVERY,
-        ),
-        errors=(
-            "spec.services.a.failover: only vLLM fails over within a pod, and the engine is sglang: leave failover out",
-        ),
-    ),
-    Case(
         "beta: failover of no known engine",
         components(
             {
@@ -244,23 +196,6 @@ CASES: list[Case] = [
         ),
         errors=(
             "spec.components[0].experimental.failover: only vLLM fails over within a pod, and the engine is not known: leave failover out",
-        ),
-    ),
-    Case(
-        "alpha: checkpoints without a model, and of several pods",
-        services(
-            {
-                "a": service("frontend", checkpoint={"enabled": True, **IDENTITY}),
-                "b": service(multinode=MULTINODE, checkpoint={"enabled": True, **IDENTITY}),
-                "d": service("frontend", checkpoint={"enabled": False}),
-            },
-            backendFramework="vllm",
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.services.a.checkpoint: not for componentType 'frontend', which loads no model: leave the checkpoint out",
-            "spec.services.b.multinode: vllm on several nodes needs the number of GPUs of each: ask for them in resources.limits.gpu",
-            "spec.services.b.checkpoint: not together with multinode: a checkpoint is of one pod; leave one of the two out",
         ),
     ),
     Case(

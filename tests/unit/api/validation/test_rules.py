@@ -1,4 +1,8 @@
-"""Every rule, in each of its versions: its exact message, and no other finding."""
+"""Every rule, in each of its versions: its exact message, and no other finding.
+
+Of what is refused, tests/admission/cases has a manifest for each message and version, which tests/unit/admission shows; what
+they do not show is here: warnings, what is fine, and the borders between.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from dynamo_shared.api.validation import validate
 from dynamo_shared.api.validation.check import REFUSING, WARNING
 from dynamo_shared.api.validation.rule_set import Rule, RuleSet
 
+from tests.admission.case import FACTS, load
 from tests.unit.api.validation.building import ALPHA, BETA, PLAIN, Case, manifest
 from tests.unit.api.validation.cases import CASES
 
@@ -52,7 +57,7 @@ def test_cases_have_names_of_their_own() -> None:
 
 @pytest.fixture(scope="module")
 def said() -> set[tuple[str, str, str]]:
-    """What the cases make rules say: rule, version, message before its blanks are filled."""
+    """What the cases, and the bad manifests, make rules say: rule, version, message before its blanks are filled."""
     heard: set[tuple[str, str, str]] = set()
 
     def listening(self: RuleSet, version: str, *subject: Any) -> Iterator[FieldError]:
@@ -66,6 +71,9 @@ def said() -> set[tuple[str, str, str]]:
         patch.setattr(RuleSet, "broken", listening)
         for case in CASES:
             validate(case.obj, case.old, case.facts)
+        for bad in load():
+            if bad.offline is None and bad.scale is None:
+                validate(bad.manifest, bad.standing, FACTS[bad.cluster])
     return heard
 
 
