@@ -31,13 +31,19 @@ def now() -> Snapshot:
     return today(ROOT, "0.3.0")
 
 
+@cache
+def written() -> str:
+    """Its file."""
+    return text(now())
+
+
 def fields(snapshot: Snapshot, kind: str = GRAPH, version: str = "v1beta1") -> dict[str, Any]:
     results: dict[str, Any] = snapshot["kinds"][kind]["versions"][version]["fields"]
     return results
 
 
 def edited(edit: Edit) -> Snapshot:
-    snapshot: Snapshot = json.loads(text(now()))
+    snapshot: Snapshot = json.loads(written())
     edit(snapshot)
     return snapshot
 
@@ -50,7 +56,7 @@ def without(snapshot: Snapshot, path: str, kind: str = GRAPH, version: str = "v1
 
 def test_nothing_changed_is_not_a_change() -> None:
     assert compare(now(), now()) == []
-    assert compare(json.loads(text(now())), now()) == [], "a release's file holds all that is compared"
+    assert compare(json.loads(written()), now()) == [], "a release's file holds all that is compared"
 
 
 # A change of today's API, what is reported about it, and whether it is a breaking change.

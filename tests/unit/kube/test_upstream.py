@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-CHECK = """
+ALONE_AND_REAL_AFTERWARDS = """
 import sys
 from dynamo_shared.kube import upstream
 loaded = upstream.load()
@@ -13,9 +13,6 @@ assert loaded.kube_config.KubeConfigLoader and loaded.incluster_config.InCluster
 left = [name for name in sys.modules if name.startswith("kubernetes_asyncio")]
 assert left == [], left
 assert upstream.load() is loaded
-"""
-
-REAL_AFTERWARDS = """
 from kubernetes_asyncio import client, config
 assert client.CoreV1Api and config.load_kube_config
 assert client.Configuration is not object
@@ -27,12 +24,8 @@ def run(code: str) -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_the_client_is_not_imported_and_nothing_is_left_behind() -> None:
-    run(CHECK)
-
-
-def test_the_real_package_can_be_imported_afterwards() -> None:
-    run(CHECK + REAL_AFTERWARDS)
+def test_the_client_is_not_imported_nothing_is_left_behind_and_the_real_package_can_be_imported_afterwards() -> None:
+    run(ALONE_AND_REAL_AFTERWARDS)
 
 
 def test_a_package_that_is_imported_already_is_used_as_it_is() -> None:

@@ -11,7 +11,6 @@ import pytest
 from dynamo_planner.core.adaptive.sizing import MOST, DecodeSizer, Load, PrefillSizer, waiting
 from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.observing import EngineCapabilities, Pool
-from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
 from dynamo_planner.replay import traces
 from dynamo_planner.replay.graph import Graph
 from dynamo_planner.replay.simulator import simulate
@@ -19,16 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from tests.unit.planner.adaptive.test_policy import PROFILE
 
-PROFILE = Profile(
-    prefill=tuple(PrefillPoint(isl=isl, ttft=10 + isl / 50) for isl in (100, 1000, 2000, 4000, 8000, 16000)),
-    decode=tuple(
-        DecodePoint(context=context, kv_tokens=batch * context, itl=5 + 0.1 * batch)
-        for context in (500.0, 2000.0, 8000.0)
-        for batch in (1, 10, 50, 100)
-    ),
-    max_kv_tokens=1_000_000,
-)
 ENGINE = EngineEstimator(PROFILE)
 ABLE = EngineCapabilities(max_num_batched_tokens=8192, max_num_seqs=256, max_kv_tokens=1_000_000)
 DESIRED = 0.8
