@@ -1,4 +1,4 @@
-"""dynamoctl as a process."""
+"""dynamoctl and kubectl as processes."""
 
 from __future__ import annotations
 
@@ -34,6 +34,15 @@ async def finished(process: asyncio.subprocess.Process, sent: bytes = b"") -> tu
     out, err = await asyncio.wait_for(process.communicate(sent), WITHIN)
     assert process.returncode is not None
     return process.returncode, out.decode(), err.decode()
+
+
+async def kubectl(program: Path, kubeconfig: Path, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
+    """kubectl as a user has it: exit code, standard output and standard error."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        str(program), f"--kubeconfig={kubeconfig}", *arguments, stdin=pipe, stdout=pipe, stderr=pipe
+    )
+    return await finished(process, stdin.encode())
 
 
 async def printed(process: asyncio.subprocess.Process, expected: str, *, as_error: bool = False) -> None:

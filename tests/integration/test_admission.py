@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.kube.errors import KubeError
 
+from . import command
+
+Kubectl = Callable[..., Awaitable[tuple[int, str, str]]]
 BETA, ALPHA = DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1")
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.yaml"))
 
@@ -65,25 +69,10 @@ def beta(namespace: str, name: str = "chat", **spec: Any) -> KubeObject:
     }
 
 
-class Kubectl:
-    """kubectl as a user has it."""
-
-    def __init__(self, program: Path, kubeconfig: Path, namespace: str) -> None:
-        self._command = [str(program), f"--kubeconfig={kubeconfig}", f"--namespace={namespace}"]
-
-    async def __call__(self, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
-        process = await asyncio.create_subprocess_exec(
-            *self._command, *arguments,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), 60)
-        assert process.returncode is not None
-        return process.returncode, out.decode(), err.decode()
-
-
 @pytest.fixture
 async def kubectl(programs: Programs, admission_plane: ControlPlane, admission_namespace: str) -> Kubectl:
-    return Kubectl(await programs.obtain("kubectl"), admission_plane.kubeconfig, admission_namespace)
+    program, namespace = await programs.obtain("kubectl"), f"--namespace={admission_namespace}"
+    return partial(command.kubectl, program, admission_plane.kubeconfig, namespace)
 
 
 async def test_what_is_left_out_is_filled_in_where_it_was_written(admission_kube, admission_namespace):

@@ -6,7 +6,6 @@ writes into graphs passes admission because it is what their adapters say.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -41,6 +40,7 @@ from dynamo_shared.kube import Invalid, KubeClient
 from dynamo_shared.runtime import Service
 from dynamo_watcher.app import WatcherService
 
+from . import command
 from .admission import admission_platform
 from .metrics_api import Load, metrics_api
 from .platform import eventually, frontend, gone, graph, until_state, worker
@@ -110,12 +110,9 @@ async def kubectl(programs: Programs, plane: ControlPlane, place: str) -> Kubect
     program = await programs.obtain("kubectl")
 
     async def run(*arguments: str) -> str:
-        command = [str(program), f"--kubeconfig={plane.kubeconfig}", f"--namespace={place}", *arguments]
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
-        out, err = await process.communicate()
-        assert process.returncode == 0, err.decode()
-        return (out + err).decode()
+        code, out, err = await command.kubectl(program, plane.kubeconfig, f"--namespace={place}", *arguments)
+        assert code == 0, err
+        return out + err
 
     return run
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
@@ -44,6 +43,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service, running
 from dynamo_watcher.app import WatcherService
 
+from . import command
 from .platform import eventually, settings
 from .test_requests import Played, Profiler
 
@@ -67,17 +67,9 @@ class Cluster:
 
     async def run(self, *arguments: str) -> tuple[str, str]:
         """What kubectl prints, and what it prints as warnings; it must succeed."""
-        process = await asyncio.create_subprocess_exec(
-            str(self.kubectl),
-            "--kubeconfig",
-            str(self.kubeconfig),
-            *arguments,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        out, err = await asyncio.wait_for(process.communicate(), 60)
-        assert process.returncode == 0, err.decode()
-        return out.decode(), err.decode()
+        code, out, err = await command.kubectl(self.kubectl, self.kubeconfig, *arguments)
+        assert code == 0, err
+        return out, err
 
     async def apply(self, example: str, namespace: str) -> str:
         """Applies an example as it stands; the warnings."""

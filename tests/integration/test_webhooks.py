@@ -312,24 +312,6 @@ async def test_objects_of_a_time_when_v1alpha1_was_stored_are_read_in_both_versi
                 assert (await kube.get(ALPHA, key))["spec"] == written["spec"]
 
 
-async def test_two_managers_apply_in_two_versions(plane, kube):
-    async with admission_platform(plane):
-        whole = beta("default", "shared")
-        await kube.acting_as("owner").apply(BETA, whole)
-        other = {
-            "apiVersion": ALPHA.api_version,
-            "kind": ALPHA.kind,
-            "metadata": {"name": "shared", "namespace": "default"},
-            "spec": {"services": {"Decode": {"sharedMemory": {"size": "8Gi"}}}},
-        }
-        await kube.acting_as("tuner").apply(ALPHA, other)
-        stored = await kube.get(BETA, ObjectKey("default", "shared"))
-        decode = next(component for component in stored["spec"]["components"] if component["name"] == "Decode")
-        assert decode["sharedMemorySize"] == "8Gi"
-        assert decode["replicas"] == 2
-        assert decode["podTemplate"] == whole["spec"]["components"][1]["podTemplate"]
-
-
 async def test_what_is_turned_away_as_too_much_comes_again_by_itself(plane, kube):
     async with admission_platform(plane, PLATFORM__ADMISSION__MAX_IN_FLIGHT="1") as admission:
         unverified = ssl.create_default_context()
