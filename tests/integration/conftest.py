@@ -6,6 +6,7 @@ import itertools
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dynamo_ctl.commands.crds.definitions import install_definitions
@@ -22,6 +23,7 @@ from tests.dynamo_runtime.environment import RuntimeEnvironment, environment_of
 from .admission import Admission, admission_platform, bare_control_plane
 from .lora_workers import Farm, farm
 from .namespaces import empty
+from .platform import platform, settings
 
 _numbers = itertools.count(1)
 
@@ -85,6 +87,13 @@ async def shared_nats_server(programs: Programs, tmp_path_factory: pytest.TempPa
     """A nats-server with JetStream for the tests of a file whose platform goes on from test to test."""
     async with NatsServer(await programs.obtain("nats-server"), tmp_path_factory.mktemp("nats")) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+async def running_platform(control_plane: ControlPlane, shared_nats_server: NatsServer) -> AsyncIterator[Any]:
+    """The watcher and the pod-builder, for all tests of a file that need nothing else of them."""
+    async with platform(settings(control_plane.kubeconfig, shared_nats_server.url)) as up:
+        yield up
 
 
 @pytest.fixture

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import nats
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    EVENTS,
+    NODES,
+    PODS,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -25,6 +30,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import KubeError, NotFound
 from dynamo_shared.runtime import Service, Settings, load_settings, running
 from dynamo_watcher.app import WatcherService
+from nats.aio.msg import Msg
 
 CHILDREN: tuple[Resource, ...] = (
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -153,6 +159,46 @@ async def until_state(kube: KubeClient, key: ObjectKey, state: str, within: floa
         return await eventually(check, f"{key} {state}", within)
     except AssertionError as error:
         raise AssertionError(f"{error}; status: {observed.get('status')}") from None
+
+
+async def until_event(kube: KubeClient, namespace: str, reason: str, about: str = "") -> KubeObject:
+    """The Kubernetes Event of a reason, once there is one; `about` is the kind or the name of its object."""
+
+    async def check() -> KubeObject | None:
+        events = [each for each in (await kube.list(EVENTS, namespace)).items if each["reason"] == reason]
+        return next((each for each in events if about in ("", *map(each["regarding"].get, ("kind", "name")))), None)
+
+    event: KubeObject = await eventually(check, f"Event {reason} {about}")
+    return event
+
+
+async def pod_uids(kube: KubeClient, namespace: str) -> set[str]:
+    """Pods that are not being deleted."""
+    items = (await kube.list(PODS, namespace)).items
+    return {each["metadata"]["uid"] for each in items if "deletionTimestamp" not in each["metadata"]}
+
+
+async def hold_pods(kube: KubeClient, held: bool) -> None:
+    """Whether new pods find a node."""
+    for node in (await kube.list(NODES)).items:
+        await kube.merge_patch(NODES, ObjectKey("", node["metadata"]["name"]), {"spec": {"unschedulable": held}})
+
+
+@asynccontextmanager
+async def hearing(nats_url: str, namespace: str, about: str = ">") -> AsyncIterator[list[tuple[str, KubeObject]]]:
+    """Subjects and events of a namespace in the order of their arrival, by a plain client that knows nothing of us."""
+    connection = await nats.connect(nats_url)
+    heard: list[tuple[str, KubeObject]] = []
+
+    async def take(message: Msg) -> None:
+        heard.append((message.subject, json.loads(message.data)))
+
+    try:
+        await connection.subscribe(f"dynamo.evt.v1.*.{namespace}.{about}", cb=take)
+        await connection.flush()
+        yield heard
+    finally:
+        await connection.close()
 
 
 async def children_of(kube: KubeClient, namespace: str) -> dict[str, KubeObject]:

@@ -24,7 +24,6 @@ from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     POD_CLIQUE_SETS,
-    PODS,
     SERVICES,
     ObjectKey,
     Resource,
@@ -33,7 +32,7 @@ from dynamo_shared.kube import Conflict, KubeClient
 from dynamo_shared.runtime import Settings, load_settings
 
 from .grove import grove_definitions
-from .platform import eventually, gone, platform, settings, until_state
+from .platform import eventually, gone, platform, pod_uids, settings, until_state
 
 CONFORMANCE = Path(__file__).parents[3] / "shared" / "conformance"
 CASES = CONFORMANCE / "cases" / "deployments"
@@ -121,11 +120,6 @@ async def listed(kube: KubeClient, resource: Resource, namespace: str) -> dict[s
     return {each["metadata"]["name"]: each for each in (await kube.list(resource, namespace)).items}
 
 
-async def pods(kube: KubeClient, namespace: str) -> set[str]:
-    items = (await kube.list(PODS, namespace)).items
-    return {each["metadata"]["uid"] for each in items if "deletionTimestamp" not in each["metadata"]}
-
-
 def templates(deployments: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {name: each["spec"]["template"] for name, each in deployments.items()}
 
@@ -156,7 +150,7 @@ async def test_no_pod_is_replaced_by_a_migration(kube, namespace, control_plane,
     case = json.loads((CASES / f"{slug}.json").read_text())
     key = await make_as_the_reference(kube, case, namespace)
     await until_pods_run(kube, namespace)
-    before, running = await listed(kube, DEPLOYMENTS, namespace), await pods(kube, namespace)
+    before, running = await listed(kube, DEPLOYMENTS, namespace), await pod_uids(kube, namespace)
     services = await listed(kube, SERVICES, namespace)
     components = set(await listed(kube, DYNAMO_COMPONENT_DEPLOYMENTS, namespace))
     async with platform(configured(control_plane, nats_server)):
@@ -166,7 +160,7 @@ async def test_no_pod_is_replaced_by_a_migration(kube, namespace, control_plane,
         assert {name: (each["metadata"]["uid"], each["metadata"]["generation"]) for name, each in after.items()} == {
             name: (each["metadata"]["uid"], each["metadata"]["generation"]) for name, each in before.items()
         }
-        assert await pods(kube, namespace) == running
+        assert await pod_uids(kube, namespace) == running
         assert set(await listed(kube, DYNAMO_COMPONENT_DEPLOYMENTS, namespace)) == components
         assert {name: each["metadata"]["uid"] for name, each in (await listed(kube, SERVICES, namespace)).items()} == {
             name: each["metadata"]["uid"] for name, each in services.items()
@@ -187,7 +181,7 @@ async def test_no_pod_is_replaced_by_a_migration(kube, namespace, control_plane,
         await until_pods_run(kube, namespace)
         scaled = await listed(kube, DEPLOYMENTS, namespace)
         assert templates(scaled) == templates(after)
-        assert await pods(kube, namespace) > running
+        assert await pod_uids(kube, namespace) > running
 
         # A change is a new generation, and the adopted one goes.
         for each in workers:

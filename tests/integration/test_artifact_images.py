@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
-import nats
 import pytest
 import yaml
 from dynamo_image_builder.app import ImageBuilderService
@@ -24,8 +21,8 @@ from dynamo_shared.api.resources import (
 from dynamo_watcher.app import WatcherService
 
 from .archive_store import Store, archive_store
-from .platform import eventually, platform
-from .test_image_builder import DIGEST, TAG, ask, builder_settings, jobs, pod_ends, reasons
+from .platform import eventually, hearing, platform, until_event
+from .test_image_builder import DIGEST, TAG, ask, builder_settings, jobs, pod_ends
 
 EXAMPLES = Path(__file__).with_name("seed_examples")
 IMAGE = f"registry.example.com/team/yatai-bentos:yatai.frontend.jh2o6dqzpsgfued4@{DIGEST}"
@@ -89,10 +86,7 @@ async def test_the_image_of_an_artifact_is_asked_for_waited_for_and_run(kube, na
     images = {each["spec"]["template"]["spec"]["containers"][0]["image"] for each in deployments}
     assert (len(deployments), images) == (5, {IMAGE})
 
-    async def reported() -> bool:
-        return "ImageBuilding" in await reasons(kube, namespace, "disagg")
-
-    await eventually(reported, "an Event says that the image is built")
+    await until_event(kube, namespace, "ImageBuilding", "disagg")
 
     # Another one of the same artifact has its image at once, and keeps it when the request goes with its owner.
     await kube.create(DYNAMO_DEPLOYMENTS, example(namespace, "second"))
@@ -135,30 +129,22 @@ async def test_a_request_that_exists_is_used_by_a_service(kube, namespace):
 
 @pytest.mark.usefixtures("running_platform")
 async def test_a_build_that_fails_is_in_the_status_an_event_and_on_nats_and_passes(kube, namespace, nats_server, store):
-    connection = await nats.connect(nats_server.url)
-    heard: list[Any] = []
-
-    async def take(message: Any) -> None:
-        heard.append(json.loads(message.data))
-
-    try:
-        await connection.subscribe(f"dynamo.evt.v1.*.{namespace}.dynamodeployment.disagg.*", cb=take)
-        await connection.flush()
+    async with hearing(nats_server.url, namespace, "dynamodeployment.disagg.*") as heard:
         await kube.create(DYNAMO_DEPLOYMENTS, example(namespace))
         await until_ready_says(kube, DYNAMO_DEPLOYMENTS, namespace, "disagg", "ImageBuilding")
         await pod_ends(kube, namespace, "digest=\nERROR: failed to push: unauthorized", code=1)
         status = await until_ready_says(kube, DYNAMO_DEPLOYMENTS, namespace, "disagg", "ImageFailed")
 
-        async def reported() -> bool:
-            return bool(heard) and "ImageFailed" in await reasons(kube, namespace, "disagg")
+        await until_event(kube, namespace, "ImageFailed", "disagg")
 
-        await eventually(reported, "an Event and a message report it")
-    finally:
-        await connection.close()
+        async def reported() -> bool:
+            return bool(heard)
+
+        await eventually(reported, "a message reports it")
     assert status["state"] == "failed"
     assert f"DynamoNimRequest {REQUEST} reports PushFailed: " in status["conditions"][0]["message"]
-    assert heard[0]["type"] == "com.nvidia.dynamo.dynamodeployment.failed.v1"
-    assert (heard[0]["data"]["artifact"], heard[0]["data"]["reason"]) == (TAG, "ImageFailed")
+    assert heard[0][1]["type"] == "com.nvidia.dynamo.dynamodeployment.failed.v1"
+    assert (heard[0][1]["data"]["artifact"], heard[0][1]["data"]["reason"]) == (TAG, "ImageFailed")
     assert (await kube.list(DEPLOYMENTS, namespace)).items == []
 
     # Another archive is another build; the request is made again once it is deleted.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
-import nats
 import pytest
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer
@@ -24,7 +22,6 @@ from dynamo_shared.api.resources import (
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
-    EVENTS,
     JOBS,
     LEASES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -36,7 +33,19 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.kube import KubeClient
 
-from .platform import IMAGE, eventually, frontend, gone, graph, platform, settings, until_state, worker
+from .platform import (
+    IMAGE,
+    eventually,
+    frontend,
+    gone,
+    graph,
+    hearing,
+    platform,
+    settings,
+    until_event,
+    until_state,
+    worker,
+)
 
 IDENTITY = {"model": "meta-llama/Llama-2-7b-hf", "backendFramework": "vllm"}
 HASH = "96429b2725761a09"
@@ -138,11 +147,6 @@ async def agent_holds(kube: KubeClient, namespace: str, job: str = JOB) -> None:
     await kube.create(LEASES, lease)
 
 
-async def reasons(kube: KubeClient, namespace: str, kind: str = "DynamoCheckpoint") -> set[str]:
-    items = (await kube.list(EVENTS, namespace)).items
-    return {item["reason"] for item in items if item["regarding"]["kind"] == kind}
-
-
 async def template_of(kube: KubeClient, namespace: str, component: str = "Worker") -> KubeObject:
     (deployments,) = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}={component}")).items
     template: KubeObject = deployments["spec"]["template"]
@@ -171,11 +175,8 @@ async def test_a_checkpoint_becomes_a_job_and_is_ready_once_the_agent_says_so(ku
     result = await until_phase(kube, namespace, "Ready")
     assert conditions(result)["JobCompleted"] == ("True", "JobSucceeded")
     assert result["status"]["createdAt"]
-
-    async def reported() -> bool:
-        return await reasons(kube, namespace) >= {"CheckpointJobCreated", "CheckpointReady"}
-
-    await eventually(reported, "Events of the checkpoint")
+    for reason in ("CheckpointJobCreated", "CheckpointReady"):
+        await until_event(kube, namespace, reason, "DynamoCheckpoint")
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -198,11 +199,7 @@ async def test_a_job_that_takes_too_long_fails_its_checkpoint_and_says_why(kube,
     result = await until_phase(kube, namespace, "Failed")
     assert conditions(result)["JobCompleted"] == ("False", "JobFailed")
     assert "DeadlineExceeded" in result["status"]["message"]
-
-    async def reported() -> bool:
-        return "CheckpointFailed" in await reasons(kube, namespace)
-
-    await eventually(reported, "the Event CheckpointFailed")
+    await until_event(kube, namespace, "CheckpointFailed", "DynamoCheckpoint")
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -220,11 +217,8 @@ async def test_what_holds_the_engine_up_and_how_it_ended_is_reported(kube, names
     await node_ends(kube, namespace, status={"phase": "Failed", "containerStatuses": containers})
     result = await until_phase(kube, namespace, "Failed")
     assert "container main exited with code 3: no such model" in result["status"]["message"]
-
-    async def reported() -> bool:
-        return await reasons(kube, namespace) >= {"Unschedulable", "CheckpointFailed"}
-
-    await eventually(reported, "Events of the checkpoint")
+    for reason in ("Unschedulable", "CheckpointFailed"):
+        await until_event(kube, namespace, reason, "DynamoCheckpoint")
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -299,15 +293,7 @@ async def test_an_identity_has_one_checkpoint_and_the_next_takes_over_when_it_go
 
 
 async def test_programs_hear_of_a_checkpoint(running_platform, nats_server, kube, namespace):
-    connection = await nats.connect(nats_server.url)
-    heard: list[KubeObject] = []
-
-    async def take(message: Any) -> None:
-        heard.append(json.loads(message.data))
-
-    try:
-        await connection.subscribe(f"dynamo.evt.v1.*.{namespace}.dynamocheckpoint.llama.*", cb=take)
-        await connection.flush()
+    async with hearing(nats_server.url, namespace, "dynamocheckpoint.llama.*") as heard:
         await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
         await until_phase(kube, namespace, "Creating")
         await agent_says(kube, namespace, "failed")
@@ -316,11 +302,11 @@ async def test_programs_hear_of_a_checkpoint(running_platform, nats_server, kube
             return len(heard) > 1
 
         await eventually(both, "two events")
-    finally:
-        await connection.close()
-    assert [each["type"] for each in heard] == [f"com.nvidia.dynamo.checkpoint.{x}.v1" for x in ("creating", "failed")]
-    assert heard[1]["data"]["reason"] == "JobFailed"
-    assert heard[1]["data"]["identityHash"] == HASH
+    assert [event["type"] for _, event in heard] == [
+        f"com.nvidia.dynamo.checkpoint.{x}.v1" for x in ("creating", "failed")
+    ]
+    assert heard[1][1]["data"]["reason"] == "JobFailed"
+    assert heard[1][1]["data"]["identityHash"] == HASH
 
 
 @pytest.mark.usefixtures("running_platform")

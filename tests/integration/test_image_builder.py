@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
 
-import nats
 import pytest
 from dynamo_image_builder.app import ImageBuilderService
 from dynamo_image_builder.job import BUILDER
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, EVENTS, JOBS, PODS, ObjectKey
+from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, PODS, ObjectKey
 from dynamo_shared.runtime import Settings
 from dynamo_watcher.app import WatcherService
 
 from .archive_store import Store, archive_store
-from .platform import eventually, platform, settings
+from .platform import eventually, hearing, platform, settings, until_event
 
 DIGEST = f"sha256:{'c4' * 32}"
 TAG = "frontend:jh2o6dqzpsgfued4"
@@ -106,11 +103,6 @@ async def pod_ends(kube, namespace: str, message: str, code: int = 0) -> None:
     )
 
 
-async def reasons(kube, namespace: str, name: str) -> list[str]:
-    items = (await kube.list(EVENTS, namespace)).items
-    return [item["reason"] for item in items if item["regarding"]["name"] == name]
-
-
 @pytest.mark.usefixtures("running_builder")
 async def test_a_request_is_answered_with_the_image_and_the_next_one_at_once(kube, namespace):
     await ask(kube, namespace, "one")
@@ -134,10 +126,7 @@ async def test_a_request_is_answered_with_the_image_and_the_next_one_at_once(kub
     assert (second["imageRef"], second["cached"]) == (status["imageRef"], True)
     assert len(await jobs(kube, namespace)) == 1
 
-    async def reported() -> bool:
-        return "ImageReady" in await reasons(kube, namespace, "two")
-
-    await eventually(reported, "an Event reports the image")
+    await until_event(kube, namespace, "ImageReady", "two")
 
 
 @pytest.mark.usefixtures("running_builder")
@@ -162,10 +151,7 @@ async def test_a_build_that_fails_says_why_and_is_tried_again_by_a_new_request(k
     assert status["log"] == "ERROR: failed to push: unauthorized"
     (first,) = await jobs(kube, namespace)
 
-    async def reported() -> bool:
-        return "PushFailed" in await reasons(kube, namespace, "one")
-
-    await eventually(reported, "an Event says why")
+    await until_event(kube, namespace, "PushFailed", "one")
     # A request of the same second would share the answer.
     ended = next(each["lastTransitionTime"] for each in first["status"]["conditions"] if each["type"] == "Failed")
 
@@ -199,24 +185,14 @@ async def test_what_stands_in_the_way_is_in_the_status_and_passes(kube, namespac
 
 @pytest.mark.usefixtures("running_builder")
 async def test_programs_hear_of_a_build(kube, namespace, nats_server):
-    connection = await nats.connect(nats_server.url)
-    heard: list[Any] = []
-
-    async def take(message: Any) -> None:
-        heard.append(json.loads(message.data))
-
-    try:
-        await connection.subscribe(f"dynamo.evt.v1.*.{namespace}.dynamonimrequest.one.*", cb=take)
-        await connection.flush()
+    async with hearing(nats_server.url, namespace, "dynamonimrequest.one.*") as heard:
         await ask(kube, namespace, "one")
         await until(kube, namespace, "one", "Building")
         await pod_ends(kube, namespace, f"digest={DIGEST}\n")
 
         async def ready() -> bool:
-            return any(each["type"] == "com.nvidia.dynamo.image.ready.v1" for each in heard)
+            return any(event["type"] == "com.nvidia.dynamo.image.ready.v1" for _, event in heard)
 
         await eventually(ready, "the event of the image")
-    finally:
-        await connection.close()
-    assert {each["type"] for each in heard[:-1]} == {"com.nvidia.dynamo.image.building.v1"}
-    assert heard[-1]["data"]["digest"] == DIGEST
+    assert {event["type"] for _, event in heard[:-1]} == {"com.nvidia.dynamo.image.building.v1"}
+    assert heard[-1][1]["data"]["digest"] == DIGEST

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, RESTART_AT
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
@@ -23,15 +20,12 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound
 
 from .grove import grove_definitions, realize
-from .platform import eventually, frontend, gone, graph, platform, settings, until_state, worker
+from .platform import eventually, frontend, gone, graph, until_state, worker
 
 COMPONENTS = [frontend(), worker("Decode", "decode"), {**worker("Other"), "modelRef": {"name": "Qwen/Qwen3-0.6B"}}]
 
 
-@pytest.fixture(autouse=True)
-async def running_platform(control_plane: ControlPlane, nats_server: NatsServer) -> AsyncIterator[Any]:
-    async with platform(settings(control_plane.kubeconfig, nats_server.url)) as up:
-        yield up
+pytestmark = pytest.mark.usefixtures("running_platform")
 
 
 async def uids(kube: KubeClient, resource: Resource, namespace: str) -> dict[str, str]:

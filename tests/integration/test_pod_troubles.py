@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import nats
 import pytest
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -24,27 +24,15 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import KubeClient
 
 from .grove import grove_definitions, realize
-from .platform import eventually, frontend, graph, platform, settings, until_state, worker
+from .platform import eventually, frontend, graph, hearing, until_event, until_state, worker
 
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 
 
 @pytest.fixture
-async def heard(control_plane, nats_server, namespace) -> AsyncIterator[list[dict[str, Any]]]:
-    """Events of a namespace, through a plain client, while the platform runs."""
-    events: list[dict[str, Any]] = []
-    connection = await nats.connect(nats_server.url)
-
-    async def take(message: Any) -> None:
-        events.append(json.loads(message.data))
-
-    await connection.subscribe(f"dynamo.evt.v1.*.{namespace}.>", cb=take)
-    await connection.flush()
-    try:
-        async with platform(settings(control_plane.kubeconfig, nats_server.url)):
-            yield events
-    finally:
-        await connection.close()
+async def heard(running_platform, shared_nats_server, namespace) -> AsyncIterator[list[tuple[str, KubeObject]]]:
+    async with hearing(shared_nats_server.url, namespace) as heard:
+        yield heard
 
 
 async def until_reason(kube: KubeClient, namespace: str, reason: str) -> dict[str, Any]:
@@ -145,7 +133,7 @@ async def test_a_pod_that_stops_serving_is_reported_by_name_until_it_serves_agai
     assert says in component["message"]
 
     async def reported() -> dict[str, Any] | None:
-        return next((event for event in heard if event["data"].get("reason") == reason), None)
+        return next((event for _, event in heard if event["data"].get("reason") == reason), None)
 
     event = await eventually(reported, f"event about {reason}")
     assert event["type"].endswith(".progressing.v1")
@@ -176,7 +164,7 @@ async def test_attempts_of_the_same_trouble_are_reported_once(heard, kube, names
     await until_reason(kube, namespace, "ImagePullBackOff")
 
     async def reported() -> list[str]:
-        reasons = [event["data"].get("reason", "") for event in heard]
+        reasons = [event["data"].get("reason", "") for _, event in heard]
         return reasons if "ImagePullBackOff" in reasons else []
 
     reasons = await eventually(reported, "event about the image")
@@ -200,7 +188,7 @@ async def test_pods_that_no_node_has_room_for_are_reported_in_the_schedulers_wor
     pods = (await kube.list(PODS, namespace, label_selector=f"{labels.COMPONENT}=Decode")).items
     first = sorted(pod["metadata"]["name"] for pod in pods)[:3]
     assert f"Decode: 0 of 5 replicas available, 5 updated, 5 in all; pods {', '.join(first)} and 2 more: " in message
-    assert any(event["data"].get("reason") == "Unschedulable" for event in heard)
+    assert any(event["data"].get("reason") == "Unschedulable" for _, event in heard)
 
 
 async def test_a_quota_is_reported_as_one(heard, kube, namespace) -> None:
@@ -258,12 +246,7 @@ async def test_people_see_it_as_an_event_on_the_graph(heard, kube, namespace) ->
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
     await break_pod(kube, namespace, await only_pod(kube, namespace), state={"waiting": PULL})
 
-    async def reported() -> dict[str, Any] | None:
-        items = (await kube.list(EVENTS, namespace)).items
-        about = (item for item in items if item["regarding"]["kind"] == "DynamoGraphDeployment")
-        return next((item for item in about if item["reason"] == "ImagePullBackOff"), None)
-
-    event = await eventually(reported, "an Event on the graph")
+    event = await until_event(kube, namespace, "ImagePullBackOff", "DynamoGraphDeployment")
     assert event["type"] == "Warning"
     assert "401 Unauthorized" in event["note"]
 

@@ -12,14 +12,13 @@ from dynamo_pod_builder import surroundings
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
-    EVENTS,
     SECRETS,
     SERVICE_ACCOUNTS,
     ObjectKey,
 )
 from dynamo_shared.kube import KubeClient
 
-from .platform import eventually, frontend, graph, platform, settings, until_state, worker
+from .platform import eventually, frontend, graph, platform, settings, until_event, until_state, worker
 
 
 @pytest.fixture
@@ -72,11 +71,7 @@ async def test_secrets_are_listed_and_watched_and_a_malformed_one_is_reported(ku
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
     await until_secrets(kube, namespace, "hub", "ngc")
 
-    async def reported() -> dict[str, Any] | None:
-        items = (await kube.list(EVENTS, namespace)).items
-        return next((item for item in items if item["reason"] == "MalformedPullSecret"), None)
-
-    event = await eventually(reported, "Event about the malformed secret")
+    event = await until_event(kube, namespace, "MalformedPullSecret")
     assert (event["regarding"]["kind"], event["regarding"]["name"]) == ("Secret", "broken")
 
     # Nothing but secrets changes from here on.

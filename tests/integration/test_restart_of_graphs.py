@@ -15,9 +15,7 @@ from dynamo_shared.api.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
-    EVENTS,
     LEADER_WORKER_SETS,
-    NODES,
     PODS,
     ObjectKey,
 )
@@ -25,7 +23,19 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.discovery import install_crds
 from dynamo_watcher.app import WatcherService
 
-from .platform import IMAGE, eventually, frontend, graph, platform, settings, until_state, worker
+from .platform import (
+    IMAGE,
+    eventually,
+    frontend,
+    graph,
+    hold_pods,
+    platform,
+    pod_uids,
+    settings,
+    until_event,
+    until_state,
+    worker,
+)
 from .test_multinode import DEFINITION
 
 
@@ -49,11 +59,6 @@ async def until_restart(kube: KubeClient, key: ObjectKey, phase: str, id_: str) 
     return results
 
 
-async def pods(kube: KubeClient, namespace: str) -> set[str]:
-    items = (await kube.list(PODS, namespace)).items
-    return {each["metadata"]["uid"] for each in items if "deletionTimestamp" not in each["metadata"]}
-
-
 async def deployments(kube: KubeClient, namespace: str) -> dict[str, dict[str, Any]]:
     items = (await kube.list(DEPLOYMENTS, namespace)).items
     return {each["metadata"]["labels"][labels.COMPONENT]: each for each in items}
@@ -66,25 +71,13 @@ def ids(observed: dict[str, dict[str, Any]]) -> dict[str, str | None]:
     }
 
 
-async def hold_pods(kube: KubeClient, held: bool) -> None:
-    for node in (await kube.list(NODES)).items:
-        await kube.merge_patch(NODES, ObjectKey("", node["metadata"]["name"]), {"spec": {"unschedulable": held}})
-
-
-async def reported(kube: KubeClient, namespace: str, reason: str) -> None:
-    async def check() -> bool:
-        return reason in {each["reason"] for each in (await kube.list(EVENTS, namespace)).items}
-
-    await eventually(check, f"Event {reason}")
-
-
 @pytest.mark.usefixtures("running_platform")
 @pytest.mark.parametrize("type_", ["Sequential", "Parallel"])
 async def test_every_pod_is_replaced_and_no_object_but_pods(kube, namespace, type_):
     key = ObjectKey(namespace, "disagg")
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace))
     await until_state(kube, key, "successful")
-    before, old_pods = await deployments(kube, namespace), await pods(kube, namespace)
+    before, old_pods = await deployments(kube, namespace), await pod_uids(kube, namespace)
 
     await ask(kube, key, {"id": "first", "strategy": {"type": type_}})
     await until_restart(kube, key, "Completed", "first")
@@ -96,8 +89,8 @@ async def test_every_pod_is_replaced_and_no_object_but_pods(kube, namespace, typ
     }, "a restart does not change the generation"
     assert done["status"]["restart"] == {"observedID": "first", "phase": "Completed"}
     assert "rollingUpdate" not in done["status"]
-    assert not (await pods(kube, namespace)) & old_pods
-    await reported(kube, namespace, "RestartStarted")
+    assert not (await pod_uids(kube, namespace)) & old_pods
+    await until_event(kube, namespace, "RestartStarted")
 
     # Taking the restart out rolls nothing.
     await ask(kube, key, None)
@@ -155,7 +148,7 @@ async def test_a_rolling_update_supersedes_it(kube, namespace):
     done = await until_state(kube, key, "successful")
     assert done["status"]["restart"] == {"observedID": "in-vain", "phase": "Superseded"}
     assert ids(await deployments(kube, namespace))["Frontend"] is None
-    await reported(kube, namespace, "RestartSuperseded")
+    await until_event(kube, namespace, "RestartSuperseded")
 
 
 @pytest.mark.usefixtures("running_platform")

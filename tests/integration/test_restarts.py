@@ -22,14 +22,24 @@ from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     NAMESPACES,
-    NODES,
     ObjectKey,
 )
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service, Settings
 from dynamo_watcher.app import WatcherService
 
-from .platform import IMAGE, children_of, eventually, frontend, graph, platform, settings, until_state, worker
+from .platform import (
+    IMAGE,
+    children_of,
+    eventually,
+    frontend,
+    graph,
+    hold_pods,
+    platform,
+    settings,
+    until_state,
+    worker,
+)
 
 pytestmark = [pytest.mark.restart, pytest.mark.long]
 
@@ -110,12 +120,6 @@ RESTARTS: dict[str, Callable[[World], Awaitable[Any]]] = {
 async def _crash(server: NatsServer) -> None:
     await server.kill()
     await server.start()
-
-
-async def hold_pods(kube: KubeClient, held: bool) -> None:
-    """Whether new pods find a node."""
-    for node in (await kube.list(NODES)).items:
-        await kube.merge_patch(NODES, ObjectKey("", node["metadata"]["name"]), {"spec": {"unschedulable": held}})
 
 
 @pytest.mark.parametrize("part", RESTARTS)

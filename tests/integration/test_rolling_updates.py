@@ -8,8 +8,6 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
-from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -23,18 +21,12 @@ from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
 from tests.building.tasks import in_background
 
-from .platform import IMAGE, eventually, frontend, graph, platform, settings, until_state, worker
+from .platform import IMAGE, eventually, frontend, graph, until_state, worker
 
 STRATEGY = "nvidia.com/deployment-strategy"
 SURGE = "nvidia.com/deployment-rolling-update-max-surge"
 UNAVAILABLE = "nvidia.com/deployment-rolling-update-max-unavailable"
 NEXT = f"{IMAGE}-next"
-
-
-@pytest.fixture(scope="module")
-async def running_platform(control_plane: ControlPlane, shared_nats_server: NatsServer) -> AsyncIterator[None]:
-    async with platform(settings(control_plane.kubeconfig, shared_nats_server.url)):
-        yield
 
 
 @dataclass

@@ -24,7 +24,6 @@ from dynamo_shared.api.registry.annotations import LAST_SCALED, SCALING_INTENTS,
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
-    EVENTS,
     NODES,
     PODS,
     ObjectKey,
@@ -39,7 +38,7 @@ from dynamo_shared.state import ObjectCache
 from dynamo_shared.wire import CommandResult, ScaleData, ScaleTarget, cloudevents, subjects
 from dynamo_watcher.app import WatcherService
 
-from .platform import eventually, frontend, graph, platform, settings, until_state, worker
+from .platform import eventually, frontend, graph, platform, settings, until_event, until_state, worker
 
 CLUSTER = "local"
 #: No rest between scalings: these tests are about other things.
@@ -169,11 +168,7 @@ async def test_a_command_becomes_pods(
         held_by = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS if adapters else DYNAMO_GRAPH_DEPLOYMENTS
         key = ObjectKey(namespace, "llama-decode" if adapters else "llama")
         assert LAST_SCALED in (await kube.get(held_by, key))["metadata"]["annotations"]
-
-        async def reported() -> bool:
-            return "Scaled" in {each["reason"] for each in (await kube.list(EVENTS, namespace)).items}
-
-        await eventually(reported, "a Kubernetes Event")
+        await until_event(kube, namespace, "Scaled")
 
 
 async def test_two_deployments_exchange_gpus_in_one_go(

@@ -27,7 +27,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service
 from dynamo_watcher.app import WatcherService
 
-from .platform import eventually, frontend, gone, graph, platform, settings, until_state, worker
+from .platform import eventually, frontend, gone, graph, platform, settings, until_event, until_state, worker
 
 ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 
@@ -200,17 +200,9 @@ async def test_a_number_written_into_the_graph_is_a_conflict_that_names_both(kub
     assert result["reason"] == "GraphChanged"
     assert "kubectl-edit set 4 replicas of Worker in the graph, dynamo-tests 2 in the adapter" in result["message"]
 
-    async def event() -> bool:
-        object_annotations = [
-            each["note"] for each in (await kube.list(EVENTS, namespace)).items if each["reason"] == "GraphChanged"
-        ]
-        return (
-            bool(object_annotations)
-            and "kubectl-edit" in object_annotations[0]
-            and "dynamo-tests" in object_annotations[0]
-        )
-
-    await eventually(event, "an Event that names both")
+    note = (await until_event(kube, namespace, "GraphChanged"))["note"]
+    assert "kubectl-edit" in note
+    assert "dynamo-tests" in note
     await until_all(kube, namespace, 2)
 
 

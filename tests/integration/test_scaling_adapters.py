@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
-    EVENTS,
     ObjectKey,
 )
 from dynamo_shared.kube import KubeClient
 
-from .platform import eventually, frontend, gone, graph, platform, settings, until_state, worker
+from .platform import eventually, frontend, gone, graph, until_event, until_state, worker
 
-
-@pytest.fixture(scope="module", autouse=True)
-async def running_platform(control_plane: ControlPlane, shared_nats_server: NatsServer) -> AsyncIterator[Any]:
-    async with platform(settings(control_plane.kubeconfig, shared_nats_server.url)) as up:
-        yield up
+pytestmark = pytest.mark.usefixtures("running_platform")
 
 
 def adapted(component: dict[str, Any]) -> dict[str, Any]:
@@ -88,10 +80,7 @@ async def test_it_goes_when_it_is_no_longer_asked_for_or_its_component_goes(kube
 
     await eventually(none, "no adapter left")
 
-    async def reported() -> bool:
-        return "AdapterDeleted" in {each["reason"] for each in (await kube.list(EVENTS, namespace)).items}
-
-    await eventually(reported, "Event AdapterDeleted")
+    await until_event(kube, namespace, "AdapterDeleted")
 
 
 async def test_one_of_another_owner_is_left_alone(kube, namespace):

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
 import pytest
-from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import ENABLE_METRICS
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
-    EVENTS,
     NAMESPACES,
     SERVICES,
     ObjectKey,
 )
 from dynamo_shared.kube import KubeClient
 
-from .platform import IMAGE, children_of, eventually, frontend, gone, graph, platform, settings, until_state, worker
-
-
-@pytest.fixture(scope="module")
-async def running_platform(control_plane: ControlPlane, shared_nats_server: NatsServer) -> AsyncIterator[Any]:
-    async with platform(settings(control_plane.kubeconfig, shared_nats_server.url)) as up:
-        yield up
+from .platform import IMAGE, children_of, eventually, frontend, gone, graph, until_event, until_state, worker
 
 
 async def made(kube: KubeClient, obj: dict[str, Any], state: str = "successful") -> dict[str, Any]:
@@ -88,12 +78,8 @@ async def test_metrics_report_work_and_what_there_is(running_platform, kube, nam
 async def test_kubernetes_events_report_what_happened(kube, namespace):
     await made(kube, graph(namespace))
 
-    async def reasons() -> bool:
-        items = (await kube.list(EVENTS, namespace)).items
-        reported = {item["reason"] for item in items if item["regarding"]["kind"] == "DynamoGraphDeployment"}
-        return reported >= {"Created", "Ready"}
-
-    await eventually(reasons, "Events Created and Ready on the graph")
+    for reason in ("Created", "Ready"):
+        await until_event(kube, namespace, reason, "DynamoGraphDeployment")
 
 
 @pytest.mark.usefixtures("running_platform")
