@@ -149,11 +149,6 @@ async def test_a_volume_with_the_model(profiler: RapidProfiler):
     assert '"claimName": "model-cache"' in text
 
 
-async def test_two_loads_are_refused(profiler: RapidProfiler):
-    with pytest.raises(ProfilingFailed, match="concurrency and requestRate"):
-        await profile(profiler, **QWEN, hardware=H200_16, workload={"concurrency": 50, "requestRate": 5.0})
-
-
 async def test_a_planner_begins_with_a_profile(profiler: RapidProfiler):
     features = {"planner": PLANNED, "mocker": {"enabled": True}}
     result = await profile(profiler, **QWEN, hardware=H200_8, sla={"itl": 50.0}, features=features)

@@ -20,27 +20,21 @@ DECLARED = [(service, reason) for service, module in SERVICES.items() for reason
 NAMES = [reason.name for _, reason in DECLARED if reason.name]
 
 
-def calls(tree: ast.AST, name: str) -> Iterator[ast.Call]:
-    """Calls of a function or method of a name."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and name in (getattr(node.func, "id", ""), getattr(node.func, "attr", "")):
-            yield node
-
-
 def inline_reasons(source: str, *, declares: bool) -> Iterator[str]:
     """What a module does that only declarations may do: `declares` says whether it is a service's `events.py`."""
-    tree = ast.parse(source)
-    if not declares:
-        yield from ("declares a reason" for _ in calls(tree, "EventReason"))
-    for call in calls(tree, "record"):
-        if any(each.arg == "reason" for each in call.keywords):
-            yield "records an Event without an announcer"
-    for call in calls(tree, "Fact"):
-        if call.args or any(each.arg in ("reason", "type", "action", None) for each in call.keywords):
-            yield "creates a fact whose reason is not declared"
-    for call in calls(tree, "named"):
-        if any(isinstance(each, ast.Constant | ast.JoinedStr) for each in call.args):
-            yield "names a reason inline"
+    for call in ast.walk(ast.parse(source)):
+        if not isinstance(call, ast.Call):
+            continue
+        given = {each.arg for each in call.keywords}
+        match getattr(call.func, "id", "") or getattr(call.func, "attr", ""):
+            case "EventReason" if not declares:
+                yield "declares a reason"
+            case "record" if "reason" in given:
+                yield "records an Event without an announcer"
+            case "Fact" if call.args or given & {"reason", "type", "action", None}:
+                yield "creates a fact whose reason is not declared"
+            case "named" if any(isinstance(each, ast.Constant | ast.JoinedStr) for each in call.args):
+                yield "names a reason inline"
 
 
 def test_no_reason_stands_elsewhere() -> None:

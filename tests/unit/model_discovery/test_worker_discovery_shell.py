@@ -25,28 +25,11 @@ from dynamo_shared.state import StateReader
 from dynamo_shared.state.publisher import StatePublisher
 from dynamo_shared.wire import subjects
 
+from tests.building.leadership import Leadership
 from tests.building.waiting import until
 from tests.unit.model_discovery.worker_building import card, instance, pod
 
 ADDRESS = "10.0.0.7"
-
-
-class Leader:
-    """Elected and unelected by the test."""
-
-    def __init__(self, elected: bool = True) -> None:
-        self.elected, self.lost = asyncio.Event(), asyncio.Event()
-        if elected:
-            self.elected.set()
-
-    def is_leader(self) -> bool:
-        return self.elected.is_set()
-
-    async def wait_elected(self) -> None:
-        await self.elected.wait()
-
-    async def wait_lost(self) -> None:
-        await self.lost.wait()
 
 
 class Cluster:
@@ -76,9 +59,9 @@ class Cluster:
             # No one touches them here.
             os.utime(path, (2**33, 2**33))
 
-    def service(self, leader: Leader | None = None, *, files: bool = True) -> tuple[WorkerDiscoveryService, Health]:
+    def service(self, leader: Leadership | None = None, *, files: bool = True) -> tuple[WorkerDiscoveryService, Health]:
         variables = {"DYNAMO_PLATFORM__MODEL_DISCOVERY__WORKERS__FILE_DIRECTORY": str(self.directory)} if files else {}
-        health, leadership = Health(), leader or Leader()
+        health, leadership = Health(), leader or Leadership(elected=True)
         context = ServiceContext(
             settings=load_settings(None, variables), kube=None, bus=self.bus, health=health, metrics=Metrics(),  # type: ignore[arg-type]
             ownership=lambda _: AllKeys(), leadership=lambda _: leadership,
@@ -86,7 +69,7 @@ class Cluster:
         return WorkerDiscoveryService(context), health
 
     @asynccontextmanager
-    async def serving(self, leader: Leader | None = None, *, files: bool = True) -> AsyncIterator[Health]:
+    async def serving(self, leader: Leadership | None = None, *, files: bool = True) -> AsyncIterator[Health]:
         service, health = self.service(leader, files=files)
         task = asyncio.create_task(service.serve())
         try:
@@ -203,7 +186,7 @@ async def test_without_kubernetes_workers_are_reported_all_the_same(cluster: Clu
 async def test_one_replica_reports_and_another_takes_over_without_a_word(cluster: Cluster, monkeypatch) -> None:
     monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)
     cluster.write(instance(7), card(7))
-    first, second = Leader(), Leader(elected=False)
+    first, second = Leadership(elected=True), Leadership()
     async with cluster.serving(first), cluster.serving(second) as health:
         await reported(cluster, ["- dyn/backend/7 joined"])
         assert health.report()["parts"][NAME]["message"] == "standing by"  # type: ignore[index]
@@ -218,7 +201,7 @@ async def test_one_replica_reports_and_another_takes_over_without_a_word(cluster
 async def test_a_replica_that_is_no_longer_elected_counts_no_workers(cluster: Cluster, monkeypatch) -> None:
     monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)
     cluster.write(instance(7), card(7))
-    leader = Leader()
+    leader = Leadership(elected=True)
     service, health = cluster.service(leader)
     registry = service._context.metrics.registry
 

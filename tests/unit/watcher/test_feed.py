@@ -25,6 +25,7 @@ from dynamo_watcher.metrics import WatcherMetrics
 from dynamo_watcher.resources import WATCHED, Watched
 from prometheus_client import CollectorRegistry
 
+from tests.building.leadership import Leadership
 from tests.building.tasks import in_background
 from tests.building.waiting import until
 
@@ -247,22 +248,6 @@ async def test_a_follower_that_fails_ends_the_feed() -> None:
     feed = Feed(broken, MemoryBus(), CLUSTER, (Watched(DEPLOYMENTS),), WatcherMetrics(CollectorRegistry()))
     with pytest.raises(ExceptionGroup, match="unhandled"):
         await asyncio.wait_for(feed.run(), 5)
-
-
-class Leadership:
-    """Elected and deposed by hand."""
-
-    def __init__(self) -> None:
-        self.elected, self.lost = asyncio.Event(), asyncio.Event()
-
-    def is_leader(self) -> bool:
-        return self.elected.is_set()
-
-    async def wait_elected(self) -> None:
-        await self.elected.wait()
-
-    async def wait_lost(self) -> None:
-        await self.lost.wait()
 
 
 async def test_one_is_active_and_stops_when_it_is_deposed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,23 @@
+"""Leadership as a test decides it."""
+
+from __future__ import annotations
+
+import asyncio
+
+
+class Leadership:
+    """Elected and deposed by the test, which sets the events."""
+
+    def __init__(self, *, elected: bool = False) -> None:
+        self.elected, self.lost = asyncio.Event(), asyncio.Event()
+        if elected:
+            self.elected.set()
+
+    def is_leader(self) -> bool:
+        return self.elected.is_set()
+
+    async def wait_elected(self) -> None:
+        await self.elected.wait()
+
+    async def wait_lost(self) -> None:
+        await self.lost.wait()
