@@ -83,5 +83,7 @@ def _serves(leftovers: Mapping[str, Sequence[KubeObject]], observed: Observed) -
 def _until(pods: Iterable[KubeObject], type_: str, status: str, within: timedelta, now: datetime) -> list[float]:
     """Of each pod with this condition the seconds until it has had it for so long; 0 or less where it has."""
     observed = [find(pod.get("status", {}).get("conditions", ()), type_) for pod in pods if is_there(pod)]
-    since = [moment(each.get("lastTransitionTime")) for each in observed if each is not None and each["status"] == status]
+    since = [
+        moment(each.get("lastTransitionTime")) for each in observed if each is not None and each["status"] == status
+    ]
     return [(begun + within - now).total_seconds() for begun in since if begun is not None]
