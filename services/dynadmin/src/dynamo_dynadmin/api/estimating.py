@@ -21,7 +21,7 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, NODES
 from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api.reading import CollectionReader
-from dynamo_dynadmin.api.turns import SimulationSlots
+from dynamo_dynadmin.api.turns import CallerSlots
 from dynamo_dynadmin.deploy import PlatformDefaults, read_intent, translate
 from dynamo_dynadmin.deploy.intent import DeployIntent, Mode
 from dynamo_dynadmin.deploy.problems import FieldProblem
@@ -67,7 +67,7 @@ class Estimating:
         *,
         platform: PlatformDefaults,
         estimator: Estimator | None,
-        turns: SimulationSlots,
+        turns: CallerSlots,
         within: float,
     ) -> None:
         self._hub = hub
