@@ -11,6 +11,7 @@ from dynamo_dynadmin.api.decisions import DecisionReader
 from dynamo_dynadmin.api.estimating import Estimating, _EstimateWork
 from dynamo_dynadmin.api.turns import OF_ONE, CallerSlots
 from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.http.streaming import StreamEnded
 from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import ObjectKey
 
@@ -128,6 +129,21 @@ class SlowStream:
         self.sent.append((event, data))
 
 
+async def streamed(estimator: Any, stream: Any) -> None:
+    """An estimate as a stream."""
+    estimating = Estimating(
+        cast(Any, None),
+        cast(Any, None),
+        cast(Any, SimpleNamespace(heartbeat=1.0)),
+        platform=cast(Any, None),
+        estimator=estimator,
+        turns=CallerSlots("simulations", 4),
+        within=60,
+    )
+    work = _EstimateWork(estimator, {"spec": {}}, [])
+    await estimating._streamed(cast(Any, SimpleNamespace(caller=SimpleNamespace(key="ada"))), work, [], stream)
+
+
 async def test_a_client_that_reads_slowly_gets_the_newest_reports_and_the_end():
     class Chatty:
         async def estimate(self, _: Any, __: Any, report: Any) -> dict[str, Any]:
@@ -138,20 +154,30 @@ async def test_a_client_that_reads_slowly_gets_the_newest_reports_and_the_end():
         async def close(self) -> None:
             """Has nothing to end."""
 
-    estimating = Estimating(
-        cast(Any, None),
-        cast(Any, None),
-        cast(Any, SimpleNamespace(heartbeat=1.0)),
-        platform=cast(Any, None),
-        estimator=Chatty(),
-        turns=CallerSlots("simulations", 4),
-        within=60,
-    )
-    work = _EstimateWork(Chatty(), {"spec": {}}, [])
     stream = SlowStream()
-    await estimating._streamed(
-        cast(Any, SimpleNamespace(caller=SimpleNamespace(key="ada"))), work, [], cast(Any, stream)
-    )
+    await streamed(Chatty(), stream)
     *reports, estimate, end = stream.sent
     assert ("progress", {"phase": 999}) in reports
     assert (estimate[0], end) == ("estimate", ("end", {}))
+
+
+async def test_rights_are_asked_for_while_progress_is_reported() -> None:
+    """A simulation that reports all the time left no silence to ask in."""
+
+    class Chatty:
+        async def estimate(self, _: Any, __: Any, report: Any) -> dict[str, Any]:
+            while True:
+                report("progress", {})
+                await asyncio.sleep(0)
+
+    class LosingRights(SlowStream):
+        def timeout(self, longest: float) -> float:
+            return longest
+
+        async def keep(self) -> None:
+            if len(self.sent) == 3:
+                raise StreamEnded("unauthorized", "ada may no longer")
+
+    with pytest.raises(StreamEnded, match="no longer"):
+        async with asyncio.timeout(1):
+            await streamed(Chatty(), LosingRights())
