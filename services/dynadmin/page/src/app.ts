@@ -1,7 +1,7 @@
 // The shell: who uses the page, the sidebar, and the view of the address.
 import { html, nothing, type TemplateResult } from "lit";
 import { keyed } from "lit/directives/keyed.js";
-import { hooks, words } from "./api/client.ts";
+import { ApiProblem, hooks, words } from "./api/client.ts";
 import { current, forget, namespaces, signOut, type Session } from "./api/session.ts";
 import { KINDS } from "./logic/kinds.ts";
 import { COLLECTIONS, format, parse, type Route } from "./logic/route.ts";
@@ -28,8 +28,10 @@ class App extends Part {
 
   override connectedCallback(): void {
     super.connectedCallback();
-    hooks.signedOut = () => {
-      this.session = null;
+    hooks.signedOut = (why) => {
+      // Of several requests that are refused, the first one says it; and none after the person has signed out.
+      if (!this.session) return;
+      [this.session, this.spaces, this.problem] = [null, null, why];
       forget();
     };
     window.addEventListener("hashchange", () => this.navigated());
@@ -42,8 +44,11 @@ class App extends Part {
       this.problem = "";
       if (this.session) await this.load();
     } catch (error) {
-      this.problem = words(error);
-      window.setTimeout(() => void this.begin(), 3000);
+      // Where the session has ended meanwhile, the page says so already.
+      if (!(error instanceof ApiProblem && error.status === 401)) {
+        this.problem = words(error);
+        window.setTimeout(() => void this.begin(), 3000);
+      }
     }
     this.started = true;
   }

@@ -16,6 +16,8 @@ export interface Follow extends Options {
 
 /** Silence after which a connection counts as broken: three heartbeats of the service. Milliseconds. */
 const SILENCE = 45_000;
+/** How the service says that the session has ended; other rights that are lost do not end it. */
+const EXPIRED = "the token has expired";
 /** Refusals that another attempt does not change. */
 const FINAL = new Set([400, 401, 403, 404, 405, 422]);
 
@@ -42,7 +44,7 @@ export async function follow(path: string, options: Follow, stop: AbortSignal): 
         if (event.event === "unauthorized") {
           options.onEvent(event);
           options.onLine?.("ended", detailOf(event));
-          if (detailOf(event).includes("token")) hooks.signedOut();
+          if (detailOf(event).startsWith(EXPIRED)) hooks.signedOut(detailOf(event));
           return;
         }
         if (event.id) last = event.id;
