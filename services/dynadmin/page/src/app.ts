@@ -34,6 +34,10 @@ class App extends Part {
       [this.session, this.spaces, this.problem] = [null, null, why];
       forget();
     };
+    hooks.replaced = () => {
+      forget();
+      void this.begin();
+    };
     window.addEventListener("hashchange", () => this.navigated());
     void this.begin();
   }
@@ -86,7 +90,7 @@ class App extends Part {
           <span class="brand">${icon("logo")} Dynadmin</span>
         </header>
         <nav class="side" aria-label="Main">${this.side(this.session)}</nav>
-        <main id="main" tabindex="-1">${this.view()}</main>
+        <main id="main" tabindex="-1">${keyed(this.session.user, this.view())}</main>
       </div>
       <dyn-toasts></dyn-toasts>
     `;

@@ -1,4 +1,4 @@
-import { hooks, send } from "../src/api/client.ts";
+import { hooks, send, words } from "../src/api/client.ts";
 import { follow } from "../src/api/stream.ts";
 import { deepEqual, equal, test } from "./check.ts";
 
@@ -6,7 +6,7 @@ const SILENCE = 45_000;
 
 /** The page's world: answers of the service in turn; pauses that are over at once, and are counted. */
 function world(...answers) {
-  const seen = { pauses: [], ends: [], requests: [] };
+  const seen = { pauses: [], ends: [], after: [] };
   hooks.signedOut = (why) => seen.ends.push(why);
   const setTimeout = (act, milliseconds) => {
     if (milliseconds < SILENCE) {
@@ -16,8 +16,8 @@ function world(...answers) {
     return 0;
   };
   globalThis.window = { setTimeout, clearTimeout: () => {} };
-  globalThis.fetch = async (url, options) => {
-    seen.requests.push(`${options.method} ${url}`);
+  globalThis.fetch = async (_, options) => {
+    seen.after.push(options.headers["Last-Event-ID"]);
     return answers.shift();
   };
   return seen;
@@ -40,4 +40,28 @@ test("a right that is lost does not end the session, whatever the names", async 
   const seen = world(frames(["unauthorized", { detail: "system:serviceaccount:token:ann may no longer list pods" }]));
   await follow("/a", nothing, new AbortController().signal);
   deepEqual(seen.ends, []);
+});
+
+test("a session that another tab has replaced is read again", async () => {
+  const seen = world(refused(403, "csrf", "send the session's CSRF token as X-CSRF-Token"));
+  let replaced = 0;
+  hooks.replaced = () => (replaced += 1);
+  const error = await send("POST", "/a").catch((each) => each);
+  equal(words(error), "Another tab of this browser began a session; this tab is in it now. Try again.");
+  deepEqual([replaced, seen.ends], [1, []]);
+});
+
+test("a stream that only says why it ends is not opened again and again at once", async () => {
+  const failing = () => frames(["error", { detail: "your rights cannot be asked for" }]);
+  const stop = new AbortController();
+  const seen = world(...Array.from({ length: 8 }, failing), frames(["unauthorized", { detail: "no" }]));
+  await follow("/a", nothing, stop.signal);
+  equal(seen.pauses.length, 8);
+  equal(seen.pauses.at(-1) >= 7_500, true, String(seen.pauses));
+});
+
+test("a stream that begins again does so without the event that is not known", async () => {
+  const seen = world(frames(["resync", {}]), frames(["unauthorized", { detail: "no" }]));
+  await follow("/a", { ...nothing, headers: { "Last-Event-ID": "old" } }, new AbortController().signal);
+  deepEqual(seen.after, ["old", undefined]);
 });

@@ -23,20 +23,22 @@ const FINAL = new Set([400, 401, 403, 404, 405, 422]);
 
 /** Follow a stream until `stop` aborts it, or it ends for good. */
 export async function follow(path: string, options: Follow, stop: AbortSignal): Promise<void> {
-  let last = options.headers?.["Last-Event-ID"] ?? "";
+  const { "Last-Event-ID": first = "", ...given } = options.headers ?? {};
+  let last = first;
   for (let attempt = 0; !stop.aborted; attempt++) {
     options.onLine?.("connecting", "");
     const attemptStop = new AbortController();
     const abort = (): void => attemptStop.abort();
     stop.addEventListener("abort", abort);
     try {
-      const headers: Record<string, string> = { ...options.headers, Accept: "text/event-stream" };
+      const headers: Record<string, string> = { ...given, Accept: "text/event-stream" };
       if (last) headers["Last-Event-ID"] = last;
       const response = await send(options.method ?? "GET", path, { ...options, headers, signal: attemptStop.signal });
       options.onOpen?.(last !== "");
       options.onLine?.("live", "");
       for await (const event of events(response, attemptStop)) {
-        attempt = 0;
+        // What ends a stream does not show that the next one lasts.
+        if (event.event !== "error" && event.event !== "resync") attempt = 0;
         if (event.event === "resync") {
           last = "";
           break;
