@@ -72,8 +72,8 @@ class App extends Part {
     this.isOpen = false;
     if (this.route.namespace) localStorage.setItem(LAST, this.route.namespace);
     const isOther = ["view", "namespace", "kind", "name"].some((key) => before[key as "view"] !== this.route[key as "view"]);
-    // A reader hears the new view, and the keyboard goes on there.
-    if (isOther) void this.updateComplete.then(() => window.setTimeout(() => this.querySelector<HTMLElement>("main h1")?.focus()));
+    // A reader hears the new view, and the keyboard goes on there; not out of the list of namespaces, in which each step is one.
+    if (isOther && document.activeElement?.tagName !== "SELECT") void this.updateComplete.then(() => window.setTimeout(() => this.querySelector<HTMLElement>("main h1")?.focus()));
   }
 
   override render(): TemplateResult {
