@@ -6,21 +6,21 @@ const SILENCE = 45_000;
 
 /** The page's world: answers of the service in turn; pauses that are over at once, and are counted. */
 function world(...answers) {
-  const seen = { pauses: [], ends: [], after: [] };
-  hooks.signedOut = (why) => seen.ends.push(why);
+  const observed = { pauses: [], ends: [], after: [] };
+  hooks.signedOut = (why) => observed.ends.push(why);
   const setTimeout = (act, milliseconds) => {
     if (milliseconds < SILENCE) {
-      seen.pauses.push(milliseconds);
+      observed.pauses.push(milliseconds);
       queueMicrotask(act);
     }
     return 0;
   };
   globalThis.window = { setTimeout, clearTimeout: () => {} };
   globalThis.fetch = async (_, options) => {
-    seen.after.push(options.headers["Last-Event-ID"]);
+    observed.after.push(options.headers["Last-Event-ID"]);
     return answers.shift();
   };
-  return seen;
+  return observed;
 }
 
 const frames = (...events) => new Response(events.map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`).join(""));
@@ -29,39 +29,39 @@ const nothing = { again: true, onEvent: () => {} };
 
 test("the end of a session says why", async () => {
   const why = "the token has expired; log in again";
-  const seen = world(frames(["unauthorized", { detail: why }]), refused(401, "unidentified", why), refused(401, "unidentified", why));
+  const observed = world(frames(["unauthorized", { detail: why }]), refused(401, "unidentified", why), refused(401, "unidentified", why));
   await follow("/a", nothing, new AbortController().signal);
   await send("GET", "/a").catch(() => {});
   await send("GET", "/session").catch(() => {});
-  deepEqual(seen.ends, [why, why]);
+  deepEqual(observed.ends, [why, why]);
 });
 
 test("a right that is lost does not end the session, whatever the names", async () => {
-  const seen = world(frames(["unauthorized", { detail: "system:serviceaccount:token:ann may no longer list pods" }]));
+  const observed = world(frames(["unauthorized", { detail: "system:serviceaccount:token:ann may no longer list pods" }]));
   await follow("/a", nothing, new AbortController().signal);
-  deepEqual(seen.ends, []);
+  deepEqual(observed.ends, []);
 });
 
 test("a session that another tab has replaced is read again", async () => {
-  const seen = world(refused(403, "csrf", "send the session's CSRF token as X-CSRF-Token"));
+  const observed = world(refused(403, "csrf", "send the session's CSRF token as X-CSRF-Token"));
   let replaced = 0;
   hooks.replaced = () => (replaced += 1);
   const error = await send("POST", "/a").catch((each) => each);
   equal(words(error), "Another tab of this browser began a session; this tab is in it now. Try again.");
-  deepEqual([replaced, seen.ends], [1, []]);
+  deepEqual([replaced, observed.ends], [1, []]);
 });
 
 test("a stream that only says why it ends is not opened again and again at once", async () => {
   const failing = () => frames(["error", { detail: "your rights cannot be asked for" }]);
   const stop = new AbortController();
-  const seen = world(...Array.from({ length: 8 }, failing), frames(["unauthorized", { detail: "no" }]));
+  const observed = world(...Array.from({ length: 8 }, failing), frames(["unauthorized", { detail: "no" }]));
   await follow("/a", nothing, stop.signal);
-  equal(seen.pauses.length, 8);
-  equal(seen.pauses.at(-1) >= 7_500, true, String(seen.pauses));
+  equal(observed.pauses.length, 8);
+  equal(observed.pauses.at(-1) >= 7_500, true, String(observed.pauses));
 });
 
 test("a stream that begins again does so without the event that is not known", async () => {
-  const seen = world(frames(["resync", {}]), frames(["unauthorized", { detail: "no" }]));
+  const observed = world(frames(["resync", {}]), frames(["unauthorized", { detail: "no" }]));
   await follow("/a", { ...nothing, headers: { "Last-Event-ID": "old" } }, new AbortController().signal);
-  deepEqual(seen.after, ["old", undefined]);
+  deepEqual(observed.after, ["old", undefined]);
 });

@@ -37,7 +37,7 @@ class StoredArchives:
             source = ArchiveSource(
                 settings.store.endpoint, tag.name, tag.version, settings.store.username, self._password()
             )
-            return await _found(source, settings.max_archive_size, settings.archive_timeout)
+            return await _find_in_thread(source, settings.max_archive_size, settings.archive_timeout)
 
     def _password(self) -> str:
         """Read each time: Kubernetes replaces the file where the Secret changes."""
@@ -49,7 +49,7 @@ class StoredArchives:
             raise FetchError("NoPassword", message) from error
 
 
-async def _found(source: ArchiveSource, limit: int, within: float) -> Archive:
+async def _find_in_thread(source: ArchiveSource, limit: int, within: float) -> Archive:
     """As `find`, in a thread that a process which ends does not wait for: a store may be silent for long."""
     result, stopped = Future[Archive](), threading.Event()
     result.set_running_or_notify_cancel()

@@ -50,7 +50,7 @@ _ASKED_AT_ONCE = 16
 REMEMBERED, _CALLERS = 5.0, 256
 
 
-class _Usage:
+class _GpuUsage:
     """The GPUs in use as one caller may see them, and when they were read."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Cluster:
         self._reading = reading
         self._kube = kube
         self._version = version
-        self._usages: OrderedDict[tuple[str, bool, bool | None], _Usage] = OrderedDict()
+        self._usages: OrderedDict[tuple[str, bool, bool | None], _GpuUsage] = OrderedDict()
         """by caller, and what the caller may list: what one may see is shown to no other"""
 
     async def namespaces(self, call: Call) -> web.StreamResponse:
@@ -138,7 +138,7 @@ class Cluster:
     async def _used(self, call: Call, *, pods: bool, claims: bool | None) -> fit.UsedGpus:
         """The GPUs in use. Whether the caller may list all pods and claims, else the platform's count; None: without claims."""
         key = call.caller.key, pods, claims
-        self._usages[key] = usage = self._usages.pop(key, None) or _Usage()
+        self._usages[key] = usage = self._usages.pop(key, None) or _GpuUsage()
         if len(self._usages) > _CALLERS:
             self._usages.popitem(last=False)
         async with usage.reading:
