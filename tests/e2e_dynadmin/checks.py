@@ -16,6 +16,11 @@ from .deploying import (
     refusals_are_at_their_fields,
 )
 from .rights import users_see_and_do_what_their_rights_allow
+from .sessions import (
+    a_session_that_ends_says_why,
+    another_tabs_session_is_taken_over,
+    the_list_of_namespaces_keeps_the_keyboard,
+)
 from .stage import Stage
 from .watching import (
     a_change_by_someone_else_is_a_conflict,
@@ -54,6 +59,9 @@ ALL: tuple[Check, ...] = (
     decisions_are_replayed_with_another_price,
     a_killed_service_loses_and_doubles_nothing,
     users_see_and_do_what_their_rights_allow,
+    a_session_that_ends_says_why,
+    another_tabs_session_is_taken_over,
+    the_list_of_namespaces_keeps_the_keyboard,
     every_view_is_accessible,
     the_keyboard_is_enough,
     the_page_fits_a_phone,

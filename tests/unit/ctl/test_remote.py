@@ -67,6 +67,17 @@ async def test_a_deployment_that_was_made_before_is_not_said_to_be_created(statu
     assert lines == [said]
 
 
+@pytest.mark.parametrize("key", ["one\ntwo", "a b", "\N{ROCKET}", "x" * 129])
+async def test_a_key_of_a_request_that_no_header_takes_is_named(key: str) -> None:
+    """It ended as "answers no JSON"."""
+    async with aiohttp.ClientSession() as session:
+        api = Remote("http://127.0.0.1:9", "token", session)
+        with pytest.raises(CtlError) as refused:
+            await deployment.deploy(api, "team", {}, print, dry_run="", as_json=False, key=key)
+    assert refused.value.code == ExitCode.USAGE
+    assert str(refused.value) == "--request: 1 to 128 printable ASCII characters without blanks are expected"
+
+
 async def test_a_stream_that_breaks_is_opened_again_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """An instance of the API that is replaced, and a proxy that has no other at once."""
     monkeypatch.setattr(remote, "AGAIN_AFTER", 0.0)

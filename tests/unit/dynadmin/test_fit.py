@@ -118,7 +118,7 @@ def test_nodes_have_the_gpus_that_a_driver_publishes() -> None:
         "metadata": {"name": "p"},
         "spec": {"nodeName": "b", "containers": [{"name": "m", "resources": {"limits": {"nvidia.com/gpu": 3}}}]},
     }
-    nodes = fit.nodes_of([node("a"), node("b", 4), node("c"), node("d", 2)], [pod], slices, claims)
+    nodes = fit.nodes_of([node("a"), node("b", 4), node("c"), node("d", 2)], slices, fit.used_by([pod], claims))
     assert [(each.name, each.total, each.free, each.product) for each in nodes] == [
         ("a", 8, 6, "H100"),
         ("b", 8, 4, "H100"),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from sys import getsizeof
 from typing import Any, cast
 from urllib.parse import parse_qs
 
 import pytest
 from dynamo_dynadmin.api.logs import following
-from dynamo_dynadmin.api.logs.following import CONTAINERS, LogFollower
+from dynamo_dynadmin.api.logs.following import CONTAINERS, OF_A_CALLER, WAITING_BYTES, CallerLogs, LogFollower
 from dynamo_dynadmin.api.logs.reading import LogPart
 from dynamo_dynadmin.api.logs.sources import SIMULATED, ContainerStart, LogSelection, is_simulated, starts
 from dynamo_dynadmin.state.entries import StoredObject
@@ -117,7 +119,7 @@ class Content:
     def __init__(self, lines: list[str | KubeError | asyncio.Event]) -> None:
         self._lines = lines
 
-    async def iter_any(self) -> AsyncIterator[bytes]:
+    async def iter_chunked(self, _: int) -> AsyncIterator[bytes]:
         for each in self._lines:
             if isinstance(each, KubeError):
                 raise each
@@ -166,10 +168,14 @@ class Pods:
 class Stream:
     """A stream that a test reads."""
 
-    def __init__(self, logs: Logs, *pods: KubeObject, part: LogPart = TAIL) -> None:
+    def __init__(
+        self, logs: Logs, *pods: KubeObject, part: LogPart = TAIL, of_callers: Counter[str] | None = None
+    ) -> None:
         hub = Hub(cast("Any", None), "c", [PODS])
         self.pods = Pods(hub, *pods)
-        self._lines = LogFollower(cast("Any", logs), hub, "n", self.pods, part).lines()
+        of_caller = CallerLogs(Counter() if of_callers is None else of_callers, "ann")
+        self.follower: Any = LogFollower(cast("Any", logs), hub, "n", self.pods, part, of_caller=of_caller)
+        self._lines = self.follower.lines()
 
     async def __aenter__(self) -> Stream:
         return self
@@ -291,12 +297,42 @@ async def test_a_stream_reads_so_many_logs_at_a_time() -> None:
         assert line.startswith(f"p{CONTAINERS:03} not read: {CONTAINERS} other logs are")
 
 
+async def test_all_streams_of_a_caller_read_so_many_logs_at_a_time() -> None:
+    of_callers = Counter(ann=OF_A_CALLER - 1, bob=OF_A_CALLER)
+    logs = Logs(a=[[at(1, "first")]], b=[[at(1, "second"), asyncio.Event()]])
+    async with Stream(logs, pod("a", RUNNING), pod("b", RUNNING), of_callers=of_callers) as stream:
+        assert await stream.read(3) == [
+            f"b not read: {OF_A_CALLER} other logs are, in all streams of yours; close one",
+            "a first",
+            f"a {ENDED}",
+        ]
+        stream.pods.change(pod("b", RUNNING, restarts=1))
+        assert await stream.read(1) == ["b second"]
+        assert of_callers["ann"] == OF_A_CALLER
+    assert of_callers == {"ann": OF_A_CALLER - 1, "bob": OF_A_CALLER}
+
+
+async def test_few_bytes_of_lines_wait_for_a_slow_reader() -> None:
+    """One wide character makes each of a line take four bytes in memory."""
+    count, text = 50, "\N{ROCKET}" + "x" * 16_000
+    logs = Logs(a=[[at(number, text) for number in range(count)]], b=[[at(number, text) for number in range(count)]])
+    async with Stream(logs, pod("a", RUNNING), pod("b", RUNNING)) as stream:
+        assert sorted(await stream.read(2))[0] == f"a {text}"
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        assert sum(getsizeof(each.text) for each in stream.follower._lines._queue) <= WAITING_BYTES
+        lines = await stream.read(2 * count)
+    assert set(lines) == {f"{name} {each}" for name in "ab" for each in (text, ENDED)}
+
+
 async def test_a_failure_to_list_ends_the_stream() -> None:
     class Forbidden(Pods):
         async def starts(self) -> list[ContainerStart] | None:
             raise NotFound(404, "NotFound", "the namespace is gone")
 
     hub = Hub(cast("Any", None), "c", [PODS])
-    async with aclosing(LogFollower(cast("Any", None), hub, "n", Forbidden(hub), TAIL).lines()) as lines:
+    async with aclosing(
+        LogFollower(cast("Any", None), hub, "n", Forbidden(hub), TAIL, of_caller=CallerLogs(Counter(), "ann")).lines()
+    ) as lines:
         with pytest.raises(NotFound):
             await anext(lines)

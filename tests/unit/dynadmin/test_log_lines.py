@@ -25,7 +25,7 @@ class Content:
     def __init__(self, pieces: list[str]) -> None:
         self._pieces = pieces
 
-    async def iter_any(self) -> AsyncIterator[bytes]:
+    async def iter_chunked(self, _: int) -> AsyncIterator[bytes]:
         for each in self._pieces:
             yield each.encode()
 

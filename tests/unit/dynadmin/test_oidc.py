@@ -15,7 +15,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from dynamo_dynadmin.identity.oidc import Issuer
-from dynamo_dynadmin.identity.provider import IssuerUnavailable, Provider
+from dynamo_dynadmin.identity.provider import WAITING, IssuerUnavailable, Provider
 from dynamo_dynadmin.identity.tokens import Tokens
 from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified
 from dynamo_shared.runtime.settings.dynadmin import Oidc
@@ -196,3 +196,41 @@ async def test_an_issuer_that_fails_is_not_asked_for_each_unknown_key() -> None:
         issuer.fails = False
         assert await provider.key("unknown", "ES256") is None
         assert issuer.reads == 3
+
+
+async def test_an_issuer_that_fails_is_not_asked_for_its_endpoints_by_each_login() -> None:
+    reads, now, document = 0, [1000.0], dict[str, str]()
+
+    async def discovery(_: web.Request) -> web.Response:
+        nonlocal reads
+        reads += 1
+        return web.json_response(document)
+
+    async with asyncio.timeout(5), published(**{"late/.well-known/openid-configuration": discovery}) as settings:
+        late = settings.model_copy(update={"issuer": f"{settings.issuer}/late"})
+        provider = Provider(late, lambda: now[0])
+        logins = await asyncio.gather(*(provider.endpoints() for _ in range(3)), return_exceptions=True)
+        assert [type(each) for each in logins] == [IssuerUnavailable] * 3
+        assert reads == 1, "logins at the same time share an answer"
+        document |= {"issuer": late.issuer, "authorization_endpoint": f"{late.issuer}/authorize"}
+        with pytest.raises(IssuerUnavailable, match="another issuer"):
+            await provider.endpoints()
+        now[0] += 11
+        assert (await provider.endpoints()).authorization == f"{late.issuer}/authorize"
+        assert reads == 2
+
+
+async def test_few_tokens_wait_for_an_issuer_that_is_silent() -> None:
+    """Anyone can write a token with an unknown key id: requests that wait have places that other callers need."""
+    issuer = Issuers()
+    async with asyncio.timeout(5), published(keys=issuer.keys) as settings:
+        provider = Provider(settings)
+        issuer.answers.clear()
+        waiting = [asyncio.create_task(provider.key(f"k{number}", "ES256")) for number in range(WAITING)]
+        while not issuer.reads:
+            await asyncio.sleep(0.01)
+        with pytest.raises(IssuerUnavailable, match="wait for the issuer's keys"):
+            await provider.key("k", "ES256")
+        issuer.answers.set()
+        assert await asyncio.gather(*waiting) == [None] * WAITING
+        assert await provider.key("k", "ES256") is not None

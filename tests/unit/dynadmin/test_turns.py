@@ -7,19 +7,22 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from dynamo_dynadmin.api.decisions import DecisionReader
 from dynamo_dynadmin.api.estimating import Estimating, _EstimateWork
-from dynamo_dynadmin.api.turns import OF_ONE, SimulationSlots
+from dynamo_dynadmin.api.turns import OF_ONE, CallerSlots
 from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.http.streaming import StreamEnded
 from dynamo_shared.aio import ended
+from dynamo_shared.api.resources import ObjectKey
 
 
 class Work:
-    def __init__(self, turns: SimulationSlots, user: str) -> None:
+    def __init__(self, turns: CallerSlots, user: str) -> None:
         self.started = asyncio.Event()
         self.end = asyncio.Event()
         self.task = asyncio.create_task(self._run(turns, user))
 
-    async def _run(self, turns: SimulationSlots, user: str) -> None:
+    async def _run(self, turns: CallerSlots, user: str) -> None:
         async with turns.taken(user):
             self.started.set()
             await self.end.wait()
@@ -31,7 +34,7 @@ async def settle() -> None:
 
 
 async def test_who_asks_for_many_waits_for_itself_alone() -> None:
-    turns = SimulationSlots(2, 10)
+    turns = CallerSlots("simulations", 2, 10)
     many = [Work(turns, "ann") for _ in range(4)]
     other = Work(turns, "bob")
     await settle()
@@ -48,7 +51,7 @@ async def test_who_asks_for_many_waits_for_itself_alone() -> None:
 
 
 async def test_more_than_a_queue_holds_are_asked_to_come_again() -> None:
-    turns = SimulationSlots(1, 1)
+    turns = CallerSlots("simulations", 1, 1)
     working = Work(turns, "ann")
     await settle()
     waiting = Work(turns, "bob")
@@ -68,7 +71,7 @@ async def test_more_than_a_queue_holds_are_asked_to_come_again() -> None:
 
 
 async def test_one_caller_does_not_fill_the_queue() -> None:
-    turns = SimulationSlots()
+    turns = CallerSlots("simulations", 4)
     many = [Work(turns, "ann") for _ in range(100)]
     await settle()
     refused = {str(each.task.exception()) for each in many if each.task.done()}
@@ -78,6 +81,30 @@ async def test_one_caller_does_not_fill_the_queue() -> None:
     await settle()
     assert other.started.is_set()
     await ended(*(each.task for each in (*many, other) if not each.task.done()))
+
+
+async def test_one_caller_does_not_keep_others_from_their_histories() -> None:
+    """While NATS is slow, eight requests of one caller took all places."""
+    subscribed: list[asyncio.Event] = []
+
+    class SlowBus:
+        async def subscribe(self, *_: Any, **__: Any) -> None:
+            subscribed.append(asyncio.Event())
+            await subscribed[-1].wait()
+
+    reader = DecisionReader(cast(Any, SlowBus()), "c", cast(Any, None))
+
+    def history(user: str) -> asyncio.Task[Any]:
+        call = SimpleNamespace(caller=SimpleNamespace(key=user))
+        return asyncio.create_task(reader.history(cast(Any, call), ObjectKey("n", "g"), "u", 1))
+
+    many = [history("ann") for _ in range(10)]
+    await settle()
+    assert len(subscribed) == 1
+    other = history("bob")
+    await settle()
+    assert len(subscribed) == 2
+    await ended(*many, other)
 
 
 class SlowStream:
@@ -102,6 +129,21 @@ class SlowStream:
         self.sent.append((event, data))
 
 
+async def streamed(estimator: Any, stream: Any) -> None:
+    """An estimate as a stream."""
+    estimating = Estimating(
+        cast(Any, None),
+        cast(Any, None),
+        cast(Any, SimpleNamespace(heartbeat=1.0)),
+        platform=cast(Any, None),
+        estimator=estimator,
+        turns=CallerSlots("simulations", 4),
+        within=60,
+    )
+    work = _EstimateWork(estimator, {"spec": {}}, [])
+    await estimating._streamed(cast(Any, SimpleNamespace(caller=SimpleNamespace(key="ada"))), work, [], stream)
+
+
 async def test_a_client_that_reads_slowly_gets_the_newest_reports_and_the_end():
     class Chatty:
         async def estimate(self, _: Any, __: Any, report: Any) -> dict[str, Any]:
@@ -112,20 +154,30 @@ async def test_a_client_that_reads_slowly_gets_the_newest_reports_and_the_end():
         async def close(self) -> None:
             """Has nothing to end."""
 
-    estimating = Estimating(
-        cast(Any, None),
-        cast(Any, None),
-        cast(Any, SimpleNamespace(heartbeat=1.0)),
-        platform=cast(Any, None),
-        estimator=Chatty(),
-        turns=SimulationSlots(),
-        within=60,
-    )
-    work = _EstimateWork(Chatty(), {"spec": {}}, [])
     stream = SlowStream()
-    await estimating._streamed(
-        cast(Any, SimpleNamespace(caller=SimpleNamespace(key="ada"))), work, [], cast(Any, stream)
-    )
+    await streamed(Chatty(), stream)
     *reports, estimate, end = stream.sent
     assert ("progress", {"phase": 999}) in reports
     assert (estimate[0], end) == ("estimate", ("end", {}))
+
+
+async def test_rights_are_asked_for_while_progress_is_reported() -> None:
+    """A simulation that reports all the time left no silence to ask in."""
+
+    class Chatty:
+        async def estimate(self, _: Any, __: Any, report: Any) -> dict[str, Any]:
+            while True:
+                report("progress", {})
+                await asyncio.sleep(0)
+
+    class LosingRights(SlowStream):
+        def timeout(self, longest: float) -> float:
+            return longest
+
+        async def keep(self) -> None:
+            if len(self.sent) == 3:
+                raise StreamEnded("unauthorized", "ada may no longer")
+
+    with pytest.raises(StreamEnded, match="no longer"):
+        async with asyncio.timeout(1):
+            await streamed(Chatty(), LosingRights())

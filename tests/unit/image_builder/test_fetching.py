@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import tarfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +15,10 @@ from pathlib import Path
 
 import pytest
 from dynamo_image_builder import fetch
+from dynamo_image_builder.archives import StoredArchives
+from dynamo_image_builder.builds import BentoTag
 from dynamo_image_builder.fetch import ArchiveSource, FetchError, download, find, main
+from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 
 LIMIT = 1 << 20
 
@@ -95,8 +100,9 @@ def test_a_full_disk_is_not_the_stores_fault() -> None:
     assert (full.value.reason, full.value.temporary) == ("WorkspaceFull", False)
 
 
-def test_a_store_that_drips_does_not_pass_the_deadline() -> None:
-    """A byte now and then keeps the connection alive."""
+@contextmanager
+def slow_store(pause: float) -> Iterator[tuple[str, threading.Event]]:
+    """A store that sends a byte after each pause, and an event that ends it."""
     ended = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
@@ -107,7 +113,7 @@ def test_a_store_that_drips_does_not_pass_the_deadline() -> None:
             with suppress(OSError):
                 for each in CONTENT:
                     self.wfile.write(bytes([each]))
-                    if ended.wait(0.02):
+                    if ended.wait(pause):
                         break
 
         def log_message(self, *_: object) -> None:
@@ -119,13 +125,43 @@ def test_a_store_that_drips_does_not_pass_the_deadline() -> None:
         timer = threading.Timer(5.0, ended.set)
         timer.start()
         try:
-            source = ArchiveSource(f"http://127.0.0.1:{server.server_address[1]}", "a", "1")
-            with pytest.raises(FetchError) as caught:
-                find(source, LIMIT, 0.1)
+            yield f"http://127.0.0.1:{server.server_address[1]}", ended
         finally:
-            late = ended.is_set()
             timer.cancel()
             ended.set()
             server.shutdown()
             thread.join()
+
+
+def test_a_store_that_drips_does_not_pass_the_deadline() -> None:
+    """A byte now and then keeps the connection alive."""
+    with slow_store(0.02) as (url, ended):
+        with pytest.raises(FetchError) as caught:
+            find(ArchiveSource(url, "a", "1"), LIMIT, 0.1)
+        late = ended.is_set()
     assert (caught.value.reason, late) == ("StoreSlow", False)
+
+
+@pytest.mark.parametrize("pause", [0.02, 60.0])
+def test_a_process_that_ends_does_not_wait_for_a_store(pause: float) -> None:
+    """A slow one took the whole `archiveTimeout`, five minutes, after which no one waited for its answer."""
+
+    async def cancelled(url: str) -> None:
+        archives = StoredArchives(ImageBuilder.model_validate({"store": {"endpoint": url}}))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await archives.find(BentoTag("a", "1"))
+
+    with slow_store(pause) as (url, ended):
+        asyncio.run(cancelled(url))
+        late = ended.is_set()
+        if pause < 1:
+            deadline = time.monotonic() + 3
+            while (left := _readers()) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert not left, "the thread reads no more"
+    assert not late
+
+
+def _readers() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name.startswith("archive")]

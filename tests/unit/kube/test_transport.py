@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import ssl
 import tracemalloc
 from asyncio.sslproto import SSLProtocol
@@ -12,7 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 from dynamo_shared.api.resources import DEPLOYMENTS, PODS, ObjectKey
-from dynamo_shared.kube import errors
+from dynamo_shared.kube import KubeClient, errors
 from dynamo_shared.kube.config import Connection
 from dynamo_shared.kube.credentials import FixedCredentials
 from dynamo_shared.kube.transport import TLS_BUFFER_BYTES, Outgoing, Transport
@@ -319,6 +320,37 @@ async def test_a_stream_through_a_proxy_that_does_not_answer_ends() -> None:
     finally:
         await transport.close()
         proxy.close()
+
+
+async def test_little_of_what_pods_write_waits_for_a_slow_reader() -> None:
+    written, full = 0, asyncio.Event()
+
+    async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal written
+        await reader.readuntil(b"\r\n\r\n")
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
+        writer.transport.set_write_buffer_limits(0)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while not full.is_set():
+            writer.write(b"x" * (1 << 14))
+            try:
+                async with asyncio.timeout(0.2):
+                    await writer.drain()
+            except TimeoutError:
+                full.set()
+            written += 1 << 14
+        writer.transport.abort()
+
+    server = await asyncio.start_server(pour, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    transport = Transport(Connection(url, None, None, None, FixedCredentials(None), "default"), timeout=5)
+    try:
+        async with asyncio.timeout(5), KubeClient(transport, field_manager="t").stream_log(KEY, "", silence=5):
+            await full.wait()
+    finally:
+        await transport.close()
+        server.close()
+    assert written < 1 << 18, written
 
 
 async def test_a_tls_connection_has_a_small_buffer() -> None:

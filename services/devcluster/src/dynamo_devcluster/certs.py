@@ -113,7 +113,12 @@ def signing_key(folder: Path) -> tuple[Path, Path]:
     """(private, public) PEM files of a key that signs ServiceAccount tokens; kept if already there."""
     folder.mkdir(parents=True, exist_ok=True)
     private, public = folder / "service-account.key", folder / "service-account.pub"
-    if not (private.exists() and public.exists()):
+    try:
+        known = serialization.load_pem_public_key(public.read_bytes())
+        usable = serialization.load_pem_private_key(private.read_bytes(), password=None).public_key() == known
+    except (FileNotFoundError, ValueError):
+        usable = False
+    if not usable:
         key = ec.generate_private_key(ec.SECP256R1())
         _write_key(private, key)
         public.write_bytes(
@@ -123,10 +128,14 @@ def signing_key(folder: Path) -> tuple[Path, Path]:
 
 
 def _usable(pair: KeyPair) -> bool:
-    if not (pair.certificate.exists() and pair.key.exists()):
+    """Whether both files are there, whole and of each other, for long enough: an earlier start may have been ended."""
+    try:
+        certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
+        key = serialization.load_pem_private_key(pair.key.read_bytes(), password=None)
+    except (FileNotFoundError, ValueError):
         return False
-    certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
-    return certificate.not_valid_after_utc.timestamp() > time.time() + LEFT
+    is_of_key = certificate.public_key() == key.public_key()
+    return is_of_key and certificate.not_valid_after_utc.timestamp() > time.time() + LEFT
 
 
 def _write(pair: KeyPair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:

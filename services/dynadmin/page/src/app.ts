@@ -1,7 +1,7 @@
 // The shell: who uses the page, the sidebar, and the view of the address.
 import { html, nothing, type TemplateResult } from "lit";
 import { keyed } from "lit/directives/keyed.js";
-import { hooks, words } from "./api/client.ts";
+import { ApiProblem, hooks, words } from "./api/client.ts";
 import { current, forget, namespaces, signOut, type Session } from "./api/session.ts";
 import { KINDS } from "./logic/kinds.ts";
 import { COLLECTIONS, format, parse, type Route } from "./logic/route.ts";
@@ -28,9 +28,15 @@ class App extends Part {
 
   override connectedCallback(): void {
     super.connectedCallback();
-    hooks.signedOut = () => {
-      this.session = null;
+    hooks.signedOut = (why) => {
+      // Of several requests that are refused, the first one says it; and none after the person has signed out.
+      if (!this.session) return;
+      [this.session, this.spaces, this.problem] = [null, null, why];
       forget();
+    };
+    hooks.replaced = () => {
+      forget();
+      void this.begin();
     };
     window.addEventListener("hashchange", () => this.navigated());
     void this.begin();
@@ -42,8 +48,11 @@ class App extends Part {
       this.problem = "";
       if (this.session) await this.load();
     } catch (error) {
-      this.problem = words(error);
-      window.setTimeout(() => void this.begin(), 3000);
+      // Where the session has ended meanwhile, the page says so already.
+      if (!(error instanceof ApiProblem && error.status === 401)) {
+        this.problem = words(error);
+        window.setTimeout(() => void this.begin(), 3000);
+      }
     }
     this.started = true;
   }
@@ -63,8 +72,8 @@ class App extends Part {
     this.isOpen = false;
     if (this.route.namespace) localStorage.setItem(LAST, this.route.namespace);
     const isOther = ["view", "namespace", "kind", "name"].some((key) => before[key as "view"] !== this.route[key as "view"]);
-    // A reader hears the new view, and the keyboard goes on there.
-    if (isOther) void this.updateComplete.then(() => window.setTimeout(() => this.querySelector<HTMLElement>("main h1")?.focus()));
+    // A reader hears the new view, and the keyboard goes on there; not out of the list of namespaces, in which each step is one.
+    if (isOther && document.activeElement?.tagName !== "SELECT") void this.updateComplete.then(() => window.setTimeout(() => this.querySelector<HTMLElement>("main h1")?.focus()));
   }
 
   override render(): TemplateResult {
@@ -81,7 +90,7 @@ class App extends Part {
           <span class="brand">${icon("logo")} Dynadmin</span>
         </header>
         <nav class="side" aria-label="Main">${this.side(this.session)}</nav>
-        <main id="main" tabindex="-1">${this.view()}</main>
+        <main id="main" tabindex="-1">${keyed(this.session.user, this.view())}</main>
       </div>
       <dyn-toasts></dyn-toasts>
     `;

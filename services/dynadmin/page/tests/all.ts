@@ -1,5 +1,6 @@
 // All tests of the page's logic, for Node's own runner: `python -m tools.page test`.
 import "./sse.ts";
+import "./stream.ts";
 import "./collection.ts";
 import "./route.ts";
 import "./words.ts";

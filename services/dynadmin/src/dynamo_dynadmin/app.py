@@ -52,7 +52,7 @@ from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.replaying import Replaying, Simulation
 from dynamo_dynadmin.api.sessions import SessionPages
 from dynamo_dynadmin.api.table import Topics, table
-from dynamo_dynadmin.api.turns import SimulationSlots
+from dynamo_dynadmin.api.turns import CallerSlots
 from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.deploy import PlatformDefaults
 from dynamo_dynadmin.document import openapi
@@ -151,7 +151,9 @@ class DynadminService:
         details = Details(hub, reading)
         cluster = Cluster(hub, access, reading, kube, platform.version)
         defaults = PlatformDefaults(platform.planner.image_repository, platform.version, platform.planner.model_secret)
-        decisions, turns = DecisionReader(context.bus, platform.cluster_name, streams), SimulationSlots()
+        decisions = DecisionReader(context.bus, platform.cluster_name, streams)
+        # The worker processes have bounds of their own, too.
+        turns = CallerSlots("simulations", 4)
         topics = Topics(
             reading=reading,
             writing=writing,

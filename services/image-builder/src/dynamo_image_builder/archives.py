@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import Future
 from typing import Protocol
 
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
@@ -35,7 +37,7 @@ class StoredArchives:
             source = ArchiveSource(
                 settings.store.endpoint, tag.name, tag.version, settings.store.username, self._password()
             )
-            return await asyncio.to_thread(find, source, settings.max_archive_size, settings.archive_timeout)
+            return await _find_in_thread(source, settings.max_archive_size, settings.archive_timeout)
 
     def _password(self) -> str:
         """Read each time: Kubernetes replaces the file where the Secret changes."""
@@ -45,3 +47,21 @@ class StoredArchives:
         except OSError as error:
             message = f"platform.imageBuilder.store.passwordFile cannot be read: {error.strerror}"
             raise FetchError("NoPassword", message) from error
+
+
+async def _find_in_thread(source: ArchiveSource, limit: int, within: float) -> Archive:
+    """As `find`, in a thread that a process which ends does not wait for: a store may be silent for long."""
+    result, stopped = Future[Archive](), threading.Event()
+    result.set_running_or_notify_cancel()
+
+    def read() -> None:
+        try:
+            result.set_result(find(source, limit, within, stopped.is_set))
+        except Exception as error:
+            result.set_exception(error)
+
+    threading.Thread(target=read, name=f"archive {source.tag}", daemon=True).start()
+    try:
+        return await asyncio.wrap_future(result)
+    finally:
+        stopped.set()

@@ -89,17 +89,22 @@ class Archive:
     size: int
 
 
-def find(source: ArchiveSource, limit: int, within: float) -> Archive:
+def _never() -> bool:
+    return False
+
+
+def find(source: ArchiveSource, limit: int, within: float, stopped: Callable[[], bool] = _never) -> Archive:
     """Digest and size of the archive. A registry says it; what a store has is read, `limit` bytes at most.
 
-    `within`: seconds that all of it may take. FetchError where the archive cannot be had.
+    `within`: seconds that all of it may take. `stopped`: whether no one waits for it any more. FetchError where the archive
+    cannot be had.
     """
     if source.is_registry:
         digest, size = _layer(source)
         _check_size(source, size, limit)
         return Archive(digest, size)
     with _content(source, "") as stream:
-        return _copy(source, stream, None, limit, within)
+        return _copy(source, stream, None, limit, within, stopped=stopped)
 
 
 def download(source: ArchiveSource, digest: str, limit: int, file: Path, within: float) -> None:
@@ -331,16 +336,25 @@ def _host(url: str) -> str:
 
 
 def _copy(
-    source: ArchiveSource, stream: http.client.HTTPResponse, target: IO[bytes] | None, limit: int, within: float
+    source: ArchiveSource,
+    stream: http.client.HTTPResponse,
+    target: IO[bytes] | None,
+    limit: int,
+    within: float,
+    *,
+    stopped: Callable[[], bool] = _never,
 ) -> Archive:
-    """Read all of a stream, and keep it where there is a target. FetchError above `limit` bytes or after `within` seconds."""
+    """Read all of a stream, and keep it where there is a target.
+
+    FetchError above `limit` bytes, after `within` seconds, and once it is `stopped`.
+    """
     digest, size = hashlib.sha256(), 0
     expired = _deadline(within)
     # What has come, and not a whole chunk: a store that drips would be waited for beyond the deadline.
     while chunk := stream.read1(CHUNK):
         size += len(chunk)
         _check_size(source, size, limit)
-        if expired():
+        if expired() or stopped():
             raise FetchError("StoreSlow", f"{source.tag} was not read within {within:.0f} s", temporary=True)
         digest.update(chunk)
         if target is not None:

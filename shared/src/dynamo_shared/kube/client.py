@@ -297,7 +297,8 @@ class KubeClient:
         self, pod: ObjectKey, query: str, *, silence: float
     ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
         """The raw bytes of a pod's log; `query` is that of the API server (container, follow, sinceTime, ...)."""
-        log = self._outgoing(method="GET", path=PODS.path(pod.namespace, pod.name, "log"), query=query)
+        path = PODS.path(pod.namespace, pod.name, "log")
+        log = self._outgoing(method="GET", path=path, query=query, small_buffers=True)
         return self._transport.stream(log, silence=silence)
 
     def service_proxy(
@@ -309,7 +310,8 @@ class KubeClient:
         """
         proxied = f"{SERVICES.path(service.namespace)}/{quote(f'{service.name}:{port}', safe=':')}/proxy{path}"
         method = "GET" if body is None else "POST"
-        return self._transport.stream(self._outgoing(method=method, path=proxied, body=body), silence=silence)
+        outgoing = self._outgoing(method=method, path=proxied, body=body, small_buffers=True)
+        return self._transport.stream(outgoing, silence=silence)
 
     async def _request(self, method: str, path: str, query: str = "", **options: Any) -> bytes:
         return await self._transport.request(self._outgoing(method=method, path=path, query=query, **options))

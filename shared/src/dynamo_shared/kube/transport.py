@@ -7,6 +7,7 @@ bodies are bytes, and tracing costs nothing unless a recording span is current.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import time
 from asyncio.sslproto import SSLProtocol
@@ -17,6 +18,7 @@ from importlib.metadata import version
 from typing import Final, Protocol
 
 import aiohttp
+from aiohttp import AddrInfoType
 from multidict import CIMultiDict
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
@@ -42,6 +44,10 @@ KEEPALIVE_SECONDS: Final = 90.0
 # connections. A record of TLS is 16 KiB.
 TLS_BUFFER_BYTES: Final = 32 * 2**10
 SSLProtocol.max_size = TLS_BUFFER_BYTES
+# What pods write waits in the socket, in TLS and in aiohttp while its reader is slow: three megabytes of each answer without
+# these, three hundred kilobytes with them.
+ANSWER_BUFFER_BYTES: Final = 2**18
+SMALL_BUFFER_BYTES: Final = 2**14
 
 USER_AGENT: Final = f"dynamo-platform/{version('dynamo-shared')}"
 
@@ -81,6 +87,8 @@ class Outgoing:
     headers: tuple[tuple[str, str], ...] = ()
     warned: WarningObserver | None = None
     """hears the server's warnings"""
+    small_buffers: bool = False
+    """whether little of a streamed answer waits here: many are open at a time, of servers that are not trusted"""
     may_write: Callable[[], bool] = _always
     """asked before each attempt of a request other than GET: where it is false, nothing is sent (NotHeld)"""
 
@@ -142,7 +150,8 @@ class Transport:
         self._tracer = trace.get_tracer("dynamo_shared.kube")
         self._proxy = URL(connection.proxy) if connection.proxy else None
         self._session = self._new_session(CONNECTIONS)
-        self._watch_session: aiohttp.ClientSession | None = None
+        self._stream_sessions: dict[bool, aiohttp.ClientSession] = {}
+        """by whether their buffers are small"""
         self.observer = observer
 
     @property
@@ -153,8 +162,8 @@ class Transport:
     async def close(self) -> None:
         """Close all connections; requests under way fail with Unavailable."""
         await self._session.close()
-        if self._watch_session is not None:
-            await self._watch_session.close()
+        for session in self._stream_sessions.values():
+            await session.close()
 
     async def request(self, outgoing: Outgoing) -> bytes:
         """The body of a successful answer. Raises KubeError."""
@@ -263,8 +272,9 @@ class Transport:
         to go on. Raises KubeError, also from inside the block when the connection breaks.
         """
         path, request = outgoing.path, str(outgoing)
-        if self._watch_session is None:
-            self._watch_session = self._new_session(WATCH_CONNECTIONS)
+        small = outgoing.small_buffers
+        if small not in self._stream_sessions:
+            self._stream_sessions[small] = self._new_session(WATCH_CONNECTIONS, small_buffers=small)
         url = self._url(path, outgoing.query)
         # `connect` bounds what `sock_connect` does not: names, and a proxy that takes the connection and does not answer.
         connect = min(CONNECT_SECONDS, silence)
@@ -272,7 +282,7 @@ class Transport:
         sent = outgoing.sent_headers()
         await self._authorise(sent, path)
         try:
-            async with self._watch_session.request(
+            async with self._stream_sessions[small].request(
                 outgoing.method,
                 url,
                 data=outgoing.body,
@@ -293,6 +303,11 @@ class Transport:
                     content = await self._read(response, path)
                     retry_after = response.headers.get("Retry-After")
                     raise errors.from_response(response.status, content, retry_after=retry_after, request=request)
+                if small and response.connection is not None:
+                    # TLS has a buffer of its own, asyncio's and uvloop's alike.
+                    limit = getattr(response.connection.transport, "set_read_buffer_limits", None)
+                    if limit is not None:
+                        limit(SMALL_BUFFER_BYTES)
                 yield response.content
         except TimeoutError as error:
             raise errors.Unavailable(0, "Timeout", f"nothing came for {silence:g} s", request=request) from error
@@ -325,12 +340,13 @@ class Transport:
         """The context of now: connections of another one are not used for what it is given to."""
         return self._credentials.tls or self._connection.tls or True
 
-    def _new_session(self, connections: int) -> aiohttp.ClientSession:
+    def _new_session(self, connections: int, *, small_buffers: bool = False) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
             limit=connections,
             keepalive_timeout=KEEPALIVE_SECONDS,
             # Control planes fail over by DNS; a stale address would hold us for this long.
             ttl_dns_cache=30,
+            socket_factory=_small_socket if small_buffers else None,
         )
         return aiohttp.ClientSession(
             connector=connector,
@@ -342,7 +358,7 @@ class Transport:
                 "Accept-Encoding": "identity",
             },
             auto_decompress=False,
-            read_bufsize=2**18,
+            read_bufsize=SMALL_BUFFER_BYTES if small_buffers else ANSWER_BUFFER_BYTES,
             trust_env=False,
         )
 
@@ -351,3 +367,11 @@ def unreachable(error: Exception, request: str) -> errors.Unavailable:
     """The Unavailable of a failure without an answer; the caller chains `error`."""
     reason = "Timeout" if isinstance(error, TimeoutError) else "Unreachable"
     return errors.Unavailable(0, reason, str(error) or type(error).__name__, request=request)
+
+
+def _small_socket(address: AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    created = socket.socket(family, kind, protocol)
+    created.setblocking(False)
+    created.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2 * SMALL_BUFFER_BYTES)
+    return created

@@ -45,8 +45,12 @@ export interface Options {
 }
 
 let csrf = "";
-/** Called when the service does not know the caller any more. */
-export const hooks = { signedOut: (): void => {} };
+export const hooks = {
+  /** Called when the service does not know the caller any more, with the reason; without one the person ended the session. */
+  signedOut: (_why: string): void => {},
+  /** Called when the browser has another session than this page began, perhaps of another user. */
+  replaced: (): void => {},
+};
 
 /** The CSRF token that changes are sent with. It is kept in memory alone. */
 export function useToken(token: string): void {
@@ -84,8 +88,13 @@ export async function send(method: string, path: string, options: Options = {}):
   } catch {
     problem = { detail: text.slice(0, 500) };
   }
-  if (response.status === 401 && path !== "/session") hooks.signedOut();
-  throw new ApiProblem(response.status, problem);
+  const refusal = new ApiProblem(response.status, problem);
+  if (refusal.kind === "csrf") {
+    hooks.replaced();
+    throw new Error("Another tab of this browser began a session; this tab is in it now. Try again.");
+  }
+  if (response.status === 401 && path !== "/session") hooks.signedOut(refusal.message);
+  throw refusal;
 }
 
 /** Send a request and read its answer. */

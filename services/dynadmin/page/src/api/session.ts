@@ -32,7 +32,7 @@ export async function signOut(): Promise<void> {
     if (!(error instanceof ApiProblem) || error.status !== 401) throw error;
   });
   useToken("");
-  hooks.signedOut();
+  hooks.signedOut("");
 }
 
 export async function namespaces(): Promise<string[]> {

@@ -16,25 +16,29 @@ export interface Follow extends Options {
 
 /** Silence after which a connection counts as broken: three heartbeats of the service. Milliseconds. */
 const SILENCE = 45_000;
+/** How the service says that the session has ended; other rights that are lost do not end it. */
+const EXPIRED = "the token has expired";
 /** Refusals that another attempt does not change. */
 const FINAL = new Set([400, 401, 403, 404, 405, 422]);
 
 /** Follow a stream until `stop` aborts it, or it ends for good. */
 export async function follow(path: string, options: Follow, stop: AbortSignal): Promise<void> {
-  let last = options.headers?.["Last-Event-ID"] ?? "";
+  const { "Last-Event-ID": first = "", ...given } = options.headers ?? {};
+  let last = first;
   for (let attempt = 0; !stop.aborted; attempt++) {
     options.onLine?.("connecting", "");
     const attemptStop = new AbortController();
     const abort = (): void => attemptStop.abort();
     stop.addEventListener("abort", abort);
     try {
-      const headers: Record<string, string> = { ...options.headers, Accept: "text/event-stream" };
+      const headers: Record<string, string> = { ...given, Accept: "text/event-stream" };
       if (last) headers["Last-Event-ID"] = last;
       const response = await send(options.method ?? "GET", path, { ...options, headers, signal: attemptStop.signal });
       options.onOpen?.(last !== "");
       options.onLine?.("live", "");
       for await (const event of events(response, attemptStop)) {
-        attempt = 0;
+        // What ends a stream does not show that the next one lasts.
+        if (event.event !== "error" && event.event !== "resync") attempt = 0;
         if (event.event === "resync") {
           last = "";
           break;
@@ -42,7 +46,7 @@ export async function follow(path: string, options: Follow, stop: AbortSignal): 
         if (event.event === "unauthorized") {
           options.onEvent(event);
           options.onLine?.("ended", detailOf(event));
-          if (detailOf(event).includes("token")) hooks.signedOut();
+          if (detailOf(event).startsWith(EXPIRED)) hooks.signedOut(detailOf(event));
           return;
         }
         if (event.id) last = event.id;

@@ -22,7 +22,6 @@ export class Draft {
   kept: Change[] = [];
   /** Whether the API server and admission were asked about the intent as it is now. */
   checked = false;
-  busy = false;
   private readonly changed: () => void;
   private namespace = "";
   private timers: number[] = [];
@@ -123,8 +122,6 @@ export class Draft {
   }
 
   private async translate(round: number): Promise<void> {
-    this.busy = true;
-    this.changed();
     try {
       const { body } = await this.translated(this.intent);
       if (round !== this.round) return;
@@ -134,7 +131,6 @@ export class Draft {
     } catch (error) {
       if (round === this.round) this.refused(error);
     }
-    if (round === this.round) this.busy = false;
     this.changed();
   }
 

@@ -27,6 +27,12 @@ class Estimate extends Part {
   private chosen = 0;
   private timer = 0;
 
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    // What has not begun would go on without the element.
+    window.clearTimeout(this.timer);
+  }
+
   override updated(changed: Map<string, unknown>): void {
     if (!changed.has("intent") || !this.intent) return;
     const desired = Object.fromEntries(Object.entries(this.intent).filter(([key]) => !FREE.includes(key)));
@@ -40,6 +46,7 @@ class Estimate extends Part {
     this.restart();
     const stop = this.stop;
     [this.busy, this.problem, this.progress, this.chosen] = [true, "", "asking", 0];
+    let ended = false;
     try {
       await follow(
         `/namespaces/${this.namespace}/estimate`,
@@ -51,7 +58,8 @@ class Estimate extends Part {
             const read: Any = JSON.parse(data);
             if (event === "progress") this.progress = read.message;
             else if (event === "estimate") this.outcome = read;
-            else if (event === "failed" || event === "error") [this.problem, this.outcome] = [read.detail, null];
+            else if (event === "end") ended = true;
+            else if (["failed", "error", "unauthorized"].includes(event)) [this.problem, this.outcome] = [read.detail, null];
           },
         },
         stop,
@@ -59,7 +67,9 @@ class Estimate extends Part {
     } catch (error) {
       if (!stop.aborted) [this.problem, this.outcome] = [words(error), null];
     }
-    if (!stop.aborted) this.busy = false;
+    if (stop.aborted) return;
+    this.busy = false;
+    if (!ended && !this.problem) this.problem = "The estimate broke off. Change the form to have it made again.";
   }
 
   override render(): TemplateResult {

@@ -43,8 +43,13 @@ class Deploy extends Part {
 
   override willUpdate(changed: Map<string, unknown>): void {
     if (!changed.has("namespace")) return;
-    rights(this.namespace).then((answer) => (this.rights = answer), () => (this.rights = null));
-    this.draft.open(this.namespace);
+    const { namespace } = this;
+    this.rights = null;
+    rights(namespace).then((answer) => {
+      // The person may be in another namespace by now.
+      if (namespace === this.namespace) this.rights = answer;
+    }, () => undefined);
+    this.draft.open(namespace);
   }
 
   private drawn(): void {

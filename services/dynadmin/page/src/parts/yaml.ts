@@ -28,7 +28,7 @@ class Yaml extends Part {
   private async load(): Promise<void> {
     try {
       const { text, etag } = await this.read();
-      [this.original, this.text, this.etag, this.conflict, this.problem] = [text, text, etag, null, ""];
+      this.take({ text, etag });
     } catch (error) {
       this.problem = words(error);
     }
@@ -46,7 +46,7 @@ class Yaml extends Part {
     return html`
       ${this.may ? nothing : html`<p class="notice">${this.reason}</p>`}
       <label class="field"><span>Manifest</span>
-        <textarea class="code" rows="28" spellcheck="false" ?readonly=${!this.may} .value=${this.text} aria-describedby="yaml-problem"
+        <textarea class="code" rows="28" spellcheck="false" ?readonly=${!this.may || this.busy} .value=${this.text} aria-describedby="yaml-problem"
           @input=${(event: InputEvent) => (this.text = (event.target as HTMLTextAreaElement).value)}></textarea>
       </label>
       <p class="error" role="alert" id="yaml-problem">${this.problem}</p>
@@ -67,13 +67,14 @@ class Yaml extends Part {
       <label class="field"><span>Stored now</span><textarea class="code" rows="12" readonly .value=${conflict.text}></textarea></label>
       <div class="actions">
         <button class="button" @click=${() => this.take(conflict)}>Take what is stored</button>
-        <button class="button danger" @click=${() => void this.save(conflict.etag)}>Save mine over it</button>
+        <button class="button danger" ?disabled=${this.busy} @click=${() => void this.save(conflict.etag)}>Save mine over it</button>
       </div>
     </section>`;
   }
 
-  private take(conflict: { text: string; etag: string }): void {
-    [this.original, this.text, this.etag, this.conflict, this.problem] = [conflict.text, conflict.text, conflict.etag, null, ""];
+  private take({ text, etag }: { text: string; etag: string }): void {
+    [this.original, this.text, this.etag] = [text, text, etag];
+    [this.conflict, this.problem, this.patch] = [null, "", ""];
   }
 
   private async save(etag: string): Promise<void> {
@@ -85,9 +86,10 @@ class Yaml extends Part {
       say("Saved");
       await this.load();
     } catch (error) {
-      if (error instanceof ApiProblem && error.status === 412) this.conflict = await this.read();
-      else if (error instanceof ApiProblem && error.more.patch) this.patch = stringify(error.more.patch);
       this.problem = words(error);
+      if (error instanceof ApiProblem && error.more.patch) this.patch = stringify(error.more.patch);
+      if (error instanceof ApiProblem && error.status === 412)
+        await this.read().then((stored) => (this.conflict = stored), (unread: unknown) => (this.problem = words(unread)));
     } finally {
       this.busy = false;
     }

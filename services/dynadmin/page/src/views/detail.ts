@@ -42,7 +42,11 @@ class Detail extends Part {
 
   override connectedCallback(): void {
     super.connectedCallback();
-    this.every(10_000, () => this.requestUpdate());
+    this.every(10_000, () => {
+      // A page that could not ask says otherwise that the person may do nothing.
+      if (this.hasUpdated && !this.rights) this.askRights();
+      this.requestUpdate();
+    });
   }
 
   override willUpdate(changed: Map<string, unknown>): void {
@@ -50,10 +54,14 @@ class Detail extends Part {
     document.title = `${this.name} · ${KINDS[this.kind].title} · Dynadmin`;
     this.watched.watch(this.path);
     this.managedBy = "";
-    rights(this.namespace).then((answer) => (this.rights = answer), () => (this.rights = null));
+    this.askRights();
     get<Schemas["Status"]>(`${this.path}/status`, { signal: this.stop })
       .then((answer) => (this.managedBy = answer.managedBy))
       .catch(() => undefined);
+  }
+
+  private askRights(): void {
+    rights(this.namespace).then((answer) => (this.rights = answer), () => undefined);
   }
 
   private may(verb: string): boolean {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+import time
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -44,6 +46,17 @@ _VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
 #: Namespaces of one answer.
 _NAMESPACES = 5000
 _ASKED_AT_ONCE = 16
+#: How long a list of all pods counts for the caller whose rights it was read with, in seconds; and of how many callers.
+REMEMBERED, _CALLERS = 5.0, 256
+
+
+class _GpuUsage:
+    """The GPUs in use as one caller may see them, and when they were read."""
+
+    def __init__(self) -> None:
+        self.used = fit.UsedGpus(Counter(), set())
+        self.read_at = float("-inf")
+        self.reading = asyncio.Lock()
 
 
 class Cluster:
@@ -55,6 +68,8 @@ class Cluster:
         self._reading = reading
         self._kube = kube
         self._version = version
+        self._usages: OrderedDict[tuple[str, bool, bool | None], _GpuUsage] = OrderedDict()
+        """by caller, and what the caller may list: what one may see is shown to no other"""
 
     async def namespaces(self, call: Call) -> web.StreamResponse:
         """Namespaces in which the caller may list graph deployments."""
@@ -113,21 +128,29 @@ class Cluster:
         """Nodes with GPUs, None where the caller may not list nodes; and whether all that is in use was counted."""
         if not await self._reading.may(call, ResourceAttributes("list", NODES)) or not self._hub.is_synced(NODES):
             return None, False
-        exact = await self._reading.may(call, ResourceAttributes("list", PODS))
-        pods: list[KubeObject]
-        if exact:
-            # Others than the platform's have GPUs, too.
-            pods = list(await call.kube.list(PODS, field_selector="status.phase!=Succeeded,status.phase!=Failed"))
-        else:
-            pods = self._known(PODS)
+        pods = await self._reading.may(call, ResourceAttributes("list", PODS))
         slices = self._known(RESOURCE_SLICES)
-        claims: list[KubeObject] = []
-        if slices:
-            # Where no driver publishes devices, no claim has any.
-            may_list = await self._reading.may(call, ResourceAttributes("list", RESOURCE_CLAIMS))
-            claims = list(await call.kube.list(RESOURCE_CLAIMS)) if may_list else self._known(RESOURCE_CLAIMS)
-            exact = exact and may_list
-        return fit.nodes_of(self._known(NODES), pods, slices, claims), exact
+        # Where no driver publishes devices, no claim has any.
+        claims = await self._reading.may(call, ResourceAttributes("list", RESOURCE_CLAIMS)) if slices else None
+        used = await self._used(call, pods=pods, claims=claims)
+        return fit.nodes_of(self._known(NODES), slices, used), pods and claims is not False
+
+    async def _used(self, call: Call, *, pods: bool, claims: bool | None) -> fit.UsedGpus:
+        """The GPUs in use. Whether the caller may list all pods and claims, else the platform's count; None: without claims."""
+        key = call.caller.key, pods, claims
+        self._usages[key] = usage = self._usages.pop(key, None) or _GpuUsage()
+        if len(self._usages) > _CALLERS:
+            self._usages.popitem(last=False)
+        async with usage.reading:
+            if (now := time.monotonic()) - usage.read_at > REMEMBERED:
+                # Others than the platform's have GPUs, too.
+                selector = "status.phase!=Succeeded,status.phase!=Failed"
+                running = await call.kube.list(PODS, field_selector=selector) if pods else self._known(PODS)
+                allocated: Iterable[KubeObject] = ()
+                if claims is not None:
+                    allocated = await call.kube.list(RESOURCE_CLAIMS) if claims else self._known(RESOURCE_CLAIMS)
+                usage.used, usage.read_at = fit.used_by(running, allocated), now
+        return usage.used
 
     async def claims(self, call: Call) -> KnownClaims | None:
         """The claims of the call's namespace; None where the caller may not read them."""

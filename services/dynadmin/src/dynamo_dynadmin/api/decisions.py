@@ -17,6 +17,7 @@ from dynamo_shared.bus.protocol import CaughtUp, Item, Message, Start, Subscript
 from dynamo_shared.wire import subjects
 
 from dynamo_dynadmin.api import decision
+from dynamo_dynadmin.api.turns import CallerSlots
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.pulse import Pulse
@@ -27,7 +28,7 @@ from dynamo_dynadmin.state.position import Position, incarnation_of
 DEFAULT_LIMIT, MOST = 200, 2000
 #: Decisions that a stream is resumed with; a week of a busy graph.
 _MISSED = 20_000
-#: Histories that are read at once; others wait.
+#: Histories that are read at once, each of another caller; others wait.
 _AT_ONCE = 8
 #: For NATS to give a history. Seconds.
 _WITHIN = 15.0
@@ -42,7 +43,7 @@ class DecisionReader:
         self._bus = bus
         self._cluster = cluster
         self._streams = streams_
-        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._slots = CallerSlots("histories", _AT_ONCE)
 
     async def decisions(self, call: Call) -> web.StreamResponse:
         """The last decisions; with `watch` as a stream that goes on."""
@@ -54,15 +55,15 @@ class DecisionReader:
             async with self._streams.opened(call, [act]) as stream:
                 await self._follow(call, stream, key, uid, limit)
             return stream.response
-        kept, total = await self.history(key, uid, limit)
+        kept, total = await self.history(call, key, uid, limit)
         return call.answer({"items": kept, "truncated": total > len(kept)})
 
-    async def history(self, key: ObjectKey, uid: str, limit: int) -> tuple[list[dict[str, Any]], int]:
+    async def history(self, call: Call, key: ObjectKey, uid: str, limit: int) -> tuple[list[dict[str, Any]], int]:
         """The last decisions, oldest first, and how many there are in all. ProblemError where they cannot be read now."""
         kept: deque[dict[str, Any]] = deque(maxlen=limit)
         total = 0
         try:
-            async with asyncio.timeout(_WITHIN), self._slots, self._events(key) as events:
+            async with asyncio.timeout(_WITHIN), self._slots.taken(call.caller.key), self._events(key) as events:
                 async for item in events:
                     if isinstance(item, CaughtUp):
                         break

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -21,12 +21,13 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, NODES
 from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api.reading import CollectionReader
-from dynamo_dynadmin.api.turns import SimulationSlots
+from dynamo_dynadmin.api.turns import CallerSlots
 from dynamo_dynadmin.deploy import PlatformDefaults, read_intent, translate
 from dynamo_dynadmin.deploy.intent import DeployIntent, Mode
 from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.http.pulse import Pulse
 from dynamo_dynadmin.http.streaming import Stream, StreamEnded, Streams
 from dynamo_dynadmin.identity.access import ResourceAttributes
 from dynamo_dynadmin.state.hub import Hub
@@ -67,7 +68,7 @@ class Estimating:
         *,
         platform: PlatformDefaults,
         estimator: Estimator | None,
-        turns: SimulationSlots,
+        turns: CallerSlots,
         within: float,
     ) -> None:
         self._hub = hub
@@ -111,21 +112,17 @@ class Estimating:
                 reports.get_nowait()
             reports.put_nowait((event, data))
 
+        async def reported() -> AsyncGenerator[tuple[str, Any], None]:
+            while not (task.done() and reports.empty()):
+                yield await reports.get()
+
         task = asyncio.create_task(self._answer(call, work, remarks, report), name="estimate")
         task.add_done_callback(lambda _: report("", None))
         try:
-            while True:
-                try:
-                    async with asyncio.timeout(stream.timeout(self._streams.heartbeat)):
-                        event, data = await reports.get()
-                except TimeoutError:
-                    await stream.keep()
-                    await stream.beat()
-                    continue
-                if event:
-                    await stream.send(event, data)
-                elif task.done():
-                    break
+            async with Pulse(reported(), stream, lambda: self._streams.heartbeat) as pulse:
+                async for item in pulse:
+                    if item is not None and item[0]:
+                        await stream.send(*item)
             try:
                 await stream.send("estimate", task.result())
                 await stream.send("end", {})

@@ -75,27 +75,33 @@ class GpuDemand:
         return node.total if self.whole_node else self.gpus_of_unit
 
 
-def nodes_of(
-    nodes: Iterable[KubeObject],
-    pods: Iterable[KubeObject],
-    slices: Iterable[KubeObject] = (),
-    claims: Iterable[KubeObject] = (),
-) -> list[NodeRoom]:
+@dataclass(frozen=True, slots=True)
+class UsedGpus:
+    """GPUs that pods have: the count of each node, and devices that are allocated to claims."""
+
+    counted: Counter[str]
+    devices: set[tuple[str, str, str]]
+
+
+def used_by(pods: Iterable[KubeObject], claims: Iterable[KubeObject]) -> UsedGpus:
+    """The GPUs that these have."""
+    counted: Counter[str] = Counter()
+    for pod in pods:
+        if count := gpus_in_use(pod):
+            counted[pod["spec"]["nodeName"]] += count
+    return UsedGpus(counted, {device for claim in claims for device in device_claims.devices_of(claim)})
+
+
+def nodes_of(nodes: Iterable[KubeObject], slices: Iterable[KubeObject], used: UsedGpus) -> list[NodeRoom]:
     """Nodes with GPUs, and how many of them no pod has.
 
     A node has the GPUs that it counts, or those that a driver publishes in `slices` where these are more: they are the same GPUs.
-    Pods have those that they count, and those that are allocated to `claims`.
     """
     published: dict[str, list[PublishedGpu]] = defaultdict(list)
     for gpu in whole_gpus(slices):
         published[gpu.node].append(gpu)
     node_of = {gpu.device: gpu.node for members in published.values() for gpu in members}
-    used: Counter[str] = Counter()
-    for pod in pods:
-        if count := gpus_in_use(pod):
-            used[pod["spec"]["nodeName"]] += count
-    allocated = {device for claim in claims for device in device_claims.devices_of(claim)}
-    used.update(node_of[device] for device in allocated if device in node_of)
+    count_of = used.counted + Counter(node_of[device] for device in used.devices if device in node_of)
     rows = []
     for node in nodes:
         metadata, spec = node["metadata"], node.get("spec") or {}
@@ -109,7 +115,7 @@ def nodes_of(
                     name=metadata["name"],
                     product=given.get(labels.GPU_PRODUCT) or (own[0].product if own else ""),
                     total=total,
-                    free=max(0, total - used[metadata["name"]]),
+                    free=max(0, total - count_of[metadata["name"]]),
                     labels=given,
                     taints=tuple(spec.get("taints") or ()),
                     schedulable=not spec.get("unschedulable"),

@@ -25,7 +25,7 @@ from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.replay_models import ReplayBody
 from dynamo_dynadmin.api.traffic import MOST_REQUESTS, ObservedTraffic, TrafficStep, observed
-from dynamo_dynadmin.api.turns import SimulationSlots
+from dynamo_dynadmin.api.turns import CallerSlots
 from dynamo_dynadmin.deploy.problems import FieldProblem, pointer, problems_of
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError, invalid
@@ -85,7 +85,7 @@ class Replaying:
         reading: CollectionReader,
         *,
         simulation: Replayer | None,
-        turns: SimulationSlots,
+        turns: CallerSlots,
         within: float,
     ) -> None:
         self._decisions = decisions
@@ -105,7 +105,7 @@ class Replaying:
         try:
             config, profile = self._simulation.config_maps(graph)
             async with self._turns.taken(call.caller.key), asyncio.timeout(self._within):
-                traffic = await self._traffic(graph, body)
+                traffic = await self._traffic(call, graph, body)
                 asked = ReplayCase(
                     graph=graph,
                     config_map=await _config_map(call, config),
@@ -143,7 +143,7 @@ class Replaying:
             }
         )
 
-    async def _traffic(self, graph: KubeObject, body: ReplayBody) -> ObservedTraffic:
+    async def _traffic(self, call: Call, graph: KubeObject, body: ReplayBody) -> ObservedTraffic:
         if body.trace is not None:
             steps = [
                 TrafficStep(rate=each.requests_per_second, seconds=each.seconds, isl=each.isl, osl=each.osl)
@@ -154,9 +154,8 @@ class Replaying:
                 raise ProblemError("invalid", f"trace {text}", errors=[FieldProblem("/trace", text)])
             return ObservedTraffic(steps=tuple(steps), replicas={}, remarks=("traffic as it was sent",))
         metadata = graph["metadata"]
-        rows, _ = await self._decisions.history(
-            ObjectKey(metadata["namespace"], metadata["name"]), metadata["uid"], _READ
-        )
+        key = ObjectKey(metadata["namespace"], metadata["name"])
+        rows, _ = await self._decisions.history(call, key, metadata["uid"], _READ)
         result = observed(rows, body.seconds)
         if result is None:
             raise NotReplayed(

@@ -1,4 +1,4 @@
-"""Turns at the simulation, for estimates and replays together: fair among callers, and bounded."""
+"""Turns at what takes long, such as simulations for estimates and replays: fair among callers, and bounded."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from contextlib import asynccontextmanager
 
 from dynamo_dynadmin.http.problems import ProblemError
 
-#: Simulations that are worked on at once; the worker processes have their own bounds, too.
-AT_ONCE = 4
-#: Callers' simulations that wait for their turn; and those of one caller that wait or are worked on. The page begins one for
-#: each change of the form, and one that it gave up stays until the next heartbeat.
+#: All that waits for its turn; and that of one caller which waits or is worked on. The page begins a simulation for each
+#: change of the form, and one that it gave up stays until the next heartbeat.
 WAITING, OF_ONE = 64, 16
 
 
-class SimulationSlots:
-    """One simulation of a user at once, and some of all users: who asks for many waits for itself alone."""
+class CallerSlots:
+    """One of a user at once, and some of all users: who asks for many waits for itself alone.
 
-    def __init__(self, at_once: int = AT_ONCE, waiting: int = WAITING) -> None:
+    `what` names them, such as simulations.
+    """
+
+    def __init__(self, what: str, at_once: int, waiting: int = WAITING) -> None:
+        self._what = what
         self._slots = asyncio.Semaphore(at_once)
         self._users: Counter[str] = Counter()
         self._locks: dict[str, asyncio.Lock] = {}
@@ -31,8 +33,8 @@ class SimulationSlots:
         """A turn. ProblemError where too many wait already."""
         own = self._users[user] >= OF_ONE
         if own or self._waiting >= self._most:
-            what = f"{self._users[user]} simulations of yours wait" if own else f"{self._waiting} simulations wait"
-            raise ProblemError("too-many-requests", f"{what}; retry later", headers={"Retry-After": "5"})
+            many = f"{self._users[user]} {self._what} of yours" if own else f"{self._waiting} {self._what}"
+            raise ProblemError("too-many-requests", f"{many} wait; retry later", headers={"Retry-After": "5"})
         lock = self._locks.setdefault(user, asyncio.Lock())
         self._users[user] += 1
         self._waiting += 1

@@ -6,9 +6,9 @@ import asyncio
 import json
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote_plus, urlsplit
 
 import aiohttp
@@ -16,11 +16,15 @@ import jwt
 from dynamo_shared.runtime.settings.dynadmin import Oidc
 
 #: Issuers rotate keys over days; an unknown key id is looked for at once, but not more often than this. Seconds.
-KEYS_FOR, KEYS_NOT_BEFORE = 3600.0, 10.0
+VALID_FOR, NOT_BEFORE = 3600.0, 10.0
+#: Tokens that wait for keys: anyone can write one with an unknown key id, and a silent issuer keeps it waiting.
+WAITING = 32
 ANSWER_WITHIN = 10.0
 LARGEST_ANSWER = 1 << 20
 #: What another address answers is not the issuer's word, and codes and secrets are for it alone.
 _DIRECTLY: dict[str, Any] = {"allow_redirects": False}
+_Keys = dict[str, Mapping[str, Any]]
+T = TypeVar("T")
 
 
 class Endpoints(NamedTuple):
@@ -39,19 +43,52 @@ class IssuerUnavailable(Exception):
     """The issuer does not answer, or nothing that can be used; the text says what."""
 
 
+class _Publication(Generic[T]):
+    """What an issuer publishes: read by one at a time, each hour, and otherwise at most each `NOT_BEFORE` seconds."""
+
+    def __init__(self, read: Callable[[], Awaitable[T]], now: Callable[[], float]) -> None:
+        self._read = read
+        self._now = now
+        self._last: T | None = None
+        self._read_at = self._asked_at = float("-inf")
+        self._failure: IssuerUnavailable | None = None
+        """why it could not be read when it was asked for last"""
+        self._reading = asyncio.Lock()
+
+    async def latest(self, suffices: Callable[[T], bool]) -> T | None:
+        """What was read last; it is read again where that does not suffice. IssuerUnavailable."""
+        if not self.has(suffices):
+            # What suffices does not wait for what others need: a caller chooses the key id that is looked for.
+            async with self._reading:
+                if not self.has(suffices):
+                    await self._ask()
+        return self._last
+
+    def has(self, suffices: Callable[[T], bool]) -> bool:
+        """Whether what was read suffices, and is not too old."""
+        return self._last is not None and self._now() - self._read_at <= VALID_FOR and suffices(self._last)
+
+    async def _ask(self) -> None:
+        """Read it, unless that was tried just now. IssuerUnavailable."""
+        if self._now() - self._asked_at > NOT_BEFORE:
+            try:
+                self._last, self._failure = await self._read(), None
+                self._read_at = self._now()
+            except IssuerUnavailable as error:
+                self._failure = error
+            self._asked_at = self._now()
+        if self._failure is not None:
+            raise self._failure
+
+
 class Provider:
     """One issuer."""
 
     def __init__(self, settings: Oidc, now: Callable[[], float] = time.time) -> None:
         self._settings = settings
-        self._now = now
-        self._keys: dict[str, Mapping[str, Any]] = {}
-        self._keys_at = self._asked_at = float("-inf")
-        self._failure: IssuerUnavailable | None = None
-        """why the keys could not be read when they were asked for last"""
-        self._endpoints: Endpoints | None = None
-        self._endpoints_at = float("-inf")
-        self._reading = asyncio.Lock()
+        self._keys = _Publication(self._read_keys, now)
+        self._endpoints = _Publication(self._read_endpoints, now)
+        self._waiting = 0
 
     async def key(self, identifier: str, algorithm: str) -> jwt.PyJWK | None:
         """The key of an id; without an id the only one that exists. None where it is not known. IssuerUnavailable.
@@ -59,48 +96,38 @@ class Provider:
         `algorithm`: what it is for where the issuer does not say, which is not asked of it (RFC 7517, 4.4). PyJWTError
         where the key is not of that kind.
         """
-        if not self._has(identifier):
-            # Keys that were read do not wait for it: a caller chooses the id that is looked for.
-            async with self._reading:
-                if not self._has(identifier):
-                    await self._ask()
-        only = next(iter(self._keys.values())) if not identifier and len(self._keys) == 1 else None
-        published = only or self._keys.get(identifier)
+
+        def suffice(keys: _Keys) -> bool:
+            return identifier in keys or (not identifier and len(keys) == 1)
+
+        if self._waiting >= WAITING and not self._keys.has(suffice):
+            raise IssuerUnavailable("many tokens wait for the issuer's keys; retry later")
+        self._waiting += 1
+        try:
+            keys = await self._keys.latest(suffice) or {}
+        finally:
+            self._waiting -= 1
+        only = next(iter(keys.values())) if not identifier and len(keys) == 1 else None
+        published = only or keys.get(identifier)
         return jwt.PyJWK(dict(published), published.get("alg") or algorithm) if published is not None else None
-
-    def _has(self, identifier: str) -> bool:
-        is_known = identifier in self._keys or (not identifier and len(self._keys) == 1)
-        return is_known and self._now() - self._keys_at <= KEYS_FOR
-
-    async def _ask(self) -> None:
-        """Read the keys, unless that was tried just now. IssuerUnavailable."""
-        if self._now() - self._asked_at > KEYS_NOT_BEFORE:
-            try:
-                self._keys, self._failure = await self._published(), None
-                self._keys_at = self._now()
-            except IssuerUnavailable as error:
-                self._failure = error
-            finally:
-                self._asked_at = self._now()
-        if self._failure is not None:
-            raise self._failure
 
     async def endpoints(self) -> Endpoints:
         """The endpoints of its discovery document. IssuerUnavailable."""
-        if self._endpoints is None or self._now() - self._endpoints_at > KEYS_FOR:
-            issuer = self._settings.issuer
-            async with self._session() as session:
-                document = await _read(
-                    session.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration", **_DIRECTLY)
-                )
-            if document.get("issuer") != issuer:
-                raise IssuerUnavailable("the issuer's discovery document names another issuer")
-            names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-            endpoints = Endpoints(*(str(document.get(name) or "") for name in names))
-            if any(each and urlsplit(each).scheme not in self._schemes() for each in endpoints):
-                raise IssuerUnavailable("an endpoint of the issuer is not served over https")
-            self._endpoints, self._endpoints_at = endpoints, self._now()
-        return self._endpoints
+        endpoints = await self._endpoints.latest(lambda _: True)
+        assert endpoints is not None
+        return endpoints
+
+    async def _read_endpoints(self) -> Endpoints:
+        issuer = self._settings.issuer
+        async with self._session() as session:
+            document = await _read(session.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration", **_DIRECTLY))
+        if document.get("issuer") != issuer:
+            raise IssuerUnavailable("the issuer's discovery document names another issuer")
+        names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+        endpoints = Endpoints(*(str(document.get(name) or "") for name in names))
+        if any(each and urlsplit(each).scheme not in self._schemes() for each in endpoints):
+            raise IssuerUnavailable("an endpoint of the issuer is not served over https")
+        return endpoints
 
     async def exchange(self, form: Mapping[str, str], secret: str) -> dict[str, Any]:
         """The answer of the token endpoint. IssuerRefused, IssuerUnavailable."""
@@ -115,7 +142,7 @@ class Provider:
     def _schemes(self) -> tuple[str, ...]:
         return ("https",) if urlsplit(self._settings.issuer).scheme == "https" else ("https", "http")
 
-    async def _published(self) -> dict[str, Mapping[str, Any]]:
+    async def _read_keys(self) -> _Keys:
         uri = self._settings.jwks_uri or (await self.endpoints()).keys
         async with self._session() as session:
             document = await _read(session.get(uri, **_DIRECTLY))

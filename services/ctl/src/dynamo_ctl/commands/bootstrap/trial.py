@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,10 +47,11 @@ async def carry_out(trial: Trial, kubeconfig: Path | None, context: str | None) 
             async with asyncio.timeout(trial.timeout):
                 await _successful(kube, trial.key)
                 return await _answered(trial.key)
-        except TimeoutError:
+        except (TimeoutError, NotFound):
             raise CtlError(await _trouble(kube, trial), ExitCode.NOT_READY) from None
         finally:
-            await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, trial.key)
+            with suppress(NotFound):
+                await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, trial.key)
 
 
 def graph(trial: Trial) -> KubeObject:

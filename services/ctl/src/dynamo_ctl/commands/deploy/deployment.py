@@ -15,13 +15,15 @@ from dynamo_shared.api.yaml_output import to_yaml
 from dynamo_shared.runtime import Settings
 
 from dynamo_ctl import files
-from dynamo_ctl.errors import CtlError
+from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.planned import planned
 from dynamo_ctl.printing import Print
 from dynamo_ctl.remote import Remote, ServerSentEvent, path_of
 
 #: An earlier request of the same key is answered with 200.
 _CREATED = 201
+#: As the API takes it: a header.
+_LONGEST_KEY = 128
 
 
 def intent_of(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
@@ -73,6 +75,10 @@ async def deploy(
     remote: Remote, namespace: str, sent: dict[str, Any], out: Print, *, dry_run: str, as_json: bool, key: str
 ) -> None:
     """Deploy over the API, or let the API server check it."""
+    if not (key.isascii() and key.isprintable() and " " not in key and len(key) <= _LONGEST_KEY):
+        raise CtlError(
+            f"--request: 1 to {_LONGEST_KEY} printable ASCII characters without blanks are expected", ExitCode.USAGE
+        )
     headers = {"Idempotency_Key": key} if key else {}
     status, answer = await remote.answer("POST", path_of(namespace, "deploy", dryRun=dry_run), sent, **headers)
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
@@ -12,7 +13,7 @@ from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, Kind
-from dynamo_dynadmin.api.logs.following import CONTAINERS, LogFollower
+from dynamo_dynadmin.api.logs.following import CONTAINERS, CallerLogs, LogFollower
 from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, read_log, time_of
 from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSelection, is_simulated, starts
 from dynamo_dynadmin.api.reading import CollectionReader
@@ -39,6 +40,8 @@ class Logs:
         self._details = details
         self._reading = reading
         self._streams = streams
+        self._followed: Counter[str] = Counter()
+        """logs that are read by streams, of each caller"""
 
     async def logs(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Lines of all containers; with `follow` as a stream."""
@@ -94,7 +97,8 @@ class Logs:
             ResourceAttributes("get", PODS, call.namespace, subresource="log"),
         ]
         pods = _Pods(self._hub, self._details, call, kind, selection)
-        follower = LogFollower(call.kube, self._hub, call.namespace, pods, part.after(last))
+        of_caller = CallerLogs(self._followed, call.caller.key)
+        follower = LogFollower(call.kube, self._hub, call.namespace, pods, part.after(last), of_caller=of_caller)
         async with self._streams.opened(call, acts) as stream:
             async with Pulse(follower.lines(), stream, lambda: self._streams.heartbeat) as lines:
                 async for line in lines:

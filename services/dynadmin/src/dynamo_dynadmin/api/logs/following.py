@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator
+from sys import getsizeof
 from typing import Protocol
 
 from dynamo_shared.aio import Backoff, ended
@@ -15,10 +17,11 @@ from dynamo_dynadmin.api.logs.sources import ContainerStart
 from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Hub, Resync, changes
 
-#: Logs that one stream reads at a time. More are more than a person reads.
-CONTAINERS = 64
-#: Lines that wait to be sent; a reader that is slower than engines log slows the reading of their logs.
-_WAITING = 256
+#: Logs that one stream reads at a time, and all streams of one caller. More are more than a person reads.
+CONTAINERS, OF_A_CALLER = 64, 128
+#: Lines that wait to be sent, and their bytes in memory; a reader that is slower than engines log slows the reading of their
+#: logs.
+_WAITING, WAITING_BYTES = 256, 1 << 17
 #: A log may be silent for long; a connection that is dead is noticed by others. Seconds.
 _SILENCE = 24 * 3600.0
 #: Silence of all pods after which they are listed again: the object that has them may be gone. Seconds.
@@ -26,6 +29,7 @@ _LIST_AGAIN = 15.0
 #: Before a log that broke off is read on: the first wait and the longest, in seconds.
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 _TOO_MANY = f"not read: {CONTAINERS} other logs are; choose with component, pod or container"
+_TOO_MANY_OF_CALLER = f"not read: {OF_A_CALLER} other logs are, in all streams of yours; close one"
 
 
 class FollowedPods(Protocol):
@@ -40,6 +44,25 @@ class FollowedPods(Protocol):
         ...
 
 
+class CallerLogs:
+    """The logs that all streams of one caller read at a time."""
+
+    def __init__(self, open_logs: Counter[str], caller: str) -> None:
+        self._open = open_logs
+        self._caller = caller
+
+    def take(self) -> bool:
+        """Begin to read one; False where there are too many."""
+        if self._open[self._caller] >= OF_A_CALLER:
+            return False
+        self._open[self._caller] += 1
+        return True
+
+    def leave(self) -> None:
+        """One has been read."""
+        self._open -= Counter((self._caller,))
+
+
 class LogFollower:
     """The lines of one stream; use it once.
 
@@ -48,13 +71,17 @@ class LogFollower:
     on where it was.
     """
 
-    def __init__(self, kube: KubeClient, hub: Hub, namespace: str, pods: FollowedPods, part: LogPart) -> None:
+    def __init__(
+        self, kube: KubeClient, hub: Hub, namespace: str, pods: FollowedPods, part: LogPart, *, of_caller: CallerLogs
+    ) -> None:
         self._kube = kube
         self._hub = hub
         self._namespace = namespace
         self._pods = pods
         self._part = part
+        self._of_caller = of_caller
         self._lines: asyncio.Queue[ContainerLine | None] = asyncio.Queue(_WAITING)
+        self._bytes, self._room = 0, asyncio.Event()
         self._known: set[ContainerStart] = set()
         """the containers as they are now"""
         self._handled: set[ContainerStart] = set()
@@ -65,6 +92,8 @@ class LogFollower:
         work = asyncio.create_task(self._run(), name="logs")
         try:
             while (line := await self._lines.get()) is not None:
+                self._bytes -= getsizeof(line.text)
+                self._room.set()
                 yield line
             await work
         finally:
@@ -113,10 +142,16 @@ class LogFollower:
                 await self._say(each, each.reason)
             elif self._reading >= CONTAINERS:
                 await self._say(each, _TOO_MANY)
+            elif not self._of_caller.take():
+                await self._say(each, _TOO_MANY_OF_CALLER)
             else:
                 self._reading += 1
-                readings.create_task(self._read(each, part))
+                readings.create_task(self._read(each, part)).add_done_callback(self._left)
         return starts is not None
+
+    def _left(self, _: asyncio.Task[None]) -> None:
+        self._reading -= 1
+        self._of_caller.leave()
 
     async def _read(self, start: ContainerStart, part: LogPart) -> None:
         """Read a log to its end."""
@@ -129,22 +164,27 @@ class LogFollower:
             if line.time > since:
                 since = line.time
                 backoff.reset()
-            await self._lines.put(line)
+            await self._put(line)
 
-        try:
-            while True:
-                query = part.query(start.source.container, follow=True)
-                before, failure = failure, await read_log(self._kube, start.source, query, _SILENCE, keep)
-                if not failure or failure != before:
-                    await self._say(start, failure or "the container has ended")
-                if not failure or part.previous:
-                    return
-                part = part.after(since)
-                await asyncio.sleep(backoff.next())
-                if start not in self._known:
-                    return
-        finally:
-            self._reading -= 1
+        while True:
+            query = part.query(start.source.container, follow=True)
+            before, failure = failure, await read_log(self._kube, start.source, query, _SILENCE, keep)
+            if not failure or failure != before:
+                await self._say(start, failure or "the container has ended")
+            if not failure or part.previous:
+                return
+            part = part.after(since)
+            await asyncio.sleep(backoff.next())
+            if start not in self._known:
+                return
 
     async def _say(self, start: ContainerStart, text: str) -> None:
-        await self._lines.put(ContainerLine(start.source, "", text))
+        await self._put(ContainerLine(start.source, "", text))
+
+    async def _put(self, line: ContainerLine) -> None:
+        size = getsizeof(line.text)
+        while self._bytes and self._bytes + size > WAITING_BYTES:
+            self._room.clear()
+            await self._room.wait()
+        self._bytes += size
+        await self._lines.put(line)

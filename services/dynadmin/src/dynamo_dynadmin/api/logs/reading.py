@@ -13,6 +13,8 @@ from dynamo_shared.kube import KubeClient, KubeError
 from dynamo_dynadmin.api.logs.sources import LogSource
 
 _LONGEST_LINE = 16384
+#: Bytes that are split into lines at once.
+_CHUNK = 8192
 
 
 class ContainerLine(NamedTuple):
@@ -86,7 +88,7 @@ async def read_log(
 async def _lines_of(content: aiohttp.StreamReader) -> AsyncIterator[str]:
     """Lines of a log, as text; of very long ones the beginning, which has the time."""
     rest, is_cut = b"", False
-    async for chunk in content.iter_any():
+    async for chunk in content.iter_chunked(_CHUNK):
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             if not is_cut:

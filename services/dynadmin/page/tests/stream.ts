@@ -1,0 +1,67 @@
+import { hooks, send, words } from "../src/api/client.ts";
+import { follow } from "../src/api/stream.ts";
+import { deepEqual, equal, test } from "./check.ts";
+
+const SILENCE = 45_000;
+
+/** The page's world: answers of the service in turn; pauses that are over at once, and are counted. */
+function world(...answers) {
+  const observed = { pauses: [], ends: [], after: [] };
+  hooks.signedOut = (why) => observed.ends.push(why);
+  const setTimeout = (act, milliseconds) => {
+    if (milliseconds < SILENCE) {
+      observed.pauses.push(milliseconds);
+      queueMicrotask(act);
+    }
+    return 0;
+  };
+  globalThis.window = { setTimeout, clearTimeout: () => {} };
+  globalThis.fetch = async (_, options) => {
+    observed.after.push(options.headers["Last-Event-ID"]);
+    return answers.shift();
+  };
+  return observed;
+}
+
+const frames = (...events) => new Response(events.map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`).join(""));
+const refused = (status, kind, detail) => new Response(JSON.stringify({ type: `urn:dynamo:problem:${kind}`, detail }), { status });
+const nothing = { again: true, onEvent: () => {} };
+
+test("the end of a session says why", async () => {
+  const why = "the token has expired; log in again";
+  const observed = world(frames(["unauthorized", { detail: why }]), refused(401, "unidentified", why), refused(401, "unidentified", why));
+  await follow("/a", nothing, new AbortController().signal);
+  await send("GET", "/a").catch(() => {});
+  await send("GET", "/session").catch(() => {});
+  deepEqual(observed.ends, [why, why]);
+});
+
+test("a right that is lost does not end the session, whatever the names", async () => {
+  const observed = world(frames(["unauthorized", { detail: "system:serviceaccount:token:ann may no longer list pods" }]));
+  await follow("/a", nothing, new AbortController().signal);
+  deepEqual(observed.ends, []);
+});
+
+test("a session that another tab has replaced is read again", async () => {
+  const observed = world(refused(403, "csrf", "send the session's CSRF token as X-CSRF-Token"));
+  let replaced = 0;
+  hooks.replaced = () => (replaced += 1);
+  const error = await send("POST", "/a").catch((each) => each);
+  equal(words(error), "Another tab of this browser began a session; this tab is in it now. Try again.");
+  deepEqual([replaced, observed.ends], [1, []]);
+});
+
+test("a stream that only says why it ends is not opened again and again at once", async () => {
+  const failing = () => frames(["error", { detail: "your rights cannot be asked for" }]);
+  const stop = new AbortController();
+  const observed = world(...Array.from({ length: 8 }, failing), frames(["unauthorized", { detail: "no" }]));
+  await follow("/a", nothing, stop.signal);
+  equal(observed.pauses.length, 8);
+  equal(observed.pauses.at(-1) >= 7_500, true, String(observed.pauses));
+});
+
+test("a stream that begins again does so without the event that is not known", async () => {
+  const observed = world(frames(["resync", {}]), frames(["unauthorized", { detail: "no" }]));
+  await follow("/a", { ...nothing, headers: { "Last-Event-ID": "old" } }, new AbortController().signal);
+  deepEqual(observed.after, ["old", undefined]);
+});

@@ -1,0 +1,51 @@
+"""Sessions that end, and that another tab replaces; and the keyboard in the list of namespaces."""
+
+from __future__ import annotations
+
+from playwright.async_api import expect
+
+from .browser import Person
+from .deploying import PATIENT
+from .stage import OTHER, TEAM, Stage
+
+
+async def a_session_that_ends_says_why(stage: Stage) -> None:
+    """The person who is sent to the sign-in reads the reason; who signs out reads none."""
+    person = await stage.person(stage.engineer)
+    await person.go(f"#/{TEAM}/deployments")
+    await person.page.context.clear_cookies()
+    await person.go(f"#/{TEAM}/requests")
+    await expect(person.page.locator("#token-error")).to_contain_text("begin a session", timeout=PATIENT)
+    await person.sign_in(stage.engineer)
+    await person.page.get_by_role("button", name="Sign out").click()
+    await expect(person.page.get_by_role("heading", name="Sign in")).to_be_visible(timeout=PATIENT)
+    await expect(person.page.locator("#token-error")).to_be_empty()
+
+
+async def another_tabs_session_is_taken_over(stage: Stage) -> None:
+    """The first tab shows the user of the new session, and what this user may see."""
+    person = await stage.person(stage.engineer)
+    await person.go(f"#/{TEAM}/deploy")
+    await expect(person.page.locator(".who span")).not_to_have_text("reader")
+    other = Person(await person.page.context.new_page(), stage.url)
+    # The browser's one session ends first: the page shows the sign-in.
+    await person.page.context.clear_cookies()
+    await other.sign_in(stage.reader)
+    await person.give("/model/name", "Qwen/Qwen3-0.6B")
+    await person.give("/name", "mine")
+    await expect(person.page.locator(".who span")).to_have_text("reader", timeout=PATIENT)
+    await expect(person.page.get_by_text("You may not create deployment requests")).to_be_visible(timeout=PATIENT)
+
+
+async def the_list_of_namespaces_keeps_the_keyboard(stage: Stage) -> None:
+    """Each step in it opens a namespace; the next step must not need a Tab."""
+    person = await stage.person(stage.engineer)
+    await person.go(f"#/{OTHER}/deployments")
+    choice = person.page.locator(".space select")
+    await expect(choice.locator("option")).to_have_text([TEAM, OTHER], timeout=PATIENT)
+    await choice.focus()
+    await person.page.keyboard.press("ArrowUp")
+    await expect(person.page.locator("h1")).to_be_visible()
+    await person.page.wait_for_function("name => location.hash.includes(name)", arg=TEAM)
+    await person.page.wait_for_timeout(300)
+    await expect(choice).to_be_focused()
