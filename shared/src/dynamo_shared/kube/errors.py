@@ -98,7 +98,7 @@ class Forbidden(KubeError):
 
 
 class NamespaceTerminating(Forbidden):
-    """403: the namespace is being deleted and takes nothing new. All that is in it goes by itself."""
+    """403: the namespace is being deleted and takes nothing new. All that is in it goes by itself, so nothing is tried again."""
 
 
 class Unauthorized(KubeError):
