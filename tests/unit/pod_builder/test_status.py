@@ -166,6 +166,13 @@ def test_graph_state(outcome, state, reason, says):
     assert status["observedGeneration"] == 4
 
 
+def test_what_graph_and_components_fail_for_is_said_once():
+    nodes = [Failure("NotDeployable", f"component A: multinode: nobody runs {number} nodes") for number in (2, 3)]
+    parts = [Generation(f"a-{number}", None, failure=nodes[number]) for number in (0, 1, 0)]
+    (ready,) = graph_status(GRAPH, GraphOutcome({"A": parts}, failure=nodes[1]), NOW)["conditions"]
+    assert ready["message"] == f"{nodes[1].message}; component A: NotDeployable: multinode: nobody runs 2 nodes"
+
+
 def test_replicas_of_old_and_new_generations_are_summed_and_only_new_ones_are_updated():
     parts = [Generation("new", deployment("new")), Generation("old", deployment("old", updated=1), current=False)]
     merged = graph_status(GRAPH, GraphOutcome({"A": parts}), NOW)["components"]["A"]

@@ -80,24 +80,24 @@ def graph_status(graph: dict[str, Any], outcome: GraphOutcome, now: datetime) ->
     return status
 
 
-def _about(component: str, failure: Failure) -> Failure:
-    """A failure of a component, as one of its graph. A message of rendering begins with the component already."""
+def _about(component: str, failure: Failure) -> str:
+    """A failure of a component, in words of its graph. A message of rendering begins with the component already."""
     prefix = f"component {component}: "
-    return Failure(failure.reason, f"{prefix}{failure.reason}: {failure.message.removeprefix(prefix)}")
+    return f"{prefix}{failure.reason}: {failure.message.removeprefix(prefix)}"
 
 
 def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
     """State, reason and message. A refusal outweighs waiting: users should not wait for what cannot come."""
     failure = outcome.failure
-    failures = [failure] if failure is not None and not failure.passes else []
+    failures = [failure.message] if failure is not None and not failure.passes else []
     failures += [
         _about(name, part.failure)
         for name, parts in outcome.components.items()
         for part in parts
-        if part.current and part.failure is not None
+        if part.current and part.failure is not None and part.failure != failure
     ]
     if failures:
-        return FAILED, FAILED_TO_RECONCILE, "; ".join(failure.message for failure in failures)
+        return FAILED, FAILED_TO_RECONCILE, "; ".join(dict.fromkeys(failures))
     if not outcome.components:
         return FAILED, FAILED_TO_RECONCILE, "spec.components is empty: name at least one component to deploy"
     states = [
