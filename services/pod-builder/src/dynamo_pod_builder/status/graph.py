@@ -9,7 +9,7 @@ from typing import Any
 
 from dynamo_shared.api.conditions import Condition, condition
 
-from dynamo_pod_builder.status.component import Failure
+from dynamo_pod_builder.status.component import PREDECESSOR_REMAINS, Failure
 from dynamo_pod_builder.status.pods import Trouble
 from dynamo_pod_builder.status.workload import WorkloadReadiness, readiness, replicas_of, why_not
 
@@ -36,6 +36,8 @@ class Generation:
     troubles: Sequence[Trouble] = ()
     #: Whether the workload was made by the component's present spec, and not yet by the one before.
     observed: bool = True
+    #: Finalizers of its component deployment, where that is being deleted: it is created again once they are gone.
+    finalizers: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,9 @@ def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
 
 
 def _state(part: Generation) -> WorkloadReadiness:
+    if part.finalizers:
+        kept = f"DynamoComponentDeployment {part.name}, which is kept by {', '.join(part.finalizers)}"
+        return WorkloadReadiness(False, f"waiting until Kubernetes has deleted {kept}", PREDECESSOR_REMAINS)
     state = why_not(readiness(part.workload), part.troubles)
     if state.ready and not part.observed:
         return WorkloadReadiness(False, "its change is not yet acted on")
