@@ -108,7 +108,7 @@ def test_several_refusals_are_one_failure(errors, reason, message):
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_that_a_namespace_is_being_deleted_is_no_failure_of_what_is_in_it(several):
+def test_what_goes_with_its_namespace_has_not_failed(several):
     error = NamespaceTerminating(403, "Forbidden", "namespace n is being terminated")
     with pytest.raises(NamespaceTerminating):
         failure_of(SeveralRefusals([QUOTA, error]) if several else error)

@@ -178,10 +178,10 @@ def test_a_component_deployment_that_a_finalizer_keeps_is_named(rolling):
 
 
 def test_what_graph_and_components_fail_for_is_said_once():
-    nodes = [Failure("NotDeployable", f"component A: multinode: nobody runs {number} nodes") for number in (2, 3)]
+    nodes = [Failure("NotDeployable", f"component A: multinode: nothing runs {number} nodes") for number in (2, 3)]
     parts = [Generation(f"a-{number}", None, failure=nodes[number]) for number in (0, 1, 0)]
     (ready,) = graph_status(GRAPH, GraphOutcome({"A": parts}, failure=nodes[1]), NOW)["conditions"]
-    assert ready["message"] == f"{nodes[1].message}; component A: NotDeployable: multinode: nobody runs 2 nodes"
+    assert ready["message"] == f"{nodes[1].message}; component A: NotDeployable: multinode: nothing runs 2 nodes"
 
 
 def test_replicas_of_old_and_new_generations_are_summed_and_only_new_ones_are_updated():

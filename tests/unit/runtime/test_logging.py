@@ -58,7 +58,7 @@ def test_fields_inside_of_fields_are_masked():
         "count": 1,
         "ports": [1, 2],
     }
-    # An API group is no header.
+    # The name of an API group.
     assert masked(objects={"roles.rbac.authorization.k8s.io": 3})["objects"] == {"roles.rbac.authorization.k8s.io": 3}
 
 

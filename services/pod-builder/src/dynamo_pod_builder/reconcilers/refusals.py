@@ -41,7 +41,7 @@ _PASSING = frozenset({PREDECESSOR_REMAINS, "NameTaken", "RefusedByApiServer"})
 def failure_of(error: Exception) -> Failure:
     """The failure that one of `REFUSALS` stands for. Of several, what a user has to mend comes before what ends by itself.
 
-    Raises NamespaceTerminating: the object goes with its namespace, which is no failure of it.
+    Raises NamespaceTerminating: the object goes with its namespace, and has not failed.
     """
     for each in error.refusals if isinstance(error, SeveralRefusals) else (error,):
         if isinstance(each, NamespaceTerminating):

@@ -154,7 +154,7 @@ def _component_spec(
     service = names.service(names.component_deployment(name, component.name))
     space = dynamo_namespace(namespace, name, shared=bool(spec.get("globalDynamoNamespace")))
     place = ConfiguredComponent(space, f"http://{service}.{namespace}.svc:{ports.HTTP.number}")
-    # Also where the graph names none: a number that nobody applies is whatever another client writes.
+    # Also where the graph names none: a number that is not applied is whatever another client writes.
     return {"replicas": DEFAULT_REPLICAS, **apply_legacy_config(spec, place)}
 
 
