@@ -79,7 +79,7 @@ def _own_prefill(profile: Profile) -> Callable[[int], float]:
     def predicted(out: int) -> float:
         rest: tuple[PrefillPoint, ...] = profile.prefill[:out] + profile.prefill[out + 1 :]
         engine = EngineEstimator(Profile(prefill=rest, decode=profile.decode[:1]))
-        return engine.prefill_ms(profile.prefill[out].isl).value
+        return engine.prefill_ms(profile.prefill[out].isl)
 
     return predicted
 
@@ -88,7 +88,7 @@ def _own_decode(profile: Profile) -> Callable[[int], float]:
     def predicted(out: int) -> float:
         rest: tuple[DecodePoint, ...] = profile.decode[:out] + profile.decode[out + 1 :]
         point = profile.decode[out]
-        return EngineEstimator(Profile(decode=rest)).decode_ms(point.kv_tokens / point.context, point.context).value
+        return EngineEstimator(Profile(decode=rest)).decode_ms(point.kv_tokens / point.context, point.context)
 
     return predicted
 

@@ -11,6 +11,7 @@ import asyncio
 import json
 import sys
 from time import perf_counter
+from typing import Any
 
 from dynamo_profiler.profiling.rapid import RapidProfiler
 from dynamo_profiler.profiling.results import ProfilingRequest, ProfilingResult
@@ -21,7 +22,7 @@ from dynamo_shared.runtime.settings.planner import Planner
 
 _MIB = 1024 * 1024
 #: By name: the request, tokens a second of a GPU in the tables of AI Configurator's own command line, seconds allowed.
-CASES: dict[str, tuple[dict[str, object], float, float]] = {
+CASES: dict[str, tuple[dict[str, Any], float, float]] = {
     "Qwen3-32B vllm": (
         {
             "model": "Qwen/Qwen3-32B",
@@ -54,7 +55,7 @@ CASES: dict[str, tuple[dict[str, object], float, float]] = {
         60.0,
     ),
 }
-LONG: dict[str, tuple[dict[str, object], float, float]] = {
+LONG: dict[str, tuple[dict[str, Any], float, float]] = {
     "DeepSeek-V3 sglang": (
         {
             "model": "deepseek-ai/DeepSeek-V3",
@@ -94,7 +95,7 @@ async def main() -> int:
             _, again = await _profiled(profiler, spec)
             peak = profiler.simulations.pool.peak / _MIB
         chosen = first.selected
-        rate = float(first.figures["tokensPerSecondPerGpuOfBudget"])
+        rate = (chosen.tokens_per_second or 0.0) / spec["hardware"]["totalGpus"]
         off = rate / table - 1
         good = seconds <= allowed and abs(off) <= 0.02 and again <= 2 and peak <= settings.rapid.memory_mib
         missed += not good
@@ -110,7 +111,7 @@ async def main() -> int:
     return 1 if missed else 0
 
 
-async def _profiled(profiler: RapidProfiler, spec: dict[str, object]) -> tuple[ProfilingResult, float]:
+async def _profiled(profiler: RapidProfiler, spec: dict[str, Any]) -> tuple[ProfilingResult, float]:
     started = perf_counter()
     request = ProfilingRequest(
         name="bench", namespace="default", spec=DynamoGraphDeploymentRequestSpec.model_validate(spec)

@@ -8,6 +8,8 @@ import time
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
+from tests.building.tasks import in_background
+
 from .graphs import graph
 from .platform import NAMESPACE, Bench, bench, percentile, servers
 
@@ -18,13 +20,9 @@ async def run() -> str:
     """Measure, and return the line."""
     async with servers(scheduler=True, kwok_nodes=2) as stage, bench(stage) as bench_:
         ready: dict[str, asyncio.Future[float]] = {}
-        watching = asyncio.create_task(_watch(bench_, ready))
-        try:
+        async with in_background(_watch(bench_, ready)):
             await _until_ready(bench_, ready, "warm-up")
             samples = [await _until_ready(bench_, ready, f"sample-{number}") for number in range(SAMPLES)]
-        finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
         return f"p50_create_to_successful_s={percentile(samples, 0.5):.2f} max_s={max(samples):.2f} n={SAMPLES}"
 
 

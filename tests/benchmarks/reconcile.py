@@ -16,6 +16,8 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
+from tests.building.tasks import in_background
+
 from .graphs import COMPONENTS, graph
 from .platform import NAMESPACE, Bench, bench, percentile, servers
 
@@ -55,8 +57,7 @@ async def run(count: int, services: Sequence[str]) -> str:
     """Measure, and return the line. Without names of services all run, admission's webhooks included."""
     async with servers(scheduler=False, kwok_nodes=0) as stage, bench(stage, *services) as bench_:
         arrivals = Arrivals()
-        watching = asyncio.create_task(arrivals.watch(bench_))
-        try:
+        async with in_background(arrivals.watch(bench_)):
             await _create(bench_, arrivals, "warm-up")
             idle = [await _create(bench_, arrivals, f"idle-{number}") for number in range(IDLE_SAMPLES)]
             for number in range(IDLE_SAMPLES):
@@ -67,9 +68,6 @@ async def run(count: int, services: Sequence[str]) -> str:
             seconds = time.perf_counter() - started
             await _rest(bench_)
             used = bench_.usage().since(before)
-        finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
         return (
             f"dgd_per_s={count / seconds:.2f} p50_create_to_children_s={percentile(idle, 0.5):.3f} "
             f"p99_create_to_children_s={percentile(idle, 0.99):.3f} api_writes_per_dgd={used.writes / count:.1f} "

@@ -17,9 +17,11 @@ from pathlib import Path
 import msgspec
 import nats
 import nats.errors
+from dynamo_shared.aio import ended
 from dynamo_shared.bus.streams import EVENTS
 from dynamo_shared.leases.channel import EtcdOptions
 
+from tests.building.tasks import in_background
 from tests.stage.balancer import balanced
 from tests.stage.cluster import CLUSTER, SERVICES, Stage, StageOptions, namespace, stage, until_ready
 
@@ -74,8 +76,7 @@ async def one(number: int, chaos: Chaos) -> Round:
     work.lived.clear()
     work.deleted.clear()
     written = _size(chaos.log)
-    working = asyncio.create_task(work.run())
-    try:
+    async with in_background(work.run()) as working:
         await asyncio.sleep(BEFORE)
         async with asyncio.TaskGroup() as breaking:
             breaking.create_task(faults.kill(up, killed, number % 2))
@@ -84,9 +85,6 @@ async def one(number: int, chaos: Chaos) -> Round:
         await asyncio.sleep(AFTER)
         work.stop()
         await working
-    finally:
-        working.cancel()
-        await asyncio.gather(working, return_exceptions=True)
     ended = time.monotonic()
     left = await _converged(up)
     round_.converged_after = time.monotonic() - ended
@@ -215,8 +213,7 @@ async def _rounds(rounds: int, seed: int, up: Stage, folder: Path, log: Path) ->
             for problem in (*round_.problems, *(f"lost: {each}" for each in round_.lost[:5])):
                 print(f"    {problem}", flush=True)
     finally:
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        await ended(reading)
     converged = sum(not each.problems for each in results)
     lost = sum(len(each.lost) for each in results)
     print(f"chaos {converged}/{len(results)} converged, lost {lost}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from dynamo_ctl.commands.crds.definitions import install_definitions
+from dynamo_devcluster import ProgramUnavailableError
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
@@ -38,6 +39,15 @@ def dynamo_runtime() -> RuntimeEnvironment:
     if not environment.complete:
         pytest.skip("the Dynamo runtime is not installed: `make test-runtime` does so, or says why it cannot")
     return environment
+
+
+@pytest.fixture(scope="session")
+async def prometheus_program(programs: Programs) -> Path:
+    """Prometheus, which is not to be had everywhere."""
+    try:
+        return await programs.obtain("prometheus")
+    except ProgramUnavailableError as error:
+        pytest.skip(f"Prometheus is not to be had here: {error}")
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ import jsonschema
 import nats
 from dynamo_devcluster.process import ManagedProcess
 from dynamo_devcluster.servers import NatsServer
+from dynamo_shared.aio import ended
 from dynamo_shared.bus import NatsBus, NatsOptions
 from dynamo_shared.state import ObjectCache, StateReader
 from dynamo_shared.wire.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
@@ -99,8 +100,7 @@ async def viewing(server: NatsServer) -> AsyncIterator[Views]:
             await reader.synced()
         yield Views(cache)
     finally:
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        await ended(reading)
         await bus.close()
 
 

@@ -12,10 +12,8 @@ from typing import Any
 import nats
 import pytest
 from aiohttp import web
-from dynamo_devcluster import ProgramUnavailableError
 from dynamo_devcluster.ports import LOOPBACK
 from dynamo_devcluster.probe import LocalHttp
-from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.prometheus import PrometheusServer, ScrapeJob
 from dynamo_devcluster.servers import EtcdServer, NatsServer
 from dynamo_planner.core.observing import ForwardPass, Missing, Pool, Traffic
@@ -23,6 +21,7 @@ from dynamo_planner.inputs import InputUnavailable
 from dynamo_planner.inputs.forward_passes import subject
 from dynamo_planner.inputs.prometheus import PrometheusClient, PrometheusOptions, TrafficReader
 from dynamo_planner.inputs.runtime_feed import RuntimeFeed, runtime_nats_options, watch_engines
+from dynamo_shared.aio import ended
 from dynamo_shared.api.contracts.planner import MetricsSource, Mode
 from dynamo_shared.bus.nats import NatsListener
 from dynamo_shared.bus.protocol import BusHealth
@@ -103,17 +102,8 @@ async def exporter() -> AsyncIterator[Exporter]:
     await made.serve()
     work = asyncio.create_task(made.work())
     yield made
-    work.cancel()
-    await asyncio.gather(work, return_exceptions=True)
+    await ended(work)
     await made.die()
-
-
-@pytest.fixture(scope="session")
-async def prometheus_program(programs: Programs) -> Path:
-    try:
-        return await programs.obtain("prometheus")
-    except ProgramUnavailableError as error:
-        pytest.skip(f"Prometheus is not to be had here: {error}")
 
 
 @asynccontextmanager

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from dynamo_devcluster import ProgramUnavailableError
-from dynamo_devcluster.programs import Programs
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 
 from .platform import eventually
 from .wave import GRAPH, riding
 
 pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture(scope="session")
-async def prometheus_program(programs: Programs) -> Path:
-    try:
-        return await programs.obtain("prometheus")
-    except ProgramUnavailableError as error:
-        pytest.skip(f"Prometheus is not to be had here: {error}")
 
 
 QUICK = {

@@ -14,6 +14,8 @@ from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.follow import LARGEST_VALUE, PrefixFollower
 from etcd3 import etcdrpc
 
+from tests.building.tasks import in_background
+
 from .platform import eventually
 
 
@@ -48,12 +50,8 @@ class Reader:
 @asynccontextmanager
 async def following(server: EtcdServer, **options: Any) -> AsyncIterator[Reader]:
     reader = Reader(server, **options)
-    running = asyncio.create_task(reader.follower.run())
-    try:
+    async with in_background(reader.follower.run()):
         yield reader
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
 
 @pytest.fixture

@@ -197,7 +197,6 @@ async def test_a_model_that_is_not_known_with_a_planner(profiler: RapidProfiler)
 async def test_all_backends_are_compared(profiler: RapidProfiler):
     image = "nvcr.io/nvidia/ai-dynamo/tensorrtllm-runtime:1.1.1"
     result = await profile(profiler, model=QWEN["model"], image=image, hardware=H200_2)
-    assert set(result.figures["engineVersions"]) == {"vllm", "sglang", "trtllm"}
     runtime = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrtllm"}[result.selected.backend]
     assert f"/{runtime}-runtime:1.1.1" in json.dumps(result.selected.dgd)
 

@@ -17,6 +17,8 @@ from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, 
 from dynamo_shared.kube import KubeClient, KubeError, Unavailable, discovery
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
 
+from tests.building.tasks import in_background
+
 from .etcd import compact
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -86,14 +88,10 @@ async def following(
     client: KubeClient, namespace: str, resource: Resource = CONFIG_MAPS, **options: Any
 ) -> AsyncIterator[Follower]:
     follower = Follower(client, resource, namespace, **options)
-    task = asyncio.create_task(follower.follow())
-    try:
+    async with in_background(follower.follow()) as task:
         await follower.until(lambda: follower.syncs > 0 or bool(follower.health))
         yield follower
         assert not task.done()
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.fixture(scope="module")

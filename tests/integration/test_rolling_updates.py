@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -21,6 +20,8 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.reflector import ObjectChange, Reflector
+
+from tests.building.tasks import in_background
 
 from .platform import IMAGE, eventually, frontend, graph, platform, settings, until_state, worker
 
@@ -103,12 +104,8 @@ async def watched(kube: KubeClient, namespace: str) -> AsyncIterator[Watch]:
                 if isinstance(change, ObjectChange):
                     watch.see(change)
 
-    task = asyncio.create_task(follow())
-    try:
+    async with in_background(follow()):
         yield watch
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 def workers(

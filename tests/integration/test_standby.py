@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder.app import PodBuilderService
+from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, LEASES, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound, NotHeld
@@ -42,8 +43,7 @@ async def claiming(
     try:
         yield claim
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await ended(task)
         await claim.close()
 
 

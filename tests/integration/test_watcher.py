@@ -13,6 +13,7 @@ import pytest
 from dynamo_devcluster import Programs
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer, NatsServerOptions
+from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     EVENTS,
@@ -92,8 +93,7 @@ async def watching(kube: KubeClient, url: str, cluster: str, **login: Any) -> As
     try:
         yield
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await ended(task)
         await bus.close()
 
 
@@ -108,8 +108,7 @@ async def reading(
     try:
         yield Bench(kube, namespace, cache, reader)
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await ended(task)
         await bus.close()
 
 

@@ -12,11 +12,9 @@ from typing import Any
 import pytest
 
 from .platform import eventually
-from .test_planning import prometheus_program
 from .wave import riding, sine
 
 pytestmark = pytest.mark.timeout(1200)
-__all__ = ["prometheus_program"]
 
 PERIOD = 240.0
 LEAST, MOST = 1.0, 24.0

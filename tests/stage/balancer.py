@@ -7,6 +7,8 @@ import itertools
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
+from dynamo_shared.aio import ended
+
 from .service import Service
 
 #: Seconds.
@@ -85,6 +87,5 @@ async def balanced() -> AsyncIterator[Balancer]:
     try:
         yield balancer
     finally:
-        probing.cancel()
-        await asyncio.gather(probing, return_exceptions=True)
+        await ended(probing)
         server.close()

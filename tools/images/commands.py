@@ -32,10 +32,10 @@ def run(command: Sequence[str], within: float, environment: Mapping[str, str] | 
     return done.stdout
 
 
-def succeeds(command: Sequence[str], within: float = 30.0) -> bool:
+def succeeds(command: Sequence[str]) -> bool:
     """Whether a command ends in time, and well."""
     try:
-        run(command, within)
+        run(command, 30.0)
     except ImageError:
         return False
     return True

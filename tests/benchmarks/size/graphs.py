@@ -16,6 +16,7 @@ from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
 from tests.benchmarks.graphs import COMPONENTS, IMAGE
 from tests.benchmarks.platform import percentile
+from tests.building.tasks import in_background
 from tests.hostile.objects import component, graph
 from tests.stage.api import Api
 from tests.stage.cluster import namespace
@@ -134,12 +135,8 @@ class Probe:
 async def followed(kube: KubeClient) -> AsyncIterator[Deployments]:
     """Deployments, followed while the block runs."""
     deployments = Deployments()
-    following = asyncio.create_task(deployments.follow(kube))
-    try:
+    async with in_background(deployments.follow(kube)):
         yield deployments
-    finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
 
 
 async def create(api: Api, numbers: range) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 from dynamo_shared.api.resources import DEPLOYMENTS, Resource
 from dynamo_shared.bus import Bus
 from dynamo_shared.state.publisher import StatePublisher, Truth
+
+from tests.building.tasks import in_background
 
 CLUSTER = "c"
 
@@ -32,10 +33,6 @@ def obj(
 @asynccontextmanager
 async def publishing(bus: Bus, *resources: Resource, truth: Truth | None = None) -> AsyncIterator[StatePublisher]:
     publisher = StatePublisher(bus, CLUSTER, truth=truth)
-    task = asyncio.create_task(publisher.run())
-    await publisher.load(resources or (DEPLOYMENTS,))
-    try:
+    async with in_background(publisher.run()):
+        await publisher.load(resources or (DEPLOYMENTS,))
         yield publisher
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

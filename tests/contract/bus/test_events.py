@@ -15,6 +15,8 @@ from dynamo_shared.bus.protocol import Message, Start
 from dynamo_shared.wire import cloudevents, deployment_data
 from dynamo_shared.wire.cloudevents import Event
 
+from tests.building.tasks import in_background
+
 GRAPH: dict[str, Any] = {
     "metadata": {"name": "llama-3.1", "namespace": "ns", "uid": "u1", "resourceVersion": "7", "generation": 2},
     "spec": {"backendFramework": "vllm"},
@@ -36,12 +38,8 @@ def graph(name: str = "llama-3.1", version: int = 7) -> dict[str, Any]:
 @asynccontextmanager
 async def publishing(bus: Bus, **options: Any) -> AsyncIterator[EventPublisher]:
     publisher = EventPublisher(bus, "c", now=lambda: datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC), **options)
-    task = asyncio.create_task(publisher.run())
-    try:
+    async with in_background(publisher.run()):
         yield publisher
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def stored(bus: Bus) -> list[tuple[Message, Event]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import nats
 import pytest
 from dynamo_devcluster import NatsServer, NatsServerOptions, Programs
+from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.bus import EventPublisher, NatsBus, server_config
 from dynamo_shared.bus.commands import CommandConsumer, CommandSender
@@ -183,8 +184,7 @@ async def test_the_watcher_publishes_and_every_service_reads(server: NatsServer)
         publisher.put(PODS, pod(1))
         await publisher.mark_synced(PODS, "1")
         await publisher.audit()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await ended(running)
     for user in sorted(READERS_OF_STATE | {PLATFORM}):
         async with connected(server, user) as bus:
             cache = ObjectCache()
@@ -192,8 +192,7 @@ async def test_the_watcher_publishes_and_every_service_reads(server: NatsServer)
             reading = asyncio.create_task(reader.run())
             await asyncio.wait_for(reader.synced(), 20)
             assert cache.count(PODS) == 1
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
+            await ended(reading)
 
 
 async def test_a_command_is_sent_carried_out_and_answered(server: NatsServer) -> None:

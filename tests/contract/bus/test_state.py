@@ -16,6 +16,7 @@ from dynamo_shared.wire import subjects
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
+from tests.building.tasks import in_background
 from tests.building.waiting import until
 from tests.contract.bus.states import CLUSTER, obj, publishing
 
@@ -26,12 +27,8 @@ KEY = ObjectKey("ns", "a")
 async def reading(bus: Bus, *resources: Resource) -> AsyncIterator[tuple[ObjectCache, StateReader]]:
     cache = ObjectCache()
     reader = StateReader(bus, CLUSTER, resources or (DEPLOYMENTS,), cache)
-    task = asyncio.create_task(reader.run())
-    try:
+    async with in_background(reader.run()):
         yield cache, reader
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 def version(cache: ObjectCache, name: str = "a") -> str | None:
@@ -141,6 +138,21 @@ async def test_a_publisher_that_lost_its_election_publishes_nothing_outdated(bus
         stale.put(DEPLOYMENTS, obj("a", 12))
         await stale.flushed(DEPLOYMENTS)
         assert await last(bus) == "uid-a-12"
+
+
+async def test_a_publisher_that_lost_its_election_in_a_burst_publishes_nothing_outdated(bus: Bus) -> None:
+    truth = ApiServer()
+    async with publishing(bus, truth=truth) as stale, publishing(bus, truth=truth) as active:
+        truth.objects[KEY] = obj("a", 9)
+        active.put(DEPLOYMENTS, obj("a", 9))
+        await active.flushed(DEPLOYMENTS)
+        for number in (5, 6):
+            stale.put(DEPLOYMENTS, obj("a", number))
+            while not stale._outbox.under_way:
+                await asyncio.sleep(0)
+        assert stale._outbox.is_waiting(subjects.state_subject(CLUSTER, DEPLOYMENTS.id, KEY))
+        await stale.flushed(DEPLOYMENTS)
+        assert await last(bus) == "uid-a-9"
 
 
 async def test_a_stale_deletion_does_not_hit_the_successor(bus: Bus) -> None:

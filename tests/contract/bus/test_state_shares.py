@@ -17,6 +17,7 @@ from dynamo_shared.state.share import FORGET_AFTER
 from dynamo_shared.state.versions import version_of
 
 from tests.building.clock import ManualClock
+from tests.building.tasks import in_background
 from tests.building.waiting import until
 from tests.contract.bus.states import CLUSTER, obj, publishing
 
@@ -114,12 +115,8 @@ def partitions(*namespaces: str) -> frozenset[int]:
 @asynccontextmanager
 async def replica(bus: Bus) -> AsyncIterator[Replica]:
     one = Replica(bus)
-    task = asyncio.create_task(one.reader.run())
-    try:
+    async with in_background(one.reader.run()):
         yield one
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 #: Namespaces in different partitions.

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from dynamo_shared.aio import ended
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, ObjectKey
 from dynamo_shared.bus import streams
@@ -114,6 +115,5 @@ async def test_a_reader_reads_on(name: str) -> None:
             assert isinstance(each["metadata"], dict)
             assert (each["metadata"]["namespace"], each["metadata"]["name"]) in {GOOD, BAD}
     finally:
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        await ended(reading)
         await bus.close()

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import pytest
-from aiohttp import web
+from aiohttp import StreamReader, web
 from dynamo_shared.aio import Gate
 from dynamo_shared.api.resources import PODS, ObjectKey
+from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Unavailable
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
 from dynamo_shared.kube.watch_wire import MAX_LINE_BYTES, Lines
@@ -142,6 +144,30 @@ async def test_lists_pass_the_gate_and_watches_do_not(server: Any, steps: Any) -
         pass
 
 
+@pytest.mark.parametrize("count", [1, 4], ids=["list", "watch"])
+async def test_closing_it_ends_its_list_and_its_watch(
+    count: int, server: Any, steps: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.then(
+        steps.answer(listed(5, pod("a", 3), pod("b", 4))), steps.watch(event("MODIFIED", pod("a", 6)), then="hang")
+    )
+    gate, watches, stream = Gate(1, longest=60), list[str](), KubeClient.stream
+
+    @asynccontextmanager
+    async def noted(*args: Any, **options: Any) -> AsyncIterator[StreamReader]:
+        watches.append("open")
+        async with stream(*args, **options) as body:
+            try:
+                yield body
+            finally:
+                watches.clear()
+
+    monkeypatch.setattr(KubeClient, "stream", noted)
+    assert len(await Followed(server, gate=gate).take(count)) == count
+    assert not gate._free.locked()
+    assert not watches
+
+
 @pytest.mark.parametrize("end", ["end", "break"])
 async def test_a_watch_goes_on_where_the_last_one_was(server: Any, steps: Any, end: str) -> None:
     server.then(
@@ -152,7 +178,6 @@ async def test_a_watch_goes_on_where_the_last_one_was(server: Any, steps: Any, e
     followed = Followed(server)
     assert await followed.take(4) == ["ADDED a@3", "SYNCED 5", "MODIFIED a@6", "MODIFIED a@10"]
     assert server.requests[2].query["resourceVersion"] == "9"
-    assert followed.reflector.relists == 1
     assert followed.health == [(True, "following pods")]
     assert len(followed.waits) == (0 if end == "end" else 1)
 
@@ -173,7 +198,6 @@ async def test_a_silent_connection_is_given_up(server: Any, steps: Any) -> None:
     )
     followed = Followed(server, silence=0.05)
     assert await followed.take(2) == ["SYNCED 5", "ADDED a@6"]
-    assert followed.reflector.relists == 1
 
 
 @pytest.mark.parametrize("how", ["at the start", "in the middle"])

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from dynamo_shared.aio import ended
 from dynamo_shared.leases.client import Grant
 from dynamo_shared.leases.errors import EtcdUnavailableError, LeaseNotFoundError
 from dynamo_shared.leases.lease import Lease
@@ -61,8 +62,7 @@ async def lease(etcd: FakeEtcd) -> AsyncIterator[Lease]:
     task = asyncio.create_task(lease.run())
     yield lease
     assert not task.done()
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await ended(task)
 
 
 async def test_it_is_trusted_until_its_deadline_whatever_the_server_does(etcd: FakeEtcd, lease: Lease) -> None:
@@ -149,8 +149,7 @@ async def test_a_grant_that_took_too_long_is_not_used(etcd: FakeEtcd) -> None:
     etcd.frozen.set()
     await until(lease.alive)
     assert lease.id == 2
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await ended(task)
 
 
 async def test_the_end_gives_it_back(etcd: FakeEtcd) -> None:
@@ -159,8 +158,7 @@ async def test_the_end_gives_it_back(etcd: FakeEtcd) -> None:
     await lease.close()
     task = asyncio.create_task(lease.run())
     await until(lease.alive)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await ended(task)
     reported: list[int] = []
     lease.on_change(lambda: reported.append(lease.id))
     await lease.close()

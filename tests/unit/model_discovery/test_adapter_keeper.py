@@ -20,6 +20,8 @@ from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
 from dynamo_shared.wire.specifications.discovery import AdapterData
 
+from tests.building.tasks import in_background
+
 KEY = ObjectKey("prod", "m")
 OTHER = ObjectKey("prod", "other")
 ADAPTER = Adapter("a", "s3://1")
@@ -104,12 +106,8 @@ async def keeping(world: World, **settings: Any) -> AsyncIterator[AdapterKeeper]
         changed=lambda _: None,
         clock=lambda: world.now,
     )
-    task = asyncio.create_task(keeper.run())
-    try:
+    async with in_background(keeper.run()):
         yield keeper
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ import pytest
 from dynamo_model_discovery.workers import discovery
 from dynamo_model_discovery.workers.discovery import NAME, WorkerDiscoveryService
 from dynamo_model_discovery.workers.sources.kubernetes import READS
+from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES, PODS, ObjectKey, Resource
 from dynamo_shared.bus import MemoryBus, streams
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
@@ -116,8 +117,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     await made.bus.declare(*streams.ALL)
     running = asyncio.create_task(made.publisher.run())
     yield made
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    await ended(running)
 
 
 async def reported(cluster: Cluster, expected: list[str]) -> None:
@@ -213,6 +213,27 @@ async def test_one_replica_reports_and_another_takes_over_without_a_word(cluster
         cluster.write(instance(8))
         await reported(cluster, ["- dyn/backend/7 joined", "- dyn/backend/8 joined"])
         await until(lambda: health.report()["parts"][NAME]["message"] != "standing by")  # type: ignore[index]
+
+
+async def test_a_replica_that_is_no_longer_elected_counts_no_workers(cluster: Cluster, monkeypatch) -> None:
+    monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)
+    cluster.write(instance(7), card(7))
+    leader = Leader()
+    service, health = cluster.service(leader)
+    registry = service._context.metrics.registry
+
+    def counted() -> float | None:
+        labels = {"role": "aggregated", "source": "file"}
+        return registry.get_sample_value("dynamo_model_discovery_workers", labels)
+
+    task = asyncio.create_task(service.serve())
+    await until(lambda: counted() == 1)
+    leader.elected.clear()
+    leader.lost.set()
+    await until(lambda: health.report()["parts"][NAME]["message"] == "standing by")  # type: ignore[index]
+    assert counted() is None
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_a_bus_that_comes_while_state_is_being_read_ends_no_worker(cluster: Cluster, monkeypatch) -> None:

@@ -6,31 +6,26 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
 from dynamo_shared.api import namespace_scope
-from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey
-from dynamo_shared.bus import MemoryBus
 from dynamo_shared.kube.errors import Conflict, Invalid, NamespaceTerminating
-from dynamo_shared.leases import AllKeys, AlwaysLeader, Drainer, GainListener, Listener
+from dynamo_shared.leases import AllKeys, Drainer, GainListener, Listener
 from dynamo_shared.leases.rendezvous import partition_of
-from dynamo_shared.runtime import Controller, Health, Result, ServiceContext
+from dynamo_shared.runtime import Controller, Result, ServiceContext
 from dynamo_shared.runtime import controller as controllers
-from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
-from dynamo_shared.runtime.settings import load_settings
 from dynamo_shared.runtime.tasks import Task
-from dynamo_shared.state.publisher import StatePublisher
 from opentelemetry.sdk.trace import TracerProvider
 
 from tests.building.clock import ManualClock
 from tests.building.waiting import until
+from tests.unit.runtime.serving import SERVICE, deployment, served
 
 if TYPE_CHECKING:
-    from dynamo_shared.kube import KubeClient
+    pass
 
 TRACER = TracerProvider().get_tracer("test")
 
@@ -71,7 +66,7 @@ class Deployments(Controller):
     """Reconciles Deployments as a test says."""
 
     def __init__(self, context: ServiceContext) -> None:
-        super().__init__(context, "service", [DEPLOYMENTS])
+        super().__init__(context, SERVICE, [DEPLOYMENTS])
         self.answers: dict[str, Exception] = {}
         self.reconciled: list[ObjectKey] = []
         self.go = asyncio.Event()
@@ -89,17 +84,6 @@ class Deployments(Controller):
         return Result()
 
 
-def deployment(key: ObjectKey) -> KubeObject:
-    metadata = {
-        "name": key.name,
-        "namespace": key.namespace,
-        "uid": f"uid-{key}",
-        "resourceVersion": "1",
-        "creationTimestamp": "2026-01-01T00:00:00Z",
-    }
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
-
-
 def chances() -> Callable[[], float]:
     """0.0, 0.1, ... 0.9, and again."""
     numbers = (number / 10 for _ in iter(int, 1) for number in range(10))
@@ -110,40 +94,13 @@ def chances() -> Callable[[], float]:
 async def controlling(keys: Iterable[ObjectKey], share: Share | None = None) -> AsyncIterator[Deployments]:
     """A controller that has reconciled all once."""
     keys = tuple(keys)
-    settings = load_settings(None, {})
-    bus, ownership = MemoryBus(), share or Share()
-    kube = cast("KubeClient", SimpleNamespace(acting_as=lambda _: SimpleNamespace(guarded=lambda _: None)))
-    context = ServiceContext(
-        settings,
-        kube,
-        bus,
-        Health(),
-        Metrics(),
-        lambda _: ownership,
-        lambda _: AlwaysLeader(),
-        ManualClock(),
-        chances(),
-    )
-    context.health.expect("service")
-    publisher = StatePublisher(bus, settings.platform.cluster_name)
-    publishing = asyncio.create_task(publisher.run())
-    await publisher.load((DEPLOYMENTS, LEASES))
-    for key in keys:
-        publisher.put(DEPLOYMENTS, deployment(key))
-    for resource in (DEPLOYMENTS, LEASES):
-        await publisher.mark_synced(resource, "1")
-    controller = Deployments(context)
-    serving = asyncio.create_task(controller.serve())
-    try:
-        await until(lambda: context.health.report()["parts"]["service"]["state"] == "ok")  # type: ignore[index]
+    async with served(keys, Deployments, share or Share(), clock=ManualClock(), randomness=chances()) as (
+        controller,
+        _,
+    ):
         await until(lambda: len(controller.reconciled) == len(keys))
         controller.reconciled.clear()
         yield controller
-        assert not serving.done()
-    finally:
-        for task in (serving, publishing):
-            task.cancel()
-        await asyncio.gather(serving, publishing, return_exceptions=True)
 
 
 def task(namespace: str, name: str = "a") -> Task:

@@ -10,6 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from dynamo_devcluster.certs import CertificateAuthority
+from dynamo_shared.aio import supervision
 from dynamo_shared.runtime import ServiceContext, Settings, lifecycle, load_settings, running
 
 KUBECONFIG = """
@@ -46,7 +47,7 @@ class Recorder:
 
 @pytest.fixture(autouse=True)
 def quick_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lifecycle, "FIRST_RESTART", 0.001)
+    monkeypatch.setattr(supervision, "FIRST_PAUSE", 0.001)
 
 
 @pytest.fixture
@@ -115,6 +116,20 @@ async def test_traces_bear_the_services_name_whatever_older_names_are_used(
     async with running([Recorder()], settings.with_older_names(("LOG_LEVEL",))):
         pass
     assert named == ["recorder"]
+
+
+class Tasks(Recorder):
+    """A service whose tasks fail, each within a group."""
+
+    async def run(self, context: ServiceContext) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(super().run(context))
+
+
+async def test_readiness_reports_the_kind_of_error_of_a_task(settings: Settings) -> None:
+    async with running([Tasks(failures=10**6)], settings) as platform:
+        with pytest.raises(TimeoutError, match=r": recorder: RuntimeError; the log has the details$"):
+            await platform.ready(0.01)
 
 
 async def test_readiness_reports_what_is_wanting(settings: Settings) -> None:

@@ -210,6 +210,11 @@ checkpoint: {storage: {s3: {bucket: b}, oci: {registry: r}}}
         "checkpoint.storage.oci",
     ]
     assert load_settings().ignored == ()
+    # Etcd shares the work of several replicas; a single one stands by, and is elected.
+    elected = {"DYNAMO_LEADERELECTION__ENABLED": "true", "DYNAMO_PLATFORM__ETCD__ENDPOINTS": "http://etcd:2379"}
+    elected["DYNAMO_LEADERELECTION__ID"] = "operator"
+    assert len(load_settings(None, elected).ignored) == 1
+    assert load_settings(None, {**elected, "DYNAMO_PLATFORM__REPLICAS": "1"}).ignored == ()
 
 
 @pytest.mark.parametrize("kind", ["s3", "oci"])

@@ -10,6 +10,8 @@ from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.kube.errors import NotFound, Unavailable
 from dynamo_shared.runtime.standby import KubeClaim
 
+from tests.building.tasks import in_background
+
 TTL = 30.0
 #: 6 seconds of 30 are the margin.
 DEADLINE = 24.0
@@ -73,16 +75,12 @@ async def test_a_request_that_hangs_does_not_outlast_the_lease(monkeypatch: pyte
     claim.on_gain(gained.append)
     lost = asyncio.Event()
     claim.on_loss(lost.set)
-    running = asyncio.create_task(claim.run())
-    try:
+    async with in_background(claim.run()):
         # A round of a replica that stands by would wait longer: a third of TTL.
         async with asyncio.timeout(3):
             await lost.wait()
         assert (len(gained), kube.renewals) == (1, 1)
         assert DEADLINE <= clock() < DEADLINE + 2
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_a_time_of_day_that_is_set_right_ends_no_lease_of_another_replica(
@@ -99,8 +97,7 @@ async def test_a_time_of_day_that_is_set_right_ends_no_lease_of_another_replica(
         await wait(self, 0.001)
 
     monkeypatch.setattr(KubeClaim, "_wait", at_once)
-    running = asyncio.create_task(claim.run())
-    try:
+    async with in_background(claim.run()):
         async with asyncio.timeout(3):
             while held.reads < 3:
                 await asyncio.sleep(0)
@@ -108,9 +105,6 @@ async def test_a_time_of_day_that_is_set_right_ends_no_lease_of_another_replica(
             while held.reads < 6:
                 await asyncio.sleep(0)
         assert held.renewals == 0
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
 
 class NoSuchNamespace:
@@ -128,11 +122,32 @@ async def test_a_namespace_that_is_not_there_is_reported() -> None:
     claim = KubeClaim(kube, ObjectKey("ns", "l"), "a", TTL)
     reported = asyncio.Event()
     claim.on_change(reported.set)
-    running = asyncio.create_task(claim.run())
-    try:
+    async with in_background(claim.run()):
         async with asyncio.timeout(3):
             await reported.wait()
         assert claim.trouble == '404 NotFound: namespaces "ns" not found'
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+
+
+class Broken(FakeKube):
+    """Fails in a way that no one expects, once the Lease is held."""
+
+    async def replace(self, _resource: object, _lease: dict[str, Any]) -> dict[str, Any]:
+        raise RuntimeError("a bug")
+
+
+async def test_a_claim_that_fails_unexpectedly_is_held_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is begun again after a pause, which may outlast the Lease: no one would end what works under it."""
+
+    async def at_once(_claim: KubeClaim, _pause: float) -> None:
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(KubeClaim, "_wait", at_once)
+    kube: Any = Broken(Clock())
+    claim = KubeClaim(kube, ObjectKey("ns", "l"), "a", TTL)
+    lost: list[bool] = []
+    claim.on_loss(lambda: lost.append(claim.may_write()))
+    with pytest.raises(RuntimeError):
+        await claim.run()
+    assert lost == [False]
+    async with asyncio.timeout(3):
+        await claim.wait_lost()

@@ -6,16 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sized
 from contextlib import asynccontextmanager
 from functools import partial
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from dynamo_shared.aio import ended, supervision
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey, key_of
-from dynamo_shared.bus import MemoryBus
-from dynamo_shared.kube import KubeClient
-from dynamo_shared.leases import AllKeys, AlwaysLeader
-from dynamo_shared.runtime import Controller, Result, ServiceContext, load_settings, supervision
+from dynamo_shared.api.resources import DEPLOYMENTS, ObjectKey, key_of
+from dynamo_shared.leases import AllKeys
+from dynamo_shared.runtime import Controller, Result, ServiceContext
 from dynamo_shared.runtime.controller import Part
 from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.metrics import Metrics
@@ -26,8 +24,7 @@ from dynamo_shared.state.publisher import StatePublisher
 from prometheus_client import generate_latest
 
 from tests.building.waiting import until
-
-SERVICE = "service"
+from tests.unit.runtime.serving import SERVICE, deployment, served
 
 
 @pytest.fixture(autouse=True)
@@ -82,45 +79,17 @@ def _state(deployment: KubeObject) -> str:
     return "ready"
 
 
-def deployment(name: str) -> KubeObject:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {
-            "name": name,
-            "namespace": "ns",
-            "uid": f"uid-{name}",
-            "resourceVersion": "1",
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-        },
-    }
+def named(name: str) -> ObjectKey:
+    return ObjectKey("ns", name)
 
 
 @asynccontextmanager
 async def controlling(
     names: Iterable[str], parts: Mapping[str, Part] | None = None
 ) -> AsyncIterator[tuple[Deployments, ServiceContext, StatePublisher]]:
-    bus, metrics, health = MemoryBus(), Metrics(), Health()
-    settings = load_settings(None, {})
-    kube = cast("KubeClient", SimpleNamespace(acting_as=lambda _: SimpleNamespace(guarded=lambda _: None)))
-    context = ServiceContext(settings, kube, bus, health, metrics, lambda _: AllKeys(), lambda _: AlwaysLeader())
-    publisher = StatePublisher(bus, settings.platform.cluster_name)
-    publishing = asyncio.create_task(publisher.run())
-    await publisher.load((DEPLOYMENTS, LEASES))
-    for name in names:
-        publisher.put(DEPLOYMENTS, deployment(name))
-    for resource in (DEPLOYMENTS, LEASES):
-        await publisher.mark_synced(resource, "1")
-    controller = Deployments(context, parts or {})
-    serving = asyncio.create_task(controller.serve())
-    try:
-        await until(lambda: SERVICE in reported(health) and reported(health)[SERVICE]["state"] == "ok")
-        yield controller, context, publisher
-        assert not serving.done()
-    finally:
-        for task in (serving, publishing):
-            task.cancel()
-        await asyncio.gather(serving, publishing, return_exceptions=True)
+    made = partial(Deployments, parts=parts or {})
+    async with served(map(named, names), made, AllKeys()) as (controller, publisher):
+        yield controller, controller.context, publisher
 
 
 def reported(health: Health) -> dict[str, Any]:
@@ -134,7 +103,7 @@ def figure(context: ServiceContext, line: str) -> bool:
 async def test_an_object_that_cannot_be_routed_costs_only_itself() -> None:
     async with controlling(["a", "routed-badly", "z"]) as (controller, context, publisher):
         await until(lambda: {"a", "z"} <= set(controller.reconciled))
-        publisher.put(DEPLOYMENTS, deployment("b"))
+        publisher.put(DEPLOYMENTS, deployment(named("b")))
         await until(lambda: "b" in controller.reconciled)
         assert "routed-badly" not in controller.reconciled
         assert figure(
@@ -144,9 +113,9 @@ async def test_an_object_that_cannot_be_routed_costs_only_itself() -> None:
 
 async def test_a_change_that_cannot_be_routed_is_noticed_all_the_same() -> None:
     async with controlling([]) as (controller, _, publisher):
-        publisher.put(DEPLOYMENTS, deployment("routed-badly"))
-        publisher.put(DEPLOYMENTS, deployment("noticed-badly"))
-        publisher.put(DEPLOYMENTS, deployment("z"))
+        publisher.put(DEPLOYMENTS, deployment(named("routed-badly")))
+        publisher.put(DEPLOYMENTS, deployment(named("noticed-badly")))
+        publisher.put(DEPLOYMENTS, deployment(named("z")))
         await until(lambda: {"noticed-badly", "z"} <= set(controller.reconciled))
         assert controller.noticed == ["routed-badly", "z"]
 
@@ -163,7 +132,7 @@ async def test_a_part_that_fails_is_started_again_and_the_others_go_on() -> None
         nonlocal runs
         runs += 1
         if runs <= 2:
-            raise OverflowError("date value out of range: a tenant's secret")
+            raise ExceptionGroup("in tasks", [OverflowError("date value out of range: a tenant's secret")])
         begun.set()
         await asyncio.Event().wait()
 
@@ -205,8 +174,7 @@ async def test_without_an_essential_part_nothing_is_ready(essential: bool, state
     await begun.wait()
     assert reported(subject.health)["service/part"]["state"] == state.value
     assert subject.health.ready is not essential
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await ended(task)
     assert "service/part" not in reported(subject.health)
 
 
@@ -219,8 +187,7 @@ async def test_a_part_that_ends_without_an_error_is_started_again() -> None:
     task = asyncio.create_task(subject.keep("part", work))
     for _ in range(3):
         await runs.get()
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await ended(task)
 
 
 async def test_an_object_that_was_set_back_is_as_new() -> None:
@@ -229,7 +196,7 @@ async def test_an_object_that_was_set_back_is_as_new() -> None:
         await until(lambda: "a" in controller.reconciled)
         controller.known.clear()
         for number, version in enumerate(("7", "9", "3"), 1):
-            obj = deployment("a")
+            obj = deployment(named("a"))
             obj["metadata"]["resourceVersion"] = version
             publisher.put(DEPLOYMENTS, obj)
             await until(partial(_are, controller.known, number))

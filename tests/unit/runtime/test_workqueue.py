@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 
 import pytest
+from dynamo_shared.aio import ended
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.workqueue import LAST_RETRY, Result, WorkQueue
 from hypothesis import given
@@ -101,8 +102,7 @@ async def test_workers_retry_what_raises_and_go_on():
     work.add("bad")
     work.add("good")
     await asyncio.wait_for(finished.wait(), 5)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await ended(task)
     assert observed == {"bad": 3, "good": 1}
 
 
@@ -141,8 +141,7 @@ async def test_requeue_after_brings_a_key_back():
     for _ in range(20):
         await asyncio.sleep(0)
     assert checks == 3
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await ended(task)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=40), st.integers(1, 4))
@@ -175,8 +174,18 @@ def test_never_two_at_once_and_nothing_is_lost(desired, workers):
                 await asyncio.sleep(0)
         while len(work) or work.working:
             await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await ended(task)
         assert {key for key in last_desired if last_sync.get(key, 0) < last_desired[key]} == set()
 
     asyncio.run(scenario())
+
+
+async def test_a_worker_that_is_cancelled_while_a_key_comes_ends_as_cancelled():
+    work = queue()
+    waiting = asyncio.create_task(work.get())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    work.add("a")
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert await taken(work) == ["a"]

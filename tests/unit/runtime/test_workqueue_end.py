@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import structlog
+from dynamo_shared.aio import ended
 from dynamo_shared.kube.errors import TooManyRequests
 from dynamo_shared.runtime import workqueue
 from dynamo_shared.runtime.metrics import Metrics
@@ -17,6 +18,7 @@ from dynamo_shared.runtime.workqueue import Result, WorkQueue
 from structlog.testing import capture_logs
 
 from tests.building.clock import ManualClock
+from tests.building.tasks import in_background
 
 
 @pytest.fixture
@@ -49,12 +51,8 @@ class Work:
 
     @asynccontextmanager
     async def running(self, workers: int = 2, finish_within: float = 5) -> AsyncIterator[asyncio.Task[None]]:
-        task = asyncio.create_task(self.queue.run(workers, self.handle, finish_within=finish_within))
-        try:
+        async with in_background(self.queue.run(workers, self.handle, finish_within=finish_within)) as task:
             yield task
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
 
 
 async def turns(count: int = 20) -> None:
@@ -143,7 +141,7 @@ async def test_abort_ends_work_now_and_the_worker_goes_on() -> None:
 async def test_a_handler_that_swallows_the_abort_leaves_nothing_behind_for_the_next_key() -> None:
     """As some libraries do: what was asked of one key's work must not count against the work on another."""
     queue = WorkQueue[str](metrics=Metrics().queue("test"))
-    ended: list[str] = []
+    swallowed: list[str] = []
 
     async def handler(key: str) -> Result:
         try:
@@ -151,7 +149,7 @@ async def test_a_handler_that_swallows_the_abort_leaves_nothing_behind_for_the_n
         except asyncio.CancelledError:
             if key == "other":
                 raise
-            ended.append(key)
+            swallowed.append(key)
         return Result()
 
     task = asyncio.create_task(queue.run(1, handler))
@@ -161,9 +159,8 @@ async def test_a_handler_that_swallows_the_abort_leaves_nothing_behind_for_the_n
         queue.abort(lambda _: True)
         await turns()
     assert not task.done(), "the workers go on"
-    assert ended == ["lost", "lost-too"]
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    assert swallowed == ["lost", "lost-too"]
+    await ended(task)
 
 
 async def test_a_handler_that_is_cancelled_from_inside_has_failed() -> None:
@@ -178,8 +175,7 @@ async def test_a_handler_that_is_cancelled_from_inside_has_failed() -> None:
     await turns()
     assert not task.done(), "the workers go on"
     assert "a" in queue._due
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await ended(task)
 
 
 async def test_what_is_left_at_the_end_is_in_the_log(logs: list[MutableMapping[str, Any]]) -> None:
@@ -250,8 +246,7 @@ async def test_handlers_that_never_wait_do_not_keep_others_from_running() -> Non
         queue.add(key)
     await turns(10)
     assert 0 < handled < 50_000
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await ended(task)
 
 
 async def test_the_server_says_when_to_come_back() -> None:
@@ -267,8 +262,7 @@ async def test_the_server_says_when_to_come_back() -> None:
     await asked.wait()
     await turns()
     assert queue._due["a"] - queue._clock() == pytest.approx(7, abs=0.5)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await ended(task)
 
 
 def test_rate_limit() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 
+from dynamo_shared.aio import ended
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.turns import Budgets, Turns
 from dynamo_shared.runtime.workqueue import HOLD_WITHIN, RETRIES_AT_ONCE, Result, WorkQueue
@@ -132,8 +133,7 @@ async def test_work_of_one_namespace_that_hangs_leaves_workers_for_the_others() 
     for _ in range(10):
         await turns()
     assert begun == {"hanging": 100, "quiet": 100}
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    await ended(running)
 
 
 _KEYS = st.builds("{}/{}".format, st.sampled_from("abc"), st.sampled_from(["1", "2", "3!", "4!"]))
@@ -169,8 +169,7 @@ def test_no_key_is_lost_or_worked_on_twice_at_once(steps: list[tuple[str, str]],
             task = asyncio.create_task(work.get(urgent=urgent))
             await turns()
             if not task.done():
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+                await ended(task)
                 return False
             took(task.result())
             return True

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from dynamo_shared.aio import ended
 from dynamo_shared.runtime import workqueue
 from dynamo_shared.runtime.debounce import EACH, FEW, HOLD, MOST, WINDOW, Debounce
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.workqueue import HOLD_WITHIN, Result, WorkQueue
 
 from tests.building.clock import ManualClock
+from tests.building.tasks import in_background
 
 
 def queue(clock: ManualClock) -> WorkQueue[str]:
@@ -108,8 +110,7 @@ async def test_workers_for_urgent_keys_do_them_while_all_others_are_busy_and_not
     busy.set()
     await turns()
     assert done == ["B", "C", "a", "b"]
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    await ended(running)
 
 
 async def test_what_waits_behind_urgent_keys_is_done_when_these_are_forgotten():
@@ -162,14 +163,10 @@ async def test_urgent_work_that_hangs_does_not_hold_up_the_rest_of_an_idle_queue
         done.set()
         return Result()
 
-    running = asyncio.create_task(work.run(2, handle, urgent_workers=1, finish_within=0))
-    try:
+    async with in_background(work.run(2, handle, urgent_workers=1, finish_within=0)):
         await asyncio.sleep(0)
         work.add("A")
         await asyncio.sleep(0)
         work.add("b")
         async with asyncio.timeout(2):
             await done.wait()
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -199,6 +200,28 @@ async def test_an_api_server_that_does_not_answer_ends_the_reconcile_at_once() -
     with pytest.raises(Unavailable):
         await desk.reconciler.reconcile(GRAPH)
     assert "status" not in desk.adapter("g-prefill")
+
+
+async def test_a_reconcile_that_fails_leaves_no_question_behind() -> None:
+    """All adapters are asked at once for their writers. The key is reconciled again after an error, and asked again."""
+    desk = ReconcilerDesk(Decode=1, Prefill=1)
+    for name in ("g-decode", "g-prefill"):
+        desk.change(name, lambda adapter: adapter["spec"].update(replicas=2))
+    ended: list[str] = []
+
+    async def get(resource: Resource, key: ObjectKey) -> KubeObject:
+        if key.name == "g-decode":
+            raise Unavailable(0, "TimedOut", "no answer")
+        if key.name == "g-prefill":
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            ended.append(key.name)
+        return await MemoryKube.get(desk.kube, resource, key)
+
+    desk.kube.get = get  # type: ignore[method-assign]
+    with pytest.raises(Unavailable):
+        await desk.reconciler.reconcile(GRAPH)
+    assert len(ended) == 2, "its writer is read, and its number applied as it is"
 
 
 async def test_an_update_of_a_graph_that_the_server_cannot_check_is_reported() -> None:

@@ -36,6 +36,17 @@ async def test_what_rests_is_carried_out_when_it_has_rested_once() -> None:
     assert desk.intents("a") == {}
 
 
+async def test_what_is_asked_for_again_is_kept_as_long_as_the_answer_says() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=3600)), intent_lifetime=100))
+    desk.graph("a", Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    desk.clock[0] += 10
+    first = await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
+    desk.clock[0] += 20
+    again = await desk.scaling.carry_out(desk.ask("a", "down-again", Decode=2))
+    assert again.message.rpartition("until ")[2] == first.message.rpartition("until ")[2]
+
+
 async def test_next_to_what_is_held_the_answer_names_what_is_refused() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(min=1, down=Direction(cooldown=60))))
     desk.graph("a", Frontend=1, Decode=1)

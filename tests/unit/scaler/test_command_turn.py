@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from dynamo_scaler.commands.turn import Turn
+from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases.ownership import AllKeys, Drainer, GainListener, Listener
 from dynamo_shared.leases.rendezvous import ALL
@@ -89,8 +90,7 @@ async def turns(owned: Owned) -> AsyncIterator[Work]:
     try:
         yield work
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await ended(task)
         assert work.begun == work.ended
 
 
@@ -123,8 +123,7 @@ async def test_a_single_replica_has_every_turn() -> None:
     work = Work()
     task = asyncio.create_task(Turn(AllKeys(), KEY, work.run).run())
     await work.until_begun()
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await ended(task)
     assert (work.begun, work.ended) == (1, 1)
 
 

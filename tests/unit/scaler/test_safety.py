@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 from dynamo_scaler.safety import holds
-from dynamo_scaler.safety.history import ReplicaRequest, RequestHistory
+from dynamo_scaler.safety.history import ReplicaRequest, RequestHistory, stabilized
 from dynamo_scaler.safety.holds import Hold, Shapes
 from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
 from dynamo_scaler.safety.verdict import Situation, judge
@@ -97,6 +97,14 @@ def test_within_a_window_the_request_that_changes_least_counts() -> None:
         "Stabilizing",
     )
     assert outcome(3, 9, Situation(limits, asked=(ReplicaRequest(NOW - 61, 5), ReplicaRequest(NOW, 9)))) == (9, 9, "")
+
+
+def test_a_window_of_a_day_knows_what_was_asked_for_in_the_morning() -> None:
+    history, limits = RequestHistory(), ScalingLimits(down=Direction(stabilization=86_400))
+    for minute in range(1400):
+        history.note(KEY, 9 if not minute else 2 + minute % 3, 9, NOW + 60 * minute)
+    assert stabilized(2, 9, history.of(KEY), limits, NOW + 60 * 1400) == 9
+    assert len(history.of(KEY)) == 4
 
 
 def test_the_first_request_of_a_component_starts_its_window_with_what_there_is() -> None:

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api.resources import PODS, ObjectKey
-from dynamo_shared.bus import MemoryBus
+from dynamo_shared.bus import MemoryBus, streams
 from dynamo_shared.bus.protocol import Message
 from dynamo_shared.state import ObjectCache, StateReader, messages
+
+from tests.building.tasks import in_background
+from tests.building.waiting import until
 
 KEY = ObjectKey("ns", "a")
 METADATA = {
@@ -118,3 +121,20 @@ def test_the_quarantine_is_bounded() -> None:
     for number in range(3000):
         reader._take(Message(f"dynamo.state.v1.c.pods.ns.n{number}", b"{", HEADERS, 1))
     assert len(reader._quarantine) == 1000
+
+
+async def test_a_damaged_message_that_is_gone_without_a_tombstone_is_damaged_no_more() -> None:
+    """The stream was lost, or the tombstone has expired while the reader was away."""
+    bus, said = MemoryBus(), list[str]()
+    reader = StateReader(bus, "c", [PODS], ObjectCache())
+    reader.on_quarantine(said.append)
+    await bus.declare(streams.STATE)
+    await bus.publish("dynamo.state.v1.c.pods.ns.a", b"{", headers=HEADERS)
+    async with in_background(reader.run()):
+        await until(lambda: said, within=10)
+        assert said[-1].startswith("1 damaged message")
+        bus.disconnect()
+        bus.lose_data()
+        bus.reconnect()
+        await until(lambda: not said[-1], within=10)
+    await bus.close()

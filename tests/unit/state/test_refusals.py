@@ -16,6 +16,7 @@ from dynamo_shared.state.publisher import StatePublisher
 from dynamo_shared.state.versions import version_of
 from dynamo_shared.wire import subjects
 
+from tests.building.tasks import in_background
 from tests.building.waiting import until
 
 
@@ -49,13 +50,9 @@ async def publishing(bus: MemoryBus) -> AsyncIterator[tuple[StatePublisher, list
     publisher, said = StatePublisher(bus, "c"), [""]
     publisher.on_refused(said.append)
     await publisher.load([DEPLOYMENTS])
-    running = asyncio.create_task(publisher.run())
-    try:
+    async with in_background(publisher.run()):
         yield publisher, said
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        await bus.close()
+    await bus.close()
 
 
 async def test_a_refused_object_that_is_deleted_is_refused_no_more() -> None:

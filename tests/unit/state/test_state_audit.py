@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,11 +20,31 @@ from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.state.publisher import StatePublisher, audit
 from dynamo_shared.wire import subjects
 
-OBJECT = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "a", "namespace": "ns", "uid": "uid-a", "resourceVersion": "5"},
-}
+from tests.building.clock import ManualClock
+from tests.building.tasks import in_background
+
+
+def named(name: str, version: int = 5) -> KubeObject:
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+
+
+@asynccontextmanager
+async def publishing(bus: MemoryBus, *names: str, **options: Any) -> AsyncIterator[StatePublisher]:
+    """A publisher of some objects, which STATE has."""
+    publisher = StatePublisher(bus, "c", **options)
+    async with in_background(publisher.run()):
+        await publisher.load([DEPLOYMENTS])
+        await put(publisher, *map(named, names))
+        yield publisher
+    await bus.close()
+
+
+async def put(publisher: StatePublisher, *objects: KubeObject) -> None:
+    for each in objects:
+        publisher.put(DEPLOYMENTS, each)
+    async with asyncio.timeout(10):
+        await publisher.flushed(DEPLOYMENTS)
 
 
 class NewLeader(MemoryBus):
@@ -45,21 +66,11 @@ async def test_a_leader_gets_time_to_apply_what_was_acknowledged(
 ) -> None:
     monkeypatch.setattr(audit, "APPLIED_WITHIN", 0.0)
     bus = NewLeader()
-    publisher = StatePublisher(bus, "c")
-    running = asyncio.create_task(publisher.run())
-    try:
-        await publisher.load([DEPLOYMENTS])
-        publisher.put(DEPLOYMENTS, OBJECT)
-        async with asyncio.timeout(10):
-            await publisher.flushed(DEPLOYMENTS)
+    async with publishing(bus, "a") as publisher:
         # One answer is asked for the stream's incarnation, one for what it holds.
         bus.lacking = answers
         await publisher.audit()
         assert publisher.lost.is_set() is lost
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        await bus.close()
 
 
 SUBJECT = subjects.state_subject("c", DEPLOYMENTS.id, ObjectKey("ns", "a"))
@@ -89,28 +100,18 @@ class Failing(MemoryBus):
 
 
 async def _truth(_resource: Resource, _key: ObjectKey) -> KubeObject | None:
-    return OBJECT
+    return named("a")
 
 
 @asynccontextmanager
 async def foreign(bus: Failing, **options: Any) -> AsyncIterator[StatePublisher]:
     """A publisher whose object another one has overwritten."""
-    publisher = StatePublisher(bus, "c", truth=_truth, **options)
-    running = asyncio.create_task(publisher.run())
-    try:
-        await publisher.load([DEPLOYMENTS])
-        publisher.put(DEPLOYMENTS, OBJECT)
-        async with asyncio.timeout(10):
-            await publisher.flushed(DEPLOYMENTS)
+    async with publishing(bus, "a", truth=_truth, **options) as publisher:
         await bus.publish(SUBJECT, b"{}")
         yield publisher
         async with asyncio.timeout(10):
             while not await bus.is_right():
                 await asyncio.sleep(0.01)
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        await bus.close()
 
 
 async def test_a_check_that_was_cut_off_is_made_again_soon() -> None:
@@ -129,3 +130,81 @@ async def test_a_check_that_the_server_refuses_is_not_the_last_one() -> None:
         bus.subscribing = [BusError("maximum consumers limit reached")]
         bus.disconnect()
         bus.reconnect()
+
+
+class Busy(MemoryBus):
+    """Something happens while it answers how a stream is, or before what it has is read."""
+
+    answering: Callable[[], Awaitable[None]] | None = None
+    reading: Callable[[], Awaitable[None]] | None = None
+
+    async def stream_state(self, stream: StreamSpec) -> StreamState:
+        observed = await super().stream_state(stream)
+        if self.answering is not None:
+            await self.answering()
+        return observed
+
+    async def subscribe(self, stream: StreamSpec, filters: Sequence[str], **options: Any) -> MemorySubscription:
+        subscription = await super().subscribe(stream, filters, **options)
+        if self.reading is not None:
+            await self.reading()
+        return subscription
+
+
+async def test_what_is_acknowledged_while_the_server_answers_is_not_held_against_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(audit, "APPLIED_WITHIN", 0.0)
+    bus, numbers = Busy(), itertools.count()
+    async with publishing(bus, "a") as publisher:
+        bus.answering = lambda: put(publisher, named(f"new-{next(numbers)}"))
+        await publisher.audit()
+        assert not publisher.lost.is_set()
+
+
+async def test_objects_that_change_while_all_sequences_are_read_are_not_a_loss() -> None:
+    bus = Busy()
+    names = [f"n-{number}" for number in range(audit.MOST_SUSPECTS + 1)]
+    async with publishing(bus, *names) as publisher:
+        bus.reading = lambda: put(publisher, *(named(name, 6) for name in names))
+        await publisher.scan()
+        assert not publisher.lost.is_set()
+
+
+async def test_what_is_not_read_again_yet_after_a_loss_is_not_another_loss() -> None:
+    """A reconnection meanwhile has all sequences compared at once."""
+    bus = Busy()
+    async with publishing(bus, *(f"n-{number}" for number in range(audit.MOST_SUSPECTS + 1))) as publisher:
+
+        async def compared() -> None:
+            bus.reading = None
+            await publisher.scan()
+
+        publisher.start_over()
+        bus.reading = compared
+        await publisher.load([DEPLOYMENTS])
+        assert not publisher.lost.is_set()
+        await publisher.audit()
+        assert not publisher.lost.is_set()
+
+
+async def test_what_others_publish_during_a_check_is_noticed_a_minute_later() -> None:
+    bus, clock = MemoryBus(), ManualClock()
+    first, second = (subjects.state_subject("c", DEPLOYMENTS.id, ObjectKey("ns", name)) for name in "ab")
+
+    async def truth(_: Resource, key: ObjectKey) -> KubeObject | None:
+        if key.name == "a":
+            # All sequences have been read by now.
+            await bus.publish(second, b"{}")
+        return named(key.name)
+
+    async with publishing(bus, "a", "b", truth=truth, clock=clock) as publisher:
+        await bus.publish(first, b"{}")
+        await publisher.scan()
+        await put(publisher)
+        clock.now += audit.FOREIGN_INTERVAL
+        await publisher.audit()
+        await put(publisher)
+        last = await bus.last_message(streams.STATE, second)
+        assert last is not None
+        assert last.payload != b"{}"

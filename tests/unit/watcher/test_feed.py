@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
+from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import DEPLOYMENTS, NODES, SERVICES, ObjectKey, Resource
 from dynamo_shared.bus import MemoryBus, streams
 from dynamo_shared.bus.protocol import Message, Start
@@ -24,6 +25,7 @@ from dynamo_watcher.metrics import WatcherMetrics
 from dynamo_watcher.resources import WATCHED, Watched
 from prometheus_client import CollectorRegistry
 
+from tests.building.tasks import in_background
 from tests.building.waiting import until
 
 CLUSTER = "c"
@@ -99,25 +101,17 @@ class Cluster:
 async def feeding(bus: MemoryBus, cluster: Cluster, **options: Any) -> AsyncIterator[Feed]:
     watched = options.pop("watched", (Watched(DEPLOYMENTS), Watched(SERVICES)))
     feed = Feed(cluster.source, bus, CLUSTER, watched, WatcherMetrics(CollectorRegistry()), **options)
-    task = asyncio.create_task(feed.run())
-    try:
+    async with in_background(feed.run()):
         yield feed
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 @asynccontextmanager
 async def reading(bus: MemoryBus) -> AsyncIterator[ObjectCache]:
     cache = ObjectCache()
     reader = StateReader(bus, CLUSTER, [DEPLOYMENTS, SERVICES], cache)
-    task = asyncio.create_task(reader.run())
-    try:
+    async with in_background(reader.run()):
         await asyncio.wait_for(reader.synced(), 5)
         yield cache
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 def names(cache: ObjectCache, resource: Resource = DEPLOYMENTS) -> list[str]:
@@ -307,8 +301,7 @@ async def test_one_is_active_and_stops_when_it_is_deposed(monkeypatch: pytest.Mo
     leadership.elected.clear()
     leadership.lost.set()
     await until(lambda: word() == (HealthState.OK.value, "standing by"))
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await ended(task)
 
 
 @pytest.mark.parametrize(

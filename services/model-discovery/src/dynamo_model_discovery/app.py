@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from dynamo_shared.api.conditions import find
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, Resource
 from dynamo_shared.runtime import Controller, ServiceContext
@@ -114,5 +114,4 @@ def _gone(change: CacheChange) -> KubeObject | None:
 
 
 def _readiness(model: KubeObject) -> str:
-    endpoints = find(model.get("status", {}).get("conditions") or (), ENDPOINTS_READY)
-    return "ready" if endpoints is not None and endpoints["status"] == "True" else "not_ready"
+    return "ready" if objects.is_true(model, ENDPOINTS_READY) else "not_ready"

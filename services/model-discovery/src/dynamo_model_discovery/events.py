@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.wording import many
 from dynamo_shared.runtime.facts import EventReason, Fact
 from dynamo_shared.wire.specifications.discovery import AdapterData, DynamoModelData
 
@@ -49,7 +50,7 @@ def gone(model: KubeObject) -> Fact:
 
 def cleaned(names: Sequence[str], workers: int) -> Fact:
     """No worker has an adapter of a deleted model any more."""
-    return UNLOADED(f"Unloaded {', '.join(names)} from {workers} {'worker' if workers == 1 else 'workers'}")
+    return UNLOADED(f"Unloaded {', '.join(names)} from {many(workers, 'worker')}")
 
 
 def left(kept: Sequence[AdapterState], names: Sequence[str]) -> Fact:

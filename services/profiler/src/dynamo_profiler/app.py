@@ -23,7 +23,7 @@ class ProfilerService:
         platform = context.settings.platform
         metrics = ProfilingMetrics(context.metrics.registry)
         try:
-            async with RapidProfiler(platform.planner, platform.version, context.clock, metrics=metrics) as profiler:
+            async with RapidProfiler(platform.planner, platform.version, metrics=metrics) as profiler:
                 await RequestController(
                     context,
                     NAME,

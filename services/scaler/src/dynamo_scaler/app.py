@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dynamo_shared.api.conditions import find
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -111,8 +111,6 @@ def _controller(context: ServiceContext, metrics: AdapterMetrics, decisions: Dec
 
 
 def _state(adapter: KubeObject) -> str:
-    conditions = adapter.get("status", {}).get("conditions", ())
-    synced, conflict = find(conditions, SYNCED), find(conditions, CONFLICT)
-    if conflict is not None and conflict["status"] == "True":
+    if objects.is_true(adapter, CONFLICT):
         return "conflict"
-    return "synced" if synced is not None and synced["status"] == "True" else "not_synced"
+    return "synced" if objects.is_true(adapter, SYNCED) else "not_synced"

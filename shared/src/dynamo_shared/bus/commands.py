@@ -88,10 +88,9 @@ def consumer_name(cluster: str, service: str) -> str:
 class CommandSender:
     """Sends commands to the services of one cluster."""
 
-    def __init__(self, bus: Bus, cluster: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, bus: Bus, cluster: str) -> None:
         self._bus = bus
         self._cluster = cluster
-        self._now = now
 
     def command(
         self, service: str, verb: str, namespace: str, data: msgspec.Struct | Mapping[str, Any], request: str
@@ -104,7 +103,7 @@ class CommandSender:
             source=cloudevents.source(self._cluster, namespace),
             type=spec.type,
             subject=f"{service}/{verb}",
-            time=cloudevents.timestamp(self._now()),
+            time=cloudevents.timestamp(datetime.now(UTC)),
             data=fit(data, spec.data),
             datacontenttype="application/json",
             dataschema=cloudevents.schema_url(spec.type),

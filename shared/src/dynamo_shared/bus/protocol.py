@@ -78,13 +78,10 @@ class Subscription(Protocol):
 class Delivery(Protocol):
     """A message that wants an answer: one of ack, nak and reject, before its ack wait is over."""
 
-    @property
-    def message(self) -> Message:
-        """What was delivered."""
-
-    @property
-    def deliveries(self) -> int:
-        """How many times it was delivered, this one included."""
+    message: Message
+    """What was delivered."""
+    deliveries: int
+    """How many times it was delivered, this one included."""
 
     async def ack(self) -> None:
         """Done. Raises BusUnavailableError where the server does not confirm; it is then delivered again."""

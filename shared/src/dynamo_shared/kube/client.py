@@ -209,14 +209,14 @@ class KubeClient:
         key = key_of(obj)
         return await self._apply(resource.path(key.namespace, key.name), obj, force=force, dry_run=dry_run)
 
-    async def apply_status(self, resource: Resource, obj: KubeObject, *, force: bool = True) -> KubeObject:
+    async def apply_status(self, resource: Resource, obj: KubeObject) -> KubeObject:
         """Server-side apply of the status subresource. NotFound where the object is gone: a status creates nothing.
 
         A `metadata.resourceVersion` in `obj` is a precondition (Conflict). A `metadata.uid` is one for built-in types
         only: for custom resources the API server ignores it here, unlike in `apply`.
         """
         key = key_of(obj)
-        return await self._apply(resource.path(key.namespace, key.name, "status"), obj, force=force, dry_run=False)
+        return await self._apply(resource.path(key.namespace, key.name, "status"), obj, force=True, dry_run=False)
 
     async def merge_patch(
         self,

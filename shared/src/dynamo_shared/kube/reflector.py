@@ -26,8 +26,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, nullcontext
 from typing import Literal
 from urllib.parse import urlencode
 
@@ -149,13 +149,6 @@ class Reflector:
         self._healthy: bool | None = None
         self.last_contact = 0.0
         """when the API server last said anything (a bookmark counts), on the clock; 0 before it did"""
-        self.relists = 0
-        """how many lists were begun"""
-
-    @property
-    def resource_version(self) -> str:
-        """Where a watch would go on; empty where a list is due."""
-        return self._version
 
     async def changes(self) -> AsyncGenerator[ObjectChange | Synced | Absent, None]:
         """All changes, endless. Never raises KubeError. Close it (`aclosing`): a watch holds a connection."""
@@ -163,13 +156,15 @@ class Reflector:
             resumed = bool(self._version) and self._interrupted and self._compares
             try:
                 if not self._version:
-                    async for item in self._list():
-                        yield item
+                    async with aclosing(self._list()) as items:
+                        async for item in items:
+                            yield item
                 elif resumed:
                     await self._check_number()
                 self._interrupted = True
-                async for change in self._watch(resumed):
-                    yield change
+                async with aclosing(self._watch(resumed)) as changes:
+                    async for change in changes:
+                        yield change
                 # A server that shuts down ends its watches in good order: only one that answers again is held to be the same.
                 if self._compares:
                     await self._compare()
@@ -189,9 +184,8 @@ class Reflector:
                 await self._wait(error)
                 self._failures += 1
 
-    async def _list(self) -> AsyncIterator[ObjectChange | Synced]:
+    async def _list(self) -> AsyncGenerator[ObjectChange | Synced, None]:
         """Everything, compared with what is known. Restarts itself where the server forgets it midway."""
-        self.relists += 1
         limit, token, expired = self._page_size, "", 0
         # Of a first list all is known by then: nothing can be missing in it.
         listed_keys: set[ObjectKey] | None = set() if self._known else None
@@ -301,7 +295,7 @@ class Reflector:
         obj["apiVersion"], obj["kind"] = self.resource.api_version, self.resource.kind
         return obj
 
-    async def _watch(self, resumed: bool) -> AsyncIterator[ObjectChange]:
+    async def _watch(self, resumed: bool) -> AsyncGenerator[ObjectChange, None]:
         """Changes after the known resourceVersion, until the watch ends."""
         shortest, longest = RESUMED_SECONDS if resumed else COMPARED_SECONDS if self._compares else WATCH_SECONDS
         seconds = int(spread(longest, least=shortest / longest, randomness=self._randomness))

@@ -119,10 +119,10 @@ class EtcdClient:
         delete = etcdrpc.RequestOp(request_delete_range=etcdrpc.DeleteRangeRequest(key=key.encode()))
         await self._transaction(conditions, [delete])
 
-    async def grant(self, ttl: int, *, timeout: float | None = None) -> Grant:
+    async def grant(self, ttl: int) -> Grant:
         """A new lease that lives for `ttl` seconds without a keepalive."""
         request = etcdrpc.LeaseGrantRequest(TTL=ttl)
-        answer = await self._channel.call(etcdrpc.LeaseStub, "LeaseGrant", request, timeout=timeout)
+        answer = await self._channel.call(etcdrpc.LeaseStub, "LeaseGrant", request)
         return Grant(answer.ID, float(answer.TTL))
 
     async def keepalive(self, lease: int, *, timeout: float | None = None) -> float:

@@ -7,14 +7,8 @@ from typing import NamedTuple
 
 import structlog
 
-from dynamo_shared.aio import spread
-from dynamo_shared.leases.errors import EtcdError, LeaseNotFoundError
-from dynamo_shared.leases.registry import RETRY_PAUSE, SYNC_INTERVAL
 from dynamo_shared.leases.session import Session
-from dynamo_shared.leases.view import PrefixView, Wakes
-
-#: Pause while an etcd without data lets old leases run out, in seconds.
-SETTLING_PAUSE = 0.5
+from dynamo_shared.leases.view import SETTLING_PAUSE, SYNC_INTERVAL, PrefixView, Wakes, keep_synced
 
 log = structlog.get_logger("dynamo.leases")
 
@@ -68,20 +62,9 @@ class Election:
 
     async def run(self) -> None:
         """Stand for election until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._view.run())
-            while True:
-                wait = SYNC_INTERVAL
-                try:
-                    wait = await self._sync()
-                except LeaseNotFoundError:
-                    self._lease.check()
-                except EtcdError as error:
-                    log.debug("election not read", election=self._name, error=str(error))
-                    wait = spread(RETRY_PAUSE)
-                await self._wakes.wait(wait)
+        await keep_synced(self._view, self._wakes, self._lease, self._sync)
 
-    async def _sync(self) -> float:
+    async def _sync(self, _: asyncio.TaskGroup) -> float:
         """Read, decide, act; returns the seconds until the next sync."""
         holder = await self._client.get(self._key)
         lease = self._lease.id

@@ -6,13 +6,9 @@ from __future__ import annotations
 class EtcdError(Exception):
     """An answer of etcd that is not success. Messages hold no secrets."""
 
-    retriable = False
-
 
 class EtcdUnavailableError(EtcdError):
     """No answer, or none that counts: refused, cut off, timed out, no leader. Whether a write was done is unknown."""
-
-    retriable = True
 
 
 class LeaseNotFoundError(EtcdError):

@@ -11,21 +11,18 @@ from collections.abc import Callable
 
 import structlog
 
-from dynamo_shared.aio import all_of, spread
+from dynamo_shared.aio import all_of
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases.claims import Claim, Claims, Drain
 from dynamo_shared.leases.client import Snapshot
-from dynamo_shared.leases.errors import EtcdError, LeaseNotFoundError
 from dynamo_shared.leases.ownership import Drainer, GainListener, Listener
-from dynamo_shared.leases.registry import RETRY_PAUSE, SYNC_INTERVAL, Registry
+from dynamo_shared.leases.registry import Registry
 from dynamo_shared.leases.rendezvous import PARTITIONS, candidates, partition_of
 from dynamo_shared.leases.session import Session
-from dynamo_shared.leases.view import PrefixView, Wakes
+from dynamo_shared.leases.view import SETTLING_PAUSE, SYNC_INTERVAL, PrefixView, Wakes, keep_synced
 
 #: How long work under way may hold up giving a partition away, in seconds. Then listeners of `on_loss` must end it.
 DRAIN_WITHIN = 30.0
-#: Pause while an etcd without data lets old leases run out, in seconds.
-SETTLING_PAUSE = 0.5
 
 log = structlog.get_logger("dynamo.leases")
 
@@ -88,28 +85,14 @@ class Partitions:
         """Hold the partitions that are this replica's share, until cancelled."""
         self._running = True
         try:
-            await self._share()
+            await keep_synced(self._view, self._wakes, self._lease, self._sync)
+        except Exception:
+            # It is begun again, and finds the claims that are there: until then nothing is worked on, or given away.
+            if self._claims.drop():
+                _notify(self._loss)
+            raise
         finally:
             self._running = False
-
-    async def _share(self) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._view.run())
-            while True:
-                wait = SYNC_INTERVAL
-                try:
-                    wait = await self._sync(tasks)
-                except LeaseNotFoundError:
-                    self._lease.check()
-                except EtcdError as error:
-                    log.debug("partitions not read", service=self._service, error=str(error))
-                    wait = spread(RETRY_PAUSE)
-                except Exception:
-                    # `run` is begun again, and finds the claims that are there: until then nothing is worked on.
-                    if self._claims.drop():
-                        _notify(self._loss)
-                    raise
-                await self._wakes.wait(wait)
 
     async def _sync(self, tasks: asyncio.TaskGroup) -> float:
         """Read, decide, act; returns the seconds until the next sync."""

@@ -6,20 +6,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 import msgspec
-import structlog
 
-from dynamo_shared.aio import spread
-from dynamo_shared.leases.errors import EtcdError, LeaseNotFoundError
 from dynamo_shared.leases.rendezvous import SCHEME
 from dynamo_shared.leases.session import Session
-from dynamo_shared.leases.view import PrefixView, Wakes
-
-#: Pause after etcd did not answer, in seconds, with jitter.
-RETRY_PAUSE = 0.5
-#: Seconds until the next sync without a hint.
-SYNC_INTERVAL = 10.0
-
-log = structlog.get_logger("dynamo.leases")
+from dynamo_shared.leases.view import SYNC_INTERVAL, PrefixView, Wakes, keep_synced
 
 
 class Registry:
@@ -48,20 +38,9 @@ class Registry:
 
     async def run(self) -> None:
         """Stay registered until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._view.run())
-            while True:
-                try:
-                    await self._sync()
-                except LeaseNotFoundError:
-                    self._lease.check()
-                except EtcdError as error:
-                    log.debug("registry not read", error=str(error))
-                    await asyncio.sleep(spread(RETRY_PAUSE))
-                    continue
-                await self._wakes.wait(SYNC_INTERVAL)
+        await keep_synced(self._view, self._wakes, self._lease, self._sync)
 
-    async def _sync(self) -> None:
+    async def _sync(self, _: asyncio.TaskGroup) -> float:
         snapshot = await self._view.read()
         key, lease = self._prefix + self.replica, self._lease.id
         own = snapshot.keys.get(key)
@@ -73,6 +52,7 @@ class Registry:
             self._members = members
             for listener in self._listeners:
                 listener()
+        return SYNC_INTERVAL
 
 
 def _about(value: bytes) -> dict[str, str]:

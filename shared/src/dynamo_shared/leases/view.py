@@ -7,17 +7,24 @@ compaction and a period lead to one more reading of the prefix. It holds a few d
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import structlog
 
 from dynamo_shared.aio import spread
 from dynamo_shared.leases.client import EtcdClient, Snapshot
-from dynamo_shared.leases.errors import CompactedError, EtcdError
+from dynamo_shared.leases.errors import CompactedError, EtcdError, LeaseNotFoundError
+from dynamo_shared.leases.lease import Lease
 
 #: Seconds between readings without a hint.
 REREAD_EVERY = 10.0
+#: Seconds until the next sync without a hint.
+SYNC_INTERVAL = 10.0
+#: Pause while an etcd without data lets old leases run out, in seconds.
+SETTLING_PAUSE = 0.5
+#: Pause after etcd did not answer, in seconds, with jitter.
+RETRY_PAUSE = 0.5
 #: Pause before a watch that broke is made again, in seconds, with jitter.
 RECONNECT_PAUSE = 0.5
 
@@ -68,6 +75,27 @@ class PrefixView:
     def _hint(self) -> None:
         for listener in self._listeners:
             listener()
+
+
+async def keep_synced(
+    view: PrefixView, wakes: Wakes, lease: Lease, sync: Callable[[asyncio.TaskGroup], Awaitable[float]]
+) -> None:
+    """Read, decide and act whenever it is time, until cancelled: `sync` does so, and returns the seconds until the next time.
+
+    It may begin tasks in the group that it is given.
+    """
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(view.run())
+        while True:
+            wait = SYNC_INTERVAL
+            try:
+                wait = await sync(tasks)
+            except LeaseNotFoundError:
+                lease.check()
+            except EtcdError as error:
+                log.debug("not read", prefix=view.prefix, error=str(error))
+                wait = spread(RETRY_PAUSE)
+            await wakes.wait(wait)
 
 
 class Wakes:

@@ -9,7 +9,6 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from dynamo_shared.aio import ended
@@ -180,12 +179,12 @@ def stands_by(settings: Settings, environ: Mapping[str, str] = os.environ) -> bo
     return platform.kubernetes.kubeconfig is None and bool(environ.get("KUBERNETES_SERVICE_HOST"))
 
 
-def own_namespace(environ: Mapping[str, str] = os.environ, mounted: Path = SERVICE_ACCOUNT) -> str:
+def own_namespace() -> str:
     """The namespace that the platform runs in."""
-    if name := environ.get("POD_NAMESPACE", ""):
+    if name := os.environ.get("POD_NAMESPACE", ""):
         return name
     try:
-        return (mounted / "namespace").read_text().strip() or DEFAULT_NAMESPACE
+        return (SERVICE_ACCOUNT / "namespace").read_text().strip() or DEFAULT_NAMESPACE
     except OSError:
         return DEFAULT_NAMESPACE
 
@@ -194,7 +193,7 @@ def own_namespace(environ: Mapping[str, str] = os.environ, mounted: Path = SERVI
 async def leasing(settings: Settings, kube: KubeClient, health: Health, metrics: Metrics) -> AsyncIterator[Leasing]:
     """What the settings ask for. At its end all that is held is given back, so that others need not wait."""
     etcd = settings.platform.etcd
-    if not etcd.endpoints or settings.platform.replicas == 1:
+    if not settings.platform.shares_work:
         if not stands_by(settings):
             yield SingleReplica()
             return

@@ -15,7 +15,7 @@ from typing import cast
 import structlog
 from prometheus_client import REGISTRY
 
-from dynamo_shared.aio import Backoff, supervised
+from dynamo_shared.aio import supervised
 from dynamo_shared.bus import Bus, MemoryBus
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import connections, endpoints
@@ -28,12 +28,11 @@ from dynamo_shared.runtime.self_signed import self_signed_tls
 from dynamo_shared.runtime.service import Service, ServiceContext, needs_api_server_alone
 from dynamo_shared.runtime.settings import Settings
 from dynamo_shared.runtime.settings.operator import MetricsServer
+from dynamo_shared.runtime.supervision import kind_of
 from dynamo_shared.runtime.tracing import tracing
 
 #: Kubernetes kills after 30 s (the reference's grace period); ending in order must be over before. Seconds.
 SHUTDOWN_WITHIN = 25.0
-FIRST_RESTART = 0.5
-LAST_RESTART = 30.0
 #: A service that ran this long was well: its next failure is a first one again. Seconds.
 WELL_AFTER = 60.0
 
@@ -118,7 +117,9 @@ class _Restarts:
     def failed(self, part: str, error: Exception) -> None:
         log.error("service failed", service=part, exc_info=error)
         self.context.metrics.service_restarts.labels(part).inc()
-        self.context.health.set(part, HealthState.FAILED, str(error) or type(error).__name__)
+        # The text of a group says only that it is one.
+        said = f"{kind_of(error)}; the log has the details" if isinstance(error, ExceptionGroup) else str(error)
+        self.context.health.set(part, HealthState.FAILED, said or kind_of(error))
 
     def recovered(self, part: str) -> None:
         pass
@@ -129,13 +130,7 @@ async def _keep(service: Service, context: ServiceContext) -> None:
     restarts = _Restarts(context)
     context.metrics.service_restarts.labels(service.name)
     with structlog.contextvars.bound_contextvars(service=service.name):
-        await supervised(
-            service.name,
-            lambda: service.run(context),
-            restarts,
-            backoff=Backoff(FIRST_RESTART, LAST_RESTART),
-            well_after=WELL_AFTER,
-        )
+        await supervised(service.name, lambda: service.run(context), restarts, well_after=WELL_AFTER)
 
 
 async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:

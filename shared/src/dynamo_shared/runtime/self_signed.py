@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from collections.abc import Callable
 
 from dynamo_shared.runtime.tls import ServingTls, context_of
 
@@ -18,14 +17,14 @@ VALID_FOR = 90 * 86400.0
 RENEWED_AFTER = VALID_FOR / 2
 
 
-def self_signed_tls(clock: Callable[[], float] = time.time) -> ssl.SSLContext:
-    """TLS with a certificate of our own, for the host's name. `clock` is seconds since the epoch."""
-    made = clock()
+def self_signed_tls() -> ssl.SSLContext:
+    """TLS with a certificate of our own, for the host's name."""
+    made = time.time()
 
     def renew() -> None:
         nonlocal made
-        if abs(clock() - made) >= RENEWED_AFTER:
-            made = clock()
+        if abs(time.time() - made) >= RENEWED_AFTER:
+            made = time.time()
             tls.exchange(context_of(*_pair(made)))
 
     tls = ServingTls(context_of(*_pair(made)), renew)

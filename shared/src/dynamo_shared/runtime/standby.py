@@ -44,20 +44,13 @@ class KubeClaim:
         ttl: float,
         *,
         clock: Callable[[], float] = lease_clock,
-        waiting: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """`clock` says how long this replica holds the Lease, `waiting` how long another one has not renewed it; in seconds.
-
-        A time of day that is set right may end the first too early. It must not end what another replica holds.
-        """
+        """`clock` says how long this replica holds the Lease, in seconds."""
         self._kube = kube
         self._key = key
         self._replica = replica
         self._ttl = ttl
         self._clock = clock
-        self._waiting = waiting
-        self._now = now
         self._candidate = LeaseCandidate(replica, ttl)
         self._term: Term | None = None
         self._written: KubeObject | None = None
@@ -147,6 +140,10 @@ class KubeClaim:
                 self._written = None
                 self._note(str(error) or "no answer in time")
                 pause = backoff.next()
+            except Exception:
+                # `run` is begun again after a pause, in which no one would notice that the time is over.
+                self._step_down("it failed")
+                raise
             if self._candidate.holder != holder:
                 self._notify()
             await self._wait(pause)
@@ -172,7 +169,8 @@ class KubeClaim:
             except NotFound:
                 observed = None
             record = LeaseRecord.of(observed) if observed is not None else None
-            if not self._candidate.may_take(record, self._waiting()):
+            # A time of day that is set right may end what this replica holds too early, and not what another one does.
+            if not self._candidate.may_take(record, time.monotonic()):
                 self._step_down("another replica holds it")
                 return spread(CHECK_EVERY)
         # Before it is sent: the others count from when they see it, which is later.
@@ -198,7 +196,7 @@ class KubeClaim:
             # It ran out, and no other replica took it meanwhile; what was under way was cut off all the same.
             self._step_down("it was renewed too late")
         self._term = Term.granted(0, self._ttl, sent) if before is None or not held else before.renewed(self._ttl, sent)
-        self._candidate.may_take(LeaseRecord.of(self._written or {}), self._waiting())
+        self._candidate.may_take(LeaseRecord.of(self._written or {}), time.monotonic())
         if not held and self.may_write():
             log.info("Lease taken", lease=str(self._key), replica=self._replica)
             self._lost.clear()
@@ -212,7 +210,7 @@ class KubeClaim:
         spec = dict(observed.get("spec") or {}) if observed is not None else {}
         transitions = spec.get("leaseTransitions")
         transitions = transitions if type(transitions) is int and 0 <= transitions < 2**31 - 1 else 0
-        now = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         taken = spec.get("holderIdentity") != holder
         metadata = dict(observed["metadata"]) if observed is not None else {}
         metadata.pop("managedFields", None)

@@ -12,14 +12,10 @@ from dataclasses import dataclass
 
 import structlog
 
-from dynamo_shared.aio import Backoff, supervised
+from dynamo_shared.aio import supervised
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.metrics import Metrics
-
-#: Pause before a part that failed is started again, in seconds: the first, and the longest.
-FIRST_PAUSE = 0.5
-LAST_PAUSE = 30.0
 
 log = structlog.get_logger("dynamo.runtime")
 
@@ -56,7 +52,7 @@ class Supervisor:
         self.metrics.part_failures.labels(self.service, part)
         reporter = _Reporter(self, HealthState.FAILED if essential else HealthState.DEGRADED)
         try:
-            await supervised(part, work, reporter, backoff=Backoff(FIRST_PAUSE, LAST_PAUSE))
+            await supervised(part, work, reporter)
         finally:
             self.health.forget(self.health_part(part))
 
@@ -76,4 +72,11 @@ class Supervisor:
 
 def _in_words(error: Exception) -> str:
     """The kind of error: its text may quote what a tenant wrote, and `/readyz` is read by anyone who can reach it."""
-    return f"{type(error).__name__}; the log has the details; it is started again"
+    return f"{kind_of(error)}; the log has the details; it is started again"
+
+
+def kind_of(error: BaseException) -> str:
+    """The kind of an error; of a group, as tasks raise it, the kinds of what is in it."""
+    if isinstance(error, BaseExceptionGroup):
+        return ", ".join(sorted({kind_of(each) for each in error.exceptions}))
+    return type(error).__name__

@@ -175,7 +175,8 @@ class WorkQueue(Generic[K]):
                         self._wake_one(urgent=True)
                     if self._ready.available:
                         self._wake_one()
-                else:
+                elif waiter in idle:
+                    # A key that came right after the cancellation has passed it over, and taken it out.
                     idle.remove(waiter)
                 raise
 

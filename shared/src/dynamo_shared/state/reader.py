@@ -13,8 +13,8 @@ What can happen, and what the reader does:
    more of them, and for the end of a reading of others. What it has stays in use meanwhile. What it has given away it
    forgets after a while, and says nothing of it to listeners: the objects are not gone.
 5. A message is damaged: its subject, headers and payload do not say the same. The cache keeps what it has of the object,
-   the subject is in quarantine until a sound message comes, and the watcher, which holds STATE against the API server,
-   sees to that.
+   the subject is in quarantine until a sound message comes, or a reading lacks it. The watcher, which holds STATE against
+   the API server, sees to that.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ class StateReader:
         self._covered: list[GainListener] = []
         self._observers: list[Callable[[Resource], None]] = []
         self._quarantine: dict[str, str] = {}
+        self._reported = ""
         self._on_quarantine: Callable[[str], None] = lambda _: None
 
     @property
@@ -183,6 +184,8 @@ class StateReader:
                 self._take(item)
             elif isinstance(item, CaughtUp):
                 self._caught_up.set()
+                # What was damaged before and was not met again is gone.
+                self._report_quarantine()
                 for entry in self._resources.values():
                     self._settle(entry)
             elif isinstance(item, SubscriptionRestarted) and not item.complete:
@@ -204,6 +207,7 @@ class StateReader:
     def _begin(self) -> None:
         """A reading from the last values begins."""
         self._caught_up.clear()
+        self._quarantine.clear()
         for entry in self._resources.values():
             entry.marked = entry.complete = False
             entry.unconfirmed = {key for key in self._cache.keys(entry.resource) if self._reads(entry, key)}
@@ -227,7 +231,7 @@ class StateReader:
                 return
             log.debug("tombstone of an unknown subject", subject=message.subject[:500])
         if self._quarantine.pop(message.subject, None) is not None:
-            self._on_quarantine(self._words())
+            self._report_quarantine()
 
     def _take_object(self, message: Message) -> None:
         _, resource_id, key = subjects.parse_state(message.subject)
@@ -250,7 +254,12 @@ class StateReader:
             self._quarantine[subject] = reason[:200]
         if not known:
             log.warning("damaged message in STATE", subject=subject[:500], error=reason[:200])
-            self._on_quarantine(self._words())
+            self._report_quarantine()
+
+    def _report_quarantine(self) -> None:
+        if (words := self._words()) != self._reported:
+            self._reported = words
+            self._on_quarantine(words)
 
     def _words(self) -> str:
         if not self._quarantine:

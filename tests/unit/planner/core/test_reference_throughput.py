@@ -42,7 +42,6 @@ def test_case_4_with_reactive_scaling_it_is_a_lower_bound():
     effects = throughput_tick(policy, observed(traffic=requests(100)))
     assert effects.decision is None
     assert effects.explanation.throughput_reason == ThroughputReason.SET_LOWER_BOUND
-    assert policy.floors == {P: 3, D: 3}
     assert effects.explanation.inputs["lower_bounds"] == {"prefill": 3, "decode": 3}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from dynamo_planner.core.estimator.capacity import decode_capacity, mixed_capacity
-from dynamo_planner.core.estimator.engine import EngineEstimator, hit_rate
+from dynamo_planner.core.estimator.engine import EngineEstimator
+from dynamo_planner.core.observing import hit_rate
 from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,13 +25,13 @@ ENGINE = EngineEstimator(PROFILE)
 
 
 def test_long_prompts_are_chunked() -> None:
-    assert ENGINE.prefill_ms(10_000, 4000).value == pytest.approx(15 * 3 + 0.02 * 10_000, rel=0.02)
+    assert ENGINE.prefill_ms(10_000, 4000) == pytest.approx(15 * 3 + 0.02 * 10_000, rel=0.02)
 
 
 @examples(30)
 @given(st.floats(1, 16000), st.sampled_from([None, 2048, 8192]))
 def test_no_prompt_is_computed_faster_than_the_profile_says(tokens: float, chunk: int | None) -> None:
-    assert ENGINE.prefill_ms(tokens, chunk).value >= max(14, 0.018 * tokens)
+    assert ENGINE.prefill_ms(tokens, chunk) >= max(14, 0.018 * tokens)
 
 
 def test_no_hit_rate_above_095_is_believed() -> None:
@@ -47,12 +48,11 @@ def test_a_looser_target_never_serves_less(context: float, target: float, more: 
 
 def test_what_bounds_decode() -> None:
     by_sla = decode_capacity(ENGINE, 2000, 100, 9.5)
-    assert by_sla.limit == "sla"
     assert by_sla.latency == pytest.approx(9.5, rel=0.03)
     assert by_sla.rps == pytest.approx(by_sla.batch * 1000 / (100 * by_sla.latency))
-    assert decode_capacity(ENGINE, 2000, 100, 1e6).limit == "measured"
+    assert decode_capacity(ENGINE, 2000, 100, 1e6).batch == 125, "a quarter more than was measured"
     assert decode_capacity(ENGINE, 2000, 100, 1e6, max_kv_tokens=20_000).batch == 10
-    assert decode_capacity(ENGINE, 2000, 100, 1e6, max_num_seqs=7).limit == "max_num_seqs"
+    assert decode_capacity(ENGINE, 2000, 100, 1e6, max_num_seqs=7).batch == 7
     missed = decode_capacity(ENGINE, 2000, 100, 1.0)
     assert (missed.batch, missed.meets) == (1, False)
 

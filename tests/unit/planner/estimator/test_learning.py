@@ -36,19 +36,19 @@ def test_an_engine_slower_than_its_profile() -> None:
     engine = EngineEstimator(PROFILE)
     for _ in range(4):
         engine.observe((prompt(1000, 0.070),))
-    assert engine.prefill_ms(1000).value == pytest.approx(35, rel=0.02), "four samples are not enough"
+    assert engine.prefill_ms(1000) == pytest.approx(35, rel=0.02), "four samples are not enough"
     for _ in range(60):
         engine.observe((prompt(1000, 0.070), prompt(4000, 0.190)))
-    assert engine.prefill_ms(1000).value == pytest.approx(70, rel=0.05)
+    assert engine.prefill_ms(1000) == pytest.approx(70, rel=0.05)
     assert engine.prefill.scale == pytest.approx(2, rel=0.02)
-    assert engine.prefill_ms(2000).value == pytest.approx(110, rel=0.1), "the level holds between observed points"
+    assert engine.prefill_ms(2000) == pytest.approx(110, rel=0.1), "the level holds between observed points"
 
 
 def test_an_engine_as_its_profile_says_changes_nothing() -> None:
     engine, before = EngineEstimator(PROFILE), EngineEstimator(PROFILE).decode_ms(20, 1000)
     for _ in range(50):
         engine.observe((step(20, 20_000, 0.006), step(50, 50_000, 0.009)))
-    assert engine.decode_ms(20, 1000).value == pytest.approx(before.value, rel=0.02)
+    assert engine.decode_ms(20, 1000) == pytest.approx(before, rel=0.02)
 
 
 def test_without_a_profile() -> None:
@@ -59,7 +59,7 @@ def test_without_a_profile() -> None:
     for tokens in (500, 1000, 2000, 4000, 3000):
         engine.observe((prompt(tokens, (10 + 0.02 * tokens) / 1000),))
     assert engine.prefill.ready
-    assert engine.prefill_ms(1500).value == pytest.approx(40, rel=0.1)
+    assert engine.prefill_ms(1500) == pytest.approx(40, rel=0.1)
 
 
 def test_heartbeats_and_nonsense_say_nothing() -> None:
@@ -67,16 +67,16 @@ def test_heartbeats_and_nonsense_say_nothing() -> None:
     for wall in (0.0, -1.0, float("nan"), float("inf")):
         engine.observe(tuple(prompt(1000, wall) for _ in range(10)))
     engine.observe(tuple(prompt(0, 1.0) for _ in range(10)))
-    assert engine.prefill.samples == 0
+    assert not engine.prefill.ready
 
 
 def test_mixed_iterations_teach_prefill() -> None:
     engine = EngineEstimator(PROFILE)
     both = Scheduled(sum_prefill_tokens=2000, num_decode_requests=10, sum_decode_kv_tokens=10_000)
-    took = engine.mixed_ms(2000, 10, 1000).value * 1.5 / 1000
+    took = engine.mixed_ms(2000, 10, 1000) * 1.5 / 1000
     for _ in range(40):
         engine.observe((ForwardPass(pool=Pool.DECODE, worker_id="a", wall_time=took, scheduled=both),))
-    assert engine.mixed_ms(2000, 10, 1000).value == pytest.approx(took * 1000, rel=0.05)
+    assert engine.mixed_ms(2000, 10, 1000) == pytest.approx(took * 1000, rel=0.05)
 
 
 SAMPLES = st.lists(st.tuples(st.integers(1, 60_000), st.floats(1e-4, 10)), min_size=1, max_size=60)
@@ -90,7 +90,7 @@ def test_more_work_never_takes_less_time(samples: list[tuple[int, float]], known
         engine.observe((prompt(tokens, seconds),))
     if not engine.prefill.ready:
         return
-    values = [engine.prefill_ms(tokens).value for tokens in (0, 1, 100, 1000, 5000, 20_000, 100_000)]
+    values = [engine.prefill_ms(tokens) for tokens in (0, 1, 100, 1000, 5000, 20_000, 100_000)]
     assert values[0] > 0
     assert all(a <= b * (1 + 1e-9) for a, b in pairwise(values))
 

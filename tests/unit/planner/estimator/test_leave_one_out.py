@@ -37,7 +37,7 @@ def test_one_bad_point_in_nine(measured: dict[str, Profile], bad: int, factor: f
     nine = list(profile.prefill[::2])
     nine[bad] = replace(nine[bad], ttft=factor * nine[bad].ttft)
     engine = EngineEstimator(Profile(prefill=tuple(nine), decode=profile.decode[:1]))
-    off = [abs(engine.prefill_ms(point.isl).value / point.ttft - 1) for point in profile.prefill[1::2]]
+    off = [abs(engine.prefill_ms(point.isl) / point.ttft - 1) for point in profile.prefill[1::2]]
     assert np.mean(off) < 0.075
 
 

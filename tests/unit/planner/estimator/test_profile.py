@@ -106,6 +106,14 @@ def test_order_does_not_matter_and_usage_of_nothing_is_one_sequence() -> None:
             {"decode_active_kv_tokens": [1, 2], "decode_context_length": [1, 2, 3], "decode_itl": [[1, 1], [1, 1]]},
             "decode_itl is 2 x 2; 2 x 3 is allowed",
         ),
+        (
+            {
+                "decode_active_kv_tokens": list(range(1, 201)),
+                "decode_context_length": list(range(1, 201)),
+                "decode_itl": [[5.0] * 200] * 200,
+            },
+            "decode_itl has 40000 values, 20000 at most",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(arrays: dict[str, object], words: str) -> None:
@@ -115,8 +123,14 @@ def test_what_is_wrong_is_said(arrays: dict[str, object], words: str) -> None:
 
 
 def test_invalid_files() -> None:
-    with pytest.raises(ProfileError, match="f: not an NPZ file"):
-        from_npz(b"hello", "f")
+    array = io.BytesIO()
+    np.save(array, np.arange(3))
+    broken = bytearray(npz(**PREFILL))
+    # The method of compression, which the file's directory has.
+    broken[broken.index(b"PK\x01\x02") + 10] = 99
+    for data in (b"hello", array.getvalue(), bytes(broken)):
+        with pytest.raises(ProfileError, match="f: not an NPZ file"):
+            from_npz(data, "f")
     with pytest.raises(ProfileError, match="f: not JSON"):
         from_json("{", "f")
     with pytest.raises(ProfileError, match="f: a JSON list"):

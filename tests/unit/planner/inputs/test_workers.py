@@ -163,6 +163,13 @@ class TestStartup:
         times.learn([pod("a", ready="11:00:00")])
         assert times.seconds == 60
 
+    def test_a_pod_of_many_that_is_ready_again_did_not_start(self):
+        times = StartupTimes()
+        many = [pod(f"p{index}", ready="10:01:00") for index in range(300)]
+        times.learn(many)
+        times.learn([pod(f"p{index}", ready="11:00:00") for index in range(300)])
+        assert times.seconds == 60
+
     def test_pods_that_go_leave_their_measurement(self):
         times = StartupTimes()
         times.learn([pod("a", ready="10:01:00")])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.planning.opt_in import config_map_of
-from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, profile_map_of, read_plan
+from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, read_plan
 from dynamo_shared.api.contracts.planner import PlanningPolicy
 from dynamo_shared.api.device_claims import NotCounted, UncountedClaim
 from dynamo_shared.api.gpus import ReplicaGpus
@@ -52,7 +52,6 @@ def config_map(value: Any, key: str = "planner_config.json") -> dict[str, Any]:
 def test_a_graph_without_the_annotation_asks_for_nothing() -> None:
     assert config_map_of(graph(config="")) == ""
     assert config_map_of(graph()) == "planner-config-g"
-    assert profile_map_of("planner-config-g") == "planner-profile-data-g"
 
 
 def test_a_plan_has_pools_gpus_policy_and_profile() -> None:

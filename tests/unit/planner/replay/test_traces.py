@@ -37,6 +37,8 @@ def test_requests_are_in_order_of_time(requests: list[TraceRequest]) -> None:
         (LINE.replace('"output_length": 5', '"osl": 5'), "output_length is None; it must be a number from 1"),
         (LINE.replace("[1, 2]", '"ab"'), "hash_ids is not a list of integers"),
         (LINE.replace("1500", "NaN"), "timestamp is nan"),
+        (LINE.replace("1500", "1763900000000"), "the trace's beginning, 2678400000 at most"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_a_line_that_is_wrong(line: str, words: str) -> None:

@@ -94,7 +94,7 @@ def test_a_profile_of_one_part_is_not_enough(profile: Profile) -> None:
 def test_only_moments_with_other_replicas_are_kept() -> None:
     def sample(number: int, ready: int) -> GraphSample:
         counts = {Pool.DECODE: ready}
-        return GraphSample(at=5.0 * number, rate=1, ready=counts, target=counts, gpus=ready, queued_tokens=0)
+        return GraphSample(at=5.0 * number, rate=1, ready=counts, target=counts, gpus=ready)
 
     kept = changes([sample(number, ready) for number, ready in enumerate([1, 1, 2, 2, 2, 1, 1])])
     assert [(each.at, each.gpus) for each in kept] == [(0, 1), (10, 2), (25, 1), (30, 1)]

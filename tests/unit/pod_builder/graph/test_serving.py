@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from dynamo_pod_builder.reconcilers.graph.serving import ADMISSION, NO_ROOM, Serving, paired, serving
+from dynamo_pod_builder.reconcilers.graph.serving import ADMISSION, NO_ROOM, ServingPods, paired, serving
 from dynamo_pod_builder.rollout import Replicas, step
 from dynamo_shared.api.conditions import timestamp
 from dynamo_shared.api.objects import KubeObject
@@ -29,7 +29,7 @@ def pod(type_: str, status: str, ago: float) -> KubeObject:
 
 def counted(
     available: dict[str, int], pods: dict[str, list[KubeObject]] | None = None, old: dict[str, int] | None = None
-) -> Serving:
+) -> ServingPods:
     """What counts of a new prefill and decode worker; by name of their component deployments."""
     serve = old if old is not None else {"g-p-old": 1, "g-d-old": 1}
     workloads = {name: deployment(name, 1, count) for name, count in {**available, **serve}.items()}
@@ -41,60 +41,62 @@ def counted(
 @pytest.mark.parametrize(
     ("available", "pods", "old", "expected"),
     [
-        pytest.param({}, {}, None, Serving({"P": 0, "D": 0}, None), id="nothing new is there"),
-        pytest.param({"g-p-new": 1}, {}, None, Serving({"P": 0, "D": 0}, None), id="a prefill worker without a decode worker"),
-        pytest.param({"g-p-new": 1, "g-d-new": 1}, {}, None, Serving({"P": 1, "D": 1}, None), id="both"),
+        pytest.param({}, {}, None, ServingPods({"P": 0, "D": 0}, None), id="nothing new is there"),
+        pytest.param(
+            {"g-p-new": 1}, {}, None, ServingPods({"P": 0, "D": 0}, None), id="a prefill worker without a decode worker"
+        ),
+        pytest.param({"g-p-new": 1, "g-d-new": 1}, {}, None, ServingPods({"P": 1, "D": 1}, None), id="both"),
         pytest.param(
             {"g-p-new": 1, "g-d-new": 1},
             {"g-d-new": [pod("Ready", "True", 3)], "g-p-new": [pod("Ready", "True", LONG_AGO)]},
             None,
-            Serving({"P": 0, "D": 0}, ADMISSION.seconds - 3),
+            ServingPods({"P": 0, "D": 0}, ADMISSION.seconds - 3),
             id="frontends have not admitted one yet",
         ),
         pytest.param(
             {"g-p-new": 1, "g-d-new": 1},
             {"g-d-new": [pod("Ready", "True", ADMISSION.seconds)]},
             None,
-            Serving({"P": 1, "D": 1}, None),
+            ServingPods({"P": 1, "D": 1}, None),
             id="frontends have had their time",
         ),
         pytest.param(
             {"g-p-new": 1, "g-d-new": 1},
             {"g-d-new": [pod("Ready", "True", -LONG_AGO)]},
             None,
-            Serving({"P": 1, "D": 1}, None),
+            ServingPods({"P": 1, "D": 1}, None),
             id="the clock of the node is ahead",
         ),
         pytest.param(
             {"g-p-new": 1},
             {"g-d-new": [pod("PodScheduled", "False", 60)]},
             None,
-            Serving({"P": 0, "D": 0}, None),
+            ServingPods({"P": 0, "D": 0}, None),
             id="its workload is not observed, so neither are its pods",
         ),
         pytest.param(
             {"g-p-new": 1, "g-d-new": 0},
             {"g-d-new": [pod("PodScheduled", "False", 60)]},
             None,
-            Serving({"P": 0, "D": 0}, NO_ROOM.seconds - 60),
+            ServingPods({"P": 0, "D": 0}, NO_ROOM.seconds - 60),
             id="no node has room for the other one",
         ),
         pytest.param(
             {"g-p-new": 1, "g-d-new": 0},
             {"g-d-new": [pod("PodScheduled", "False", NO_ROOM.seconds)]},
             None,
-            Serving({"P": 1, "D": 0}, None),
+            ServingPods({"P": 1, "D": 0}, None),
             id="no node had room for long: the update goes on with what there is",
         ),
         pytest.param(
             {"g-p-new": 1},
             {},
             {"g-p-old": 1, "g-d-old": 0},
-            Serving({"P": 1, "D": 0}, None),
+            ServingPods({"P": 1, "D": 0}, None),
             id="the old generation does not serve, so that nothing is kept for it",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_counts_of_a_new_generation(available, pods, old, expected):
     assert counted(available, pods, old) == expected
 

@@ -66,7 +66,7 @@ def answer(job: dict[str, Any]) -> dict[str, object]:
         result = [each for each in result if each["ttft_ms"] <= job["ttft_ms"] and each["itl_ms"] <= job["itl_ms"]]
     if not result:
         return {"outcome": "infeasible", "message": "no configuration keeps the times"}
-    return {"outcome": "found", "points": result, "version": "1.0"}
+    return {"outcome": "found", "points": result}
 
 
 HELD: list[bytearray] = []
@@ -93,7 +93,7 @@ def act(job: dict[str, object]) -> None:
         send({"answer": answer(job)})
     elif system == "l4":
         send({"answer": {"outcome": "unsupported", "message": "no figures of vllm on l4"}})
-    elif system == "l40s":
+    elif system == "l40s" or (system == "h100_pcie" and job.get("serving") == "disagg"):
         send({"answer": {"outcome": "too-small", "message": "does not fit"}})
     else:
         send({"answer": answer(job)})

@@ -219,7 +219,7 @@ def test_a_compressed_cache_has_larger_blocks():
     ("sku", "engine", "tokens"),
     [
         # 80 GiB hold 61 of weights, and of 40960 tokens as many as the rest is enough for.
-        ("h100_sxm", EngineLayout(tp=1, gpus=1), "29184"),
+        ("h100_sxm", EngineLayout(tp=1, gpus=1), "28160"),
         ("h100_sxm", EngineLayout(tp=1, gpus=1, eight_bit_cache=True), None),
         ("h100_sxm", EngineLayout(tp=2, gpus=2), None),
         ("h200_sxm", EngineLayout(tp=1, gpus=1), None),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dynamo_profiler.profiling.gpus import smaller_vram
+from dynamo_profiler.profiling.gpus import smaller_vram, vram_of
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,8 @@ from dynamo_profiler.profiling.gpus import smaller_vram
 )
 def test_smaller_models_of_a_kind(sku: str, stated: float | None, smaller: float | None) -> None:
     assert smaller_vram(sku, stated) == smaller
+
+
+def test_memory_is_as_drivers_report_it():
+    assert [vram_of(sku, None) for sku in ("h200_sxm", "mi200", "gtx")] == [143_771, 65_536, None]
+    assert vram_of("h200_sxm", 40_000) == 40_000

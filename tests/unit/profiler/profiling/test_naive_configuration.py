@@ -40,7 +40,7 @@ def test_the_smallest_engine_that_holds_the_weights(gib: float, tp: int, pp: int
 
 
 def test_a_model_that_does_not_fit_is_a_clear_failure():
-    with pytest.raises(ProfilingFailed, match="needs 25 GPUs of 81920 MiB at least") as failed:
+    with pytest.raises(ProfilingFailed, match="needs 25 GPUs of 81559 MiB at least") as failed:
         naive(model(1300), objective(**hardware()), "why")
     assert failed.value.reason == "ModelDoesNotFit"
 

@@ -219,6 +219,8 @@ def test_amounts_may_be_numbers():
         (beta({"name": "decode", "replicas": 3}), 14),
         ({"spec": {"services": {"decode": {"resources": {"limits": {"gpu": "8"}}}}}}, 10),
         (beta({"name": "Frontend", "replicas": 2}), 6),
+        # Two nodes, as the schema has it where no number is given.
+        (beta({"name": "decode", "multinode": {}}), 10),
     ],
 )
 def test_gpus_are_those_of_the_graph_as_it_is_offered(override: dict[str, Any], gpus: int):

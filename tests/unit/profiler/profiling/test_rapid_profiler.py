@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 from typing import Any
 
@@ -31,7 +30,14 @@ class Steps:
 
 
 def profiler(**rapid: Any) -> RapidProfiler:
-    return RapidProfiler(settings(**rapid), "1.2.0", clock=itertools.count().__next__, child=FAKE)
+    return RapidProfiler(settings(**rapid), "1.2.0", child=FAKE, metrics=ProfilingMetrics(CollectorRegistry()))
+
+
+def computed(rapid: RapidProfiler) -> float:
+    """Sweeps and curves that were not remembered."""
+    metrics = rapid.simulations._metrics
+    assert metrics is not None
+    return metrics.sweeps.labels("found", "false")._value.get()
 
 
 async def profile(**spec: Any) -> ProfilingResult:
@@ -52,7 +58,6 @@ async def test_a_result_has_a_deployment_its_figures_and_a_front():
     assert result.selected.tokens_per_second == pytest.approx((result.selected.requests_per_second or 0) * 1000)
     assert result.pareto[0] == result.selected
     assert reasons(result) == []
-    assert result.figures["cached"] is False
 
 
 async def test_phases_go_forward():
@@ -76,7 +81,7 @@ async def test_again_from_the_cache():
         # What is not simulated again is generated again: images do not belong to a sweep.
         again = await rapid.run(request(image="r.io/x/dynamo-planner:9"), Steps())
     assert ended > 0
-    assert again.figures["cached"] is True
+    assert computed(rapid) == 2
     assert again.selected.parallelism == first.selected.parallelism
     assert "r.io/x/vllm-runtime:9" in json.dumps(again.selected.dgd)
 
@@ -86,7 +91,8 @@ async def test_the_cache_outlives_the_process(tmp_path):
         await rapid.run(request(), Steps())
     async with profiler(cache_dir=tmp_path) as rapid:
         await rapid.simulations.pool.close()
-        assert (await rapid.run(request(), Steps())).figures["cached"] is True
+        await rapid.run(request(), Steps())
+        assert computed(rapid) == 0
 
 
 async def test_a_broken_file_of_the_cache_is_computed_again(tmp_path):
@@ -95,7 +101,8 @@ async def test_a_broken_file_of_the_cache_is_computed_again(tmp_path):
     for path in tmp_path.glob("*.json"):
         path.write_text("{")
     async with profiler(cache_dir=tmp_path) as rapid:
-        assert (await rapid.run(request(), Steps())).figures["cached"] is False
+        await rapid.run(request(), Steps())
+        assert computed(rapid) == 2
 
 
 async def test_the_cache_is_bounded(tmp_path):
@@ -108,14 +115,15 @@ async def test_the_cache_is_bounded(tmp_path):
 
 async def test_two_of_the_same_are_simulated_once():
     async with profiler() as rapid:
-        results = await asyncio.gather(*(rapid.run(request(), Steps()) for _ in range(2)))
-    assert sorted(result.figures["cached"] for result in results) == [False, True]
+        await asyncio.gather(*(rapid.run(request(), Steps()) for _ in range(2)))
+        assert computed(rapid) == 2
 
 
 async def test_other_objectives_are_other_sweeps():
     async with profiler() as rapid:
         await rapid.run(request(), Steps())
-        assert (await rapid.run(request(sla={"itl": 29}), Steps())).figures["cached"] is False
+        await rapid.run(request(sla={"itl": 29}), Steps())
+        assert computed(rapid) == 4
 
 
 async def test_sweeps_and_processes_are_counted():
@@ -150,8 +158,9 @@ async def test_a_load_that_is_too_much_is_reported():
 
 
 async def test_all_backends_are_compared():
-    result = await profile(backend="auto")
-    assert set(result.figures["engineVersions"]) == {"vllm", "sglang", "trtllm"}
+    async with profiler() as rapid:
+        await rapid.run(request(backend="auto"), Steps())
+        assert computed(rapid) == 6
 
 
 async def test_a_point_that_overrides_do_not_suit_is_left_out():
@@ -249,6 +258,22 @@ async def test_a_planner_of_one_pool():
     result = await profile(features={"planner": {"mode": "agg"}})
     assert result.selected.serving == "agg"
     assert json.loads(result.selected.config_maps[0]["data"]["planner_config.json"])["mode"] == "agg"
+
+
+async def test_a_planner_whose_engines_fit_as_one_pool_alone_gets_the_closest_of_that():
+    pcie = {"gpuSku": "h100_pcie", "totalGpus": 8, "numGpusPerNode": 8}
+    result = await profile(hardware=pcie, sla={"ttft": 600, "itl": 5}, features={"planner": {"mode": "disagg"}})
+    assert result.source == "aiconfigurator"
+    assert result.selected.serving == "agg"
+    assert result.selected.itl_ms == 10
+    assert reasons(result) == ["ObjectiveNotMet", "PlannerModeChanged"]
+
+
+async def test_one_gpu_has_no_pair_of_engines_and_the_reason_is_that_of_one_pool():
+    hardware = {"gpuSku": "l4", "totalGpus": 1, "numGpusPerNode": 1, "vramMb": 200_000}
+    planner = {"enable_throughput_scaling": False, "enable_load_scaling": True}
+    result = await profile(hardware=hardware, features={"planner": planner})
+    assert "(no figures of vllm on l4)" in result.remarks[0].message
 
 
 async def test_the_planners_budget_bounds_the_graph():

@@ -12,6 +12,7 @@ from dynamo_profiler.profiling.simulated import Simulations
 from dynamo_profiler.profiling.simulation import pool as worker_pool
 from dynamo_profiler.profiling.simulation.pool import Overgrown, PoolBusy, WorkerDied, WorkerPool
 from dynamo_profiler.profiling.simulation.wire import JobStatus, SimulationSweep
+from dynamo_shared.aio import ended
 from dynamo_shared.runtime.settings.planner import Rapid
 
 from tests.unit.profiler.profiling.profiling_world import FAKE
@@ -111,8 +112,7 @@ async def test_a_job_that_waits_is_cancelled_alone():
             await waiting
         assert pool.workers == 1
         assert not gone(reported.pid)
-        busy.cancel()
-        await asyncio.gather(busy, return_exceptions=True)
+        await ended(busy)
         assert (await pool.run(job(), Reports())).outcome is JobStatus.FEASIBLE
 
 
@@ -128,7 +128,7 @@ async def test_a_worker_that_does_not_start_is_not_blamed_on_the_job(monkeypatch
     monkeypatch.setattr(worker_pool, "_START_LIMIT", 0.1)
     never_ready = (sys.executable, "-c", "import time; time.sleep(60)")
     async with Simulations(settings(), never_ready) as simulations:
-        answer, _ = await simulations.answer(job(), "", Reports())
+        answer = await simulations.answer(job(), "", Reports())
         assert simulations.pool.workers == 0
     assert answer.outcome is JobStatus.BROKEN
     assert answer.message == "a worker process was not ready within 0.1 s"
@@ -161,7 +161,7 @@ async def test_a_job_that_another_left_no_room_is_tried_again():
         await simulations.answer(job("h200_sxm"), "", Reports())
         (worker,) = simulations.pool._all
         reported = Reports()
-        answer, _ = await simulations.answer(job("a30"), "", reported)
+        answer = await simulations.answer(job("a30"), "", reported)
         pids = {int(said.split()[-1]) for _, said in reported.said}
         assert answer.outcome is JobStatus.BROKEN
         assert "memoryMib" in answer.message

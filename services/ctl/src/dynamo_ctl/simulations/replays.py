@@ -86,7 +86,7 @@ async def _profile(simulations: Simulations, settings: Rapid, plan: PlannedGraph
     job = curves_of(plan.config, model.path or "", settings.database.value)
     if job is None or not model.path:
         raise NotReplayed(f"AI Configurator does not know the model {engines.hf_id}, and {missing}")
-    answer, _ = await simulations.answer(job, model.digest, lambda _, __: None)
+    answer = await simulations.answer(job, model.digest, lambda _, __: None)
     if answer.curves is None:
         raise NotReplayed(f"the engines cannot be simulated: {answer.message[:300]}; {missing}")
     profile = Profile()

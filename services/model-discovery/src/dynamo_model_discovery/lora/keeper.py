@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import structlog
-from dynamo_shared.aio import Randomness, delay, spread
+from dynamo_shared.aio import delay, spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.runtime import Result, WorkQueue
@@ -76,7 +76,6 @@ class AdapterKeeper:
         may: Callable[[ObjectKey], bool],
         changed: Callable[[ObjectKey], None],
         clock: Callable[[], float],
-        jitter: Randomness | None = None,
     ) -> None:
         self._api = api
         self._settings = settings
@@ -86,7 +85,6 @@ class AdapterKeeper:
         self._may = may
         self._changed = changed
         self._clock = clock
-        self._jitter = jitter
         self._models: dict[str, dict[str, AdapterState]] = {}
         self._owed: dict[str, _Owed] = {}
         #: Last listing of a worker, and of which incarnation: one answer serves many adapters on one worker.
@@ -270,13 +268,11 @@ class AdapterKeeper:
         again, state.again = state.again, False
         if state.failures:
             longest = self._settings.longest_retry
-            self._add(place, state, delay(state.failures, FIRST_RETRY, longest, self._jitter))
+            self._add(place, state, delay(state.failures, FIRST_RETRY, longest))
         elif again or state.version != state.settled_version:
             self._add(place, state)
         elif state.adapter is not None:
-            self._add(
-                place, state, spread(self._settings.probe_interval, least=0.75, most=1.25, randomness=self._jitter)
-            )
+            self._add(place, state, spread(self._settings.probe_interval, least=0.75, most=1.25))
         elif place.model in self._owed:
             self._forget(place)
 

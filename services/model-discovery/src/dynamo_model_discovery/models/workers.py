@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import is_there
 from dynamo_shared.api.registry import labels
@@ -98,7 +99,7 @@ def matters(pod: KubeObject) -> tuple[Any, ...]:
         *base_model_of(pod),
         pod["metadata"].get("uid"),
         is_there(pod),
-        _is_ready(pod),
+        objects.is_true(pod, "Ready"),
         status.get("podIP"),
         tuple(entry.get("ip") for entry in status.get("podIPs") or ()),
         _incarnation(pod),
@@ -123,7 +124,7 @@ def _ready_endpoints(slices: Iterable[KubeObject]) -> dict[tuple[str, str], froz
 
 def _unready(pod: KubeObject, endpoints: dict[tuple[str, str], frozenset[str]]) -> str:
     """Why a pod is not a ready endpoint; empty where it is."""
-    if not _is_ready(pod):
+    if not objects.is_true(pod, "Ready"):
         return "it is not ready"
     name, uid = pod["metadata"]["name"], pod["metadata"].get("uid", "")
     listed = endpoints.get((name, uid), frozenset()) | endpoints.get((name, ""), frozenset())
@@ -138,11 +139,6 @@ def _is_follower(pod: KubeObject) -> bool:
     component = str(pod_labels.get(labels.COMPONENT, "")).lower()
     helps = tuple(f"-{component}-{suffix}" for suffix in _GROVE_FOLLOWERS)
     return pod_labels.get(labels.ROLE) == "worker" or str(pod_labels.get(labels.GROVE_POD_CLIQUE, "")).endswith(helps)
-
-
-def _is_ready(pod: KubeObject) -> bool:
-    conditions = pod.get("status", {}).get("conditions") or ()
-    return any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions)
 
 
 def _addresses(pod: KubeObject) -> list[str]:

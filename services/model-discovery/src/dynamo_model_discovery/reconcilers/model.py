@@ -17,7 +17,6 @@ from datetime import datetime
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.base_models import base_model_hash
-from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, GROUP, PODS, ObjectKey, key_of
@@ -169,7 +168,7 @@ class ModelReconciler:
             if states:
                 self.announcer.announce(model, events.cleaned(names, len(states)))
             self.keeper.drop(uid)
-        await self._let_go(model)
+        await self._patch(model, {"finalizers": objects.without_finalizer(model, FINALIZER)})
         return Result()
 
     def _to_unload(self, model: KubeObject) -> tuple[str, ...]:
@@ -232,10 +231,6 @@ class ModelReconciler:
         patched = await self._patch(model, changes)
         return None if patched is None else (patched, record)
 
-    async def _let_go(self, model: KubeObject) -> None:
-        rest = [each for each in model["metadata"].get("finalizers", ()) if each != FINALIZER]
-        await self._patch(model, {"finalizers": rest})
-
     async def _patch(self, model: KubeObject, changes: KubeObject) -> KubeObject | None:
         metadata = {"resourceVersion": model["metadata"]["resourceVersion"], **changes}
         try:
@@ -253,7 +248,7 @@ class ModelReconciler:
         self, model: KubeObject, workers: WorkerSet, verdict: ModelReadiness, serving: Sequence[Worker]
     ) -> Result:
         status = status_of(model, workers, verdict, serving, self.now())
-        urgent = _ready_reason(model.get("status", {})) != _ready_reason(status)
+        urgent = _ready_reason(model) != _ready_reason({"status": status})
         again = await self.statuses.write(
             DYNAMO_MODELS,
             model,
@@ -270,10 +265,10 @@ class ModelReconciler:
             self.announcer.announce(model, events.PARTIAL_FAILURE(verdict.message))
         if failures:
             self._failures[uid] = failures
-        before = find(model.get("status", {}).get("conditions") or (), ENDPOINTS_READY)
+        before = objects.condition(model, ENDPOINTS_READY)
         if before is None or (before["status"], before["reason"]) != (str(verdict.ready), verdict.reason):
             self.announcer.announce(model, events.changed(model, status, verdict))
 
 
-def _ready_reason(status: KubeObject) -> str | None:
-    return next((entry["reason"] for entry in status.get("conditions") or () if entry["type"] == ENDPOINTS_READY), None)
+def _ready_reason(model: KubeObject) -> object:
+    return (objects.condition(model, ENDPOINTS_READY) or {}).get("reason")

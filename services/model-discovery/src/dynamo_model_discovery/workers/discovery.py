@@ -40,14 +40,15 @@ class WorkerDiscoveryService:
 
     async def serve(self) -> None:
         """Stand by until elected, publish until no longer elected, and so on."""
-        health, metrics = self._context.health, WorkerMetrics(self._context.metrics.registry)
-        try:
-            while True:
-                health.set(NAME, HealthState.OK, "standing by")
-                await self._leadership.wait_elected()
+        while True:
+            self._context.health.set(NAME, HealthState.OK, "standing by")
+            await self._leadership.wait_elected()
+            # One that stands by counts nothing: the sum over all replicas is that of the active one.
+            metrics = WorkerMetrics(self._context.metrics.registry)
+            try:
                 await while_held(self._leadership, _Active(self._context, metrics).run())
-        finally:
-            metrics.close()
+            finally:
+                metrics.close()
 
 
 class _Active:

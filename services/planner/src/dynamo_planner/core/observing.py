@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import isfinite
+
+HIGHEST_HIT_RATE = 0.95
+"""Some of each prompt is always new (the reference's limit, planner.md a.4)."""
 
 
 class Pool(StrEnum):
@@ -52,6 +56,13 @@ class Traffic:
     """mean time to first token, milliseconds: reported, never decided on by `reference`"""
     itl: float | None = None
     """mean inter-token latency, milliseconds"""
+
+
+def hit_rate(rate: float | None) -> float:
+    """A KV hit rate to compute with: 0 where it is unknown, and below 1."""
+    if rate is None or not isfinite(rate):
+        return 0.0
+    return min(max(rate, 0.0), HIGHEST_HIT_RATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -45,9 +44,10 @@ def from_npz(data: bytes, source: str, gpus: EngineGpus = ANY_ENGINE) -> Profile
     """The profile in an NPZ file, prefill or decode or both; `source` names it in errors."""
     try:
         # Pickles would run the code of the file's author; no profile needs them.
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        with np.lib.npyio.NpzFile(io.BytesIO(data), allow_pickle=False) as arrays:
             content = {key: arrays[key] for key in arrays.files if key in _KEYS}
-    except (ValueError, OSError, EOFError, BadZipFile, KeyError) as error:
+    except Exception as error:
+        # Of numpy, of zipfile, or of the decompression: a damaged file may raise any of them.
         raise ProfileError(f"{source}: not an NPZ file of arrays: {error}") from error
     return from_arrays(content, source, gpus)
 
@@ -181,15 +181,16 @@ class _ArrayTable:
             if name in self._arrays:
                 try:
                     # JSON has no NaN; null stands for it.
-                    return np.asarray(self._arrays[name], dtype=np.float64)
+                    values = np.asarray(self._arrays[name], dtype=np.float64)
                 except (TypeError, ValueError, OverflowError) as error:
                     raise ProfileError(f"{self.source}: {name} has a value that is not a number: {error}") from error
+                if values.size > MOST_POINTS:
+                    raise ProfileError(f"{self.source}: {name} has {values.size} values, {MOST_POINTS} at most")
+                return values
         raise ProfileError(f"{self.source}: no {' or '.join(names)}, which the other arrays go with")
 
     def column(self, names: Sequence[str], like: Array | None = None) -> Array:
         values = self.raw(names).ravel()
-        if values.size > MOST_POINTS:
-            raise ProfileError(f"{self.source}: {names[0]} has {values.size} values, {MOST_POINTS} at most")
         if like is not None:
             self.same_length(names, values, like)
         elif not np.isfinite(values).all():

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from math import isfinite
+from typing import Annotated
 
 import msgspec
 from dynamo_shared.api.contracts.planner import Mode
@@ -35,7 +36,8 @@ class _Envelope(msgspec.Struct):
 
 
 class _Metrics(msgspec.Struct):
-    worker_id: str
+    #: A number of 64 bits in today's runtime. Thousands are remembered, and each message may have a megabyte.
+    worker_id: Annotated[str, msgspec.Meta(max_length=253)]
     version: int = VERSION
     dp_rank: int = 0
     wall_time: float = 0.0

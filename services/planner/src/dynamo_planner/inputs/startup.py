@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from datetime import datetime
 from statistics import median
 
-from dynamo_shared.api.conditions import find
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.untrusted import times
 
@@ -26,14 +25,12 @@ def seconds_to_ready(pod: KubeObject) -> float | None:
 
     A container that was restarted became ready late for reasons of its own.
     """
-    status = pod.get("status") or {}
-    conditions = status.get("conditions") or []
-    ready, scheduled = find(conditions, "Ready"), find(conditions, "PodScheduled")
+    ready, scheduled = objects.condition(pod, "Ready"), objects.condition(pod, "PodScheduled")
     if not ready or ready["status"] != "True" or not scheduled or scheduled["status"] != "True":
         return None
-    if any(each.get("restartCount") for each in status.get("containerStatuses") or ()):
+    if any(each.get("restartCount") for each in pod["status"].get("containerStatuses") or ()):
         return None
-    begun, ended = _time(scheduled.get("lastTransitionTime")), _time(ready.get("lastTransitionTime"))
+    begun, ended = times.moment(scheduled.get("lastTransitionTime")), times.moment(ready.get("lastTransitionTime"))
     if begun is None or ended is None:
         return None
     seconds = (ended - begun).total_seconds()
@@ -44,19 +41,20 @@ class StartupTimes:
     """The measured starts of one pool; pods that go do not take their measurement with them."""
 
     def __init__(self) -> None:
-        self._counted: dict[str, None] = {}
+        self._counted: set[str] = set()
         self._seconds: deque[float] = deque(maxlen=REMEMBERED)
 
     def learn(self, pods: Iterable[KubeObject]) -> None:
         """Measure pods that are ready and were not before. Each counts once: one that is ready again later did not start."""
-        for pod in sorted(pods, key=_created):
-            uid = str(pod["metadata"].get("uid") or pod["metadata"]["name"])
-            if uid in self._counted or (seconds := seconds_to_ready(pod)) is None:
-                continue
-            self._counted[uid] = None
-            self._seconds.append(seconds)
-            if len(self._counted) > 8 * REMEMBERED:
-                del self._counted[next(iter(self._counted))]
+        present = {
+            str(pod["metadata"].get("uid") or pod["metadata"]["name"]): pod for pod in sorted(pods, key=_created)
+        }
+        for uid, pod in present.items():
+            if uid not in self._counted and (seconds := seconds_to_ready(pod)) is not None:
+                self._counted.add(uid)
+                self._seconds.append(seconds)
+        if len(self._counted) > 8 * REMEMBERED:
+            self._counted &= present.keys()
 
     @property
     def seconds(self) -> float | None:
@@ -66,7 +64,3 @@ class StartupTimes:
 
 def _created(pod: KubeObject) -> str:
     return str(pod["metadata"].get("creationTimestamp") or "")
-
-
-def _time(text: object) -> datetime | None:
-    return times.moment(text)

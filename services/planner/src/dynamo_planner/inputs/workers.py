@@ -7,9 +7,8 @@ available replicas, else ready ones; in addition what is asked for, and what the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
-from dynamo_shared.api import conditions, gpus
+from dynamo_shared.api import gpus, objects
 from dynamo_shared.api.contracts.planner import Mode
 from dynamo_shared.api.gpus import ReplicaGpus
 from dynamo_shared.api.objects import KubeObject
@@ -106,16 +105,10 @@ def _kind(component: KubeObject) -> str:
 
 
 def _waits_for_node(pod: KubeObject) -> bool:
-    scheduled = conditions.find(_conditions(pod), "PodScheduled")
+    scheduled = objects.condition(pod, "PodScheduled")
     return bool(scheduled and scheduled["status"] == "False" and scheduled.get("reason") == "Unschedulable")
 
 
 def _starts(pod: KubeObject) -> bool:
     has_node = bool((pod.get("spec") or {}).get("nodeName"))
-    ready = conditions.find(_conditions(pod), "Ready")
-    return has_node and not (ready and ready["status"] == "True")
-
-
-def _conditions(pod: KubeObject) -> list[dict[str, Any]]:
-    conditions: list[dict[str, Any]] = (pod.get("status") or {}).get("conditions") or []
-    return conditions
+    return has_node and not objects.is_true(pod, "Ready")

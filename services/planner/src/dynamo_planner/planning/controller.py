@@ -9,10 +9,11 @@ from typing import Any
 
 import structlog
 from dynamo_shared.api import objects
-from dynamo_shared.api.conditions import PLANNING, find
+from dynamo_shared.api.conditions import PLANNING
 from dynamo_shared.api.device_claims import KnownClaims, names_claim, names_template, of_claim
 from dynamo_shared.api.gpus import ReplicaGpus, of_replica
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.planner_names import profile_data_name
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
@@ -44,8 +45,8 @@ from dynamo_planner.planning import gathering
 from dynamo_planner.planning.condition_writer import ConditionWriter, PlanningCondition
 from dynamo_planner.planning.gathering import Gathered, gatherer
 from dynamo_planner.planning.opt_in import config_map_of
-from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, profile_map_of, read_plan
-from dynamo_planner.planning.reporting import PlanReporter, TickResult, plan_data
+from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, read_plan
+from dynamo_planner.planning.reporting import PlanReporter, TickResult
 from dynamo_planner.planning.runner import Acted, Runner
 from dynamo_planner.planning.scaling import ScaleSender
 
@@ -109,7 +110,7 @@ class Plans(Controller):
     def _of_config_map(self, change: CacheChange) -> Iterator[Task]:
         for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace):
             name = config_map_of(graph)
-            if name and change.key.name in (name, profile_map_of(name)):
+            if name and change.key.name in (name, profile_data_name(name)):
                 yield _task(key_of(graph))
 
     def _of_template(self, change: CacheChange) -> Iterator[Task]:
@@ -178,7 +179,7 @@ class Plans(Controller):
     async def _plan(self, graph: KubeObject) -> PlannedGraph:
         namespace, name = graph["metadata"]["namespace"], config_map_of(graph)
         config_map = await self._config_map(ObjectKey(namespace, name))
-        profile = await self._config_map(ObjectKey(namespace, profile_map_of(name)))
+        profile = await self._config_map(ObjectKey(namespace, profile_data_name(name)))
 
         # The cache changes on this thread alone.
         named = (each for each in graph["spec"].get("components") or () if each.get("name"))
@@ -234,9 +235,9 @@ class Plans(Controller):
             return
         ticked = TickResult(gathered, effects, acted)
         outcome = self._reporter.tick(graph, plan, ticked, now())
-        data = plan_data(plan, ticked, outcome)
-        self._metrics.tick((plan.graph.namespace, plan.graph.name), _figures(ticked), data.missing, outcome.reason)
-        present = find((graph.get("status") or {}).get("conditions", []), PLANNING)
+        missing = gathered.observation.missing
+        self._metrics.tick((plan.graph.namespace, plan.graph.name), _figures(ticked), missing, outcome.reason)
+        present = objects.condition(graph, PLANNING)
         same = present is not None and (present["status"], present["reason"]) == (str(outcome.status), outcome.reason)
         recently = self.context.clock() - self._written.get(plan.uid, float("-inf")) < WORDS_INTERVAL
         if same and present is not None and (recently or present["message"] == outcome.message):

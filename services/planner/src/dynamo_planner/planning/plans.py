@@ -13,7 +13,6 @@ from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import field_errors, shown
 from dynamo_shared.api.gpus import ReplicaGpus, of_replica
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.planner_names import profile_data_name
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.resources import ObjectKey, key_of
 from dynamo_shared.api.untrusted.limits import SETTINGS
@@ -54,11 +53,6 @@ class PlannedGraph:
     profile: Profile | None
     warmup: tuple[Interval, ...] = ()
     """load that predictors begin with"""
-
-
-def profile_map_of(config_map: str) -> str:
-    """Name of the ConfigMap with the profile that belongs to a PlannerConfig."""
-    return profile_data_name(config_map)
 
 
 def read_plan(

@@ -33,7 +33,6 @@ class GraphSample:
     ready: dict[Pool, int]
     target: dict[Pool, int]
     gpus: int
-    queued_tokens: int
 
 
 @dataclass(frozen=True, kw_only=True)

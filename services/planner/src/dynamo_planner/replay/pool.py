@@ -51,10 +51,6 @@ class ReplicaPool:
         """Engines that take requests."""
         return [replica.engine for replica in self.replicas if replica.state is ReplicaState.READY]
 
-    def engines(self) -> list[SimulatedEngine]:
-        """Engines that work: those that take requests, and those that finish theirs."""
-        return [r.engine for r in self.replicas if r.state in (ReplicaState.READY, ReplicaState.DRAINING)]
-
     def begin(self, count: int) -> None:
         """Replicas that are there at the beginning."""
         self.target = count

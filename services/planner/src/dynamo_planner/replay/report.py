@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any
 
 from dynamo_planner.core.observing import Pool
+from dynamo_planner.replay.engine import Job
 from dynamo_planner.replay.outcome import ReplayOutcome
 from dynamo_planner.replay.table import HEADER, row
 
@@ -28,7 +30,7 @@ def report(outcomes: Sequence[ReplayOutcome], title: str, remarks: Sequence[str]
         rows=len(panels), cols=1, shared_xaxes=True, vertical_spacing=0.03, subplot_titles=panels
     )
 
-    def line(panel: int, xs: Sequence[float], ys: Sequence[float | None], name: str, group: str, **style: Any) -> None:
+    def line(panel: int, xs: Sequence[float], ys: Sequence[float], name: str, group: str, **style: Any) -> None:
         shown = panel == 2
         figure.add_trace(
             Scatter(x=list(xs), y=list(ys), name=name, legendgroup=group, showlegend=shown, line=style),
@@ -70,27 +72,18 @@ def report(outcomes: Sequence[ReplayOutcome], title: str, remarks: Sequence[str]
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#17becf", "#e377c2")
 
 
-def _curves(outcome: ReplayOutcome) -> tuple[list[float], list[float | None], list[float | None], list[float | None]]:
+def _curves(outcome: ReplayOutcome) -> tuple[list[float], list[float], list[float], list[float]]:
     """Times, p95 of TTFT and of ITL, and the share within both targets, by the time that requests came."""
-    buckets: dict[int, list[tuple[float | None, float | None]]] = {}
+    buckets: dict[int, list[Job]] = {}
     for job in outcome.jobs:
-        buckets.setdefault(int(job.request.at // BUCKET), []).append((job.ttft, job.itl))
-    times, ttfts, itls, shares = [], [], [], []
-    for bucket, values in sorted(buckets.items()):
-        times.append((bucket + 0.5) * BUCKET)
-        ttfts.append(_p95([ttft for ttft, _ in values]))
-        itls.append(_p95([itl for _, itl in values]))
-        good = sum(
-            ttft is not None and itl is not None and ttft <= outcome.graph.ttft and itl <= outcome.graph.itl
-            for ttft, itl in values
-        )
-        shares.append(good / len(values))
-    return times, ttfts, itls, [*shares]
-
-
-def _p95(values: Sequence[float | None]) -> float | None:
-    known = sorted(value for value in values if value is not None)
-    return 1000 * known[min(len(known) - 1, int(0.95 * len(known)))] if known else None
+        buckets.setdefault(int(job.request.at // BUCKET), []).append(job)
+    parts = [replace(outcome, jobs=jobs) for _, jobs in sorted(buckets.items())]
+    return (
+        [(bucket + 0.5) * BUCKET for bucket in sorted(buckets)],
+        [part.ttft(0.95) for part in parts],
+        [part.itl(0.95) for part in parts],
+        [part.attainment() for part in parts],
+    )
 
 
 def _table(rows: Sequence[Sequence[str]], kind: str = "") -> str:

@@ -15,8 +15,7 @@ from dynamo_planner.core.warmup import Interval
 from dynamo_planner.replay import traces
 from dynamo_planner.replay.graph import Graph
 from dynamo_planner.replay.job import Replays
-from dynamo_planner.replay.outcome import GraphSample
-from dynamo_planner.replay.outcome import ReplayOutcome as Replayed
+from dynamo_planner.replay.outcome import GraphSample, ReplayOutcome
 from dynamo_planner.replay.replaying import ReplayInput
 
 MOST_SAMPLES = 400
@@ -55,7 +54,7 @@ def _graph(config: PlannerConfig, job: Replays) -> Graph:
     )
 
 
-def _row(run: Replayed) -> dict[str, Any]:
+def _row(run: ReplayOutcome) -> dict[str, Any]:
     return {
         "requests": len(run.jobs),
         "attainment": _number(run.attainment()),

@@ -219,7 +219,6 @@ class _Run:
                 ready={pool: replicas.counts().ready for pool, replicas in self._pools.items()},
                 target={pool: replicas.target for pool, replicas in self._pools.items()},
                 gpus=sum(replicas.gpus_taken() for replicas in self._pools.values()),
-                queued_tokens=sum(e.prompt_tokens for p in self._pools.values() for e in p.engines()),
             )
         )
         if self._now + SAMPLE_SECONDS <= self._end:

@@ -14,6 +14,8 @@ from random import Random
 
 BLOCK_TOKENS = 512
 """Tokens that one of hash_ids stands for (mooncake's traces)."""
+LONGEST = 31 * 24 * 3600 * 1000
+"""Milliseconds that a trace may last: a month; times since 1970, or in the wrong unit, would be simulated without end."""
 
 
 class TraceError(ValueError):
@@ -41,6 +43,8 @@ def read_trace(lines: Iterable[str], source: str) -> list[TraceRequest]:
             requests.append(_request(json.loads(line)))
         except (ValueError, TypeError) as error:
             raise TraceError(f"{source}, line {number}: {error}") from error
+        except RecursionError as error:
+            raise TraceError(f"{source}, line {number}: nested too deeply; each line is {EXAMPLE}") from error
     if not requests:
         raise TraceError(f"{source}: no request in it; each line is {EXAMPLE}")
     requests.sort(key=lambda request: request.at)
@@ -56,8 +60,13 @@ def _request(record: object) -> TraceRequest:
     blocks = record.get("hash_ids") or ()
     if not isinstance(blocks, list | tuple) or not all(isinstance(block, int) for block in blocks):
         raise TypeError("hash_ids is not a list of integers")
+    at = _number(record, "timestamp", least=0)
+    if at > LONGEST:
+        raise ValueError(
+            f"timestamp is {at:.0f}; it must be milliseconds from the trace's beginning, {LONGEST} at most"
+        )
     return TraceRequest(
-        at=_number(record, "timestamp", least=0) / 1000,
+        at=at / 1000,
         isl=int(_number(record, "input_length", least=1)),
         osl=int(_number(record, "output_length", least=1)),
         blocks=tuple(blocks),
@@ -110,12 +119,12 @@ def ladder(*, steps: Iterable[tuple[float, float]], isl: int, osl: int, seed: in
     return at_rate(rate_at, ends[-1][1], isl, osl, highest=max(rate for rate, _ in ends), seed=seed)
 
 
-def observed(steps: Iterable[tuple[float, float, int, int]], *, seed: int = 0) -> list[TraceRequest]:
+def observed(steps: Iterable[tuple[float, float, int, int]]) -> list[TraceRequest]:
     """Traffic as it was observed, step after step: (requests a second, seconds, input tokens, output tokens)."""
     requests: list[TraceRequest] = []
     begin = 0.0
     for number, (rate, seconds, isl, osl) in enumerate(steps):
-        made = constant(rate=rate, seconds=seconds, isl=isl, osl=osl, seed=seed + number)
+        made = constant(rate=rate, seconds=seconds, isl=isl, osl=osl, seed=number)
         requests += [replace(each, at=begin + each.at) for each in made]
         begin += seconds
     return requests

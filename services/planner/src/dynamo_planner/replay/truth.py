@@ -52,7 +52,6 @@ class MeasuredEngine:
         self._contexts = sorted(lines)
         self._decode = [Line(lines[context]) for context in self._contexts]
         self._one_token = min(point.itl for point in profile.decode)
-        self.max_kv_tokens = profile.max_kv_tokens
 
     def prefill(self, tokens: float) -> float:
         """Seconds for prompt tokens of one iteration."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.runtime.settings.planner import Rapid
 
@@ -17,16 +15,8 @@ _USABLE = 0.9
 _MIB = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class EngineCandidates:
-    """Candidates of both roles."""
-
-    prefill: tuple[EngineLayout, ...]
-    decode: tuple[EngineLayout, ...]
-
-
-def thorough_candidates(request: ProfilingRequest, settings: Rapid) -> EngineCandidates:
-    """All engines of both roles that hold the model; ProfilingFailed where no engine of one of them does.
+def thorough_candidates(request: ProfilingRequest, settings: Rapid) -> list[EngineLayout]:
+    """All engines, of either role, that hold the model; ProfilingFailed where no engine does.
 
     A model of unknown size is not held against the request: then all engines count.
     """
@@ -49,7 +39,7 @@ def thorough_candidates(request: ProfilingRequest, settings: Rapid) -> EngineCan
             f"{'' if objective.vram_mib is None else f' of {objective.vram_mib:g} MiB'}; thorough profiling measures both: "
             "give more or larger GPUs in spec.hardware, or a quantized model",
         )
-    return EngineCandidates(tuple(engines), tuple(engines))
+    return engines
 
 
 def _fits(gpus: int, weights: int | None, vram_mib: float | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _SMALLER = 0.9
-"""Drivers report a little less than makers print; below this share it is another model: 40 GB of an A100's 80."""
+"""Drivers do not all report the same; below this share it is another model: 40 GB of an A100's 80."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,29 +13,29 @@ class GpuKind:
     """A kind of GPU."""
 
     vram_mib: int
-    """memory of one, MiB, as its maker states it"""
+    """memory of one, MiB, as its driver reports it; of an MI250, which is two GPUs, of each"""
     system: str | None = None
     """what AI Configurator has figures for; None: it has none"""
 
 
 #: By `hardware.gpuSku`. AI Configurator knows no L40, V100, T4 nor AMD system; figures of a sibling would mislead.
 GPUS: dict[str, GpuKind] = {
-    "gb200_sxm": GpuKind(189_440, "gb200"),
-    "b200_sxm": GpuKind(183_296, "b200_sxm"),
-    "h200_sxm": GpuKind(144_384, "h200_sxm"),
-    "h100_sxm": GpuKind(81_920, "h100_sxm"),
-    "h100_pcie": GpuKind(81_920, "h100_pcie"),
+    "gb200_sxm": GpuKind(189_471, "gb200"),
+    "b200_sxm": GpuKind(183_359, "b200_sxm"),
+    "h200_sxm": GpuKind(143_771, "h200_sxm"),
+    "h100_sxm": GpuKind(81_559, "h100_sxm"),
+    "h100_pcie": GpuKind(81_559, "h100_pcie"),
     "a100_sxm": GpuKind(81_920, "a100_sxm"),
     "a100_pcie": GpuKind(81_920, "a100_pcie"),
     "a30": GpuKind(24_576, "a30"),
-    "l40s": GpuKind(49_152, "l40s"),
-    "l40": GpuKind(49_152),
-    "l4": GpuKind(24_576, "l4"),
+    "l40s": GpuKind(46_068, "l40s"),
+    "l40": GpuKind(46_068),
+    "l4": GpuKind(23_034, "l4"),
     "v100_sxm": GpuKind(32_768),
     "v100_pcie": GpuKind(32_768),
-    "t4": GpuKind(16_384),
-    "mi200": GpuKind(131_072),
-    "mi300": GpuKind(196_608),
+    "t4": GpuKind(15_360),
+    "mi200": GpuKind(65_536),
+    "mi300": GpuKind(196_592),
 }
 
 
@@ -46,7 +46,7 @@ def system_of(sku: str) -> str | None:
 
 
 def vram_of(sku: str, stated_mib: float | None) -> float | None:
-    """Memory of one GPU in MiB: as the request states it, else as its maker does; None where neither is known."""
+    """Memory of one GPU in MiB: as the request states it, else as its driver reports it; None where neither is known."""
     if stated_mib:
         return stated_mib
     known = GPUS.get(sku)

@@ -1,4 +1,4 @@
-"""Chooses among the points of simulations (planner.md, b.3). Pure: points and an objective in, ranked choices out."""
+"""Chooses among the points of simulations (planner.md, b.3). Pure: points and an objective in, choices out."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picked:
-    """The choice, the best of each other kind after it, and the Pareto front, fastest answers first."""
+    """The choice, and the Pareto front, fastest answers first."""
 
     selected: Choice
-    ranked: tuple[Choice, ...]
     front: tuple[Choice, ...]
 
 
@@ -49,20 +48,17 @@ def pick(points: Iterable[Point], objective: ServingObjective) -> Picked | None:
     meeting = [choice for choice in choices if choice.meets]
     eligible = [choice for choice in meeting if choice.enough] or meeting
     if not eligible:
-        ranked = sorted(
+        best = min(
             choices,
             key=lambda choice: (not choice.enough, _excess(choice, objective), -choice.tokens_per_second_per_gpu),
         )
     elif objective.picking is Picking.LOAD_MATCH:
-        ranked = sorted(eligible, key=_fewest_gpus)
+        best = min(eligible, key=_fewest_gpus)
     elif objective.tune_for is OptimizationType.LATENCY:
-        ranked = sorted(eligible, key=lambda choice: (choice.point.itl_ms, -choice.tokens_per_second_per_gpu))
+        best = min(eligible, key=lambda choice: (choice.point.itl_ms, -choice.tokens_per_second_per_gpu))
     else:
-        ranked = sorted(eligible, key=_most_tokens)
-    kinds: dict[str, Choice] = {}
-    for choice in ranked:
-        kinds.setdefault(choice.point.label, choice)
-    return Picked(selected=ranked[0], ranked=tuple(kinds.values()), front=_front(choices, objective))
+        best = min(eligible, key=_most_tokens)
+    return Picked(selected=best, front=_front(choices, objective))
 
 
 def _choice(point: Point, objective: ServingObjective) -> Choice | None:

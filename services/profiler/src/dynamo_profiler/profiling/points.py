@@ -17,6 +17,7 @@ __all__ = [
     "Layout",
     "Point",
     "point_from",
+    "sizes",
 ]
 
 PREFILL, DECODE, WORKER = "prefill", "decode", "agg"
@@ -40,12 +41,6 @@ class Layout:
     def gpus(self) -> int:
         """That all its replicas take together."""
         return sum(engine.gpus * self.replicas[role] for role, engine in self.engines.items())
-
-    @property
-    def label(self) -> str:
-        """What distinguishes it from other kinds: the engine that decodes."""
-        engine = self.engines.get(DECODE) or self.engines[WORKER]
-        return f"{self.backend} {self.serving} {engine.label}"
 
     @property
     def words(self) -> str:
@@ -75,6 +70,11 @@ def _words(engine: EngineLayout) -> str:
         ("ep", engine.moe_ep),
     )
     return " ".join(f"{name}{size}" for name, size in sizes if size > 1) or "tp1"
+
+
+def sizes(engine: EngineLayout) -> dict[str, int]:
+    """How an engine is spread, as PlannerConfigs and worker processes write it."""
+    return {"tp": engine.tp, "pp": engine.pp, "dp": engine.dp, "moe_tp": engine.moe_tp, "moe_ep": engine.moe_ep}
 
 
 def point_from(data: dict[str, Any]) -> Point:

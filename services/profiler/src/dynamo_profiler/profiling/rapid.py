@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 
 from dynamo_shared.api.contracts.planner import Sweeping
 from dynamo_shared.api.gpus import words as gpu_words
@@ -22,7 +20,7 @@ from dynamo_profiler.profiling.models import KnownFrom, ModelArchitecture, known
 from dynamo_profiler.profiling.naive import naive
 from dynamo_profiler.profiling.objective import AGG, DISAGG, Picking, ServingObjective, objective_of
 from dynamo_profiler.profiling.picking import Choice, Picked, filled, pick
-from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, EngineLayout, Point, point_from
+from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, Point, point_from, sizes
 from dynamo_profiler.profiling.results import (
     ProfilingFailed,
     ProfilingRequest,
@@ -47,13 +45,11 @@ class RapidProfiler:
         self,
         settings: Planner,
         dynamo_version: str,
-        clock: Callable[[], float] = time.monotonic,
         child: Sequence[str] = CHILD,
         metrics: ProfilingMetrics | None = None,
     ) -> None:
         self._settings = settings
         self._version = dynamo_version
-        self._clock = clock
         self.simulations = Simulations(settings.rapid, child, metrics)
 
     async def __aenter__(self) -> RapidProfiler:
@@ -68,7 +64,6 @@ class RapidProfiler:
 
     async def run(self, request: ProfilingRequest, progress: Progress) -> ProfilingResult:
         """The best deployment; the closest, marked, where none keeps the times; one by memory where nothing is known."""
-        started = self._clock()
         step = _Forward(progress)
         step.phase(ProfilingPhase.INITIALIZING, "reading the objective")
         objective = objective_of(request)
@@ -76,8 +71,7 @@ class RapidProfiler:
         run = _ProfilingRun(request=request, objective=objective, model=model, step=step)
         result = await self._simulated(run)
         step.phase(ProfilingPhase.DONE, "a deployment is selected")
-        seconds = round(self._clock() - started, 3)
-        return replace(result, figures={**result.figures, "seconds": seconds, "objective": objective.words()})
+        return result
 
     async def _simulated(self, run: _ProfilingRun) -> ProfilingResult:
         objective, model = run.objective, run.model
@@ -95,25 +89,22 @@ class RapidProfiler:
 
     async def _swept(self, run: _ProfilingRun, path: str, system: str) -> _Swept:
         swept = await self._sweep(run, run.objective.servings, path, system, relaxed=False)
-        none_fits = swept.picked is None and not any(a.outcome is JobStatus.INFEASIBLE for a in swept.answers)
-        if none_fits and run.objective.planner is not None and DISAGG in run.objective.servings:
+        if swept.is_empty and run.objective.planner is not None and DISAGG in run.objective.servings:
             # A planner plans one pool as well; better that than no graph at all.
             other = await self._sweep(run, (AGG,), path, system, relaxed=False)
-            if other.picked is not None:
+            if not other.is_empty or not swept.answers:
                 text = "no prefill and decode engines fit these GPUs; one pool serves both, mode agg"
                 other.remarks.append(Remark(reason="PlannerModeChanged", message=text))
                 swept = other
-        if swept.kept:
+        if swept.is_empty or (swept.picked and swept.picked.selected.meets):
             return swept
-        servings = (AGG,) if swept.picked and swept.picked.selected.point.serving == AGG else run.objective.servings
+        servings = (AGG,) if swept.picked and swept.picked.selected.point.serving == AGG else swept.servings
         closest = await self._sweep(run, servings, path, system, relaxed=True)
         points = [*swept.points, *(filled(point, run.objective) for point in closest.points)]
         picked = pick(points, run.objective)
         if picked is None:
             return swept
-        return replace(
-            closest, points=points, picked=picked, remarks=swept.remarks, cached=swept.cached and closest.cached
-        )
+        return replace(closest, points=points, picked=picked, remarks=swept.remarks)
 
     async def _sweep(
         self, run: _ProfilingRun, servings: tuple[str, ...], path: str, system: str, *, relaxed: bool
@@ -144,20 +135,20 @@ class RapidProfiler:
             if serving == AGG or objective.total_gpus > 1
         ]
         answers = await self.simulations.answers(jobs, run.model.digest, run.step.report)
-        points = [point_from(data) for answer, _ in answers for data in answer.points]
+        points = [point_from(data) for answer in answers for data in answer.points]
         return _Swept(
-            answers=[answer for answer, _ in answers],
+            servings=servings,
+            answers=answers,
             jobs=jobs,
             points=points,
             picked=pick(points, objective),
-            cached=bool(answers) and all(cached for _, cached in answers),
             remarks=[],
         )
 
     def _without_points(self, run: _ProfilingRun, swept: _Swept) -> ProfilingResult:
         """Why nothing came: the request (too few GPUs), missing figures, or a fault of the platform."""
         outcomes = {answer.outcome for answer in swept.answers}
-        if outcomes == {JobStatus.TOO_SMALL}:
+        if outcomes <= {JobStatus.TOO_SMALL, JobStatus.INFEASIBLE}:
             # A pipeline over nodes may still hold it; where it does not, that is the failure.
             size = f"{gpu_words(run.objective.total_gpus)} {run.objective.gpu_sku}"
             return self._naive(run, f"no engine that AI Configurator knows holds {run.model.name} on {size}")
@@ -200,18 +191,7 @@ class RapidProfiler:
             # Overrides that suit the selected graph may not suit another: that one is not a choice then.
             with suppress(ProfilingFailed):
                 pareto.append(candidate_of(choice, bare)[0])
-        return ProfilingResult(
-            selected=candidate,
-            pareto=tuple(pareto),
-            remarks=tuple(remarks),
-            figures={
-                "cached": swept.cached,
-                "aiconfigurator": version("aiconfigurator"),
-                "configurations": len(swept.points),
-                "engineVersions": _versions(swept),
-                "tokensPerSecondPerGpuOfBudget": round(selected.tokens_per_second_per_gpu, 3),
-            },
-        )
+        return ProfilingResult(selected=candidate, pareto=tuple(pareto), remarks=tuple(remarks))
 
     async def _with_curves(
         self, run: _ProfilingRun, parts: GenerationInputs, path: str, system: str, point: Point
@@ -225,12 +205,12 @@ class RapidProfiler:
             backend=point.backend,
             osl=objective.osl,
             max_context=min(context, run.model.max_context or context),
-            prefill=_sizes(point.engines.get(PREFILL) or decode),
-            decode=_sizes(decode),
+            prefill=sizes(point.engines.get(PREFILL) or decode),
+            decode=sizes(decode),
             vram_mib=smaller_vram(objective.gpu_sku, objective.vram_mib),
             database=self._settings.rapid.database.value,
         )
-        answer, _ = await self.simulations.answer(job, run.model.digest, run.step.report_sentence)
+        answer = await self.simulations.answer(job, run.model.digest, run.step.report_sentence)
         interpolation = {
             "hf_id": run.model.name if run.model.known is KnownFrom.FOLDER else path,
             "system": system,
@@ -274,19 +254,17 @@ class _ProfilingRun:
 class _Swept:
     """What sweeps gave."""
 
+    servings: tuple[str, ...]
     answers: list[JobResult]
     jobs: list[SimulationSweep]
     points: list[Point]
     picked: Picked | None
-    cached: bool
     remarks: list[Remark]
 
     @property
-    def kept(self) -> bool:
-        """Whether the times are kept, or nothing could be simulated at all: then nothing comes closer either."""
-        if self.picked is not None:
-            return self.picked.selected.meets
-        return all(answer.outcome is not JobStatus.INFEASIBLE for answer in self.answers)
+    def is_empty(self) -> bool:
+        """Whether nothing could be simulated at all: then nothing comes closer to the times either."""
+        return self.picked is None and all(answer.outcome is not JobStatus.INFEASIBLE for answer in self.answers)
 
 
 class _Forward:
@@ -362,13 +340,3 @@ def _front(picked: Picked, most: int) -> list[Choice]:
         last = len(others) - 1
         others = [others[round(place * last / max(1, room - 1))] for place in range(room)]
     return sorted(others, key=lambda choice: (not choice.meets, -choice.tokens_per_second_per_gpu))
-
-
-def _versions(swept: _Swept) -> dict[str, str]:
-    return {
-        job.backend: answer.version for job, answer in zip(swept.jobs, swept.answers, strict=True) if answer.version
-    }
-
-
-def _sizes(engine: EngineLayout) -> dict[str, int]:
-    return {"tp": engine.tp, "pp": engine.pp, "dp": engine.dp, "moe_tp": engine.moe_tp, "moe_ep": engine.moe_ep}

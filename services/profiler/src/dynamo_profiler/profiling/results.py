@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
@@ -70,9 +70,7 @@ class ProfilingResult:
     pareto: tuple[DeploymentCandidate, ...] = ()
     remarks: tuple[Remark, ...] = ()
     source: str = "aiconfigurator"
-    """`aiconfigurator`, `naive`, `cache`, or `thorough`"""
-    figures: dict[str, Any] = field(default_factory=dict)
-    """seconds it took, versions, database: for status and events"""
+    """`aiconfigurator`, `naive`, or `thorough`"""
 
 
 class ProfilingFailed(Exception):

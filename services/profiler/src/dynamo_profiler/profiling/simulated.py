@@ -45,16 +45,14 @@ class Simulations:
     ) -> None:
         await self.pool.close()
 
-    async def answers(
-        self, jobs: Iterable[Simulation], digest: str, report: ReportProgress
-    ) -> list[tuple[JobResult, bool]]:
-        """Answers to all jobs, as many at once as there are processes; each with whether it was remembered."""
+    async def answers(self, jobs: Iterable[Simulation], digest: str, report: ReportProgress) -> list[JobResult]:
+        """Answers to all jobs, as many at once as there are processes."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self.answer(job, digest, report)) for job in jobs]
         return [task.result() for task in tasks]
 
-    async def answer(self, job: Simulation, digest: str, report: ReportProgress) -> tuple[JobResult, bool]:
-        """What a job gives, and whether it was remembered; BROKEN where its process failed."""
+    async def answer(self, job: Simulation, digest: str, report: ReportProgress) -> JobResult:
+        """What a job gives, remembered or computed; BROKEN where its process failed."""
         key = key_of(job, digest)
         lock = self._keys.get(key)
         if lock is None:
@@ -63,11 +61,11 @@ class Simulations:
             known = await self._cache.get(key)
             if known is not None:
                 self._count(known, cached=True)
-                return known, True
+                return known
             answer = await self.computed(job, report)
             self._count(answer, cached=False)
             await self._cache.put(key, answer)
-            return answer, False
+            return answer
 
     def _count(self, answer: JobResult, *, cached: bool) -> None:
         if self._metrics is None:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from dynamo_shared.api.conversion import NotConvertible, convert
 from dynamo_shared.api.engines import MODULE
 from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.gpus import of_replica
 from dynamo_shared.api.graph_overrides import directives
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import ReadLimits
 from dynamo_shared.api.untrusted.yaml_text import documents
 
-from dynamo_profiler.profiling.generation import counting
 from dynamo_profiler.profiling.generation.linting import lint
-from dynamo_profiler.profiling.generation.names import graph_name
+from dynamo_profiler.profiling.generation.names import desired_name, graph_name
 from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
 from dynamo_profiler.profiling.generation.routing import routed
 from dynamo_profiler.profiling.generation.runtime_version import versioned
@@ -65,22 +64,18 @@ def read_output(request: ProfilingRequest, data: Mapping[str, str]) -> Profiling
     ]
     selected = _candidate(graphs[-1], request, maps)
     pareto = [selected]
-    unreadable = 0
     for text in _rows(data.get(WEB_DATA, "")):
         try:
             candidate = _candidate(_documents(text)[-1], request, ())
         except (ProfilingFailed, IndexError):
-            unreadable += 1
             continue
         if all(candidate.dgd != known.dgd for known in pareto):
             pareto.append(candidate)
-    figures: dict[str, Any] = {"unreadableGraphs": unreadable} if unreadable else {}
     return ProfilingResult(
         selected=selected,
         pareto=tuple(pareto),
         remarks=tuple(remarks) if others else (),
         source="thorough",
-        figures=figures,
     )
 
 
@@ -104,7 +99,7 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
         raise ProfilingFailed("GenerationFailed", "the graph of the profiling job has no workers; see the job's log")
     names = [(str(each.get("name")), bool(each.get("multinode"))) for each in components]
     kept = _metadata(made, "labels", "annotations")
-    name = graph_name(request.name, _desired_name(request), names)
+    name = graph_name(request.name, desired_name(request.spec), names)
     made["metadata"] = {**_with_overrides(kept, request), "name": name, "namespace": request.namespace}
     if any(directives(made)):
         raise ProfilingFailed("InvalidOverride", _NO_DIRECTIVES)
@@ -124,13 +119,6 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
         dgd=made,
         config_maps=maps,
     )
-
-
-def _desired_name(request: ProfilingRequest) -> str | None:
-    override = request.spec.overrides.dgd if request.spec.overrides else None
-    metadata = override.get("metadata") if override else None
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    return name if isinstance(name, str) and name else None
 
 
 def _with_overrides(metadata: KubeObject, request: ProfilingRequest) -> KubeObject:
@@ -158,12 +146,8 @@ def _main(component: KubeObject) -> KubeObject:
 
 def _sizes(component: KubeObject) -> dict[str, int]:
     """Replicas and GPUs of one replica; flags of engines are the profiler's and not read."""
-    nodes = (component.get("multinode") or {}).get("nodeCount") or 1
     replicas = component.get("replicas")
-    return {
-        "replicas": replicas if isinstance(replicas, int) else 1,
-        "gpus": counting.of_container(_main(component)) * nodes,
-    }
+    return {"replicas": replicas if isinstance(replicas, int) else 1, "gpus": of_replica(component).own}
 
 
 def _backend(graph: KubeObject, workers: list[KubeObject], request: ProfilingRequest) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from dynamo_shared.api import objects
-from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.request_graphs import is_made_for, marked
@@ -60,22 +58,22 @@ class GraphDeployer:
             made["metadata"]["labels"][labels.GRAPH_DEPLOYMENT_NAME] = graph
             await write(self.kube, made, lambda observed: is_managed(observed, request))
 
-    async def advance(self, obj: KubeObject, draft: StatusDraft) -> float | None:
-        """A step of a request that is deploying. Returns seconds to wait where it shall be tried again."""
+    async def advance(self, obj: KubeObject, draft: StatusDraft) -> None:
+        """A step of a request that is deploying."""
         name = draft.status["dgdName"]
         graph = await self._graph(obj, name)
         if graph is not None:
             if not is_made_for(graph, obj):
                 self.reject_taken(obj, draft, name)
-                return None
+                return
             await self._hand_over(obj, graph)
             self._report_graph(obj, draft, graph)
-            return None
+            return
         made = draft.condition(DEPLOYMENT_READY)
         if made is not None and made["reason"] != "DeploymentCreationFailed":
             self._lost(obj, draft)
-            return None
-        return await self._create(obj, draft, name)
+            return
+        await self._create(obj, draft, name)
 
     async def follow(self, obj: KubeObject, draft: StatusDraft) -> None:
         """Report the graph of a request that is deployed."""
@@ -113,7 +111,7 @@ class GraphDeployer:
         except NotFound:
             return None
 
-    async def _create(self, obj: KubeObject, draft: StatusDraft, name: str) -> float | None:
+    async def _create(self, obj: KubeObject, draft: StatusDraft, name: str) -> None:
         graph = marked(obj, draft.status["profilingResults"]["selectedConfig"], owner=None)
         try:
             written = await self.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph)
@@ -121,12 +119,12 @@ class GraphDeployer:
             existing = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(obj["metadata"]["namespace"], name))
             if not is_made_for(existing, obj):
                 self.reject_taken(obj, draft, name)
-                return None
+                return
             written = existing
         except KubeError as error:
             if error.status in _REFUSALS:
                 self._reject(obj, draft, str(error))
-                return None
+                return
             self.announcer.announce(obj, events.DEPLOYMENT_CREATION_FAILED(str(error)))
             raise
         self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, written)
@@ -135,7 +133,6 @@ class GraphDeployer:
         self.announcer.announce(obj, events.DEPLOYMENT_CREATED(message))
         draft.say(DEPLOYMENT_READY, False, "DeploymentInProgress", message)
         draft.enter(RequestPhase.DEPLOYING, message)
-        return None
 
     async def is_taken(self, obj: KubeObject, name: str) -> bool:
         """Whether the graph of a name was not made for this request; what that one reads has names of its own name."""
@@ -168,7 +165,7 @@ class GraphDeployer:
                 "availableReplicas": sum(each.get("availableReplicas") or 0 for each in components),
             }
         )
-        ready: dict[str, Any] = find(status.get("conditions", []), "Ready") or {}
+        ready = objects.condition(graph, "Ready") or {}
         why = ready.get("message") or "its components are on their way"
         if status.get("state") == "successful":
             message = f"DynamoGraphDeployment {name} serves"

@@ -15,27 +15,9 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.v1beta1.request import GpuNodes, HardwareSpec, HardwareStatus
 from dynamo_shared.api.wording import many
 
-SPEC, NODE_LABELS, SLICES, DCGM = "spec", "nodeLabels", "resourceSlices", "dcgm"
+from dynamo_profiler.profiling.gpus import vram_of
 
-#: Memory of one GPU as its maker states it, MiB: for requests that name the kind alone, and a cluster that has none.
-VRAM_MIB = {
-    "gb200_sxm": 189_471,
-    "b200_sxm": 183_359,
-    "h200_sxm": 143_771,
-    "h100_sxm": 81_559,
-    "h100_pcie": 81_559,
-    "a100_sxm": 81_920,
-    "a100_pcie": 81_920,
-    "a30": 24_576,
-    "l40s": 46_068,
-    "l40": 46_068,
-    "l4": 23_034,
-    "v100_sxm": 32_768,
-    "v100_pcie": 32_768,
-    "t4": 15_360,
-    "mi200": 65_536,
-    "mi300": 196_592,
-}
+SPEC, NODE_LABELS, SLICES, DCGM = "spec", "nodeLabels", "resourceSlices", "dcgm"
 
 #: Tokens of product names, and the kinds that they mean, in the order in which they are looked for.
 _TOKENS = (
@@ -180,7 +162,7 @@ def complete(hardware: HardwareSpec | None, observed: Sequence[GpuNodes], *, cap
     ]
     if missing:
         raise HardwareUnknown(_unknown(asked, observed, missing))
-    vram = asked.vram_mb or (best and best.vram_mb) or VRAM_MIB.get(sku)
+    vram = vram_of(sku, asked.vram_mb or (best.vram_mb if best else None))
     planned = asked.model_copy(
         update={"gpu_sku": sku, "num_gpus_per_node": per_node, "total_gpus": total, "vram_mb": vram}
     )
@@ -202,7 +184,7 @@ def stated(hardware: HardwareSpec | None) -> HardwarePlan:
     planned = asked.model_copy(
         update={
             "total_gpus": asked.total_gpus or asked.num_gpus_per_node,
-            "vram_mb": asked.vram_mb or VRAM_MIB.get(asked.gpu_sku),
+            "vram_mb": vram_of(asked.gpu_sku, asked.vram_mb),
         }
     )
     return HardwarePlan(planned, HardwareStatus(planned=planned, source=SPEC))

@@ -105,9 +105,7 @@ class RequestReconciler:
         )
 
     async def _let_go(self, obj: KubeObject) -> Result:
-        finalizers = obj["metadata"].get("finalizers", [])
-        if FINALIZER in finalizers:
-            left = [each for each in finalizers if each != FINALIZER]
+        if (left := objects.without_finalizer(obj, FINALIZER)) is not None:
             patch = {"metadata": {"finalizers": left, "resourceVersion": obj["metadata"]["resourceVersion"]}}
             await self.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key_of(obj), patch)
         return Result()
@@ -250,9 +248,8 @@ class RequestReconciler:
     async def _deploying(self, obj: KubeObject, draft: StatusDraft) -> Result:
         if not spec_of(obj).auto_apply:
             return await self._write(obj, draft.enter(RequestPhase.READY, "spec.autoApply is false"))
-        wait = await self.deploying.advance(obj, draft)
-        result = await self._write(obj, draft)
-        return Result(wait) if wait is not None and result.requeue_after is None else result
+        await self.deploying.advance(obj, draft)
+        return await self._write(obj, draft)
 
     async def _deployed(self, obj: KubeObject, draft: StatusDraft) -> Result:
         await self.deploying.follow(obj, draft)

@@ -6,7 +6,7 @@ from copy import deepcopy
 from datetime import datetime
 from typing import Any
 
-from dynamo_shared.api.conditions import condition, find
+from dynamo_shared.api.conditions import condition
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import ProfilingPhase, RequestPhase
 
@@ -45,7 +45,7 @@ class StatusDraft:
 
     def condition(self, type_: str) -> dict[str, Any] | None:
         """The condition of a type, as it is drafted."""
-        return find(list(self._conditions.values()), type_)
+        return self._conditions.get(type_)
 
     def say(self, type_: str, status: bool | None, reason: str, message: str) -> StatusDraft:
         """Sets a condition."""

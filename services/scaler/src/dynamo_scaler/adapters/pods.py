@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.gpus import DEFAULT_NODES
+from dynamo_shared.api import gpus, objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import is_there
 from dynamo_shared.api.registry import labels
@@ -15,7 +15,6 @@ _METADATA = frozenset(
     | {"ownerReferences"}
 )
 _STATUS = frozenset({"phase", "conditions", "resourceClaimStatuses"})
-#: Pods of these phases are there no more: a Deployment does not count them either.
 LEADER = "leader"
 
 
@@ -43,13 +42,13 @@ def of_component(cache: ObjectCache, namespace: str, graph: str, component: str)
 
 def graph_of(pod: KubeObject) -> ObjectKey:
     """The graph of a pod; one without a name where it has none."""
-    return ObjectKey(pod["metadata"].get("namespace", ""), _labels(pod).get(labels.GRAPH_DEPLOYMENT_NAME, ""))
+    return ObjectKey(objects.namespace(pod), objects.labels(pod).get(labels.GRAPH_DEPLOYMENT_NAME, ""))
 
 
 def selector(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> str:
     """Query that selects one pod of each replica: of several nodes the leader, where pods have a role."""
     selected = {labels.COMPONENT: component["name"], labels.GRAPH_DEPLOYMENT_NAME: graph["metadata"]["name"]}
-    if _spans_nodes(component) and any(labels.ROLE in _labels(pod) for pod in pods):
+    if gpus.nodes(component) > 1 and any(labels.ROLE in objects.labels(pod) for pod in pods):
         selected[labels.ROLE] = LEADER
     return ",".join(f"{name}={value}" for name, value in sorted(selected.items()))
 
@@ -57,17 +56,12 @@ def selector(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -
 def replicas(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> int:
     """Replicas that there are. Where one has several pods and no pod stands for it, as the graph's status counts them."""
     there = [pod for pod in pods if is_there(pod)]
-    if _spans_nodes(component) and any(labels.ROLE in _labels(pod) for pod in pods):
-        return sum(_labels(pod).get(labels.ROLE) == LEADER for pod in there)
-    if _spans_nodes(component) or _shares_pods(component):
+    if gpus.nodes(component) > 1 and any(labels.ROLE in objects.labels(pod) for pod in pods):
+        return sum(objects.labels(pod).get(labels.ROLE) == LEADER for pod in there)
+    if gpus.nodes(component) > 1 or _shares_pods(component):
         counted = graph.get("status", {}).get("components", {}).get(component["name"], {})
         return int(counted.get("replicas", 0))
     return len(there)
-
-
-def _spans_nodes(component: KubeObject) -> bool:
-    multinode = component.get("multinode")
-    return multinode is not None and int(multinode.get("nodeCount", DEFAULT_NODES)) > 1
 
 
 def _shares_pods(component: KubeObject) -> bool:
@@ -76,12 +70,7 @@ def _shares_pods(component: KubeObject) -> bool:
     return str(memory.get("mode", "")).lower() == "interpod"
 
 
-def _labels(pod: KubeObject) -> dict[str, str]:
-    pod_labels: dict[str, str] = pod["metadata"].get("labels", {})
-    return pod_labels
-
-
 def _place(pod: KubeObject) -> str:
-    pod_labels = _labels(pod)
+    pod_labels = objects.labels(pod)
     graph, component = pod_labels.get(labels.GRAPH_DEPLOYMENT_NAME), pod_labels.get(labels.COMPONENT)
-    return f"{pod['metadata'].get('namespace', '')}/{graph}/{component}" if graph and component else ""
+    return f"{objects.namespace(pod)}/{graph}/{component}" if graph and component else ""

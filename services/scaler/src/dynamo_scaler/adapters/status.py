@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import Condition, condition, find, timestamp
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.untrusted import times
@@ -79,7 +80,7 @@ def adapter_status(adapter: KubeObject, observation: AdapterObservation, now: da
 
 def reported(adapter: KubeObject, type_: str) -> ConditionState | None:
     """A condition that an adapter has already, for an observation that says nothing new of it."""
-    entry = find(adapter.get("status", {}).get("conditions", ()), type_)
+    entry = objects.condition(adapter, type_)
     return ConditionState(entry["status"] == "True", entry["reason"], entry["message"]) if entry is not None else None
 
 

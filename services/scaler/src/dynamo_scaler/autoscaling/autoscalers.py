@@ -161,7 +161,7 @@ class Autoscalers:
     def _present(self, adapter: KubeObject) -> Iterator[tuple[Resource, KubeObject]]:
         for resource in KINDS:
             obj = self.cache.get(resource, key_of(adapter))
-            if obj is not None and _is_of(adapter, obj) and not objects.is_deleting(obj):
+            if obj is not None and objects.controls(adapter, obj) and not objects.is_deleting(obj):
                 yield resource, obj
 
 
@@ -176,7 +176,7 @@ class _NameInUse(Exception):
 def _check_name(adapter: KubeObject, resource: Resource, observed: KubeObject) -> None:
     """_NameInUse where the object of the desired name cannot be, or become, the adapter's autoscaler."""
     name = observed["metadata"]["name"]
-    if not _is_of(adapter, observed):
+    if not objects.controls(adapter, observed):
         raise _NameInUse(
             "NameTaken",
             f"a {resource.kind} named {name!r} exists already and belongs to another owner: "
@@ -198,8 +198,3 @@ def stamped(desired: KubeObject) -> KubeObject:
 
 def _hash_of(obj: KubeObject) -> str:
     return str(obj["metadata"].get("annotations", {}).get(LAST_APPLIED_HASH, ""))
-
-
-def _is_of(adapter: KubeObject, obj: KubeObject) -> bool:
-    owners = obj["metadata"].get("ownerReferences", ())
-    return any(owner.get("controller") and owner["uid"] == adapter["metadata"]["uid"] for owner in owners)

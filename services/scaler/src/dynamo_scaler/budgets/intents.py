@@ -47,7 +47,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
 
     def is_open(self, pool: DesiredPool) -> bool:
         """Whether it is still to be done: no one else changed the component, and it is not done yet."""
-        return pool.current not in {self.replicas} and pool.current == self.current
+        return self.replicas != pool.current == self.current
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,6 @@ class OpenIntent:
     def key(self) -> PoolKey:
         """The pool's key."""
         return self.pool.key
-
-    @property
-    def grows(self) -> bool:
-        """Whether it asks for more replicas than there are."""
-        return self.intent.replicas > self.pool.current
 
 
 def read(graph: KubeObject) -> dict[str, Intent]:

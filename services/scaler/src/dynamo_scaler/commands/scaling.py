@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from dynamo_shared.api.conditions import timestamp
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted import times
 from dynamo_shared.bus.commands import Answered, CommandRefusedError
 from dynamo_shared.kube.errors import Forbidden, Invalid
 from dynamo_shared.runtime.facts import Announcer
@@ -195,23 +195,28 @@ class Scaling:
 
     def after(self, request: ScaleRequest, decision: CommandDecision) -> IntentChanges:
         """The record to keep after a decision."""
+        return intents_after(request, decision, self._known(decision), self.now(), self.view.settings.intent_lifetime)
+
+    def _known(self, decision: CommandDecision) -> dict[PoolKey, Intent]:
+        """What is remembered of a decision's components."""
         known: dict[PoolKey, Intent] = {}
         for each in decision.verdicts:
             graph = self.view.graph(each.pool.key.graph_key)
             intent = intents.read(graph).get(each.pool.key.component) if graph is not None else None
             if intent is not None:
                 known[each.pool.key] = intent
-        return intents_after(request, decision, known, self.now(), self.view.settings.intent_lifetime)
+        return known
 
     def _is_trial(self, request: ScaleRequest) -> bool:
         return request.dry_run or self.view.settings.advisory
 
     def _with_lifetime(self, request: ScaleRequest, decision: CommandDecision) -> str:
         """The message, with the time until which the rest of the request is kept."""
-        lifetime = self.view.settings.intent_lifetime
-        until = timestamp(datetime.fromtimestamp(self.now() + lifetime, UTC))
         if self._is_trial(request):
             return decision.message
+        # One that was asked for before may be kept as it was then.
+        since = min((each.at for each in self._known(decision).values()), default=self.now())
+        until = timestamp(times.from_unix(since + self.view.settings.intent_lifetime))
         if decision.outcome is ScaleOutcome.REFUSE:
             kept = decision.reason in {CEILING, FLOOR}
             return (

@@ -46,7 +46,6 @@ class ScaleCommands:
         metrics: DecisionMetrics,
         is_elsewhere: Callable[[str], bool],
         ownership: Ownership,
-        now: Callable[[], float] = time.time,
     ) -> None:
         platform = context.settings.platform
         self._view = ClusterView(cache, platform.scaler, is_elsewhere)
@@ -57,8 +56,8 @@ class ScaleCommands:
             announcer,
             metrics,
             CommandAdmission(self._view, writer),
-            now,
-            on_held=self._wake,
+            time.time,
+            on_held=self.changed,
         )
         self._held = HeldScalings(self._scaling)
         self._cluster = platform.cluster_name
@@ -92,6 +91,3 @@ class ScaleCommands:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._consumer.run(), name="scale-commands")
             tasks.create_task(self._held.run(), name="held-scalings")
-
-    def _wake(self) -> None:
-        self._held.wake()

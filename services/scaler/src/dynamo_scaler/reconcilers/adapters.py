@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from dynamo_shared.aio import all_of
 from dynamo_shared.api import adapted, objects
 from dynamo_shared.api.adapted import Difference
 from dynamo_shared.api.conditions import find
@@ -128,7 +128,7 @@ class AdapterReconciler:
         if any(mirror.is_suspicious(owners[each.component], each) for each in differences):
             fresh = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         # At once: a graph has up to 25 components, and each of these questions takes some milliseconds.
-        fresh_writers = await asyncio.gather(*(self._writer(owners[each.component]) for each in differences))
+        fresh_writers = await all_of(self._writer(owners[each.component]) for each in differences)
         writers = {each.component: writer for each, writer in zip(differences, fresh_writers, strict=True)}
         try:
             written = await self.kube.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, mirror.patch(graph, differences))

@@ -6,7 +6,6 @@ count as asked for now: a window then begins again, which errs on the side of ch
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,12 +13,12 @@ from dynamo_shared.runtime.settings.scaler import ScalingLimits
 
 from dynamo_scaler.budgets.pools import PoolKey
 
-#: Requests that are remembered of one component; one every five seconds fills an hour with 720.
-_REQUESTS = 1000
+#: Numbers that are remembered of one component, each with the time when it was asked for last: a window needs no more.
+_NUMBERS = 1000
 
 
 class ReplicaRequest(NamedTuple):
-    """So many replicas were asked for at a Unix time."""
+    """So many replicas were asked for at a Unix time, and not later."""
 
     at: float
     replicas: int
@@ -29,21 +28,23 @@ class ReplicaRequest(NamedTuple):
 class RequestHistory:
     """Requests by component. As many entries as there are components that were asked about."""
 
-    _asked: dict[PoolKey, deque[ReplicaRequest]] = field(default_factory=dict)
+    _asked: dict[PoolKey, dict[int, float]] = field(default_factory=dict)
 
     def note(self, key: PoolKey, replicas: int, current: int, now: float) -> None:
         """A request came in."""
-        entries = self._asked.get(key)
-        if entries is None:
-            entries = self._asked[key] = deque([ReplicaRequest(now, current)], maxlen=_REQUESTS)
-        elif entries[-1].at > now:
+        entries = self._asked.get(key, {current: now})
+        if next(reversed(entries.values())) > now:
             # The time of day was set back: a window that ends after its length, and not when that time comes again.
-            entries = self._asked[key] = deque((each._replace(at=min(each.at, now)) for each in entries), _REQUESTS)
-        entries.append(ReplicaRequest(now, replicas))
+            entries = {number: min(at, now) for number, at in entries.items()}
+        entries.pop(replicas, None)
+        entries[replicas] = now
+        if len(entries) > _NUMBERS:
+            del entries[next(iter(entries))]
+        self._asked[key] = entries
 
     def of(self, key: PoolKey) -> tuple[ReplicaRequest, ...]:
         """Requests of a component, oldest first."""
-        return tuple(self._asked.get(key, ()))
+        return tuple(ReplicaRequest(at, number) for number, at in self._asked.get(key, {}).items())
 
     def forget(self, namespace: str, graph: str) -> None:
         """A graph is gone."""

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from dynamo_shared.api import conditions
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import is_there
 from dynamo_shared.api.wording import many
@@ -55,7 +55,7 @@ def failed(graph: KubeObject) -> Hold | None:
     status = graph.get("status") or {}
     if status.get("state") != "failed":
         return None
-    ready = conditions.find(status.get("conditions") or [], "Ready") or {}
+    ready = objects.condition(graph, "Ready") or {}
     return Hold(GRAPH_FAILED, f"the graph has failed: {ready.get('message') or 'its status does not say why'}")
 
 
@@ -72,7 +72,7 @@ def capacity(pods: Iterable[KubeObject]) -> Hold | None:
 
 
 def _unschedulable(pod: KubeObject) -> KubeObject | None:
-    scheduled = conditions.find(pod.get("status", {}).get("conditions") or [], "PodScheduled")
+    scheduled = objects.condition(pod, "PodScheduled")
     return (
         scheduled
         if scheduled and scheduled["status"] == "False" and scheduled.get("reason") == "Unschedulable"

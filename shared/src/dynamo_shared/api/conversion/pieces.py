@@ -249,5 +249,5 @@ def _sorted(items: Any, key: str, order: list[Any]) -> Any:
     named = _by_key(items, key) if isinstance(items, list) else None
     if named is None:
         return _GONE
-    known = [name for name in dict.fromkeys(each for each in order if isinstance(each, str)) if name in named]
-    return [*(named[name] for name in known), *(item for name, item in named.items() if name not in set(known))]
+    first = {name: named[name] for name in order if isinstance(name, str) and name in named}
+    return list((first | named).values())

@@ -24,11 +24,6 @@ class EngineLayout:
     """of one replica"""
 
     @property
-    def label(self) -> str:
-        """Its parallelism; engines of one label differ in batch sizes only."""
-        return f"tp{self.tp}pp{self.pp}dp{self.dp}etp{self.moe_tp}ep{self.moe_ep}"
-
-    @property
     def experts(self) -> bool:
         """Whether it spreads experts of a mixture in some way."""
         return self.moe_tp > 1 or self.moe_ep > 1

@@ -89,36 +89,26 @@ class MemoryDelivery:
 
     def __init__(self, consumer: MemoryConsumer, message: Message, deliveries: int, check: Callable[[], None]) -> None:
         self._consumer = consumer
-        self._message = message
-        self._deliveries = deliveries
+        self.message = message
+        self.deliveries = deliveries
         self._check = check
-
-    @property
-    def message(self) -> Message:
-        """What was delivered."""
-        return self._message
-
-    @property
-    def deliveries(self) -> int:
-        """How many times it was delivered, this one included."""
-        return self._deliveries
 
     async def ack(self) -> None:
         """Done."""
         self._check()
-        self._consumer.done(self._message.sequence)
+        self._consumer.done(self.message.sequence)
 
     async def nak(self, delay: float = 0.0) -> None:
         """Again, after so many seconds."""
         self._check()
-        self._consumer.again(self._message.sequence, delay)
+        self._consumer.again(self.message.sequence, delay)
 
     async def reject(self) -> None:
         """Never again."""
         self._check()
-        self._consumer.done(self._message.sequence)
+        self._consumer.done(self.message.sequence)
 
     async def in_progress(self) -> None:
         """The ack wait begins again."""
         self._check()
-        self._consumer.extend(self._message.sequence)
+        self._consumer.extend(self.message.sequence)

@@ -21,18 +21,8 @@ class NatsDelivery:
     def __init__(self, keeper: Keeper, raw: Msg, metadata: DeliveryMetadata) -> None:
         self._keeper = keeper
         self._reply = raw.reply
-        self._message = Message(raw.subject, raw.data, raw.headers or {}, metadata.stream_sequence)
-        self._deliveries = metadata.deliveries
-
-    @property
-    def message(self) -> Message:
-        """What was delivered."""
-        return self._message
-
-    @property
-    def deliveries(self) -> int:
-        """How many times it was delivered, this one included."""
-        return self._deliveries
+        self.message = Message(raw.subject, raw.data, raw.headers or {}, metadata.stream_sequence)
+        self.deliveries = metadata.deliveries
 
     async def ack(self) -> None:
         """Done; waits for the server's confirmation."""

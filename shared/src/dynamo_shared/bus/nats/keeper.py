@@ -46,11 +46,6 @@ class Keeper:
         """Connected or not."""
         return BusHealth.CONNECTED if self._connected.is_set() else BusHealth.DEGRADED
 
-    @property
-    def closed(self) -> bool:
-        """Whether `close` was called."""
-        return self._closed
-
     def on_health(self, listener: Callable[[BusHealth], None]) -> Callable[[], None]:
         """Calls back at each change, until the function that this returns is called."""
         self._listeners.append(listener)

@@ -206,6 +206,8 @@ class NatsSession:
                     **arguments,
                 )
                 await cancellable(connecting)
+                session = cls(client)
+                await client.subscribe(f"{session._prefix}*", cb=session._on_answer)
         except (TimeoutError, OSError, nats.errors.Error, ValueError) as error:
             await _close(client)
             cause = trouble[-1] if trouble and isinstance(error, nats.errors.NoServersError | TimeoutError) else error
@@ -213,13 +215,7 @@ class NatsSession:
         except BaseException:
             await _close(client)
             raise
-        session = cls(client)
         holder.append(session)
-        try:
-            await client.subscribe(f"{session._prefix}*", cb=session._on_answer)
-        except nats.errors.Error as error:
-            await _close(client)
-            raise BusUnavailableError(_plain(error)) from error
         session._sweeper = asyncio.create_task(session._sweep(), name="nats-ack-sweeper")
         if client.is_closed:
             session.end()

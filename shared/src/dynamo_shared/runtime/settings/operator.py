@@ -347,7 +347,7 @@ class OperatorConfiguration(Section):
         ignored = []
         if self.security.enable_http2:
             ignored.append("security.enableHTTP2 is ignored: servers speak HTTP/1.1")
-        if self.leader_election.enabled and self.platform.etcd.endpoints:
+        if self.leader_election.enabled and self.platform.shares_work:
             ignored.append(
                 "leaderElection is ignored: platform.etcd.endpoints are given, and replicas share work through etcd"
             )

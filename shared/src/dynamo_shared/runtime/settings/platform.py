@@ -171,6 +171,11 @@ class Platform(Section):
     planner: Planner = Planner()
     scaler: Scaler = Scaler()
 
+    @property
+    def shares_work(self) -> bool:
+        """Whether replicas share the work through etcd."""
+        return bool(self.etcd.endpoints) and self.replicas != 1
+
     @model_validator(mode="after")
     def _replicas_need_etcd(self) -> Self:
         if (self.replicas or 1) > 1 and not self.etcd.endpoints and self.standby.mode is not LeaseMode.ALWAYS:

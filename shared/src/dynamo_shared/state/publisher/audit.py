@@ -20,7 +20,7 @@ from dynamo_shared.bus.protocol import BusHealth, Message
 from dynamo_shared.state import messages
 from dynamo_shared.state.publisher.correction import Correction
 from dynamo_shared.state.publisher.desired import Desired
-from dynamo_shared.state.publisher.ledger import last_messages, resource_of
+from dynamo_shared.state.publisher.ledger import LastMessage, last_messages, resource_of
 from dynamo_shared.state.publisher.markers import Markers
 from dynamo_shared.state.publisher.stream import StateStream
 from dynamo_shared.wire import subjects
@@ -57,6 +57,7 @@ class Audit:
         clock: Callable[[], float],
     ) -> None:
         self._stream = stream
+        self._desired = desired
         self._ledger = desired.ledger
         self._markers = markers
         self._correction = correction
@@ -95,12 +96,12 @@ class Audit:
         """Checks whether STATE holds what it must, and nothing else; BusUnavailableError where the bus does not answer."""
         await self._stream.adopt()
         await self._stream.declare()
-        stream = await self._stream.state()
-        if self._stream.lacking(stream, self._ledger.total()):
+        stream, lacking = await self._stream.observed(self._ledger.total())
+        if lacking:
             # A leader that has just been elected may still apply what was acknowledged.
             await asyncio.sleep(APPLIED_WITHIN)
-            stream = await self._stream.state()
-        if lacking := self._stream.lacking(stream, self._ledger.total()):
+            stream, lacking = await self._stream.observed(self._ledger.total())
+        if lacking:
             self._stream.declare_lost(lacking)
         if self._stream.lost.is_set():
             return
@@ -109,17 +110,21 @@ class Audit:
         if self._scan_due or age >= SCAN_INTERVAL or (foreign and age >= FOREIGN_INTERVAL):
             await self.scan()
 
-    async def set_baseline(self) -> None:
-        """All sequences were read just now."""
-        await self._stream.set_baseline()
+    async def set_baseline(self) -> int:
+        """All sequences are read now. Returns the stream's last one."""
         self._scanned_at = self._clock()
+        return await self._stream.set_baseline()
 
     async def scan(self) -> None:
         """Reads the sequences of all subjects, and sets right what is not the message that was published here."""
         # Until it is through: one that is cut off is made again at the next check.
         self._scan_due = True
-        await self.set_baseline()
-        suspects = await self._suspects()
+        if self._ledger.loading:
+            return
+        suspects = await self._suspects(await self.set_baseline())
+        if self._ledger.loading:
+            # It has begun meanwhile: what was not known any more is not suspect.
+            return
         later = False
         if len(suspects) > MOST_SUSPECTS:
             self._stream.declare_lost(f"{len(suspects)} objects are not as they were published")
@@ -127,13 +132,16 @@ class Audit:
             for subject, resource_id in suspects.items():
                 if not await self._correction.verify(self._resources.get(resource_id), subject):
                     later = True
-            await self.set_baseline()
         self._scan_due = later
 
-    async def _suspects(self) -> dict[str, str]:
-        """Subjects that do not have the message that was published here, with their resource's id."""
+    async def _suspects(self, last: int) -> dict[str, str]:
+        """Subjects that do not have the message that was published here, with their resource's id.
+
+        `last`: the stream's last sequence before. What is published here while this reads may be read, or not.
+        """
         suspects: dict[str, str] = {}
         met: set[str] = set()
+        marked: list[Message] = []
         markers = {subjects.synced_subject(self._stream.cluster, resource_id) for resource_id in self._resources}
         async for message in last_messages(
             self._stream.bus, self._stream.cluster, self._resources.values(), headers_only=True
@@ -141,16 +149,31 @@ class Audit:
             if message is None:
                 suspects.clear()
                 met.clear()
+                marked.clear()
                 continue
             met.add(message.subject)
             if message.subject in markers:
-                await self._markers.verify(message.subject, message.sequence)
+                marked.append(message)
             elif not self._is_known(message):
                 suspects[message.subject] = resource_of(message.subject) or ""
-        return suspects | {subject: id_ for id_, subject in self._ledger.subjects() if subject not in met}
+        # Not before: a reading that stands still while this publishes would be left open where that is cut off.
+        for each in marked:
+            await self._markers.verify(each.subject, each.sequence)
+        suspects |= {subject: id_ for id_, subject in self._ledger.subjects() if subject not in met}
+        return {subject: id_ for subject, id_ in suspects.items() if not self._is_news(id_, subject, last)}
+
+    def _is_news(self, resource_id: str, subject: str, last: int) -> bool:
+        """Whether a message was published here after a sequence of the stream, or is on its way."""
+        if self._desired.outbox.newest(subject) is not None:
+            return True
+        known = self._known(resource_id, subject)
+        return known is not None and known.sequence > last
+
+    def _known(self, resource_id: str, subject: str) -> LastMessage | None:
+        resource = self._resources.get(resource_id)
+        return self._ledger.get(resource, subject) if resource is not None else None
 
     def _is_known(self, message: Message) -> bool:
-        resource = self._resources.get(resource_of(message.subject) or "")
-        known = self._ledger.get(resource, message.subject) if resource is not None else None
+        known = self._known(resource_of(message.subject) or "", message.subject)
         sequence, gone = (known.sequence, known.deleted) if known is not None else (0, True)
         return sequence == message.sequence or (gone and messages.is_tombstone(message.headers))

@@ -94,18 +94,20 @@ class Correction:
         if last.payload == message.payload and messages.version_in(last.headers)[:2] == message.version[:2]:
             # Our own, whose acknowledgement was lost; or another watcher's, which is the same.
             return True
-        if self._truth is None or self._outbox.is_waiting(subject):
+        if self._truth is None:
             return False
         metrics.STATE_CORRECTED.labels(resource.id).inc()
         log.info("others have published an object to STATE", subject=subject)
+        newest = self._outbox.newest(subject)
         try:
             obj = await self._truth(resource, subjects.parse_state(subject).key)
         except Exception as error:
             log.warning("cannot ask how an object is now", subject=subject, error=str(error))
             await asyncio.sleep(self._backoff.next())
             return False
-        if not self._outbox.is_waiting(subject):
-            self._replace(message, obj, last)
+        if self._outbox.newest(subject) is newest:
+            # Also what waited before the question is at most as new as the answer.
+            self._replace(newest or message, obj, last)
         return True
 
     def _adopt(self, resource: Resource, subject: str, last: Message | None) -> None:
@@ -125,15 +127,18 @@ class Correction:
             version = version._replace(resource_version=min(version.resource_version, _MOST))
             self._outbox.add(tombstone(subject, resource, version, self._clock()))
 
-    def _replace(self, sent: StateMessage, obj: KubeObject | None, last: Message) -> None:
-        """Lets the truth wait in the place of what was sent, unless STATE says it already."""
-        subject, resource, received = sent.subject, sent.resource, sent.received
+    def _replace(self, newest: StateMessage, obj: KubeObject | None, last: Message) -> None:
+        """Lets the truth wait in the place of what was sent, or waits, unless STATE says it already."""
+        subject, resource, received = newest.subject, newest.resource, newest.received
         if obj is None:
-            if not messages.is_tombstone(last.headers):
-                self._outbox.add(tombstone(subject, resource, sent.version, received))
-            return
-        message = object_message(subject, resource, obj, ChangeType.MODIFIED, received)
-        if last.payload != message.payload:
+            message, is_said = (
+                tombstone(subject, resource, newest.version, received),
+                messages.is_tombstone(last.headers),
+            )
+        else:
+            message = object_message(subject, resource, obj, ChangeType.MODIFIED, received)
+            is_said = last.payload == message.payload
+        if self._outbox.is_waiting(subject) or not is_said:
             self._outbox.add(message)
 
     async def _clear_away(self, subject: str) -> None:

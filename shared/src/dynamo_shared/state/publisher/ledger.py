@@ -72,6 +72,8 @@ class Ledger:
         self._tables: dict[str, _SubjectTable] = {}
         self._tombstones: OrderedDict[str, str] = OrderedDict()
         """subject -> resource id, the oldest first"""
+        self.loading = False
+        """whether what STATE has is being read, and little is known yet"""
 
     def get(self, resource: Resource, subject: str) -> LastMessage | None:
         """The last message of a subject, None where STATE is not known to have one."""
@@ -130,6 +132,13 @@ class Ledger:
 
     async def load(self, bus: Bus, cluster: str, resources: Iterable[Resource]) -> None:
         """Reads what STATE has of some resources."""
+        self.loading = True
+        try:
+            await self._load(bus, cluster, resources)
+        finally:
+            self.loading = False
+
+    async def _load(self, bus: Bus, cluster: str, resources: Iterable[Resource]) -> None:
         read = Ledger()
         async for message in last_messages(bus, cluster, resources, headers_only=False):
             if message is None:

@@ -59,11 +59,12 @@ class StateStream:
         """What the bus says of it; StreamNotFoundError, BusUnavailableError."""
         return await self.bus.stream_state(streams.STATE)
 
-    async def set_baseline(self) -> None:
-        """All is read from here on: later messages are our own, or foreign."""
+    async def set_baseline(self) -> int:
+        """All is read from here on: later messages are our own, or foreign. Returns the last sequence."""
         stream = await self.state()
         self._baseline, self._own = stream.last_sequence, 0
         self._highest = max(self._highest, stream.last_sequence)
+        return self._baseline
 
     def acknowledged(self, ack: Ack) -> None:
         """The stream has a message that was published here."""
@@ -75,13 +76,15 @@ class StateStream:
         """Whether others have published since the baseline."""
         return stream.last_sequence - self._baseline > self._own
 
-    def lacking(self, stream: StreamState, objects: int) -> str:
-        """What the stream does not have any more; empty where it has all that it acknowledged, `objects` among it."""
+    async def observed(self, objects: int) -> tuple[StreamState, str]:
+        """What the bus says of it, and what it lacks; empty where it has all that it had acknowledged, `objects` among it."""
+        # Of before: what is acknowledged while it answers need not be in the answer.
+        highest, stream = self._highest, await self.state()
         if stream.messages < objects:
-            return f"{stream.messages} messages, at least {objects} expected"
-        if stream.last_sequence < self._highest:
-            return f"it was set back to {stream.last_sequence}, after {self._highest}"
-        return ""
+            return stream, f"{stream.messages} messages, at least {objects} expected"
+        if stream.last_sequence < highest:
+            return stream, f"it was set back to {stream.last_sequence}, after {highest}"
+        return stream, ""
 
     def declare_lost(self, cause: str) -> None:
         """STATE has lost messages: everything is to be published again."""

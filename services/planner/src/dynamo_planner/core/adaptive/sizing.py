@@ -16,8 +16,8 @@ import numpy.typing as npt
 from scipy.special import erfc as erfc_of
 
 from dynamo_planner.core.estimator.capacity import Capacity, decode_capacity, mixed_capacity
-from dynamo_planner.core.estimator.engine import EngineEstimator, hit_rate
-from dynamo_planner.core.observing import EngineCapabilities
+from dynamo_planner.core.estimator.engine import EngineEstimator
+from dynamo_planner.core.observing import EngineCapabilities, hit_rate
 
 TAIL = 1.4
 """Decay of the waiting time of M/D/c is 2 (1 - rho) c / s; prompts that share an iteration all end with it, which takes some
@@ -83,10 +83,10 @@ class PrefillSizer:
     ) -> None:
         self._rate = load.rate
         chunk = able.max_num_batched_tokens
-        self.service = engine.prefill_ms(load.fresh, chunk).value
+        self.service = engine.prefill_ms(load.fresh, chunk)
         # Short prompts share iterations, so a prompt costs what it adds to one.
         together = max(1, min(int((chunk or 8192) / max(load.fresh, 1.0)), 8))
-        self.each = min(self.service, engine.prefill_ms(together * load.fresh, chunk).value / together)
+        self.each = min(self.service, engine.prefill_ms(together * load.fresh, chunk) / together)
         self._budget = target - self.service - after
         # Who waits has to wait for what is left of others' prompts: long ones are more of it than their number says (M/G/1).
         self._tail = TAIL * self._budget / (self.service * (1 + variation))

@@ -1,4 +1,4 @@
-"""How many requests a second one engine serves within its targets, and what bounds it."""
+"""How many requests a second one engine serves within its targets."""
 
 from __future__ import annotations
 
@@ -24,9 +24,6 @@ class Capacity:
     """sequences at a time"""
     meets: bool
     """whether the target is met"""
-    limit: str
-    """what bounds the batch: sla, kv_cache, max_num_seqs, or measured"""
-    extrapolated: bool = False
 
 
 def decode_capacity(
@@ -40,22 +37,16 @@ def decode_capacity(
 ) -> Capacity:
     """Of an engine that only makes tokens: sequences of mean length `context`, `osl` tokens each, `target` ms a token."""
     context, osl = max(1.0, context), max(1.0, osl)
-    bounds = [(LARGEST_BATCH, "measured")]
-    axes = engine.decode.surface.axes
-    bounds.append((int(max(1.0, BEYOND * axes[0].knots[-1])), "measured"))
-    bounds.append((int(max(1.0, BEYOND * axes[1].knots[-1] / context)), "measured"))
-    kv = max_kv_tokens or engine.max_kv_tokens
-    if kv:
-        bounds.append((max(1, int(kv / context)), "kv_cache"))
+    sequences, tokens = engine.decode.surface.axes
+    bounds = [LARGEST_BATCH, BEYOND * sequences.knots[-1], BEYOND * tokens.knots[-1] / context]
+    if kv := max_kv_tokens or engine.max_kv_tokens:
+        bounds.append(kv / context)
     if max_num_seqs:
-        bounds.append((max(1, max_num_seqs), "max_num_seqs"))
-    most, limit = min(bounds)
-    batch = _largest(most, lambda n: engine.decode_ms(n, context).value <= target)
-    if batch < most:
-        limit = "sla"
-    batch = max(1, batch)
-    one = engine.decode_ms(batch, context)
-    return Capacity(batch * 1000 / (osl * one.value), one.value, batch, one.value <= target, limit, one.extrapolated)
+        bounds.append(max_num_seqs)
+    most = max(1, int(min(bounds)))
+    batch = max(1, _largest(most, lambda n: engine.decode_ms(n, context) <= target))
+    took = engine.decode_ms(batch, context)
+    return Capacity(batch * 1000 / (osl * took), took, batch, took <= target)
 
 
 def _largest(most: int, fits: Callable[[int], bool]) -> int:
@@ -89,18 +80,17 @@ def mixed_capacity(
 
     def iteration(batch: int) -> float:
         share = batch * fresh / osl
-        return engine.mixed_ms(min(share, chunk) if chunk else share, batch, context).value
+        return engine.mixed_ms(min(share, chunk) if chunk else share, batch, context)
 
     def fits(batch: int) -> bool:
         share = batch * fresh / osl
         if chunk and batch > 1 and share > max(chunk - batch, 0):
             return False  # prompts come faster than they are computed
-        first = engine.prefill_ms(max(fresh, share), chunk).value + iteration(batch)
+        first = engine.prefill_ms(max(fresh, share), chunk) + iteration(batch)
         return iteration(batch) <= itl_target and first <= ttft_target
 
     batch = _largest(alone.batch, fits)
-    limit = alone.limit if batch == alone.batch else "sla"
     meets, batch = batch > 0, max(1, batch)
     # Where even one sequence misses, an engine is as fast as it is.
     took = max(iteration(batch), 1e-3)
-    return Capacity(batch * 1000 / (osl * took), took, batch, meets, limit, alone.extrapolated)
+    return Capacity(batch * 1000 / (osl * took), took, batch, meets)

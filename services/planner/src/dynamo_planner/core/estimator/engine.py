@@ -9,22 +9,12 @@ from __future__ import annotations
 from math import isfinite
 
 from dynamo_planner.core.estimator.model import LEAST_SAMPLES, LatencyModel
-from dynamo_planner.core.estimator.monotone import LatencyEstimate
 from dynamo_planner.core.observing import ForwardPass, Pool
 from dynamo_planner.core.profile import Profile
 
 PREFILL_KNOTS = (40,)
 DECODE_KNOTS = (16, 8)
 """Sequences bend at the batch sizes that kernels are made for, tokens in the cache where they fill the memory's width."""
-HIGHEST_HIT_RATE = 0.95
-"""Some of each prompt is always new (the reference's limit, planner.md a.4)."""
-
-
-def hit_rate(rate: float | None) -> float:
-    """A KV hit rate to compute with: 0 where it is unknown, and below 1."""
-    if rate is None or not isfinite(rate):
-        return 0.0
-    return min(max(rate, 0.0), HIGHEST_HIT_RATE)
 
 
 class EngineEstimator:
@@ -47,32 +37,27 @@ class EngineEstimator:
         )
         self.max_kv_tokens = profile.max_kv_tokens
 
-    def prefill_ms(self, tokens: float, chunk: int | None = None) -> LatencyEstimate:
+    def prefill_ms(self, tokens: float, chunk: int | None = None) -> float:
         """Time for so many prompt tokens, in pieces of at most `chunk`; ValueError before anything is known."""
         tokens = max(0.0, tokens)
         if chunk is None or tokens <= chunk:
             return self.prefill.at(tokens)
         whole, rest = divmod(tokens, chunk)
-        piece = self.prefill.at(float(chunk))
-        last = self.prefill.at(rest) if rest else LatencyEstimate(0.0)
-        return LatencyEstimate(whole * piece.value + last.value, piece.extrapolated or last.extrapolated)
+        return whole * self.prefill.at(float(chunk)) + (self.prefill.at(rest) if rest else 0.0)
 
-    def decode_ms(self, batch: float, context: float) -> LatencyEstimate:
+    def decode_ms(self, batch: float, context: float) -> float:
         """Time of a token for each of `batch` sequences of mean length `context`; ValueError before anything is known."""
         batch = max(1.0, batch)
         return self.decode.at(batch, batch * context)
 
-    def mixed_ms(self, prefill_tokens: float, batch: float, context: float) -> LatencyEstimate:
+    def mixed_ms(self, prefill_tokens: float, batch: float, context: float) -> float:
         """An iteration that computes prompts and tokens; they share one reading of the weights."""
         if prefill_tokens <= 0:
             return self.decode_ms(batch, context)
         prompts = self.prefill_ms(prefill_tokens)
         if batch <= 0:
             return prompts
-        tokens = self.decode_ms(batch, context)
-        return LatencyEstimate(
-            prompts.value + tokens.value - self.shared_ms(), prompts.extrapolated or tokens.extrapolated
-        )
+        return prompts + self.decode_ms(batch, context) - self.shared_ms()
 
     def shared_ms(self) -> float:
         """The part of an iteration that prompts and tokens have in common."""
@@ -96,6 +81,6 @@ class EngineEstimator:
         """Engines that always have prompts to compute show prefill only mixed: what tokens take is taken off."""
         if not self.prefill.ready or not self.decode.ready:
             return
-        left = milliseconds - self.decode.at(sequences, max(kv, 1.0)).value + self.shared_ms()
+        left = milliseconds - self.decode.at(sequences, max(kv, 1.0)) + self.shared_ms()
         if left > self.shared_ms():
             self.prefill.observe((prompts,), left)

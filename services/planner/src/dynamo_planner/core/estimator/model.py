@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import exp, log
 
 import numpy as np
 
-from dynamo_planner.core.estimator.monotone import LatencyEstimate, Surface, fit
+from dynamo_planner.core.estimator.monotone import Surface, fit
 from dynamo_planner.core.estimator.online import Cell, SampleStore
 
 LEAST_SAMPLES = 5
@@ -54,16 +53,6 @@ class LatencyModel:
         return self._surface is not None
 
     @property
-    def samples(self) -> int:
-        """Samples that it has learnt from."""
-        return self._store.count
-
-    @property
-    def error(self) -> float:
-        """Mean relative error at left out points of the profile; NaN where it is not known."""
-        return self._profile.error if self._profile else float("nan")
-
-    @property
     def surface(self) -> Surface:
         """What it reads from; ValueError before it is ready."""
         self._refresh()
@@ -71,8 +60,8 @@ class LatencyModel:
             raise ValueError("nothing is known yet: no profile, and too few samples")
         return self._surface
 
-    def at(self, *axes: float) -> LatencyEstimate:
-        """The latency of work; ValueError before it is ready."""
+    def at(self, *axes: float) -> float:
+        """Milliseconds of work; ValueError before it is ready."""
         return self.surface.at(*axes)
 
     def observe(self, axes: tuple[float, ...], milliseconds: float) -> None:
@@ -91,7 +80,7 @@ class LatencyModel:
             self._surface = self._fit((), cells)
             return
         profile = self._profile
-        off = [(cell.latency - log(profile.at(*cell.values()).value), min(cell.count, 20)) for cell in cells]
+        off = [(cell.latency - log(profile.at(*cell.values())), min(cell.count, 20)) for cell in cells]
         level = sum(ratio * weight for ratio, weight in off) / sum(weight for _, weight in off)
         level = min(max(level, -log(SCALE_LIMIT)), log(SCALE_LIMIT))
         self.scale = exp(level)
@@ -102,7 +91,7 @@ class LatencyModel:
         samples = [(cell.values(), cell.milliseconds()) for cell in cells if cell.count > 1 or not points]
         together = [(axes, latency * self.scale) for axes, latency in points] + samples
         columns = [np.array([axes[i] for axes, _ in together]) for i in range(len(self._knots))]
-        surface = fit(
+        return fit(
             columns,
             np.array([latency for _, latency in together]),
             knots=self._knots,
@@ -110,4 +99,3 @@ class LatencyModel:
             mix=self._profile.mix if points and cells and self._profile else None,
             weights=np.array([1.0] * len(points) + [TRUST] * len(samples)),
         )
-        return replace(surface, points=len(together))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,24 +22,12 @@ SHARE_OF_LOWEST = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class LatencyEstimate:
-    """An estimated latency."""
-
-    value: float
-    """milliseconds"""
-    extrapolated: bool = False
-    """whether it lies outside of what was measured"""
-
-
-@dataclass(frozen=True, slots=True)
 class Axis:
     """One rising curve: its knots, its height at each, and how it goes on beyond the last."""
 
     knots: list[float]
     heights: list[float]
     beyond: float
-    low: float
-    """least measured value of the axis"""
 
     def at(self, x: float) -> float:
         """Height at `x`; straight on beyond the last knot, nothing below 0."""
@@ -62,17 +50,15 @@ class Surface:
     mix: Mix
     error: float
     """mean relative error at points that were left out; NaN where there were too few to leave any out"""
-    points: int = field(default=0)
     outliers: int = 0
     """points that it does not follow, since they spoil their neighbours"""
 
-    def at(self, *xs: float) -> LatencyEstimate:
-        """The latency at a place, and whether it was measured around there."""
-        value, outside = self.base, False
+    def at(self, *xs: float) -> float:
+        """The latency at a place, milliseconds."""
+        value = self.base
         for axis, x in zip(self.axes, xs, strict=True):
             value += axis.at(x)
-            outside = outside or x < axis.low or x > axis.knots[-1]
-        return LatencyEstimate(value, outside)
+        return value
 
 
 def fit(
@@ -103,11 +89,11 @@ def fit(
         error, kept = float("nan"), np.ones(latency.size, dtype=np.bool_)
     solution = problem.mixed(mix, kept)
     axes, start = [], 1
-    for column, place in zip(columns, places, strict=True):
+    for place in places:
         slopes = solution[start : start + len(place) - 1]
         start += len(place) - 1
         heights = np.concatenate([[0.0], np.cumsum(slopes * np.diff(place))])
         # A curve that happens to end flat says nothing of what comes beyond: there it rises as it did on the whole.
         whole = float(heights[-1] / place[-1])
-        axes.append(Axis(place.tolist(), heights.tolist(), max(float(slopes[-1]), whole), float(column.min())))
-    return Surface(float(solution[0]) + lowest, tuple(axes), mix, error, int(latency.size), int((~kept).sum()))
+        axes.append(Axis(place.tolist(), heights.tolist(), max(float(slopes[-1]), whole)))
+    return Surface(float(solution[0]) + lowest, tuple(axes), mix, error, int((~kept).sum()))

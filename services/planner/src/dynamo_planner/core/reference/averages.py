@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from math import isfinite
 
-HIGHEST_HIT_RATE = 0.95
-"""However often the cache hits, some prefill work is left."""
+from dynamo_planner.core.observing import hit_rate
 
 
 class MovingAverage:
@@ -26,8 +24,6 @@ class MovingAverage:
         return sum(self._values) / len(self._values) if self._values else 0.0
 
 
-def prefill_share(hit_rate: float | None) -> float:
+def prefill_share(rate: float | None) -> float:
     """The share of prefill work that a KV-cache hit rate leaves, 0.05 to 1. An unknown rate counts as 0."""
-    if hit_rate is None or not isfinite(hit_rate):
-        return 1.0
-    return 1.0 - min(max(hit_rate, 0.0), HIGHEST_HIT_RATE)
+    return 1.0 - hit_rate(rate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -39,11 +39,6 @@ class ReferencePolicy:
         )
         self._floors: dict[Pool, int] = {}
         self._hit_rate: float | None = None
-
-    @property
-    def floors(self) -> Mapping[Pool, int]:
-        """Replicas below which reactive scaling does not go, as last predicted."""
-        return dict(self._floors)
 
     def first_tick(self, now: float) -> Tick:
         """One interval from now."""

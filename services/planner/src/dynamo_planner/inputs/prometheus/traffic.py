@@ -6,12 +6,12 @@ name: an outage, a scrape that is missing, a label that is missing, values that 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import Protocol, TypeVar
 
 import structlog
+from dynamo_shared.aio import all_of
 from dynamo_shared.api.contracts.planner import MetricsSource
 
 from dynamo_planner.core.observing import Missing, PastTraffic, Traffic
@@ -194,14 +194,8 @@ class TrafficReader:
 
     async def _all(self, asked: dict[str, str], at: float) -> dict[str, list[SeriesValue]]:
         """All answers; the first error is raised when every query has ended."""
-        queries = (self._client.query(promql, at=at) for promql in asked.values())
-        answers = await asyncio.gather(*queries, return_exceptions=True)
-        reported: dict[str, list[SeriesValue]] = {}
-        for name, answer in zip(asked, answers, strict=True):
-            if isinstance(answer, BaseException):
-                raise answer
-            reported[name] = self._of_model(answer)
-        return reported
+        answers = await all_of(self._client.query(promql, at=at) for promql in asked.values())
+        return {name: self._of_model(answer) for name, answer in zip(asked, answers, strict=True)}
 
     def _of_model(self, samples: Iterable[Labelled]) -> list[Labelled]:
         # Sums and the router's series have no model; a series that has one must be of the planned model.

@@ -32,7 +32,7 @@ NO_ROOM = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class ServingPods:
     """Pods of the new generation that serve, by component."""
 
     pods: Mapping[str, int]
@@ -42,14 +42,14 @@ class Serving:
 
 def serving(
     workers: Mapping[str, KubeObject], leftovers: Mapping[str, Sequence[KubeObject]], observed: Observed
-) -> Serving:
+) -> ServingPods:
     """What serves of `workers`, the desired component deployments of all workers by component. Pure."""
     workloads = {name: observed.workloads.get(objects.name(child)) for name, child in workers.items()}
     available = {name: ready_replicas(workload)[0] for name, workload in workloads.items()}
     pods = {name: observed.pods_of(workload) for name, workload in workloads.items()}
     waits = [wait for each in pods.values() for wait in _until(each, "PodScheduled", "False", NO_ROOM, observed.now)]
     if not _serves(leftovers, observed) or any(wait <= 0 for wait in waits):
-        return Serving(available, None)
+        return ServingPods(available, None)
     for name, each in pods.items():
         # Of a node whose clock is further ahead than that, no time is known.
         fresh = [
@@ -58,7 +58,7 @@ def serving(
         available[name] = max(0, available[name] - len(fresh))
         waits += fresh
     desired = {name: child["spec"].get("replicas", 1) for name, child in workers.items()}
-    return Serving(paired(available, desired), earliest(*waits))
+    return ServingPods(paired(available, desired), earliest(*waits))
 
 
 def paired(available: Mapping[str, int], desired: Mapping[str, int]) -> dict[str, int]:
@@ -83,5 +83,7 @@ def _serves(leftovers: Mapping[str, Sequence[KubeObject]], observed: Observed) -
 def _until(pods: Iterable[KubeObject], type_: str, status: str, within: timedelta, now: datetime) -> list[float]:
     """Of each pod with this condition the seconds until it has had it for so long; 0 or less where it has."""
     observed = [find(pod.get("status", {}).get("conditions", ()), type_) for pod in pods if is_there(pod)]
-    since = [moment(each.get("lastTransitionTime")) for each in observed if each is not None and each["status"] == status]
+    since = [
+        moment(each.get("lastTransitionTime")) for each in observed if each is not None and each["status"] == status
+    ]
     return [(begun + within - now).total_seconds() for begun in since if begun is not None]

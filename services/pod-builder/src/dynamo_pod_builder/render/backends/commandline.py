@@ -21,7 +21,7 @@ from dynamo_pod_builder.render.errors import RenderError
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 # `$(NAME)` is not a command here: Kubernetes has put a variable in its place before the shell sees it.
 _ESCAPED = re.compile(r"(\$\([A-Za-z_][A-Za-z0-9_.-]*\))|[\\\"$`]")
-# A flag's number. What is longer is a slip, for the engine to report: Python does not read thousands of digits either.
+# A flag's number. What is longer is for the engine to report: Python itself does not read thousands of digits.
 _NUMBER = re.compile(r"[0-9]{1,9}")
 # Of a longer script quotes are not read: that takes time with the square of its length. Characters.
 _READ = 16_384

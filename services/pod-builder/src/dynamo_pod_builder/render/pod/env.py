@@ -39,7 +39,8 @@ def merge_env(*layers: Iterable[EnvVar]) -> list[EnvVar]:
     while waiting:
         name = waiting[-1]
         # Those that name each other stay in the order of their names.
-        first = sorted(_named(merged[name]) & merged.keys() - opened, reverse=True) if name not in opened else ()
+        named = () if name in opened else sorted(_named(merged[name]), reverse=True)
+        first = [each for each in named if each in merged and each not in opened]
         opened.add(name)
         if first:
             waiting += first

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dynamo_shared.api.gpus import of_replica
 from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.objects import KubeObject
 
-from dynamo_profiler.profiling.generation.counting import gpus_of
 from dynamo_profiler.profiling.generation.graph import graph_of, nodes_of
 from dynamo_profiler.profiling.generation.linting import lint
 from dynamo_profiler.profiling.generation.overrides import keeps_containers, overridden
@@ -15,7 +15,7 @@ from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
 from dynamo_profiler.profiling.generation.routing import routed
 from dynamo_profiler.profiling.generation.runtime_version import versioned
 from dynamo_profiler.profiling.picking import Choice
-from dynamo_profiler.profiling.points import Layout
+from dynamo_profiler.profiling.points import Layout, sizes
 from dynamo_profiler.profiling.results import DeploymentCandidate, Remark
 
 
@@ -28,7 +28,7 @@ def candidate_of(choice: Choice, parts: GenerationInputs) -> tuple[DeploymentCan
     candidate = DeploymentCandidate(
         backend=point.backend,
         serving=point.serving,
-        gpus=point.gpus if parts.mocked else gpus_of(graph),
+        gpus=point.gpus if parts.mocked else _gpus_of(graph),
         parallelism=_parallelism(point),
         dgd=graph,
         config_maps=maps,
@@ -51,7 +51,7 @@ def unmeasured(layout: Layout, parts: GenerationInputs) -> tuple[DeploymentCandi
     candidate = DeploymentCandidate(
         backend=layout.backend,
         serving=layout.serving,
-        gpus=layout.gpus if parts.mocked else gpus_of(graph),
+        gpus=layout.gpus if parts.mocked else _gpus_of(graph),
         parallelism=_parallelism(layout),
         dgd=graph,
         config_maps=maps,
@@ -67,7 +67,7 @@ def _made(layout: Layout, parts: GenerationInputs) -> tuple[KubeObject, tuple[Ku
     lint(graph, changed=bool(override))
     graph = routed(graph, parts.spec)
     keeps_containers(made, graph)
-    taken = layout.gpus if parts.mocked else gpus_of(graph)
+    taken = layout.gpus if parts.mocked else _gpus_of(graph)
     if taken != layout.gpus:
         text = (
             f"spec.overrides.dgd makes a graph that takes {gpu_words(taken)}, and {parts.objective.total_gpus} are planned for; "
@@ -89,15 +89,17 @@ def _made(layout: Layout, parts: GenerationInputs) -> tuple[KubeObject, tuple[Ku
     return graph, config_maps_of(layout, str(graph["metadata"]["name"]), parts), remarks
 
 
+def _gpus_of(graph: KubeObject) -> int:
+    """Of all replicas and all their nodes."""
+    components = graph["spec"]["components"]
+    return sum(of_replica(each).own * (1 if (n := each.get("replicas")) is None else int(n)) for each in components)
+
+
 def _parallelism(layout: Layout) -> dict[str, dict[str, int]]:
     return {
         role: {
             "replicas": layout.replicas[role],
-            "tp": engine.tp,
-            "pp": engine.pp,
-            "dp": engine.dp,
-            "moe_tp": engine.moe_tp,
-            "moe_ep": engine.moe_ep,
+            **sizes(engine),
             "gpus": engine.gpus,
             **({"batch_size": engine.batch_size} if engine.batch_size else {}),
         }

@@ -12,9 +12,10 @@ from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.planner_names import planner_config_name, profile_data_name
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
+from dynamo_shared.api.validation.reading import items, mapping
 
 from dynamo_profiler.profiling.generation.context import longest
-from dynamo_profiler.profiling.generation.names import graph_name
+from dynamo_profiler.profiling.generation.names import desired_name, graph_name
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
 from dynamo_profiler.profiling.points import EngineLayout, Layout
 
@@ -28,7 +29,7 @@ _PROFILE_VOLUME, _PROFILE_FOLDER = "profile-data", "/workspace/profile-data"
 def graph_of(layout: Layout, parts: GenerationInputs) -> KubeObject:
     """The graph, before the request's overrides."""
     spans = [(COMPONENTS[role][0], nodes_of(engine, parts) > 1) for role, engine in layout.engines.items()]
-    name = graph_name(parts.name, desired_name(parts), [(FRONTEND, False), *spans])
+    name = graph_name(parts.name, desired_name(parts.spec), [(FRONTEND, False), *spans])
     metadata: KubeObject = {"name": name, "namespace": parts.namespace}
     if parts.objective.planner is not None:
         metadata["annotations"] = {PLANNER_CONFIG: planner_config_name(name)}
@@ -42,14 +43,6 @@ def graph_of(layout: Layout, parts: GenerationInputs) -> KubeObject:
         "metadata": metadata,
         "spec": {"backendFramework": layout.backend, "components": [_frontend(image, parts), *workers]},
     }
-
-
-def desired_name(parts: GenerationInputs) -> str | None:
-    """The name that `overrides.dgd` gives the graph."""
-    overrides = parts.spec.overrides
-    metadata = overrides.dgd.get("metadata") if overrides and overrides.dgd else None
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    return name if isinstance(name, str) and name else None
 
 
 def nodes_of(engine: EngineLayout, parts: GenerationInputs) -> int:
@@ -128,7 +121,5 @@ def _pod(image: str, parts: GenerationInputs) -> tuple[KubeObject, KubeObject]:
 def _of_job(parts: GenerationInputs, field: str) -> list[KubeObject]:
     """What the request gives the pod of its profiling job, where engines need it, too."""
     overrides = parts.spec.overrides
-    template = overrides.profiling_job.get("template") if overrides and overrides.profiling_job else None
-    spec = template.get("spec") if isinstance(template, dict) else None
-    items = spec.get(field) if isinstance(spec, dict) else None
-    return [dict(each) for each in items if isinstance(each, dict)] if isinstance(items, list) else []
+    template = mapping(mapping(overrides and overrides.profiling_job).get("template"))
+    return [dict(each) for each in items(mapping(template.get("spec")).get(field)) if isinstance(each, dict)]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
+from dynamo_shared.api.validation.reading import mapping, text
+
 from dynamo_profiler.profiling.results import ProfilingFailed
 
 #: A graph's name and a component's together: Grove's limit, which cliques and scaling groups share. Characters.
@@ -13,6 +16,12 @@ MAX_TOGETHER = 45
 _LEADER = "-ldr"
 _SUFFIX = "-dgd"
 _LETTER = "dgdr-"
+
+
+def desired_name(spec: DynamoGraphDeploymentRequestSpec) -> str | None:
+    """The name that `overrides.dgd` gives the graph."""
+    override = spec.overrides.dgd if spec.overrides else None
+    return text(mapping(mapping(override).get("metadata")).get("name")) or None
 
 
 def graph_name(request: str, desired: str | None, components: Iterable[tuple[str, bool]]) -> str:

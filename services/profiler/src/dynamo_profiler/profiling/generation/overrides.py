@@ -14,6 +14,7 @@ from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.graph_overrides import ALPHA, BETA, version_of, wrong_directives
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.validation.reading import items, mapping
 
 from dynamo_profiler.profiling.generation.appending import appended
 from dynamo_profiler.profiling.generation.linting import refuse
@@ -178,22 +179,14 @@ def _by_name(base: list[Any], over: list[Any], *, whole: bool) -> list[Any]:
 
 
 def _main_args(service: Any) -> list[Any]:
-    pod = service.get("extraPodSpec") if isinstance(service, dict) else None
-    main = pod.get("mainContainer") if isinstance(pod, dict) else None
-    args = main.get("args") if isinstance(main, dict) else None
-    return list(args) if isinstance(args, list) else []
+    pod = mapping(mapping(service).get("extraPodSpec"))
+    return list(items(mapping(pod.get("mainContainer")).get("args")))
 
 
 def _main(component: KubeObject) -> KubeObject:
     """The main container; empty where the component has none."""
-    template = component.get("podTemplate")
-    spec = template.get("spec") if isinstance(template, dict) else None
-    containers = spec.get("containers") if isinstance(spec, dict) else None
-    for each in containers if isinstance(containers, list) else ():
-        if isinstance(each, dict) and each.get("name") == MAIN:
-            main: KubeObject = each
-            return main
-    return {}
+    containers = items(mapping(mapping(component.get("podTemplate")).get("spec")).get("containers"))
+    return next((each for each in map(mapping, containers) if each.get("name") == MAIN), {})
 
 
 def _copied(value: Any) -> Any:

@@ -11,7 +11,7 @@ from dynamo_shared.api.registry.labels import REQUEST_NAME, REQUEST_NAMESPACE
 
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
 from dynamo_profiler.profiling.objective import AGG
-from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, EngineLayout, Layout
+from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, Layout, sizes
 
 CONFIG_KEY = "planner_config.json"
 
@@ -50,8 +50,8 @@ def _config(asked: PlannerConfig, layout: Layout, parts: GenerationInputs) -> Ku
     if parts.interpolation is not None and asked.pre_deployment_sweeping_mode is not Sweeping.NONE:
         defaults["aic_interpolation"] = {
             **parts.interpolation,
-            "prefill_pick": _sizes(engines.get(PREFILL) or decode),
-            "decode_pick": _sizes(decode),
+            "prefill_pick": sizes(engines.get(PREFILL) or decode),
+            "decode_pick": sizes(decode),
         }
     return {**defaults, **given, **computed}
 
@@ -59,10 +59,6 @@ def _config(asked: PlannerConfig, layout: Layout, parts: GenerationInputs) -> Ku
 def endpoints_kept(layout: Layout) -> int:
     """Engines of each role that a planner can keep within its budget: with more it would have to end all of them."""
     return min(layout.replicas.values())
-
-
-def _sizes(engine: EngineLayout) -> KubeObject:
-    return {"tp": engine.tp, "pp": engine.pp, "dp": engine.dp, "moe_tp": engine.moe_tp, "moe_ep": engine.moe_ep}
 
 
 def _config_map(name: str, data: dict[str, str], parts: GenerationInputs) -> KubeObject:

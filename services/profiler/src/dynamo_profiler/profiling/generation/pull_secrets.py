@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.validation.reading import items, mapping, text
 
 _FIELD = "imagePullSecrets"
 
@@ -30,20 +30,8 @@ def _with(component: KubeObject, shared: list[str]) -> KubeObject:
 
 def _names(override: KubeObject) -> Iterator[str]:
     """Names of secrets in the pods of an override, of either version. Reads any junk."""
-    spec = _object(override.get("spec"))
-    components, services = spec.get("components"), _object(spec.get("services"))
-    pods = [
-        _object(_object(_object(each).get("podTemplate")).get("spec"))
-        for each in (components if isinstance(components, list) else ())
-    ]
-    pods += [_object(_object(each).get("extraPodSpec")) for each in services.values()]
+    spec = mapping(override.get("spec"))
+    pods = [mapping(mapping(mapping(each).get("podTemplate")).get("spec")) for each in items(spec.get("components"))]
+    pods += [mapping(mapping(each).get("extraPodSpec")) for each in mapping(spec.get("services")).values()]
     for pod in pods:
-        secrets = pod.get(_FIELD)
-        for secret in secrets if isinstance(secrets, list) else ():
-            name = _object(secret).get("name")
-            if isinstance(name, str) and name:
-                yield name
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+        yield from filter(None, (text(mapping(secret).get("name")) for secret in items(pod.get(_FIELD))))

@@ -47,9 +47,7 @@ def measure(job: Curves, report: ReportProgress) -> JobResult:
     except Exception as error:
         outcome = JobStatus.UNSUPPORTED if is_expected_cli_error(error) else JobStatus.BROKEN
         return JobResult(outcome=outcome, message=f"{type(error).__name__}: {error}"[:1000])
-    return JobResult(
-        outcome=JobStatus.FEASIBLE, curves={PREFILL_FILE: prefill, DECODE_FILE: decode}, version=str(engines.version)
-    )
+    return JobResult(outcome=JobStatus.FEASIBLE, curves={PREFILL_FILE: prefill, DECODE_FILE: decode})
 
 
 class _Engines:

@@ -96,10 +96,9 @@ def _sweep(job: SimulationSweep, report: ReportProgress, *, within_node: bool) -
         return _failed(error)
     rows = frame.drop(columns=_HEAVY, errors="ignore").to_dict("records") if frame is not None else []
     points = tuple(asdict(point) for row in rows if (point := _point(row, job)) is not None)
-    version = str(task.primary_backend_version or "")
     if not points:
-        return JobResult(outcome=JobStatus.INFEASIBLE, message="no configuration keeps the times", version=version)
-    return JobResult(outcome=JobStatus.FEASIBLE, points=points, version=version)
+        return JobResult(outcome=JobStatus.INFEASIBLE, message="no configuration keeps the times")
+    return JobResult(outcome=JobStatus.FEASIBLE, points=points)
 
 
 def _frame(task: Task, job: SimulationSweep) -> Any:

@@ -96,8 +96,6 @@ class JobResult:
     message: str = ""
     points: tuple[dict[str, Any], ...] = ()
     curves: dict[str, dict[str, list[float]]] | None = None
-    version: str = ""
-    """of the figures that it comes from: the engine's"""
     seconds: float = 0.0
 
     def as_message(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from dynamo_shared.api.conditions import find
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.untrusted.words import last_of, quoted
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
@@ -27,9 +27,8 @@ class JobOutcome(NamedTuple):
 
 def end_of(job: KubeObject) -> JobOutcome | None:
     """How a Job ended; None while it runs."""
-    conditions = (job.get("status") or {}).get("conditions", [])
     for type_, succeeded in (("Complete", True), ("Failed", False)):
-        entry = find(conditions, type_)
+        entry = objects.condition(job, type_)
         if entry is not None and entry["status"] == "True":
             return JobOutcome(succeeded, entry.get("reason", ""), entry.get("message", ""))
     return None

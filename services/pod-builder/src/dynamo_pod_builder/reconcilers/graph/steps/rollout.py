@@ -24,7 +24,7 @@ from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
-from dynamo_pod_builder.reconcilers.graph.serving import Serving, serving
+from dynamo_pod_builder.reconcilers.graph.serving import ServingPods, serving
 from dynamo_pod_builder.render.workloads.deployment import RECREATE
 from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, step
 from dynamo_pod_builder.status.workload import ready_replicas, replicas_left
@@ -102,7 +102,7 @@ def _workers(desired: Sequence[KubeObject]) -> dict[str, KubeObject]:
     return {each[labels.COMPONENT]: child for each, child in of_workers if labels.COMPONENT in each}
 
 
-def _next(child: KubeObject, old: Sequence[KubeObject], new: Serving, observed: Observed) -> RolloutStep:
+def _next(child: KubeObject, old: Sequence[KubeObject], new: ServingPods, observed: Observed) -> RolloutStep:
     desired = child["spec"].get("replicas", 1)
     name = objects.name(child)
     current = _replicas(name, observed.components.get(name), observed)

@@ -1,0 +1,20 @@
+"""Tasks that run next to a test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from dynamo_shared.aio import ended
+
+
+@asynccontextmanager
+async def in_background(work: Coroutine[Any, Any, Any]) -> AsyncIterator[asyncio.Task[Any]]:
+    """Runs work while the block runs, as a task that has ended after it."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        await ended(task)

@@ -1,0 +1,59 @@
+"""A controller that serves Deployments, on a bus in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey
+from dynamo_shared.bus import MemoryBus
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.leases import AlwaysLeader, Ownership
+from dynamo_shared.runtime import Controller, Health, ServiceContext, load_settings
+from dynamo_shared.runtime.metrics import Metrics
+from dynamo_shared.state.publisher import StatePublisher
+
+from tests.building.tasks import in_background
+from tests.building.waiting import until
+
+SERVICE = "service"
+C = TypeVar("C", bound=Controller)
+
+
+def deployment(key: ObjectKey) -> KubeObject:
+    metadata = {
+        "name": key.name,
+        "namespace": key.namespace,
+        "uid": f"uid-{key}",
+        "resourceVersion": "1",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+
+
+@asynccontextmanager
+async def served(
+    keys: Iterable[ObjectKey], made: Callable[[ServiceContext], C], ownership: Ownership, **more: Any
+) -> AsyncIterator[tuple[C, StatePublisher]]:
+    """A controller called SERVICE that is ready, and who publishes to it; `more` is of the context."""
+    bus, settings = MemoryBus(), load_settings(None, {})
+    kube = cast("KubeClient", SimpleNamespace(acting_as=lambda _: SimpleNamespace(guarded=lambda _: None)))
+    context = ServiceContext(
+        settings, kube, bus, Health(), Metrics(), lambda _: ownership, lambda _: AlwaysLeader(), **more
+    )
+    context.health.expect(SERVICE)
+    publisher = StatePublisher(bus, settings.platform.cluster_name)
+    async with in_background(publisher.run()):
+        await publisher.load((DEPLOYMENTS, LEASES))
+        for key in keys:
+            publisher.put(DEPLOYMENTS, deployment(key))
+        for resource in (DEPLOYMENTS, LEASES):
+            await publisher.mark_synced(resource, "1")
+        controller = made(context)
+        async with in_background(controller.serve()) as serving:
+            await until(lambda: context.health.ready_part(SERVICE))
+            yield controller, publisher
+            assert not serving.done()
