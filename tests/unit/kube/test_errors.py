@@ -56,6 +56,16 @@ def test_a_uid_that_does_not_fit_is_a_conflict() -> None:
     assert isinstance(errors.from_response(422, status(422, "Invalid", causes=two)), errors.Invalid)
 
 
+def test_a_namespace_that_is_being_deleted_takes_nothing_new() -> None:
+    cause = {
+        "reason": "NamespaceTerminating",
+        "message": "namespace n is being terminated",
+        "field": "metadata.namespace",
+    }
+    error = errors.from_response(403, status(403, "Forbidden", causes=[cause]))
+    assert type(error) is errors.NamespaceTerminating
+
+
 def test_causes_name_the_fields() -> None:
     causes = [{"reason": "FieldValueRequired", "message": "Required value", "field": "spec.image"}]
     error = errors.from_response(422, status(422, "Invalid", causes=causes))

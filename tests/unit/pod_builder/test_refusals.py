@@ -11,7 +11,7 @@ from dynamo_pod_builder.render import NotDeployable, RenderError
 from dynamo_pod_builder.status.component import FAILURES
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.resources import SERVICES
-from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, Unavailable
+from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, NamespaceTerminating, Unavailable
 
 OLD = {"kind": "DynamoGraphDeployment", "name": "g", "uid": "old", "controller": True}
 
@@ -105,6 +105,13 @@ def test_several_refusals_are_one_failure(errors, reason, message):
     failure = failure_of(SeveralRefusals(errors))
     assert (failure.reason, failure.message) == (reason, message)
     assert retry_after(failure) == 60.0
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_what_goes_with_its_namespace_has_not_failed(several):
+    error = NamespaceTerminating(403, "Forbidden", "namespace n is being terminated")
+    with pytest.raises(NamespaceTerminating):
+        failure_of(SeveralRefusals([QUOTA, error]) if several else error)
 
 
 @pytest.mark.parametrize(

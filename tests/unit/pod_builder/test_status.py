@@ -166,6 +166,24 @@ def test_graph_state(outcome, state, reason, says):
     assert status["observedGeneration"] == 4
 
 
+@pytest.mark.parametrize("rolling", [None, {"phase": "InProgress", "startTime": "t"}])
+def test_a_component_deployment_that_a_finalizer_keeps_is_named(rolling):
+    kept = Generation("a", deployment(), finalizers=["x.y/z"])
+    status = graph_status(GRAPH, GraphOutcome({"A": [kept]}, rolling_update=rolling), NOW)
+    (ready,) = status["conditions"]
+    assert (status["state"], ready["reason"]) == ("pending", "PredecessorRemains")
+    assert ready["message"].endswith(
+        "A: waiting until Kubernetes has deleted DynamoComponentDeployment a, which is kept by x.y/z"
+    )
+
+
+def test_what_graph_and_components_fail_for_is_said_once():
+    nodes = [Failure("NotDeployable", f"component A: multinode: nothing runs {number} nodes") for number in (2, 3)]
+    parts = [Generation(f"a-{number}", None, failure=nodes[number]) for number in (0, 1, 0)]
+    (ready,) = graph_status(GRAPH, GraphOutcome({"A": parts}, failure=nodes[1]), NOW)["conditions"]
+    assert ready["message"] == f"{nodes[1].message}; component A: NotDeployable: multinode: nothing runs 2 nodes"
+
+
 def test_replicas_of_old_and_new_generations_are_summed_and_only_new_ones_are_updated():
     parts = [Generation("new", deployment("new")), Generation("old", deployment("old", updated=1), current=False)]
     merged = graph_status(GRAPH, GraphOutcome({"A": parts}), NOW)["components"]["A"]

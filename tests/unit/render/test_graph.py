@@ -166,10 +166,11 @@ def test_strategy(object_annotations: dict[str, str], expected: KubeObject) -> N
     assert deployment(component(annotations=object_labels))["spec"]["strategy"] == expected
 
 
-@pytest.mark.parametrize("replicas", [None, 0, 3])
-def test_replicas(replicas: int | None) -> None:
-    given = component() if replicas is None else component(replicas=replicas)
-    assert deployment(given)["spec"].get("replicas") == replicas
+@pytest.mark.parametrize(("fields", "replicas"), [({}, 1), ({"replicas": 0}, 0), ({"replicas": 3}, 3)])
+def test_the_platform_owns_the_replicas_of_a_graph_also_where_it_names_none(fields: KubeObject, replicas: int) -> None:
+    given = component(**fields)
+    (dcd,) = component_deployments(graph(given)).values()
+    assert dcd["spec"]["replicas"] == deployment(given)["spec"]["replicas"] == replicas
 
 
 @pytest.mark.parametrize(

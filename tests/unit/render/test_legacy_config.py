@@ -40,7 +40,7 @@ def test_the_platform_sets_the_port_of_a_frontend(entry: str) -> None:
 
 def test_another_components_entry_counts_for_nothing() -> None:
     obj = graph(configured({"Other": {"ServiceArgs": {"workers": 3}}}))
-    assert "replicas" not in component_deployments(obj)["Worker"]["spec"]
+    assert component_deployments(obj)["Worker"]["spec"]["replicas"] == 1
 
 
 @pytest.mark.parametrize(

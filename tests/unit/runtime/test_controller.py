@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey
-from dynamo_shared.kube.errors import Conflict, Invalid
+from dynamo_shared.kube.errors import Conflict, Invalid, NamespaceTerminating
 from dynamo_shared.leases import AllKeys, Drainer, GainListener, Listener
 from dynamo_shared.leases.rendezvous import partition_of
 from dynamo_shared.runtime import Controller, Result, ServiceContext
@@ -162,6 +162,16 @@ async def test_a_conflict_is_not_an_error() -> None:
         assert (reconciles("conflict"), reconciles("error")) == (1, 1)
         assert (errors("conflict"), errors("validation")) == (None, 1)
         assert {each.key.name for each in controller._queue._due} == set(controller.answers), "both come back"
+
+
+async def test_what_goes_with_its_namespace_is_not_tried_again() -> None:
+    async with controlling([]) as controller:
+        controller.answers = {"a": NamespaceTerminating(403, "Forbidden", "namespace ns is being terminated")}
+        controller.enqueue(task("ns", "a"))
+        labels = {"resource_type": "deployments", "namespace": "ns", "result": "success"}
+        value = controller.context.metrics.registry.get_sample_value
+        await until(lambda: value("dynamo_operator_reconcile_total", labels) == 1)
+        assert not controller._queue._due
 
 
 async def test_a_route_that_fails_at_an_object_keeps_no_other_from_it() -> None:

@@ -58,6 +58,8 @@ def test_fields_inside_of_fields_are_masked():
         "count": 1,
         "ports": [1, 2],
     }
+    # The name of an API group.
+    assert masked(objects={"roles.rbac.authorization.k8s.io": 3})["objects"] == {"roles.rbac.authorization.k8s.io": 3}
 
 
 @pytest.mark.parametrize("style", ["json", "console"])

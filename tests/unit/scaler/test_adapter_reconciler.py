@@ -274,3 +274,16 @@ async def test_an_adapter_whose_graph_is_deleted_is_not_reported(followed: bool)
     before = len(it.announced.facts)
     await it.reconcile()
     assert it.announced.facts[before:] == []
+
+
+async def test_an_adapter_that_its_graph_asks_for_no_more_is_not_reported() -> None:
+    """The pod-builder deletes it: it is not one that the platform did not create."""
+    it = ReconcilerDesk(Decode=1)
+    await it.reconcile()
+    it.desk.change("g", lambda graph: graph["spec"]["components"][0].pop("scalingAdapter"))
+    before = len(it.announced.facts)
+    await it.reconcile()
+    assert it.announced.facts[before:] == []
+    it.change("g-decode", lambda adapter: adapter["metadata"].pop("ownerReferences"))
+    await it.reconcile()
+    assert [fact.reason for fact in it.announced.facts[before:]] == ["NotOwner"]

@@ -59,6 +59,17 @@ async def test_next_to_what_is_held_the_answer_names_what_is_refused() -> None:
     assert "carried out when that ends, until" in held.message
 
 
+async def test_an_answer_says_why_a_component_goes_only_as_far_as_its_bound() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(min=1, max=5)))
+    desk.graph("a", Frontend=2, Decode=3)
+    answer = await desk.scaling.carry_out(desk.ask("a", Frontend=0, Decode=9))
+    assert (answer.reason, desk.replicas("a")) == ("Applied", {"Frontend": 1, "Decode": 5})
+    assert answer.message == (
+        "Frontend 2 -> 1; Decode 3 -> 5; Frontend goes no further: BelowMinimum: 0 is below its minimum of 1; "
+        "Decode goes no further: AboveMaximum: 9 is above its maximum of 5"
+    )
+
+
 async def test_steps_follow_each_other_to_the_end() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30))))
     desk.graph("a", adapters=False, Decode=1)

@@ -97,6 +97,10 @@ class Forbidden(KubeError):
     """403: RBAC, a quota or an admission policy refused."""
 
 
+class NamespaceTerminating(Forbidden):
+    """403: the namespace is being deleted and takes nothing new. All that is in it goes by itself, so nothing is tried again."""
+
+
 class Unauthorized(KubeError):
     """401: the credentials were refused, also after they were renewed."""
 
@@ -180,6 +184,8 @@ def _class_of(status: int, reason: str, message: str, details: dict[str, Any]) -
     if status == 422 and {cause.field for cause in _causes(details)} == {"metadata.uid"}:
         # A uid in an apply is a precondition like any other, though the answer calls it an immutable field.
         return Conflict
+    if status == 403 and any(cause.reason == "NamespaceTerminating" for cause in _causes(details)):
+        return NamespaceTerminating
     if status == 404 and details.get("name"):
         return NotFound
     if status >= 500:

@@ -21,7 +21,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey, Resource, key_of
 from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.tracing import TRACEPARENT, extract, traceparent
-from dynamo_shared.kube.errors import Conflict
+from dynamo_shared.kube.errors import Conflict, NamespaceTerminating
 from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.leases.rendezvous import partition_of
 from dynamo_shared.runtime import own_writes
@@ -301,6 +301,9 @@ class Controller:
         started = time.perf_counter()
         try:
             result = await self._reconcilers[task.concern].reconcile(task.key)
+        except NamespaceTerminating:
+            # The object goes with its namespace: there is nothing to do any more, and nothing to try again.
+            result = Result()
         except Conflict:
             # Another writer was faster: with what that one wrote, the next attempt succeeds.
             metrics.reconciled(kind, namespace, "conflict", time.perf_counter() - started)

@@ -20,7 +20,9 @@ from structlog.typing import Processor, WrappedLogger
 
 from dynamo_shared.api.untrusted.words import MASK, redacted
 
-_SECRET_FIELD = re.compile(r"passw|secret_value|token|authorization|credential|private_?key|api_?key", re.IGNORECASE)
+_SECRET_FIELD = re.compile(
+    r"passw|secret_value|token|authorization(?!\.k8s\.io)|credential|private_?key|api_?key", re.IGNORECASE
+)
 
 
 class _StandardError(io.StringIO):

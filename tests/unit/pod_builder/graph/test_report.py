@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
+from dynamo_pod_builder.reconcilers.graph.parts import desired_parts
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, RestartPlan, Rollout
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport, conclude, is_new, next_reconcile
 from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, RESTART_INTERVAL
@@ -41,6 +42,14 @@ def pod_clique_set(name: str = "graph", **fields: Any) -> KubeObject:
     metadata = {"name": name, "namespace": "ns"}
     spec = {"template": {"cliques": cliques}}
     return {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": metadata, "spec": spec, **fields}
+
+
+@pytest.mark.parametrize(("deleted", "kept"), [({}, ()), ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, ["x.y/z"])])
+def test_finalizers_of_a_component_deployment_count_while_it_is_being_deleted(deleted, kept):
+    dcd = stored(component("graph-one"))
+    dcd["metadata"].update(finalizers=["x.y/z"], **deleted)
+    (part,) = desired_parts(desiring(dcd), observed(dcd))["One"]
+    assert part.finalizers == kept
 
 
 @pytest.mark.parametrize(("status", "new"), [(None, True), ({}, True), ({"observedGeneration": 1}, False)])

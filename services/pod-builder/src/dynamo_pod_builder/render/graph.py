@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynamo_shared.api.defaults import DEFAULT_REPLICAS
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyGraph, legacy_graph
 from dynamo_shared.api.objects import KubeObject
@@ -153,7 +154,8 @@ def _component_spec(
     service = names.service(names.component_deployment(name, component.name))
     space = dynamo_namespace(namespace, name, shared=bool(spec.get("globalDynamoNamespace")))
     place = ConfiguredComponent(space, f"http://{service}.{namespace}.svc:{ports.HTTP.number}")
-    return apply_legacy_config(spec, place)
+    # Also where the graph names none: a number that is not applied is whatever another client writes.
+    return {"replicas": DEFAULT_REPLICAS, **apply_legacy_config(spec, place)}
 
 
 def _component_deployment(

@@ -9,7 +9,7 @@ from typing import Any
 
 from dynamo_shared.api.conditions import Condition, condition
 
-from dynamo_pod_builder.status.component import Failure
+from dynamo_pod_builder.status.component import PREDECESSOR_REMAINS, Failure
 from dynamo_pod_builder.status.pods import Trouble
 from dynamo_pod_builder.status.workload import WorkloadReadiness, readiness, replicas_of, why_not
 
@@ -36,6 +36,8 @@ class Generation:
     troubles: Sequence[Trouble] = ()
     #: Whether the workload was made by the component's present spec, and not yet by the one before.
     observed: bool = True
+    #: Finalizers of its component deployment, where that is being deleted: it is created again once they are gone.
+    finalizers: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +82,24 @@ def graph_status(graph: dict[str, Any], outcome: GraphOutcome, now: datetime) ->
     return status
 
 
-def _about(component: str, failure: Failure) -> Failure:
-    """A failure of a component, as one of its graph. A message of rendering begins with the component already."""
+def _about(component: str, failure: Failure) -> str:
+    """A failure of a component, in words of its graph. A message of rendering begins with the component already."""
     prefix = f"component {component}: "
-    return Failure(failure.reason, f"{prefix}{failure.reason}: {failure.message.removeprefix(prefix)}")
+    return f"{prefix}{failure.reason}: {failure.message.removeprefix(prefix)}"
 
 
 def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
     """State, reason and message. A refusal outweighs waiting: users should not wait for what cannot come."""
     failure = outcome.failure
-    failures = [failure] if failure is not None and not failure.passes else []
+    failures = [failure.message] if failure is not None and not failure.passes else []
     failures += [
         _about(name, part.failure)
         for name, parts in outcome.components.items()
         for part in parts
-        if part.current and part.failure is not None
+        if part.current and part.failure is not None and part.failure != failure
     ]
     if failures:
-        return FAILED, FAILED_TO_RECONCILE, "; ".join(failure.message for failure in failures)
+        return FAILED, FAILED_TO_RECONCILE, "; ".join(dict.fromkeys(failures))
     if not outcome.components:
         return FAILED, FAILED_TO_RECONCILE, "spec.components is empty: name at least one component to deploy"
     states = [
@@ -123,6 +125,9 @@ def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
 
 
 def _state(part: Generation) -> WorkloadReadiness:
+    if part.finalizers:
+        kept = f"DynamoComponentDeployment {part.name}, which is kept by {', '.join(part.finalizers)}"
+        return WorkloadReadiness(False, f"waiting until Kubernetes has deleted {kept}", PREDECESSOR_REMAINS)
     state = why_not(readiness(part.workload), part.troubles)
     if state.ready and not part.observed:
         return WorkloadReadiness(False, "its change is not yet acted on")

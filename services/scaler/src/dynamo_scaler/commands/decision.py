@@ -115,7 +115,7 @@ def _applied(
     paired = {each.key: (each.intent, verdict) for each, verdict in offered if each.key in settlement.partners}
     partners = [verdict for _, verdict in paired.values()]
     done = [_change(each) for each in verdicts if each.changes] + [_change(each, whole=True) for each in partners]
-    rest = [_why(each) for each in verdicts if each.held or (each.reason and not each.changes)]
+    rest = [_why(each) for each in verdicts if each.reason]
     return CommandDecision(
         ScaleOutcome.APPLY,
         PAIRED if paired else APPLIED,
@@ -180,7 +180,9 @@ def _held(waiting: Sequence[PoolVerdict]) -> str:
 
 def _why(verdict: PoolVerdict) -> str:
     pool = verdict.pool
-    stays = f"stays at {pool.current}" if not verdict.changes else f"not yet at {verdict.desired}"
+    stays = f"not yet at {verdict.desired}" if verdict.held else "goes no further"
+    if not verdict.changes:
+        stays = f"stays at {pool.current}"
     return f"{pool.key.component} {stays}: {verdict.reason}: {verdict.message}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -76,7 +76,7 @@ class AdapterReconciler:
         adapters = [
             adapter
             for adapter in self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(key))
-            if not objects.is_deleting(adapter) and not _goes_with_its_graph(adapter, graph)
+            if not (objects.is_deleting(adapter) or _goes_with_its_graph(adapter, graph) or _is_let_go(adapter, graph))
         ]
         if not adapters:
             return Result()
@@ -188,7 +188,7 @@ class AdapterReconciler:
         if graph is None:
             message = f"there is no DynamoGraphDeployment {reference['name']} in this namespace"
             return AdapterObservation(ConditionState(False, "GraphNotFound", message), replicas=0)
-        component = next((each for each in _components(graph) if each["name"] == reference["componentName"]), None)
+        component = _component(graph, reference["componentName"])
         if component is None:
             message = f"{reference['name']} has no component {reference['componentName']}"
             return AdapterObservation(ConditionState(False, "ComponentNotFound", message), replicas=0)
@@ -251,6 +251,14 @@ def _goes_with_its_graph(adapter: KubeObject, graph: KubeObject | None) -> bool:
     return graph is None or not objects.controls(graph, adapter)
 
 
+def _is_let_go(adapter: KubeObject, graph: KubeObject | None) -> bool:
+    """Whether the graph that made an adapter asks for it no more: the pod-builder deletes it, and nothing is wrong."""
+    if graph is None or not adapted.is_of(adapter, graph):
+        return False
+    component = _component(graph, adapter["spec"]["dgdRef"]["componentName"])
+    return component is not None and component.get("scalingAdapter") is None
+
+
 def _as_it_is(adapter: KubeObject) -> KubeObject:
     """The adapter's own number, for an apply that changes only its owner, and fails where the number has changed."""
     metadata = adapter["metadata"]
@@ -281,9 +289,9 @@ def _version(graph: KubeObject) -> tuple[str, int]:
     return graph["metadata"]["uid"], graph["metadata"]["generation"]
 
 
-def _components(graph: KubeObject) -> Iterable[KubeObject]:
-    components: Iterable[KubeObject] = graph["spec"].get("components") or ()
-    return components
+def _component(graph: KubeObject, name: str) -> KubeObject | None:
+    """The graph's component of this name."""
+    return next((each for each in graph["spec"].get("components") or () if each["name"] == name), None)
 
 
 def _new_troubles(before: KubeObject, status: KubeObject, observation: AdapterObservation) -> Iterator[ConditionState]:

@@ -84,6 +84,7 @@ def _of_components(plan: Plan, observed: Observed) -> dict[str, list[Generation]
             failure=failure_of(dcd) if dcd is not None else None,
             troubles=troubles(observed.pods_of(workload), observed.now),
             observed=dcd is not None and is_observed(dcd),
+            finalizers=dcd["metadata"].get("finalizers", ()) if dcd is not None and objects.is_deleting(dcd) else (),
         )
         parts.setdefault(component, []).append(generation)
     return parts

@@ -29,7 +29,7 @@ _MARGIN = re.compile(r"[0-9]{1,9}%?")
 
 
 def deployment(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:
-    """Deployment of the component's name. Without replicas in the spec it has none either: an autoscaler may own them."""
+    """Deployment of the component's name; without replicas where a component deployment has none: an autoscaler owns them."""
     own_annotations = object_annotations(context)
     template: KubeObject = {"metadata": {"labels": pod_labels(context, own_labels)}, "spec": pod_spec(context)}
     if of_pods := {**own_annotations, **restore_annotations(context)}:
