@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from dynamo_planner.core.estimator import stacking
 from dynamo_planner.core.estimator.monotone import fit
+from dynamo_planner.core.estimator.ramps import Array, Kept
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,9 +89,9 @@ def test_five_points_and_one() -> None:
 
 def test_no_points_have_more_than_eight_taken_for_outliers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look for one costs dozens of fits, and points may be made so that each finds one."""
-    found = []
+    found: list[Kept] = []
 
-    def find(_problem: object, _folds: object, kept: stacking.Kept, errors: stacking.Array, _columns: object) -> object:
+    def find(_problem: object, _folds: object, kept: Kept, errors: Array, _columns: object) -> object:
         rest = kept.copy()
         rest[len(found)] = False
         found.append(rest)
