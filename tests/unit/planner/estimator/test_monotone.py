@@ -89,14 +89,14 @@ def test_five_points_and_one() -> None:
 
 def test_no_points_have_more_than_eight_taken_for_outliers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look for one costs dozens of fits, and points may be made so that each finds one."""
-    looks: list[Kept] = []
+    tried: list[Kept] = []
 
     def find(_problem: object, _folds: object, kept: Kept, errors: Array, _columns: object) -> object:
         rest = kept.copy()
-        rest[len(looks)] = False
-        looks.append(rest)
+        rest[len(tried)] = False
+        tried.append(rest)
         return (((1.0,), 1.0),), errors, rest
 
     monkeypatch.setattr(stacking, "_without_outlier", find)
     xs = np.linspace(100, 16000, 300)
-    assert fit([xs], 20 + 0.015 * xs, knots=(40,)).outliers == len(looks) == 8
+    assert fit([xs], 20 + 0.015 * xs, knots=(40,)).outliers == len(tried) == 8
