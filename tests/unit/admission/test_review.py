@@ -166,3 +166,13 @@ def test_scaling_a_graph_says_what_to_scale_and_nothing_of_what_there_is(replica
     assert f"kubectl scale dgdsa chat-COMPONENT -n team --replicas={number}" in message
     assert "kubectl get dgdsa -n team -l nvidia.com/dynamo-graph-deployment-name=chat" in message
     assert "`scalingAdapter: {}`" in message
+
+
+@pytest.mark.parametrize("webhook", [Webhook.MUTATE, Webhook.VALIDATE])
+def test_an_object_of_more_values_than_a_manifest_has_is_read_by_no_rule(webhook):
+    assert refused(ask(graph(env=[0] * 250_000), webhook=webhook)) == "more than 250000 values"
+
+
+def test_of_tens_of_thousands_of_errors_the_number_is_said():
+    message = refused(ask(graph(env=[0] * 20_000)))
+    assert message == "20000 errors, where at most 10000 are listed; correct what is repeated first"

@@ -6,6 +6,8 @@ import itertools
 import random
 
 import msgspec
+import pytest
+from dynamo_model_discovery.workers import assembly
 from dynamo_model_discovery.workers.assembly import FILE, KUBERNETES, SourcedRecord, WorkerObservation, assemble
 from dynamo_model_discovery.workers.places import WorkerLocation, by_address, host_of, place_of
 from dynamo_model_discovery.workers.records import parse
@@ -154,3 +156,29 @@ def test_a_model_at_two_endpoints_of_a_process_is_one_model_and_the_first_endpoi
     for order in ([one, other], [other, one]):
         result = next(iter(workers(dict([instance(1), *order])).workers.values()))
         assert [model.context_length for model in result.models] == [1]
+
+
+def _of_pods(count: int, namespace: str, pods: int) -> list[SourcedRecord]:
+    """An endpoint each of so many workers of a namespace, in so many pods."""
+    keys = [instance(number, component=namespace) for number in range(count)]
+    records = [parse(key, value) for key, value in keys]
+    assert all(records)
+    return [
+        SourcedRecord(KUBERNETES, record, WorkerLocation(namespace, f"pod-{number % pods}"))
+        for number, record in enumerate(records)
+        if record is not None
+    ]
+
+
+def test_one_pod_is_not_thousands_of_workers():
+    observed = assemble([*_of_pods(2000, "bad", 1), *_of_pods(40, "good", 2)], {})
+    assert [sum(key.namespace == each for key in observed.workers) for each in ("bad", "good")] == [32, 40]
+    assert observed.left_out == {"bad"}
+
+
+@pytest.mark.parametrize("bound", ["MOST_OF_NAMESPACE", "MOST_RECORDS_OF_NAMESPACE"])
+def test_one_namespace_has_so_many_workers_and_records(bound: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(assembly, bound, 10)
+    observed = assemble([*_of_pods(30, "bad", 30), *_of_pods(10, "good", 10)], {})
+    assert [sum(key.namespace == each for key in observed.workers) for each in ("bad", "good")] == [10, 10]
+    assert observed.left_out == {"bad"}

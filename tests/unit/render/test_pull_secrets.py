@@ -10,6 +10,7 @@ import pytest
 from dynamo_pod_builder import render
 from dynamo_pod_builder.render.access.pull_secrets import (
     MOST_HOSTS,
+    MOST_PATTERNS,
     Malformed,
     PullSecrets,
     host_of,
@@ -239,10 +240,10 @@ def test_a_key_with_a_password_opens_its_host_all_the_same() -> None:
 
 
 def test_thousands_of_registries_are_one_problem_and_the_first_ones_count() -> None:
-    many = ", ".join(f'"*.r{number}.io": {{}}' for number in range(5000))
-    result, malformed = index([holding("many", f'{{"auths": {{{many}}}}}')])
-    assert len(result.by_host) == MOST_HOSTS
-    assert malformed == (Malformed("many", _WRONG.format(5000 - MOST_HOSTS, 5000)),)
+    for most, form in ((MOST_HOSTS, "r{}.io"), (MOST_PATTERNS, "*.r{}.io")):
+        result, malformed = index([secret("many", *map(form.format, range(5000)))])
+        assert len(result.by_host) == most
+        assert malformed == (Malformed("many", _WRONG.format(5000 - most, 5000)),)
     wrong = ", ".join(f'"r{number}.io": 1' for number in range(9000))
     result, malformed = index([holding("many", f'{{"auths": {{{wrong}}}}}'), secret("good", "r1.io")])
     assert result.by_host == {"r1.io": ("good",)}

@@ -14,11 +14,12 @@ from typing import Any
 from dynamo_shared.api.conversion import without_released
 from dynamo_shared.api.defaults import default, with_roles
 from dynamo_shared.api.embedded import Checker
-from dynamo_shared.api.errors import FieldError
+from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.untrusted.limits import MANIFEST, check_count
 from dynamo_shared.api.validation import Facts, validate
 from dynamo_shared.api.validation.reading import is_being_deleted
 
@@ -101,6 +102,11 @@ def review(
         return ReviewVerdict(_junk("request.object must be an object, and request.oldObject, too, in an update"))
     if request.operation == UPDATE and is_being_deleted(obj):
         return SKIPPED
+    try:
+        # Each rule reads all values, and each value may be an error: a body has more than a million.
+        check_count(obj, MANIFEST)
+    except InvalidManifest as error:
+        return ReviewVerdict(ReviewStatus("Failure", refusal_text(error.errors), "Invalid", 422))
     desired = obj
     if webhook is Webhook.MUTATE:
         desired = (

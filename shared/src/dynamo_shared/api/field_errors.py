@@ -35,6 +35,8 @@ _PATTERNS = {
 
 #: Of one manifest. Findings.
 _SUGGESTIONS = 100
+#: Of one validation, which are listed. Each costs half a kilobyte before it is a message. Findings.
+_LISTED = 10_000
 #: A key that is longer is not a name of anything. Characters.
 _LONGEST_KEY = 100
 
@@ -44,8 +46,11 @@ def field_errors(
 ) -> list[FieldError]:
     """Every finding of a validation.
 
-    `schema`, the kind's, suggests for unknown fields, `moved` explains those of another version.
+    `schema`, the kind's, suggests for unknown fields, `moved` explains those of another version. Of tens of thousands only
+    the number is said.
     """
+    if (count := error.error_count()) > _LISTED:
+        return [FieldError("", f"{count} errors, where at most {_LISTED} are listed; correct what is repeated first")]
     return [
         # Looking for a near word takes its time, and the thousandth suggestion is never read.
         FieldError(

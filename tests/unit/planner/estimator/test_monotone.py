@@ -7,7 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from dynamo_planner.core.estimator import stacking
 from dynamo_planner.core.estimator.monotone import fit
+from dynamo_planner.core.estimator.ramps import Array, Kept
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,3 +85,18 @@ def test_five_points_and_one() -> None:
     assert single.at(4000) > 50
     with pytest.raises(ValueError, match="no points"):
         fit([np.array([])], np.array([]), knots=(40,))
+
+
+def test_no_points_have_more_than_eight_taken_for_outliers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look for one costs dozens of fits, and points may be made so that each finds one."""
+    tried: list[Kept] = []
+
+    def find(_problem: object, _folds: object, kept: Kept, errors: Array, _columns: object) -> object:
+        rest = kept.copy()
+        rest[len(tried)] = False
+        tried.append(rest)
+        return (((1.0,), 1.0),), errors, rest
+
+    monkeypatch.setattr(stacking, "_without_outlier", find)
+    xs = np.linspace(100, 16000, 300)
+    assert fit([xs], 20 + 0.015 * xs, knots=(40,)).outliers == len(tried) == 8

@@ -114,6 +114,10 @@ def test_order_does_not_matter_and_usage_of_nothing_is_one_sequence() -> None:
             },
             "decode_itl has 40000 values, 20000 at most",
         ),
+        (
+            {"prefill_isl": list(range(1, 2002)), "prefill_ttft": [5.0] * 2001},
+            "2001 points of one prefill engine, 2000 at most; keep some of them",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(arrays: dict[str, object], words: str) -> None:

@@ -86,9 +86,13 @@ class World:
 
 async def fly(world: World, *policies: Scripted, **config: Any) -> None:
     made = iter(policies)
+
+    async def make() -> Scripted:
+        return next(made)
+
     runner = Runner(
         plan(**config),
-        make=lambda: next(made),
+        make=make,
         gather=world,
         act=world.act,
         report=world.report,

@@ -10,6 +10,7 @@ import pytest
 from dynamo_profiler.profiling.generation.candidates import unmeasured
 from dynamo_profiler.profiling.generation.graph import nodes_of
 from dynamo_profiler.profiling.generation.names import MAX_TOGETHER, graph_name
+from dynamo_profiler.profiling.generation.overrides import overridden
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
 from dynamo_profiler.profiling.models import KnownFrom, ModelArchitecture, known_model
 from dynamo_profiler.profiling.objective import objective_of
@@ -400,3 +401,12 @@ def test_a_desired_name_is_never_shortened():
     assert graph_name("request", "mine", [("decode", False)]) == "mine"
     with pytest.raises(ProfilingFailed, match=r"spec\.overrides\.dgd\.metadata\.name.*may have 39"):
         graph_name("request", "m" * 40, [("decode", False)])
+
+
+def test_a_remark_names_few_of_thousands_of_unknown_components():
+    graph: dict[str, Any] = {"metadata": {"name": "g"}, "spec": {"components": [{"name": "Frontend"}]}}
+    components = [{"name": f"c{number}" * 100} for number in range(5000)]
+    override = {"apiVersion": "nvidia.com/v1beta1", "spec": {"components": components}}
+    (remark,) = overridden(graph, override)[1]
+    assert remark.message.endswith(", 4990 more, it has Frontend; left out")
+    assert len(remark.message) < 1000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -16,6 +17,11 @@ KUBERNETES = "kubernetes"
 ETCD = "etcd"
 FILE = "file"
 
+#: Of one pod, and of one namespace: who may write there can name any, and all namespaces are put together at once. Each
+#: container may have processes of its own; 2,000 workers are put together in a tenth of a second.
+MOST_OF_POD, MOST_OF_NAMESPACE = 32, 5000
+#: Endpoints and cards of all workers of one namespace.
+MOST_RECORDS_OF_NAMESPACE = 10 * MOST_OF_NAMESPACE
 #: Of one worker. A message holds 1 MiB, a card about 400 bytes.
 MOST_MODELS = 500
 MOST_ENDPOINTS = 100
@@ -40,6 +46,8 @@ class WorkerObservation:
     workers: dict[ObjectKey, WorkerData]
     damaged: frozenset[ObjectKey] = frozenset()
     """those of which a part could not be read"""
+    left_out: frozenset[str] = frozenset()
+    """namespaces with more than is put together"""
 
 
 @dataclass(slots=True)
@@ -58,11 +66,13 @@ def assemble(records: Iterable[SourcedRecord], places: Mapping[str, WorkerLocati
     A process that has a model and no endpoint cannot be called, and is not a worker.
     """
     processes: dict[tuple[str, str, str], _Process] = {}
+    room = _Room()
     for each in records:
-        identity = each.record.identity
         known = each.place.namespace if each.place is not None else ""
-        process = processes.setdefault((each.source, known, identity.worker), _Process(each.source, each.place))
-        _add(process, each.record)
+        named = (each.source, known, each.record.identity.worker)
+        if each.place is not None and not room.take(each.place, new=named not in processes):
+            continue
+        _add(processes.setdefault(named, _Process(each.source, each.place)), each.record)
     workers: dict[ObjectKey, WorkerData] = {}
     damaged: dict[ObjectKey, bool] = {}
     # Kubernetes comes last and counts: it knows more than an address shows.
@@ -71,7 +81,32 @@ def assemble(records: Iterable[SourcedRecord], places: Mapping[str, WorkerLocati
             worker = _worker(source, process, places)
             key = ObjectKey(worker.namespace, worker.name)
             workers[key], damaged[key] = worker, process.damaged
-    return WorkerObservation(workers, frozenset(key for key, is_damaged in damaged.items() if is_damaged))
+    return WorkerObservation(
+        workers, frozenset(key for key, is_damaged in damaged.items() if is_damaged), frozenset(room.left_out)
+    )
+
+
+class _Room:
+    """Counts what pods and namespaces have; the first records count."""
+
+    def __init__(self) -> None:
+        self.left_out: set[str] = set()
+        self._records: Counter[str] = Counter()
+        self._workers: Counter[tuple[str, ...]] = Counter()
+
+    def take(self, place: WorkerLocation, *, new: bool) -> bool:
+        """Whether one more record has room, that of a new worker or not."""
+        namespace, pod = place.namespace, (place.namespace, place.pod)
+        full = self._records[namespace] >= MOST_RECORDS_OF_NAMESPACE or bool(
+            new
+            and ((place.pod and self._workers[pod] >= MOST_OF_POD) or self._workers[namespace,] >= MOST_OF_NAMESPACE)
+        )
+        if full:
+            self.left_out.add(namespace)
+            return False
+        self._records[namespace] += 1
+        self._workers.update([pod, (namespace,)] if new else ())
+        return True
 
 
 def _add(process: _Process, record: Record) -> None:

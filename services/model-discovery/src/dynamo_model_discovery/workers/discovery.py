@@ -61,6 +61,7 @@ class _Active:
         self._kubernetes = KubernetesSource(context.bus, cluster, self._wake.set)
         self._sources: Sequence[RecordSource] = (self._kubernetes, *self._others())
         self._marked = False
+        self._left_out: frozenset[str] = frozenset()
 
     async def run(self) -> None:
         """Publish until cancelled."""
@@ -105,6 +106,9 @@ class _Active:
         # Records in Kubernetes say which pod they are of.
         places = self._kubernetes.places if len(self._sources) > 1 else {}
         observed = assemble((record for source in read for record in source.records()), places)
+        for namespace in sorted(observed.left_out - self._left_out):
+            log.warning("a namespace has too many workers; some are not published", namespace=namespace)
+        self._left_out = observed.left_out
         published = {key: entry.data for key, entry in publication.view.workers.items()}
         steps = changes(publication.view, settle(published, observed, self._unobserved()), publication.stamp)
         self._report()

@@ -33,8 +33,10 @@ PARALLEL = ("tp", "pp", "dp")
 KV_USAGE_LIMIT = 1.05
 """Some profiles count prompts that wait, so usage is a little above 1; a value such as 35 is percent, a mistake."""
 
-MOST_POINTS = 20_000
-"""Profiles have some hundred points; a sweep of a whole grid has thousands."""
+MOST_VALUES = 20_000
+"""Of an array, which has those of several engines."""
+MOST_POINTS = 2_000
+"""Of one engine. Profiles have some hundred; a fit to ten times as many takes most of a minute."""
 MOST_SHOWN = 16
 """Engines of a file that a message names."""
 _FILE = ReadLimits(3 << 19, 250_000, 8)
@@ -74,6 +76,11 @@ def from_arrays(arrays: Mapping[str, Any], source: str, gpus: EngineGpus = ANY_E
         profile = profile.joined(_prefill(table))
     if table.has(DECODE_ITL):
         profile = profile.joined(_decode(table))
+    for role, points in (("prefill", profile.prefill), ("decode", profile.decode)):
+        if len(points) > MOST_POINTS:
+            raise ProfileError(
+                f"{source}: {len(points)} points of one {role} engine, {MOST_POINTS} at most; keep some of them"
+            )
     if not profile.prefill and not profile.decode:
         if profile.dropped:
             raise ProfileError(f"{source}: no point has a number for its latency")
@@ -184,8 +191,8 @@ class _ArrayTable:
                     values = np.asarray(self._arrays[name], dtype=np.float64)
                 except (TypeError, ValueError, OverflowError) as error:
                     raise ProfileError(f"{self.source}: {name} has a value that is not a number: {error}") from error
-                if values.size > MOST_POINTS:
-                    raise ProfileError(f"{self.source}: {name} has {values.size} values, {MOST_POINTS} at most")
+                if values.size > MOST_VALUES:
+                    raise ProfileError(f"{self.source}: {name} has {values.size} values, {MOST_VALUES} at most")
                 return values
         raise ProfileError(f"{self.source}: no {' or '.join(names)}, which the other arrays go with")
 

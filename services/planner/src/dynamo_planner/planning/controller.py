@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
+from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import PLANNING
 from dynamo_shared.api.device_claims import KnownClaims, names_claim, names_template, of_claim
@@ -36,7 +37,7 @@ from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state import StateReader
 from dynamo_shared.wire.discovered import WORKERS
 
-from dynamo_planner.core.decision import Effects
+from dynamo_planner.core.decision import Effects, Policy
 from dynamo_planner.core.policies import make_policy
 from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.prometheus.options import prometheus_options
@@ -60,6 +61,8 @@ IDENTITY = "planner-plans"
 WORDS_INTERVAL = 30.0
 #: Time until the next check of a graph that lacks inputs for planning. Seconds.
 RETRY_AFTER = 30.0
+#: Policies that begin at once. The largest profile takes one several seconds.
+FITS_AT_ONCE = 2
 
 log = structlog.get_logger("dynamo.planner.planning")
 
@@ -81,6 +84,8 @@ class Plans(Controller):
         self._listener = listener
         self._condition = ConditionWriter(self.kube, now)
         self._reporter = PlanReporter(self.announcer)
+        # A policy begins with fits to a profile, which take seconds: threads of their own, so that no tick waits for them.
+        self._fits = Offload(above=0, at_once=FITS_AT_ONCE)
         self._runners: dict[ObjectKey, _Running] = {}
         self._written: dict[str, float] = {}
         self._stopping: set[asyncio.Task[None]] = set()
@@ -217,12 +222,14 @@ class Plans(Controller):
     async def _run_plan(self, plan: PlannedGraph) -> None:
         clock = self.context.clock
         sender = CommandSender(self.context.bus, self.context.settings.platform.cluster_name)
+
+        def make() -> Policy:
+            return make_policy(plan.config, policy=plan.config.policy.value, profile=plan.profile, warmup=plan.warmup)
+
         async with gatherer(plan, self.cache, self._prometheus(plan), self._listener, clock) as gather:
             await Runner(
                 plan,
-                make=lambda: make_policy(
-                    plan.config, policy=plan.config.policy.value, profile=plan.profile, warmup=plan.warmup
-                ),
+                make=lambda: self._fits.run(1, make),
                 gather=gather,
                 act=ScaleSender(sender, now().isoformat()),
                 report=self._report,

@@ -49,7 +49,7 @@ class Runner:
         self,
         plan: PlannedGraph,
         *,
-        make: Callable[[], Policy],
+        make: Callable[[], Awaitable[Policy]],
         gather: Gatherer,
         act: Actuator,
         report: ReportTick,
@@ -69,7 +69,7 @@ class Runner:
                 await self._sleep(AFTER_A_FAULT)
 
     async def _run_policy(self) -> None:
-        policy = await asyncio.to_thread(self._make)
+        policy = await self._make()
         tick = policy.first_tick(self._clock())
         while True:
             await self._sleep(max(0.0, tick.at - self._clock()))

@@ -20,6 +20,8 @@ SUM = 10.0
 """Weight of the condition that shares add up to one, next to a point's relative error."""
 BAD_ONE_IN = 9
 """So many points may have one that is wrong: more are not outliers, but what engines do."""
+MOST_BAD = 8
+"""...and so many in all: each costs dozens of fits to all points."""
 SUSPECTS = 8
 """Points that are tried: the ones that a fit to all is furthest from."""
 OUTSIDE = 4.0
@@ -38,7 +40,7 @@ def chosen(problem: RampProblem, columns: Sequence[Array]) -> tuple[Mix, float, 
         return (((SMOOTH_IF_FEW,) * len(problem.places), 1.0),), float("nan"), kept
     folds = _folds(columns)
     mix, errors = _stacked(problem, folds, kept)
-    for _ in range(max(1, problem.latency.size // BAD_ONE_IN)):
+    for _ in range(min(max(1, problem.latency.size // BAD_ONE_IN), MOST_BAD)):
         better = _without_outlier(problem, folds, kept, errors, columns)
         if better is None:
             break

@@ -31,9 +31,9 @@ TYPES: Mapping[str, str] = {
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
 #: A docker configuration has some hundred bytes for each registry; a Secret may have 1 MiB.
 _CONFIGURATION = ReadLimits(1 << 20, 20_000, 16)
-#: Registries of a namespace that count, since each may be a pattern to which each image is held. A host's name with a port
-#: has 259 characters at most.
-MOST_HOSTS, LONGEST_HOST = 1000, 259
+#: Registries of a namespace that count, and those of them that are patterns, to each of which each image is held.
+#: A host's name with a port has 259 characters at most.
+MOST_HOSTS, MOST_PATTERNS, LONGEST_HOST = 1000, 50, 259
 #: Containers of a pod that have images.
 _CONTAINERS = ("containers", "initContainers")
 
@@ -72,6 +72,7 @@ class Malformed:
 def index(secrets: Iterable[KubeObject]) -> tuple[PullSecrets, tuple[Malformed, ...]]:
     """Secrets of one namespace by host, and what is wrong with those that cannot be read; one never hides another."""
     hosts: dict[str, set[str]] = {}
+    patterns = 0
     malformed: list[Malformed] = []
     for secret in secrets:
         if secret.get("type") not in TYPES:
@@ -85,8 +86,10 @@ def index(secrets: Iterable[KubeObject]) -> tuple[PullSecrets, tuple[Malformed, 
         wrong = 0
         for key, entry in entries.items():
             host = host_of_key(key)
-            has_room = host in hosts or len(hosts) < MOST_HOSTS
+            is_pattern = "*" in host
+            has_room = host in hosts or (len(hosts) < MOST_HOSTS and not (is_pattern and patterns >= MOST_PATTERNS))
             if isinstance(entry, dict) and 0 < len(host) <= LONGEST_HOST and has_room:
+                patterns += is_pattern and host not in hosts
                 hosts.setdefault(host, set()).add(name)
             else:
                 wrong += 1

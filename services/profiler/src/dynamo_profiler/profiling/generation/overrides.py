@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api.conversion import convert
-from dynamo_shared.api.field_errors import path_of
+from dynamo_shared.api.field_errors import path_of, shown
 from dynamo_shared.api.graph_overrides import ALPHA, BETA, version_of, wrong_directives
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import MAIN, KubeObject
@@ -21,6 +21,8 @@ from dynamo_profiler.profiling.generation.linting import refuse
 from dynamo_profiler.profiling.results import ProfilingFailed, Remark
 
 UNKNOWN = "OverrideIgnored"
+#: Services that a remark names.
+NAMED = 10
 _IDENTITY = frozenset({"apiVersion", "kind", "status"})
 #: Lists of v1beta1 whose entries have a name that identifies them: an entry is merged with its namesake.
 _NAMED = frozenset({"components", "containers", "initContainers", "volumes", "env", "volumeMounts"})
@@ -126,7 +128,9 @@ def _known(changes: dict[str, Any], known: dict[str, Any]) -> tuple[dict[str, An
     if not unknown:
         return applied, ()
     have = ", ".join(sorted(known))
-    text = f"spec.overrides.dgd: the graph has no {', '.join(map(repr, unknown))}, it has {have}; left out"
+    more = [f"{len(unknown) - NAMED} more"] if len(unknown) > NAMED else []
+    lacks = ", ".join([*map(shown, unknown[:NAMED]), *more])
+    text = f"spec.overrides.dgd: the graph has no {lacks}, it has {have}; left out"
     return applied, (Remark(reason=UNKNOWN, message=text),)
 
 
