@@ -225,3 +225,8 @@ def test_the_same_intent_gives_the_same_object() -> None:
     change = {"engine": {"env": {"B": "1", "A": "2"}, "contextLength": 10, "dtype": "auto"}}
     turned = {"engine": {"dtype": "auto", "contextLength": 10, "env": {"A": "2", "B": "1"}}}
     assert translated(GRAPH, change).manifest == translated(GRAPH, turned).manifest
+
+
+def test_of_tens_of_thousands_of_mistakes_the_number_is_said() -> None:
+    problems = refused({**GRAPH, **{f"x{number}": 1 for number in range(20_000)}})
+    assert problems == {"": "20000 errors, where at most 10000 are listed; correct what is repeated first"}

@@ -37,5 +37,8 @@ def pointer(parts: Iterable[str | int]) -> str:
 def problems_of(error: ValidationError, model: type[BaseModel]) -> list[FieldProblem]:
     """Every mistake in what was sent for a model."""
     messages = [each.message for each in field_errors(error, model.model_json_schema())]
+    if len(messages) < error.error_count():
+        # Too many to be listed: one message says so.
+        return [FieldProblem("", each) for each in messages]
     places = [pointer(each["loc"]) for each in error.errors(include_url=False)]
     return [FieldProblem(*each) for each in zip(places, messages, strict=True)]
