@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
@@ -17,6 +18,8 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.discovery import install_crds
 from dynamo_shared.kube.errors import NotFound
+
+from .platform import eventually, gone
 
 
 def _definition(resource: Resource) -> KubeObject:
@@ -46,13 +49,16 @@ DEFINITIONS = [_definition(each) for each in (POD_CLIQUES, POD_CLIQUE_SCALING_GR
 
 @asynccontextmanager
 async def grove_definitions(kube: KubeClient) -> AsyncIterator[None]:
-    """Grove's kinds are served while the block runs."""
+    """Grove's kinds are served while the block runs, and are gone after it: one that still goes takes a new one with it."""
     await install_crds(kube, DEFINITIONS)
     try:
         yield
     finally:
-        for definition in DEFINITIONS:
-            await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", definition["metadata"]["name"]))
+        keys = [ObjectKey("", definition["metadata"]["name"]) for definition in DEFINITIONS]
+        for key in keys:
+            await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, key)
+        for key in keys:
+            await eventually(partial(gone, kube, CUSTOM_RESOURCE_DEFINITIONS, key), f"{key.name} gone")
 
 
 async def realize(kube: KubeClient, namespace: str, *, ready: bool = True) -> None:
