@@ -46,9 +46,12 @@ def serving(
     """What serves of `workers`, the desired component deployments of all workers by component. Pure."""
     workloads = {name: observed.workloads.get(objects.name(child)) for name, child in workers.items()}
     available = {name: ready_replicas(workload)[0] for name, workload in workloads.items()}
+    # Most graphs have one generation: nothing is read of their pods.
+    if not _serves(leftovers, observed):
+        return ServingPods(available, None)
     pods = {name: observed.pods_of(workload) for name, workload in workloads.items()}
     waits = [wait for each in pods.values() for wait in _until(each, "PodScheduled", "False", NO_ROOM, observed.now)]
-    if not _serves(leftovers, observed) or any(wait <= 0 for wait in waits):
+    if any(wait <= 0 for wait in waits):
         return ServingPods(available, None)
     for name, each in pods.items():
         # Of a node whose clock is further ahead than that, no time is known.
@@ -65,7 +68,7 @@ def paired(available: Mapping[str, int], desired: Mapping[str, int]) -> dict[str
     """Of the available pods of a generation, by component, those that have their share of the pods of all other components."""
     shares = [(available[name], whole) for name, whole in desired.items() if whole > 0]
     return {
-        name: min(available[name], *(part * count // whole for part, whole in shares)) if shares else available[name]
+        name: min([available[name], *(part * count // whole for part, whole in shares)])
         for name, count in desired.items()
     }
 
