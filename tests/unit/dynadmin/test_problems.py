@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 from dynamo_dynadmin.api.logs import require_component
 from dynamo_dynadmin.deploy.problems import FieldProblem
-from dynamo_dynadmin.http.problems import ProblemError, invalid
+from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube
+from dynamo_shared.kube import NamespaceTerminating
 
 GRAPH = {"spec": {"components": [{"name": "Frontend"}, {"name": "Decode"}]}}
 
@@ -29,3 +30,9 @@ def test_logs_of_a_component_that_the_graph_does_not_have_are_refused() -> None:
         require_component("decode", GRAPH)
     assert refused.value.detail == "component: decode is not a component of this graph; one of Frontend, Decode"
     assert [each.pointer for each in refused.value.errors] == ["?component"]
+
+
+def test_a_namespace_that_is_being_deleted_is_a_conflict_and_not_a_right_that_lacks() -> None:
+    message = "namespace ns is being terminated"
+    problem = of_kube(NamespaceTerminating(403, "Forbidden", message))
+    assert (problem.kind, problem.detail) == ("conflict", message)

@@ -13,7 +13,7 @@ from dynamo_image_builder.reconciler import NimRequestReconciler
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, ObjectKey, Resource
-from dynamo_shared.kube.errors import AlreadyExists, Forbidden, KubeError, NotFound
+from dynamo_shared.kube.errors import AlreadyExists, Forbidden, KubeError, NamespaceTerminating, NotFound
 from dynamo_shared.kube.objects import KubeObjectList
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
@@ -282,6 +282,11 @@ async def test_an_archive_that_cannot_be_had_is_asked_for_again(refusal: FetchEr
     ("refusal", "expected", "words"),
     [
         (NotFound(404, "NotFound", "namespaces"), "NoBuildNamespace", "there is no namespace dynamo-builds"),
+        (
+            NamespaceTerminating(403, "Forbidden", "terminated"),
+            "NoBuildNamespace",
+            "there is no namespace dynamo-builds",
+        ),
         (Forbidden(403, "Forbidden", "exceeded quota"), "RefusedByApiServer", "exceeded quota"),
     ],
 )

@@ -107,21 +107,20 @@ def test_several_refusals_are_one_failure(errors, reason, message):
     assert retry_after(failure) == 60.0
 
 
-@pytest.mark.parametrize("several", [False, True])
-def test_what_goes_with_its_namespace_has_not_failed(several):
-    error = NamespaceTerminating(403, "Forbidden", "namespace n is being terminated")
-    with pytest.raises(NamespaceTerminating):
-        failure_of(SeveralRefusals([QUOTA, error]) if several else error)
-
-
 @pytest.mark.parametrize(
     ("errors", "raised"),
     [
         ([QUOTA, Unavailable(503, "ServiceUnavailable", "away"), TAKEN], Unavailable),
+        ([QUOTA, NamespaceTerminating(403, "Forbidden", "ns is being terminated"), TAKEN], NamespaceTerminating),
         ([None, QUOTA, None], Forbidden),
         ([QUOTA, TAKEN], SeveralRefusals),
     ],
-    ids=["what another try may mend comes first", "one refusal", "several refusals"],
+    ids=[
+        "what another try may mend comes first",
+        "what goes with its namespace has not failed",
+        "one refusal",
+        "several refusals",
+    ],
 )
 async def test_of_writes_that_are_sent_together_all_end_and_one_error_is_raised(errors, raised):
     ended = []

@@ -18,7 +18,7 @@ from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, PODS, ObjectKey
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
+from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NamespaceTerminating, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
@@ -107,7 +107,7 @@ class NimRequestReconciler:
         except AlreadyExists:
             stored = await self._stored(build)
             return Result(REPLACE) if stored is None else await self._follow(request, build, stored, began=False)
-        except NotFound:
+        except (NotFound, NamespaceTerminating):
             namespace = self.settings.namespace
             message = f"there is no namespace {namespace} to build in: create it; rootless builds need Pod Security privileged"
             return await self._report(request, BuildProgress(BuildPhase.FAILED, "NoBuildNamespace", message), RETRY)

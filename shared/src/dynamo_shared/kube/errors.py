@@ -97,8 +97,10 @@ class Forbidden(KubeError):
     """403: RBAC, a quota or an admission policy refused."""
 
 
-class NamespaceTerminating(Forbidden):
-    """403: the namespace is being deleted and takes nothing new. All that is in it goes by itself, so nothing is tried again."""
+class NamespaceTerminating(KubeError):
+    """403: the namespace is being deleted and takes nothing new. All that is in it goes by itself: it is not a refusal to report,
+    and nothing is tried again.
+    """
 
 
 class Unauthorized(KubeError):

@@ -146,7 +146,7 @@ class EventRecorder:
                 if series.written_at is None or isinstance(error, errors.NotFound):
                     self._admission.forget(series)
                 # A namespace that is being deleted refuses; that is expected.
-                say = log.debug if isinstance(error, errors.NotFound | errors.Forbidden) else log.warning
+                say = log.debug if isinstance(error, errors.NotFound | errors.NamespaceTerminating) else log.warning
                 reason, name = series.identity.reason, series.regarding["name"]
                 say("an Event was not written", reason=reason, about=name, error=str(error))
                 return

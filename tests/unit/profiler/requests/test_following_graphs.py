@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +17,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.kube.errors import Forbidden, NamespaceTerminating, NotFound, Unavailable
 from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.announced import Announced
@@ -81,6 +82,41 @@ async def test_a_graph_is_deleted_where_the_api_server_has_none(
 
 
 SELECTED = {"metadata": {"name": "qwen-dgd"}, "spec": {}}
+
+
+class Refusing(Api):
+    """An API server that creates no graph."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(None)
+        self.error = error
+
+    async def create(self, _resource: Resource, _obj: dict[str, Any]) -> dict[str, Any]:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "phase", "announced"),
+    [
+        (Forbidden(403, "Forbidden", "exceeded quota"), "Failed", ["DeploymentRejected"]),
+        (Unavailable(503, "ServiceUnavailable", "away"), "Deploying", ["DeploymentCreationFailed"]),
+        # The request goes with its namespace, and has not failed.
+        (NamespaceTerminating(403, "Forbidden", "ns is being terminated"), "Deploying", []),
+    ],
+)
+async def test_a_request_fails_for_what_the_api_server_refuses(
+    error: Exception, phase: str, announced: list[str]
+) -> None:
+    obj = {
+        "metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1"},
+        "status": {"phase": "Deploying", "dgdName": "qwen-dgd", "profilingResults": {"selectedConfig": SELECTED}},
+    }
+    draft, events = StatusDraft(obj, datetime(2026, 1, 2, tzinfo=UTC)), Announced()
+    deployer = GraphDeployer(Refusing(error), ObjectCache(), events)  # type: ignore[arg-type]
+    with contextlib.suppress(Unavailable, NamespaceTerminating):
+        await deployer.advance(obj, draft)
+    assert draft.status["phase"] == phase
+    assert [line.split()[1] for line in events.lines] == announced
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynamo_shared.api.errors import InvalidManifest
-from dynamo_shared.kube.errors import Forbidden, Invalid, NamespaceTerminating
+from dynamo_shared.kube.errors import Forbidden, Invalid
 
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_pod_builder.reconcilers.requeue import RETRY_REFUSED
@@ -39,13 +39,7 @@ _PASSING = frozenset({PREDECESSOR_REMAINS, "NameTaken", "RefusedByApiServer"})
 
 
 def failure_of(error: Exception) -> Failure:
-    """The failure that one of `REFUSALS` stands for. Of several, what a user has to mend comes before what ends by itself.
-
-    Raises NamespaceTerminating: the object goes with its namespace, and has not failed.
-    """
-    for each in error.refusals if isinstance(error, SeveralRefusals) else (error,):
-        if isinstance(each, NamespaceTerminating):
-            raise each
+    """The failure that one of `REFUSALS` stands for. Of several, what a user has to mend comes before what ends by itself."""
     if isinstance(error, SeveralRefusals):
         return _joined(sorted(map(failure_of, error.refusals), key=lambda failure: failure.passes))
     return Failure(next(reason for kind, reason in _REASONS if isinstance(error, kind)), str(error))

@@ -18,7 +18,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.api.v1beta1.request import RequestPhase
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import AlreadyExists, KubeError, NotFound
+from dynamo_shared.kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NamespaceTerminating, NotFound
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state.cache import ObjectCache
 
@@ -30,8 +30,6 @@ _TAKEN = (
     "DynamoGraphDeployment {name} exists, and was not made for this request: delete it, or choose another name with "
     "spec.overrides.dgd.metadata.name in a new request"
 )
-#: Answers that will be the same next time.
-_REFUSALS = frozenset({400, 403, 422})
 #: Reasons of a request that failed for its graph; a graph that was made for it since then is followed again.
 _DELETED, _REJECTED = "DeploymentDeleted", "DeploymentRejected"
 _ENDED_WITHOUT_GRAPH = frozenset({_DELETED, _REJECTED})
@@ -121,10 +119,12 @@ class GraphDeployer:
                 self.reject_taken(obj, draft, name)
                 return
             written = existing
+        except (Invalid, Forbidden) as error:
+            self._reject(obj, draft, str(error))
+            return
+        except NamespaceTerminating:
+            raise
         except KubeError as error:
-            if error.status in _REFUSALS:
-                self._reject(obj, draft, str(error))
-                return
             self.announcer.announce(obj, events.DEPLOYMENT_CREATION_FAILED(str(error)))
             raise
         self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, written)
