@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from dynamo_pod_builder import checkpoints, children, pods, surroundings
+from dynamo_pod_builder import checkpoints, children, events, pods, surroundings
 from dynamo_pod_builder.applying import SetBack
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_pod_builder.pod_events import PodEvents
@@ -288,3 +288,45 @@ async def test_a_service_that_another_one_has_is_asked_for_again_though_the_stat
     assert await world.reconcile(of) == Result(requeue_after=SHARED_INTERVAL)
     world.writer.wait = SETTLE
     assert await world.reconcile(of) == Result(requeue_after=SETTLE)
+
+
+ALONE = dcd(alone=True)
+
+
+def reported(world: World) -> list[tuple[str | None, str]]:
+    return [(fact.event, fact.reason) for fact in world.announced.facts]
+
+
+async def test_programs_hear_once_how_a_component_without_a_graph_fares():
+    status: KubeObject = {}
+    for there, event in (((), "progressing"), ((), None), ((workload(),), "ready"), ((workload(),), None)):
+        world = World({**ALONE, "status": status}, *there)
+        await world.reconcile(ALONE)
+        assert reported(world) == ([(event, "")] if event else [])
+        status = world.writer.statuses[-1]
+    world.reconciler.gone(ALONE)
+    assert reported(world) == [("deleted", "")]
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [(ALONE, [("failed", "RefusedByApiServer")]), (ONE, [(None, "RefusedByApiServer")])],
+    ids=["alone", "of a graph, which reports it to programs"],
+)
+async def test_programs_hear_that_a_component_without_a_graph_failed(of, expected):
+    world = World(of, **{NAME: Forbidden(403, "Forbidden", "quota")})
+    await world.reconcile(of)
+    assert reported(world) == expected
+
+
+async def test_programs_hear_nothing_of_a_graphs_component_that_goes():
+    world = World(ONE)
+    await world.reconcile(ONE)
+    world.reconciler.gone(ONE)
+    assert reported(world) == []
+
+
+async def test_a_pod_that_does_not_start_is_a_warning_of_a_component_without_a_graph():
+    status = {"conditions": [{"type": "Available", "status": "False", "reason": "ImagePullBackOff", "message": "no"}]}
+    fact = events.component_changed(ALONE, status)
+    assert (fact.event, fact.reason, fact.type, fact.message) == ("progressing", "ImagePullBackOff", "Warning", "no")

@@ -179,6 +179,11 @@ class ComponentReconciler:
             await self.applier.delete(resources.of(leftover), leftover)
         return ComponentOutcome(again=again)
 
+    def gone(self, component: KubeObject) -> None:
+        """Report that a component deployment was deleted; of one with a graph, the graph reports what is left."""
+        if not graph_uid(component):
+            self.announcer.announce(component, events.component_gone(component))
+
     def _report_number(self, component: KubeObject, ensured: Ensured) -> None:
         """On the graph, if there is one: its number counts, and there users search for the reason."""
         if ensured.set_back is None:
@@ -192,12 +197,21 @@ class ComponentReconciler:
         pods = pods_of(self.cache, workload)
         causes = await self.pod_events.explain(objects.namespace(component), troubles(pods, now))
         after = component_status(component, workload, failure, now, causes)
-        if failure is not None and not failure.passes and failure != before:
-            self.announcer.announce(component, events.COMPONENT_FAILED.named(failure.reason)(failure.message))
+
+        def report() -> None:
+            if not graph_uid(component):
+                if status.verdict(after) != status.verdict(component.get("status", {})):
+                    self.announcer.announce(component, events.component_changed(component, after))
+            elif failure is not None and not failure.passes and failure != before:
+                # To programs its graph reports it.
+                self.announcer.announce(component, events.COMPONENT_FAILED.named(failure.reason)(failure.message))
+
         urgent = failure is not None or before is not None
         # That a change of the spec was acted on is not held back.
         changed = bool(component.get("status")) and not status.is_observed(component)
         settle = SETTLE if changed or is_observed(workload) else OBSERVED_WITHIN
-        wait = await self.statuses.write(DYNAMO_COMPONENT_DEPLOYMENTS, component, after, urgent=urgent, settle=settle)
+        wait = await self.statuses.write(
+            DYNAMO_COMPONENT_DEPLOYMENTS, component, after, urgent=urgent, settle=settle, report=report
+        )
         # What is due earlier does not wait for a status that may.
         return Result(requeue_after=earliest(wait, outcome.again, recheck_after(pods, now)))
