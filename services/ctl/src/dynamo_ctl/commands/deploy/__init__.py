@@ -104,5 +104,14 @@ def logs(
         server,
         token_file,
         kubeconfig,
-        lambda api: deployment.logs(api, namespace, graph, component, typer.echo, follow=follow, tail=tail),
+        lambda api: deployment.logs(
+            api,
+            namespace,
+            graph,
+            component,
+            typer.echo,
+            remark=lambda line: typer.echo(line, err=True),
+            follow=follow,
+            tail=tail,
+        ),
     )
