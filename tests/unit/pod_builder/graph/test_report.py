@@ -141,13 +141,40 @@ def test_what_runs_a_component(plan, there, parts):
     assert [(part.name, part.current, part.workload is not None) for part in result] == parts
 
 
+UNSEEN = {"observedGeneration": 0, "currentGenerationHash": "new"}
+UPDATING, OVER = {"updateStartedAt": "x"}, {"updateStartedAt": "x", "updateEndedAt": "y"}
+
+
 @pytest.mark.parametrize(
-    ("status", "received"),
-    [({}, True), ({"observedGeneration": 1}, True), ({"observedGeneration": 0}, False)],
+    ("status", "reached", "received"),
+    [
+        ({}, "new", True),
+        ({"observedGeneration": 1}, "new", True),
+        (UNSEEN, "new", False),
+        # Grove says at the end of an update that it has observed the set.
+        ({**UNSEEN, "updateProgress": UPDATING}, "new", True),
+        ({**UNSEEN, "rollingUpdateProgress": UPDATING}, "new", True),
+        ({**UNSEEN, "updateProgress": UPDATING}, "old", False),
+        ({**UNSEEN, "updateProgress": OVER}, "new", False),
+        ({"observedGeneration": 0, "updateProgress": UPDATING}, None, False),
+    ],
 )
-def test_what_grove_has_not_acted_on_is_not_observed(status, received):
-    world = observed(stored(pod_clique_set(status=status)), cliques=[clique("graph-0-one")])
+def test_what_grove_has_not_acted_on_is_not_observed(status, reached, received):
+    there = clique("graph-0-one")
+    there["status"]["currentPodCliqueSetGenerationHash"] = reached
+    world = observed(stored(pod_clique_set(status=status)), cliques=[there])
     (part,) = conclude(desiring(SET), CarryOutResult(world)).components["One"]
+    assert part.observed == received
+
+
+@pytest.mark.parametrize(("reached", "received"), [("new", True), ("old", False)])
+def test_of_a_component_of_0_replicas_grove_never_says_that_it_has_acted(reached, received):
+    there = clique("graph-0-one", 0)
+    there["status"]["currentPodCliqueSetGenerationHash"] = reached
+    world = observed(stored(pod_clique_set(status=UNSEEN)), cliques=[there])
+    empty = pod_clique_set()
+    empty["spec"]["template"]["cliques"][0]["spec"]["replicas"] = 0
+    (part,) = conclude(desiring(empty), CarryOutResult(world)).components["One"]
     assert part.observed == received
 
 

@@ -47,17 +47,19 @@ def all_serve(parts: Mapping[str, Sequence[Generation]]) -> bool:
 
 def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Generation]:
     stored = observed.children.get(place_of(pod_clique_set), pod_clique_set)
-    # Grove changes cliques only after it has said that it saw the change of their set.
-    generation = stored.get("status", {}).get("observedGeneration")
-    is_current = generation is None or generation >= objects.generation(stored)
+    is_new = "observedGeneration" not in stored.get("status", {})
+    is_current = is_new or grove.is_observed(stored)
+    workloads = list(grove.workloads(pod_clique_set))
+    # Elsewhere Grove says of the whole set that it has acted on it, and only then.
+    by_clique = grove.is_updating(stored) or not all(each.replicas for each in workloads)
     generations = {}
-    for each in grove.workloads(pod_clique_set):
+    for each in workloads:
         workload = observed.cliques.get(each.place)
         generations[each.component] = Generation(
             each.name,
             workload,
             troubles=troubles(observed.pods_of(workload), observed.now),
-            observed=is_current,
+            observed=is_current or (by_clique and grove.is_updated(stored, workload)),
         )
     return generations
 
