@@ -192,6 +192,20 @@ async def test_nodes_of_a_component_that_stands_alone_find_their_ssh_keys(alone,
     assert world.keys.owners == owners
 
 
+async def test_groups_are_written_as_their_controller_needs_them(monkeypatch):
+    wide = {**dcd(main={"command": ["python3", "-m", "dynamo.vllm"], "resources": {"limits": {"nvidia.com/gpu": "8"}}})}
+    wide["spec"] = {**wide["spec"], "multinode": {"nodeCount": 2}}
+    world = World(wide, config=replace(CONFIG, leader_worker_sets=True))
+
+    async def as_stored(desired: KubeObject) -> KubeObject:
+        return {**desired, "spec": {**desired["spec"], "networkConfig": {"subdomainPolicy": "Shared"}}}
+
+    monkeypatch.setattr(world.applier, "as_stored", as_stored)
+    await world.reconcile(wide)
+    (written,) = (each for each in world.applier.written if each["kind"] == "LeaderWorkerSet")
+    assert written["spec"]["networkConfig"] == {"subdomainPolicy": "UniquePerReplica"}
+
+
 @pytest.mark.parametrize(
     ("of", "about"), [(ONE, "graph"), (dcd(alone=True), NAME)], ids=["of a graph, which users read", "alone"]
 )

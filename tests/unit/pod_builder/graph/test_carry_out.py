@@ -30,6 +30,7 @@ class Ledger:
         self.lines: list[str] = []
         self.refusals = refusals
         self.families: list[Collection[str]] = []
+        self.written: list[KubeObject] = []
         self.gone: set[str] = set()
         """Names of owners that the API server does not have."""
         self.asked: list[str] = []
@@ -41,9 +42,13 @@ class Ledger:
         self.asked.append(name)
         return name not in self.gone
 
+    async def as_stored(self, desired: KubeObject) -> KubeObject:
+        return desired
+
     async def ensure(self, child: KubeObject, family: Collection[str] = ()) -> Ensured:
         name = child["metadata"]["name"]
         self._note(f"ensure {child['kind']} {name}", name)
+        self.written.append(child)
         self.families.append(family)
         if (rival := self.rivals.get(f"{child['kind']} {name}")) is not None:
             return Ensured(ChildChange.UPDATED, stored(child), rival)

@@ -14,6 +14,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    LEADER_WORKER_SETS,
     ObjectKey,
 )
 from dynamo_shared.api.v1beta1 import parse_component
@@ -160,7 +161,7 @@ class ComponentReconciler:
                 await self.keys.ensure(component)
             for child in plan.children:
                 try:
-                    ensured = await self.applier.ensure(child)
+                    ensured = await self.applier.ensure(await self._completed(child))
                 except NameTaken as error:
                     if error.holder_uid and error.holder_uid == graph_uid(component):
                         # Its graph runs on Grove, or comes from there: who has the object is the graph's to decide.
@@ -178,6 +179,12 @@ class ComponentReconciler:
         for leftover in surplus(children_of(self.cache, component), plan.children):
             await self.applier.delete(resources.of(leftover), leftover)
         return ComponentOutcome(again=again)
+
+    async def _completed(self, child: KubeObject) -> KubeObject:
+        """With what depends on who else works on it."""
+        if child["kind"] != LEADER_WORKER_SETS.kind:
+            return child
+        return render.addressed(child, await self.applier.as_stored(child))
 
     def gone(self, component: KubeObject) -> None:
         """Report that a component deployment was deleted; of one with a graph, the graph reports what is left."""
