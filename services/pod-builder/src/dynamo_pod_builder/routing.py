@@ -14,6 +14,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     NAMESPACES,
+    POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
     PODS,
     ObjectKey,
@@ -104,8 +105,11 @@ def routes(
         return (Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, each) for each in other_generations(cache, change.obj))
 
     def of_set(change: CacheChange) -> Iterator[Task]:
-        """What Grove makes of a PodCliqueSet belongs to the set's graph."""
+        """What Grove makes of a PodCliqueSet, or of a scaling group of it, belongs to the set's graph."""
         owner = objects.controller_of(change.obj)
+        if owner is not None and owner["kind"] == POD_CLIQUE_SCALING_GROUPS.kind:
+            group = cache.get(POD_CLIQUE_SCALING_GROUPS, ObjectKey(change.key.namespace, owner["name"]))
+            owner = objects.controller_of(group) if group is not None else None
         if owner is not None and owner["kind"] == POD_CLIQUE_SETS.kind:
             grove_set = cache.get(POD_CLIQUE_SETS, ObjectKey(change.key.namespace, owner["name"]))
             if grove_set is not None and (graph := objects.controller_of(grove_set)):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
+from dynamo_pod_builder.reconcilers.graph.observed import place_of
 from dynamo_pod_builder.reconcilers.graph.parts import desired_parts
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, RestartPlan, Rollout
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport, conclude, is_new, next_reconcile
@@ -165,6 +166,23 @@ def test_what_grove_has_not_acted_on_is_not_observed(status, reached, received):
     world = observed(stored(pod_clique_set(status=status)), cliques=[there])
     (part,) = conclude(desiring(SET), CarryOutResult(world)).components["One"]
     assert part.observed == received
+
+
+def test_pods_of_a_scaling_group_that_are_refused_are_its_first_trouble():
+    words = 'failed, cause: pods "graph-0-one-0-one-ldr-x" is forbidden: exceeded quota: few'
+    member = clique("graph-0-one-0-one-ldr")
+    member["status"] = {"lastErrors": [{"code": "ERR_CREATE_POD", "description": words}]}
+    group = clique("graph-0-one", kind="PodCliqueScalingGroup", ready=0)
+    grouped = pod_clique_set()
+    grouped["spec"]["template"]["podCliqueScalingGroups"] = [{"name": "one", "cliqueNames": ["one"], "replicas": 1}]
+    late = {"metadata": {"name": "late"}, "status": {"phase": "Failed"}}
+    world = observed(
+        stored(grouped), cliques=[group], members={place_of(group): [member]}, pods={"graph-0-one": [late]}
+    )
+    (part,) = conclude(desiring(grouped), CarryOutResult(world)).components["One"]
+    first = part.troubles[0]
+    assert (first.reason, first.pod) == ("QuotaExceeded", "of graph-0-one-0-one-ldr")
+    assert first.message == "exceeded quota: few"
 
 
 @pytest.mark.parametrize(("reached", "received"), [("new", True), ("old", False)])
