@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -204,6 +205,38 @@ async def test_groups_are_written_as_their_controller_needs_them(monkeypatch):
     await world.reconcile(wide)
     (written,) = (each for each in world.applier.written if each["kind"] == "LeaderWorkerSet")
     assert written["spec"]["networkConfig"] == {"subdomainPolicy": "UniquePerReplica"}
+
+
+class Told:
+    """An API server with an Event about a StatefulSet."""
+
+    def __init__(self, *events: KubeObject) -> None:
+        self.events, self.asked = list(events), list[str]()
+
+    async def list(self, _resource: object, _namespace: str, *, field_selector: str) -> Any:
+        self.asked.append(field_selector)
+        return SimpleNamespace(items=self.events)
+
+
+async def test_groups_whose_pods_are_refused_say_so():
+    note = (
+        'Create Pod g-0-1 in StatefulSet g-0 failed error: pods "g-0-1" is forbidden: exceeded quota: few, '
+        "requested: pods=1, used: pods=1, limited: pods=1"
+    )
+    wide = dcd(main={"command": ["python3", "-m", "dynamo.vllm"], "resources": {"limits": {"nvidia.com/gpu": "8"}}})
+    wide["spec"] = {**wide["spec"], "multinode": {"nodeCount": 2}}
+    config = replace(CONFIG, leader_worker_sets=True)
+    (made,) = (each for each in planned(ComponentInputs(wide, config)).children if each["kind"] == "LeaderWorkerSet")
+    world = World(wide, {**stored(made), "status": {"replicas": 1, "updatedReplicas": 1}}, config=config)
+    server = Told({"reason": "FailedCreate", "note": note})
+    world.reconciler = replace(world.reconciler, pod_events=PodEvents(server))  # type: ignore[arg-type]
+    assert await world.reconcile(wide) == Result(requeue_after=15.0)
+    assert world.available == ("False", "QuotaExceeded")
+    assert f"pod of {objects.name(wide)}: exceeded quota: few" in world.writer.statuses[-1]["conditions"][0]["message"]
+    assert server.asked == [f"regarding.kind=StatefulSet,regarding.name={objects.name(wide)},type=Warning"]
+    server.events.clear()
+    await world.reconcile(wide)
+    assert world.available == ("False", "LeaderWorkerSetNotReady")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.status.workload import readiness, ready_replicas, refusal_of, replicas_of
+from dynamo_pod_builder.status.workload import (
+    readiness,
+    ready_replicas,
+    refusal_of,
+    replicas_of,
+    stateful_set_lacking,
+)
 
 
 def groups(desired: int = 2, available: bool = True, **status: Any) -> dict[str, Any]:
@@ -118,3 +124,22 @@ def test_pods_that_grove_cannot_create_are_reported_and_attempts_are_not_news(re
 )
 def test_errors_of_grove_that_are_over_or_keep_no_pod_away_are_not_reported(clique: dict[str, Any]) -> None:
     assert refusal_of({"metadata": {"name": "c"}, "spec": {"replicas": 2}, **clique}) is None
+
+
+def group_pods(*groups: int) -> list[dict[str, Any]]:
+    return [{"metadata": {"labels": {"leaderworkerset.sigs.k8s.io/group-index": str(each)}}} for each in groups]
+
+
+@pytest.mark.parametrize(
+    ("pods", "lacks"),
+    [([], "g"), ([0, 0], "g"), ([0, 1, 1], "g-0"), ([0, 0, 1], "g-1"), ([0, 0, 1, 1], ""), ([0, 0, 0, 1, 1], "")],
+)
+def test_which_stateful_set_lacks_pods(pods: list[int], lacks: str) -> None:
+    result = {"kind": "LeaderWorkerSet", "metadata": {"name": "g"}}
+    result["spec"] = {"replicas": 2, "leaderWorkerTemplate": {"size": 2}}
+    assert stateful_set_lacking(result, group_pods(*pods)) == lacks
+
+
+def test_only_leader_worker_sets_have_stateful_sets() -> None:
+    assert stateful_set_lacking(None, []) == ""
+    assert stateful_set_lacking({"kind": "Deployment", "metadata": {"name": "d"}, "spec": {"replicas": 2}}, []) == ""

@@ -33,7 +33,7 @@ from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import scaling
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
-from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, SHARED_INTERVAL, earliest
+from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL, OBSERVED_WITHIN, SHARED_INTERVAL, earliest
 from dynamo_pod_builder.reconcilers.sharing import graph_uid, is_left_to
 from dynamo_pod_builder.remembered import COMPONENTS, remembered
 from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
@@ -43,7 +43,7 @@ from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue, starts_of
 from dynamo_pod_builder.status import component as status
 from dynamo_pod_builder.status.component import Failure, component_status
 from dynamo_pod_builder.status.pods import recheck_after, troubles
-from dynamo_pod_builder.status.workload import is_observed
+from dynamo_pod_builder.status.workload import is_observed, stateful_set_lacking
 from dynamo_pod_builder.surroundings import PullSecretLists, component_account
 
 
@@ -202,7 +202,8 @@ class ComponentReconciler:
         failure, before, now = outcome.failure, status.failure_of(component), self.now()
         workload = workload_of(self.cache, component)
         pods = pods_of(self.cache, workload)
-        causes = await self.pod_events.explain(objects.namespace(component), troubles(pods, now))
+        lacking = stateful_set_lacking(workload, pods)
+        causes = await self.pod_events.explain(objects.namespace(component), troubles(pods, now), lacking)
         after = component_status(component, workload, failure, now, causes)
 
         def report() -> None:
@@ -221,4 +222,6 @@ class ComponentReconciler:
             DYNAMO_COMPONENT_DEPLOYMENTS, component, after, urgent=urgent, settle=settle, report=report
         )
         # What is due earlier does not wait for a status that may.
-        return Result(requeue_after=earliest(wait, outcome.again, recheck_after(pods, now)))
+        return Result(
+            requeue_after=earliest(wait, outcome.again, recheck_after(pods, now), LACKING_INTERVAL if lacking else None)
+        )

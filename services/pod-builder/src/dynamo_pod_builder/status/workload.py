@@ -6,11 +6,13 @@ A Deployment, or a LeaderWorkerSet where replicas span nodes; with Grove a PodCl
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     LEADER_WORKER_SETS,
@@ -170,10 +172,29 @@ def refusal_of(clique: KubeObject) -> tuple[str, str] | None:
         return None
     for error in status.get("lastErrors") or ():
         if error.get("code") == "ERR_CREATE_POD":
-            # Each attempt has another name.
-            words = _FORBIDDEN.sub("", str(error.get("description")).rpartition("cause: ")[2])
-            return _refused(words) or "FailedCreate", quoted(words)
+            return refusal(str(error.get("description")).rpartition("cause: ")[2])
     return None
+
+
+def stateful_set_lacking(groups: KubeObject | None, pods: Sequence[KubeObject]) -> str:
+    """The StatefulSet that lacks pods of a LeaderWorkerSet: that of the leaders, or a group's; "" where none does, or is.
+
+    Why is said by its Events alone.
+    """
+    if groups is None or _kind(groups) != LEADER_WORKER_SETS.kind:
+        return ""
+    spec, name = groups.get("spec", {}), groups["metadata"]["name"]
+    desired, size = spec.get("replicas", 1), (spec.get("leaderWorkerTemplate") or {}).get("size", 1)
+    sizes = Counter(pod["metadata"].get("labels", {}).get(labels.LWS_GROUP, "") for pod in pods)
+    if len(sizes) < desired:
+        return str(name)
+    return next((f"{name}-{group}" for group, count in sorted(sizes.items()) if count < size), "")
+
+
+def refusal(message: str) -> tuple[str, str]:
+    """Reason and words of a message that pods are refused, the same for each attempt, which has another name."""
+    words = _FORBIDDEN.sub("", message)
+    return _refused(words) or "FailedCreate", quoted(words)
 
 
 def _refused(message: str) -> str:
