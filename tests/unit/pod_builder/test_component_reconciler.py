@@ -207,7 +207,7 @@ async def test_groups_are_written_as_their_controller_needs_them(monkeypatch):
     assert written["spec"]["networkConfig"] == {"subdomainPolicy": "UniquePerReplica"}
 
 
-class Told:
+class EventServer:
     """An API server with an Event about a StatefulSet."""
 
     def __init__(self, *events: KubeObject) -> None:
@@ -228,7 +228,10 @@ async def test_groups_whose_pods_are_refused_say_so():
     config = replace(CONFIG, leader_worker_sets=True)
     (made,) = (each for each in planned(ComponentInputs(wide, config)).children if each["kind"] == "LeaderWorkerSet")
     world = World(wide, {**stored(made), "status": {"replicas": 1, "updatedReplicas": 1}}, config=config)
-    server = Told({"reason": "FailedCreate", "note": note})
+    server = EventServer(
+        {"reason": "FailedCreate", "note": note, "deprecatedLastTimestamp": "2026-01-01T00:00:02Z"},
+        {"reason": "FailedCreate", "note": "an earlier one", "deprecatedLastTimestamp": "2026-01-01T00:00:01Z"},
+    )
     world.reconciler = replace(world.reconciler, pod_events=PodEvents(server))  # type: ignore[arg-type]
     assert await world.reconcile(wide) == Result(requeue_after=15.0)
     assert world.available == ("False", "QuotaExceeded")
@@ -361,7 +364,8 @@ async def test_programs_hear_once_how_a_component_without_a_graph_fares():
     ids=["alone", "of a graph, which reports it to programs"],
 )
 async def test_programs_hear_that_a_component_without_a_graph_failed(of, expected):
-    world = World(of, **{NAME: Forbidden(403, "Forbidden", "quota")})
+    refusals: dict[str, Any] = {NAME: Forbidden(403, "Forbidden", "quota")}
+    world = World(of, **refusals)
     await world.reconcile(of)
     assert reported(world) == expected
 

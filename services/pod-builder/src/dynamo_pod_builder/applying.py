@@ -111,7 +111,7 @@ class Applier:
         return present
 
     async def as_stored(self, desired: KubeObject) -> KubeObject:
-        """The object that has its name, or as it would be stored: what admission fills in tells who will work on it."""
+        """The object that has its name, or as it would be stored: what admission fills in says who will work on it."""
         resource, key = resources.of(desired), resources.key_of(desired)
         if (observed := self._cache.get(resource, key)) is not None:
             return observed

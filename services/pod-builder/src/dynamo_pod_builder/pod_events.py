@@ -42,10 +42,10 @@ class PodEvents:
 
     async def _refused(self, namespace: str, stateful_set: str) -> list[Trouble]:
         events = await self._about(namespace, "StatefulSet", stateful_set)
-        notes = [str(event.get("note", "")) for event in events if event.get("reason") == "FailedCreate"]
-        if not notes:
+        newest = max((each for each in events if each.get("reason") == "FailedCreate"), key=_last_at, default=None)
+        if newest is None:
             return []
-        reason, words = refusal(notes[-1].rpartition("failed error: ")[2])
+        reason, words = refusal(str(newest.get("note", "")).rpartition("failed error: ")[2])
         return [Trouble(Rank.REFUSED, reason, f"of {stateful_set}", words)]
 
     async def _explained(self, namespace: str, trouble: Trouble) -> Trouble:
@@ -59,3 +59,9 @@ class PodEvents:
             # What statuses say stands.
             log.warning("cannot list events", namespace=namespace, kind=kind, name=name, error=str(error))
             return ()
+
+
+def _last_at(event: KubeObject) -> str:
+    """When an Event was last observed; the StatefulSet controller writes those of core/v1."""
+    series = event.get("series") or {}
+    return str(series.get("lastObservedTime") or event.get("deprecatedLastTimestamp") or event.get("eventTime") or "")

@@ -87,7 +87,7 @@ class FixedCredentials:
 class TokenFile:
     """A token that another program keeps fresh in a file: a pod's service account, or `tokenFile` of a user.
 
-    With `authorities`, so is the file of certificate authorities beside it: a cluster may replace its own while we run.
+    With `authorities`, so is the file of certificate authorities next to it: a cluster may replace its own while we run.
     """
 
     def __init__(

@@ -307,7 +307,7 @@ def test_on_grove_the_set_must_be_realized_too(there, expected):
     ("reached", "pods", "replicas", "expected"),
     [
         ("new", ["1", "1"], 2, done()),
-        # Grove has not seen the id yet: its generation is that of before.
+        # Grove does not know the id yet: its generation is that of before.
         ("new", ["0", "0"], 2, moving()),
         ("new", ["1", "0"], 2, moving()),
         ("old", ["1", "1"], 2, moving()),

@@ -170,7 +170,7 @@ def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Part]:
         if id_ is None or workload is None:
             parts[each.component] = Part(id_ is not None, id_ or "")
             continue
-        # Before Grove has seen that the set has another id, all seems well.
+        # Before Grove knows that the set has another id, all seems well.
         renewed = realized or (grove.is_updated(there, workload) and _pods_have(id_, workload, observed))
         parts[each.component] = Part(True, id_, renewed and readiness(workload).ready)
     return parts
