@@ -406,6 +406,7 @@ async def test_a_restored_server_that_has_passed_the_known_number_is_noticed_soo
         b'{"type":"ADDED","object":{}}\n',
         b'{"type":"ADDED","object":{"metadata":[]}}\n',
         b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}\n',
+        b'{"type":"ERROR","object":{"code":"x"}}\n',
     ],
 )
 async def test_garbage_is_a_failure_and_nothing_is_lost(server: Any, steps: Any, garbage: bytes) -> None:
@@ -415,6 +416,31 @@ async def test_garbage_is_a_failure_and_nothing_is_lost(server: Any, steps: Any,
         steps.watch(event("ADDED", pod("a", 6)), then="hang"),
     )
     assert await Followed(server).take(2) == ["SYNCED 5", "ADDED a@6"]
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 503},
+        {"metadata": {}, "items": []},
+        {"metadata": {"resourceVersion": ""}, "items": []},
+        listed(9, {}),
+        listed(9, {"metadata": []}),
+        [],
+    ],
+    ids=lambda garbage: json.dumps(garbage)[:60],
+)
+async def test_what_a_gateway_answers_in_place_of_a_list_is_a_failure_and_deletes_nothing(
+    server: Any, steps: Any, garbage: Any
+) -> None:
+    server.then(
+        steps.answer(listed(5, pod("a", 3))),
+        steps.refuse(410, "Expired"),
+        steps.answer(garbage),
+        steps.answer(listed(9, pod("a", 3), pod("b", 8))),
+        steps.watch(then="hang"),
+    )
+    assert await Followed(server).take(4) == ["ADDED a@3", "SYNCED 5", "ADDED b@8", "SYNCED 9"]
 
 
 async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(server: Any, steps: Any) -> None:

@@ -45,7 +45,7 @@ async def test_what_may_arrive_twice_is_repeated(server: Any, steps: Any, fault:
         lambda: client.delete(DEPLOYMENTS, KEY, uid="u"),
         lambda: client.list(DEPLOYMENTS),
     ):
-        server.then(bad, bad, steps.answer({**OBJECT, "items": []}))
+        server.then(bad, bad, steps.answer({"metadata": {"resourceVersion": "1"}, "items": []}))
         server.waits.clear()
         await call()
         # aiohttp itself repeats a GET or DELETE once on a connection that it kept, so there may be one wait less.
@@ -246,6 +246,17 @@ async def test_list_takes_smaller_pages_where_they_are_too_large(server: Any, st
     server.then(steps.text("x" * 1000), steps.answer(small))
     assert len(await server.client(max_response_bytes=500).list(PODS)) == 0
     assert [observed.query["limit"] for observed in server.requests] == ["500", "62"]
+
+
+@pytest.mark.parametrize(
+    "answer", [{"kind": "Status", "metadata": {}, "code": 503}, {"metadata": {"resourceVersion": ""}}, {"items": []}]
+)
+async def test_what_a_gateway_answers_in_place_of_a_list_is_not_an_empty_list(
+    server: Any, steps: Any, answer: Any
+) -> None:
+    server.then(steps.answer(answer))
+    with pytest.raises(errors.Unavailable):
+        await server.client().list(PODS)
 
 
 async def test_requests_are_observed(server: Any, steps: Any) -> None:

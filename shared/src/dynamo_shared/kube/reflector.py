@@ -283,11 +283,8 @@ class Reflector:
 
     async def _page(self, limit: int, token: str, *, accept: str = "") -> watch_wire.ListPage:
         query = self._query({"limit": str(limit) if limit else "", "continue": token})
-        content = await self._client.raw_get(f"{self.resource.path(self._namespace)}?{query}", accept=accept)
-        try:
-            return watch_wire.decode_page(content)
-        except msgspec.DecodeError as error:
-            raise errors.Unavailable(0, "Garbled", f"a list that cannot be read: {error}") from error
+        path = f"{self.resource.path(self._namespace)}?{query}"
+        return watch_wire.decode_page(await self._client.raw_get(path, accept=accept))
 
     def _item(self, item: msgspec.Raw) -> KubeObject:
         """An item of a list with the apiVersion and kind that built-in resources leave out."""
@@ -328,12 +325,10 @@ class Reflector:
             raise errors.Unavailable(0, "ShortWatch", "the server ended the watch at once")
 
     def _event(self, line: bytes) -> watch_wire.WatchEvent:
-        try:
-            event = watch_wire.decode_event(line)
-        except msgspec.DecodeError as error:
-            raise errors.Unavailable(0, "Garbled", f"a watch event that cannot be read: {error}") from error
+        event = watch_wire.decode_event(line)
         if event.type == watch_wire.ERROR:
-            raise errors.from_status(int(event.object.get("code") or 0), event.object, request="watch")
+            code = event.object.get("code")
+            raise errors.from_status(code if isinstance(code, int) else 500, event.object, request="watch")
         return event
 
     def _taken(self, event: watch_wire.WatchEvent, received_at: float) -> Iterator[ObjectChange]:
@@ -348,7 +343,7 @@ class Reflector:
             version = metadata["resourceVersion"]
             key = ObjectKey(metadata.get("namespace", ""), metadata.get("name", ""))
         except (KeyError, TypeError, AttributeError) as error:
-            raise errors.Unavailable(0, "Garbled", "a watch event without metadata") from error
+            raise watch_wire.garbled("a watch event without metadata") from error
         if _is_older(version, self._version):
             # Only a data store that was set back (restored, or another cluster under this address) counts backwards.
             raise errors.Expired(410, "Expired", f"resourceVersion {version} came after {self._version}")
