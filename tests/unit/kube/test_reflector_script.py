@@ -451,6 +451,20 @@ async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(server: Any
     assert server.requests[1].query["limit"] == "62"
 
 
+async def test_what_is_compared_is_asked_for_in_smaller_pages_where_it_is_too_large(server: Any, steps: Any) -> None:
+    # Annotations of one object may have 256 KiB: those of a tenant fill an answer by themselves.
+    followed = Followed(server, compare=True)
+    followed.reflector._client = server.client(max_response_bytes=300)
+    server.then(
+        *[steps.answer(listed(5)), steps.watch(bookmark(6)), steps.text("x" * 301), steps.answer(listed(6))],
+        steps.watch(event("ADDED", pod("a", 7)), then="hang"),
+    )
+    assert await followed.take(2) == ["SYNCED 5", "ADDED a@7"]
+    assert server.requests[3].query["limit"] == "62"
+    assert followed.waits == []
+    assert followed.health == [(True, "following pods")]
+
+
 async def test_a_second_iteration_goes_on_without_gap_and_without_repetition(server: Any, steps: Any) -> None:
     server.then(
         steps.answer(listed(5, pod("a", 3))),

@@ -186,26 +186,19 @@ class Reflector:
 
     async def _list(self) -> AsyncGenerator[ObjectChange | Synced, None]:
         """Everything, compared with what is known. Restarts itself where the server forgets it midway."""
-        limit, token, expired = self._page_size, "", 0
+        token, expired = "", 0
         # Of a first list all is known by then: nothing can be missing in it.
         listed_keys: set[ObjectKey] | None = set() if self._known else None
         while True:
             async with self._gate.passed() if self._gate is not None else nullcontext():
                 try:
-                    page = await self._page(limit, token)
+                    page = await self._page(token, limit=0 if expired > 1 and not token else None)
                 except errors.Expired:
                     if not token:
                         raise
                     expired += 1
                     log.info("a list expired midway and starts over", resource=self.resource.id)
-                    token = ""
-                    limit = 0 if expired > 1 else limit
-                    listed_keys = set()
-                    continue
-                except errors.ResponseTooLarge:
-                    if limit == 1:
-                        raise
-                    limit = max(1, (limit or self._page_size) // 8)
+                    token, listed_keys = "", set()
                     continue
                 received_at = self.last_contact = self._clock()
                 for change in self._listed(page, listed_keys, received_at):
@@ -237,7 +230,7 @@ class Reflector:
 
     async def _check_number(self) -> None:
         """Expired where the server counts from a lower number than the one that is known."""
-        page = await self._page(1, "")
+        page = await self._page("", limit=1)
         if _is_older(page.metadata.resource_version, self._version):
             raise errors.Expired(
                 410, "Expired", f"the data store is at {page.metadata.resource_version}, after {self._version}"
@@ -248,7 +241,7 @@ class Reflector:
         token = ""
         met: set[ObjectKey] = set()
         while True:
-            page = await self._page(self._page_size, token, accept=METADATA_ONLY)
+            page = await self._page(token, accept=METADATA_ONLY)
             for item in page.items or ():
                 meta = watch_wire.item_meta(item)
                 key = ObjectKey(meta.namespace, meta.name)
@@ -281,10 +274,18 @@ class Reflector:
         self._well()
         yield Absent()
 
-    async def _page(self, limit: int, token: str, *, accept: str = "") -> watch_wire.ListPage:
-        query = self._query({"limit": str(limit) if limit else "", "continue": token})
-        path = f"{self.resource.path(self._namespace)}?{query}"
-        return watch_wire.decode_page(await self._client.raw_get(path, accept=accept))
+    async def _page(self, token: str, *, limit: int | None = None, accept: str = "") -> watch_wire.ListPage:
+        """A page of `limit` objects (0: of all). Of the usual number by default, which is smaller after one too large."""
+        while True:
+            size = self._page_size if limit is None else limit
+            query = self._query({"limit": str(size) if size else "", "continue": token})
+            path = f"{self.resource.path(self._namespace)}?{query}"
+            try:
+                return watch_wire.decode_page(await self._client.raw_get(path, accept=accept))
+            except errors.ResponseTooLarge:
+                if size == 1:
+                    raise
+                limit, self._page_size = None, max(1, self._page_size // 8)
 
     def _item(self, item: msgspec.Raw) -> KubeObject:
         """An item of a list with the apiVersion and kind that built-in resources leave out."""
