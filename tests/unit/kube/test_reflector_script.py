@@ -343,6 +343,35 @@ async def test_watches_that_end_at_once_back_off(server: Any, steps: Any) -> Non
     assert followed.waits == pytest.approx([0.2, 0.4, 0.8])
 
 
+@pytest.mark.parametrize("how", ["500", "400", "garbage", "ends at once"])
+async def test_a_version_that_no_watch_goes_on_from_is_left_by_a_list(server: Any, steps: Any, how: str) -> None:
+    # What the server cannot encode, or not any more, is behind the version of a list.
+    stuck = {
+        "500": steps.watch(failure(500, "InternalError")),
+        "400": steps.refuse(400, "BadRequest"),
+        "garbage": steps.watch(b"<html>\n"),
+        "ends at once": steps.watch(),
+    }[how]
+    server.then(
+        steps.answer(listed(5, pod("a", 3))),
+        *[stuck] * 6,
+        steps.answer(listed(9, pod("a", 3), pod("b", 8))),
+        steps.watch(event("ADDED", pod("c", 10)), then="hang"),
+    )
+    followed = Followed(server)
+    assert await followed.take(5) == ["ADDED a@3", "SYNCED 5", "ADDED b@8", "SYNCED 9", "ADDED c@10"]
+    assert followed.waits == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 6.4])
+    assert followed.health[-1] == (True, "following pods")
+
+
+@pytest.mark.parametrize("status", [0, 403, 429, 503])
+async def test_a_server_that_is_away_or_refuses_is_not_listed_for_it(server: Any, steps: Any, status: int) -> None:
+    away = steps.refuse(status) if status else steps.reset()
+    watch = steps.watch(event("ADDED", pod("a", 6)), then="hang")
+    server.then(steps.answer(listed(5)), *[away] * 12, watch)
+    assert await Followed(server).take(2) == ["SYNCED 5", "ADDED a@6"]
+
+
 async def test_an_event_reported_twice_is_yielded_once(server: Any, steps: Any) -> None:
     server.then(
         steps.answer(listed(5, pod("a", 3))),

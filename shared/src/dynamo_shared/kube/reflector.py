@@ -4,7 +4,8 @@ What can happen, and what is done:
 
 1. The watch ends in time (we ask for 5 to 10 minutes): a new one goes on from the last resourceVersion.
 2. The connection breaks, or is silent longer than bookmarks leave it: the same, after a back-off.
-3. 429 or 5xx: the same; the server's Retry-After counts.
+3. 429 or 5xx: the same; the server's Retry-After counts. Where the server answers again and again that it cannot go on from
+   the last resourceVersion (500, 400, an end at once, what is not an event), list: what it stumbles over may lie behind the list.
 4. 410, at the start of a watch or in its middle: the server has forgotten; list again. The list yields only what differs
    from what was yielded before, DELETED for what vanished, and both for a name that another object has taken.
 5. 410 in the middle of a list: the list starts over; the second time without pages, so that it cannot happen again.
@@ -67,6 +68,8 @@ GONE_AFTER_SECONDS = 30.0
 _PERHAPS_GONE_WAIT_SECONDS = 5.0
 # A watch that ends sooner, having said nothing, is a failure and not the end of its time.
 _SHORT_WATCH_SECONDS = 1.0
+# Failures in a row of a server that is there, after which a version is given up: some ten seconds.
+_STUCK_FAILURES = 5
 # A watch that lasted as long ends a row of failures, even where nothing happened.
 _STABLE_SECONDS = 5.0
 
@@ -176,7 +179,8 @@ class Reflector:
                     await self._wait(error)
                 self._failures += 1
             except errors.KubeError as error:
-                if _is_too_large(error) or isinstance(error, errors.NotServed):
+                stuck = self._failures >= _STUCK_FAILURES and _is_of_version(error)
+                if stuck or _is_too_large(error) or isinstance(error, errors.NotServed):
                     self._version = ""
                 if self._is_removed(error):
                     for left in self._absent():
@@ -421,6 +425,11 @@ class Reflector:
 
 def _is_older(version: str, than: str) -> bool:
     return version.isdigit() and than.isdigit() and int(version) < int(than)
+
+
+def _is_of_version(error: errors.KubeError) -> bool:
+    """Whether the server is there and takes the request, but cannot go on: perhaps from this resourceVersion alone."""
+    return isinstance(error, errors.Invalid) or error.status == 500 or error.reason in ("Garbled", "ShortWatch")
 
 
 def _is_too_large(error: errors.KubeError) -> bool:
