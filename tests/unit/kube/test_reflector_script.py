@@ -276,15 +276,18 @@ async def test_failures_of_the_server_back_off_and_go_on_without_a_list(server: 
     assert followed.health[-1] == (True, "following pods")
 
 
-async def test_retry_after_is_waited(server: Any, steps: Any) -> None:
+@pytest.mark.parametrize(("chance", "wait"), [(0.0, 9.1), (1.0, 9.3)])
+async def test_retry_after_is_waited_and_spread(server: Any, steps: Any, chance: float, wait: float) -> None:
+    # Watches that were refused together must not come back together.
     server.then(
         steps.answer(listed(5)),
         steps.refuse(429, headers={"Retry-After": "9"}),
         steps.watch(event("ADDED", pod("a", 6)), then="hang"),
     )
     followed = Followed(server)
+    followed.reflector._randomness = lambda: chance
     await followed.take(2)
-    assert followed.waits == [9.0]
+    assert followed.waits == pytest.approx([wait])
 
 
 async def test_a_type_that_is_not_installed_is_waited_for(server: Any, steps: Any) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import structlog
 
-from dynamo_shared.aio import ended, spread
+from dynamo_shared.aio import delay, ended
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import EVENTS, ObjectKey
 from dynamo_shared.api.untrusted.words import redacted
@@ -33,7 +33,7 @@ CAPACITY = 1000
 FLUSH_SECONDS = 5.0
 
 _ATTEMPTS = 4
-_MAX_WAIT_SECONDS = 10.0
+_FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS = 1.0, 10.0
 # Limits of events.k8s.io/v1 validation.
 _MAX_WORD = 128
 
@@ -139,8 +139,8 @@ class EventRecorder:
                 pass
             except errors.KubeError as error:
                 if error.retriable and attempt < _ATTEMPTS:
-                    wait = max(error.retry_after or 0.0, min(_MAX_WAIT_SECONDS, 0.5 * 2**attempt))
-                    await self._sleep(spread(wait, most=1.5))
+                    wait = delay(attempt, _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS, most=1.5)
+                    await self._sleep(wait + (error.retry_after or 0.0))
                     continue
                 self._count("dropped")
                 if series.written_at is None or isinstance(error, errors.NotFound):

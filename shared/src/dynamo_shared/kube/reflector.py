@@ -392,10 +392,9 @@ class Reflector:
             first, longest = _ABSENT_WAIT_SECONDS
             if self._optional and self._served:
                 longest = _PERHAPS_GONE_WAIT_SECONDS
-        seconds = delay(self._failures + 1, first, longest, self._randomness, most=1.5)
+        seconds = delay(self._failures + 1, first, longest, self._randomness, most=1.5) + (error.retry_after or 0.0)
         if not (self._optional and isinstance(error, errors.NotServed)):
             self._unwell(error)
-        seconds = max(seconds, error.retry_after or 0.0)
         await self._sleep(seconds)
         if isinstance(error, errors.NotServed):
             self._missing_seconds += seconds
