@@ -194,14 +194,58 @@ async def test_what_the_server_refuses_is_dropped_and_reported_again_next_time(
     assert events.outcomes == {"written": 1, "dropped": 1}
 
 
-async def test_a_series_whose_event_has_expired_starts_again(server: Any, steps: Any, clock: ManualClock) -> None:
-    server.then(steps.answer({}), steps.refuse(404, "NotFound"), steps.answer({}))
+async def test_a_series_whose_event_has_expired_goes_on_in_another(server: Any, steps: Any, clock: ManualClock) -> None:
+    server.then(steps.answer({}), steps.refuse(404, "NotFound"), steps.answer({}), steps.answer({}))
     async with recorder(server, clock) as events:
         for _ in range(3):
             record(events)
             await events._queue.join()
             clock.now += 60
+    assert [observed.method for observed in server.requests] == ["POST", "PATCH", "POST", "PATCH"]
+    first, _, again, patch = server.requests
+    assert again.json == {
+        **first.json,
+        "series": {"count": 2, "lastObservedTime": "2027-01-15T08:01:00.000000Z"},
+    }
+    assert patch.json["series"]["count"] == 3
+    assert events.outcomes == {"written": 3}
+
+
+async def test_of_a_namespace_that_is_gone_nothing_is_tried_again(server: Any, steps: Any, clock: ManualClock) -> None:
+    server.then(steps.answer({}), steps.refuse(404, "NotFound"), steps.refuse(404, "NotFound"))
+    async with recorder(server, clock) as events:
+        record(events)
+        await events._queue.join()
+        clock.now += 60
+        record(events)
     assert [observed.method for observed in server.requests] == ["POST", "PATCH", "POST"]
+    assert events.outcomes == {"written": 1, "dropped": 1}
+
+
+@pytest.mark.parametrize(("hours", "writes"), [(1, ["POST", "POST"]), (1 / 30, ["POST", "PATCH"])])
+async def test_a_clock_that_is_set_back_silences_nothing(
+    server: Any, steps: Any, clock: ManualClock, hours: float, writes: list[str]
+) -> None:
+    server.then(*[steps.answer({})] * 2)
+    async with recorder(server, clock) as events:
+        record(events)
+        await events._queue.join()
+        clock.now -= hours * 3600
+        record(events)
+    assert [observed.method for observed in server.requests] == writes
+
+
+async def test_an_event_that_a_bug_kept_from_its_write_is_tried_again_next_time(
+    server: Any, steps: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.then(steps.answer({}))
+    async with recorder(server, clock) as events:
+        with monkeypatch.context() as patched:
+            patched.setattr(events, "_event", None)
+            record(events)
+            await events._queue.join()
+        record(events)
+    assert events.outcomes == {"dropped": 1, "written": 1}
 
 
 async def test_the_queue_is_bounded(server: Any, clock: ManualClock) -> None:

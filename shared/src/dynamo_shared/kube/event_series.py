@@ -80,10 +80,11 @@ class EventCorrelator:
         """The series to be written now, or what becomes of the occurrence where nothing is written."""
         now = self._clock()
         series = self._series.get(identity)
-        if series is not None and now - series.last_at <= SERIES_SECONDS:
+        # Either way: a clock that was set back by an hour must not silence a series for as long.
+        if series is not None and abs(now - series.last_at) <= SERIES_SECONDS:
             series.count += 1
             series.last_at = now
-            due = series.written_at is not None and now - series.written_at >= SERIES_WRITE_SECONDS
+            due = series.written_at is not None and abs(now - series.written_at) >= SERIES_WRITE_SECONDS
             if series.queued or not due or not self._take(identity, now):
                 return "counted"
             return series

@@ -1,6 +1,7 @@
 """Events on objects, as `kubectl describe` shows them. Recording one costs the caller a queue entry, no more.
 
-One API write an Event and no read: we name the Event and create it at the first occurrence; later ones patch its series.
+One API write an Event and no read: we name the Event and create it at the first occurrence; later ones patch its series, and
+create it again where it has expired.
 What cannot be written within a few attempts is dropped, with a log line: Events are news, not state.
 """
 
@@ -11,6 +12,7 @@ import socket
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
@@ -128,6 +130,8 @@ class EventRecorder:
                 self._count("dropped")
             finally:
                 series.queued = False
+                if series.written_at is None:
+                    self._admission.forget(series)
                 self._queue.task_done()
 
     async def _write(self, series: Series) -> None:
@@ -143,8 +147,6 @@ class EventRecorder:
                     await self._sleep(wait + (error.retry_after or 0.0))
                     continue
                 self._count("dropped")
-                if series.written_at is None or isinstance(error, errors.NotFound):
-                    self._admission.forget(series)
                 # A namespace that is being deleted refuses; that is expected.
                 say = log.debug if isinstance(error, errors.NotFound | errors.NamespaceTerminating) else log.warning
                 reason, name = series.identity.reason, series.regarding["name"]
@@ -155,11 +157,13 @@ class EventRecorder:
             return
 
     async def _write_once(self, series: Series) -> None:
-        if series.written_at is None:
-            await self._client.create(EVENTS, self._event(series))
-        else:
-            patch = {"series": {"count": series.count, "lastObservedTime": _micro_time(series.last_at)}}
-            await self._client.merge_patch(EVENTS, ObjectKey(series.namespace, series.name), patch)
+        if series.written_at is not None:
+            patch = {"series": _series(series)}
+            # Where it has expired, or was deleted, it is created again, with all that was counted.
+            with suppress(errors.NotFound):
+                await self._client.merge_patch(EVENTS, ObjectKey(series.namespace, series.name), patch)
+                return
+        await self._client.create(EVENTS, self._event(series))
 
     def _event(self, series: Series) -> KubeObject:
         identity = series.identity
@@ -176,10 +180,13 @@ class EventRecorder:
             "note": identity.message,
             "regarding": series.regarding,
         }
-        # Occurrences while it waited.
         if series.count > 1:
-            event["series"] = {"count": series.count, "lastObservedTime": _micro_time(series.last_at)}
+            event["series"] = _series(series)
         return event
+
+
+def _series(series: Series) -> dict[str, Any]:
+    return {"count": series.count, "lastObservedTime": _micro_time(series.last_at)}
 
 
 def _micro_time(seconds: float) -> str:
