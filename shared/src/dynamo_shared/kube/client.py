@@ -292,6 +292,10 @@ class KubeClient:
         path, _, query = path.partition("?")
         return await self._request("GET", path, query, retry=True, accept=accept)
 
+    async def read(self, path: str, *, accept: str = "") -> KubeObject:
+        """The JSON object at any path, as `raw_get`. Unavailable where it is not one: a gateway has answered."""
+        return _object(await self.raw_get(path, accept=accept))
+
     def stream(
         self, resource: Resource, namespace: str, query: str, *, silence: float
     ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
