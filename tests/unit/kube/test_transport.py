@@ -364,6 +364,32 @@ async def test_little_of_what_pods_write_waits_for_a_slow_reader() -> None:
     assert written < 1 << 18, written
 
 
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux has all of them")
+@pytest.mark.parametrize("small", [False, True])
+async def test_a_peer_that_is_gone_without_a_word_is_noticed_by_the_socket(
+    server: Any, steps: Any, small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[socket.socket] = []
+
+    class Noted(socket.socket):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(self)
+
+    server.then(steps.answer(OBJECT), steps.answer(OBJECT))
+    client = server.client()
+    monkeypatch.setattr("dynamo_shared.kube.transport.socket.socket", Noted)
+    await client.get(DEPLOYMENTS, KEY)
+    outgoing = Outgoing(method="GET", path="/", small_buffers=small)
+    async with client._transport.stream(outgoing, silence=5) as body:
+        await body.read()
+        assert len(made) == 2
+        for each in made:
+            assert each.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            probes = [getattr(socket, name) for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_USER_TIMEOUT")]
+            assert [each.getsockopt(socket.IPPROTO_TCP, name) for name in probes] == [30, 5, 15_000]
+
+
 async def test_a_tls_connection_has_a_small_buffer() -> None:
     loop, context = asyncio.get_running_loop(), ssl.create_default_context()
     tracemalloc.start()
