@@ -110,6 +110,46 @@ async def test_the_same_again_is_counted_and_patched_once_a_minute(server: Any, 
     assert patch.json == {"series": {"count": 65, "lastObservedTime": "2027-01-15T08:01:00.000000Z"}}
 
 
+async def test_a_series_that_ends_says_how_often_and_until_when(
+    server: Any, steps: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynamo_shared.kube.events.SERIES_WRITE_SECONDS", 0.01)
+    server.then(*[steps.answer({})] * 3)
+    async with asyncio.timeout(5), recorder(server, clock) as events:
+        record(events, "once")
+        record(events)
+        await events._queue.join()
+        for _ in range(9):
+            clock.now += 1
+            record(events)
+        clock.now += 51
+        server.arrived.clear()
+        await server.arrived.wait()
+        await events._queue.join()
+        clock.now += 60
+        assert events._correlator.behind() == []
+    [_, _, patch] = server.requests
+    assert patch.json == {"series": {"count": 10, "lastObservedTime": "2027-01-15T08:00:09.000000Z"}}
+
+
+async def test_what_comes_again_while_it_is_written_is_not_lost(server: Any, steps: Any, clock: ManualClock) -> None:
+    events = recorder(server, clock)
+
+    async def again(_: Any) -> Any:
+        record(events)
+        return await steps.answer({})(_)
+
+    server.then(again, steps.reset(), steps.refuse(409, "AlreadyExists"))
+    async with events:
+        record(events)
+        await events._queue.join()
+        record(events, "answered, and lost")
+        record(events, "answered, and lost")
+        await events._queue.join()
+        clock.now += 60
+        assert [series.count for series in events._correlator.behind()] == [2, 2]
+
+
 async def test_after_ten_minutes_of_silence_it_is_news_again(server: Any, steps: Any, clock: ManualClock) -> None:
     server.then(*[steps.answer({})] * 2)
     async with recorder(server, clock) as events:
@@ -218,6 +258,9 @@ async def test_of_a_namespace_that_is_gone_nothing_is_tried_again(server: Any, s
         await events._queue.join()
         clock.now += 60
         record(events)
+        await events._queue.join()
+        clock.now += 60
+        assert events._correlator.behind() == []
     assert [observed.method for observed in server.requests] == ["POST", "PATCH", "POST"]
     assert events.outcomes == {"written": 1, "dropped": 1}
 

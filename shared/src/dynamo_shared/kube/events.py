@@ -1,7 +1,7 @@
 """Events on objects, as `kubectl describe` shows them. Recording one costs the caller a queue entry, no more.
 
 One API write an Event and no read: we name the Event and create it at the first occurrence; later ones patch its series, and
-create it again where it has expired.
+create it again where it has expired. Within two minutes of its last occurrence a series is complete.
 What cannot be written within a few attempts is dropped, with a log line: Events are news, not state.
 """
 
@@ -25,7 +25,15 @@ from dynamo_shared.api.resources import EVENTS, ObjectKey
 from dynamo_shared.api.untrusted.words import redacted
 from dynamo_shared.kube import errors
 from dynamo_shared.kube.client import KubeClient
-from dynamo_shared.kube.event_series import EventCorrelator, EventOutcome, EventType, Series, SeriesKey, clipped
+from dynamo_shared.kube.event_series import (
+    SERIES_WRITE_SECONDS,
+    EventCorrelator,
+    EventOutcome,
+    EventType,
+    Series,
+    SeriesKey,
+    clipped,
+)
 
 log = structlog.get_logger("dynamo.kube")
 
@@ -58,12 +66,12 @@ class EventRecorder:
         new_suffix: Callable[[], str] = lambda: uuid.uuid4().hex[:16],
         count: Callable[[EventOutcome], None] = lambda _: None,
     ) -> None:
-        """`count` is called with what became of each occurrence."""
+        """`count` is called with what became of each occurrence, and with `written` where a series is completed."""
         self._client = client
         self._component = reporting_component
         self._instance = (instance or f"{reporting_component}-{socket.gethostname()}")[:_MAX_WORD]
         self._sleep = sleep
-        self._admission = EventCorrelator(clock, new_suffix)
+        self._correlator = EventCorrelator(clock, new_suffix)
         self._clock = clock
         self._queue: asyncio.Queue[Series] = asyncio.Queue(CAPACITY)
         self._task: asyncio.Task[None] | None = None
@@ -79,7 +87,7 @@ class EventRecorder:
             identity = SeriesKey(
                 uid, type_, reason[:_MAX_WORD], action[:_MAX_WORD] or "Reconcile", clipped(redacted(message))
             )
-            series = self._admission.admit(involved, identity)
+            series = self._correlator.admit(involved, identity)
         except Exception:
             log.exception("an Event that cannot be written", reason=reason)
             self._count("dropped")
@@ -87,13 +95,16 @@ class EventRecorder:
         if not isinstance(series, Series):
             self._count(series)
             return
+        self._enqueue(series)
+
+    def _enqueue(self, series: Series) -> None:
         try:
             self._queue.put_nowait(series)
             series.queued = True
         except asyncio.QueueFull:
             self._count("dropped")
             if series.written_at is None:
-                self._admission.forget(series)
+                self._correlator.forget(series)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -103,7 +114,7 @@ class EventRecorder:
     async def __aenter__(self) -> Self:
         if self._task is not None:
             raise RuntimeError("the recorder runs already")
-        self._task = asyncio.create_task(self._write_all(), name=f"events of {self._component}")
+        self._task = asyncio.create_task(self._work(), name=f"events of {self._component}")
         return self
 
     async def __aexit__(
@@ -120,6 +131,14 @@ class EventRecorder:
         finally:
             await ended(task)
 
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._write_all())
+            while True:
+                await asyncio.sleep(SERIES_WRITE_SECONDS)
+                for series in self._correlator.behind():
+                    self._enqueue(series)
+
     async def _write_all(self) -> None:
         while True:
             series = await self._queue.get()
@@ -131,16 +150,17 @@ class EventRecorder:
             finally:
                 series.queued = False
                 if series.written_at is None:
-                    self._admission.forget(series)
+                    self._correlator.forget(series)
                 self._queue.task_done()
 
     async def _write(self, series: Series) -> None:
         for attempt in range(1, _ATTEMPTS + 1):
+            series.written = series.count
             try:
                 await self._write_once(series)
             except errors.AlreadyExists:
-                # Our name: an earlier attempt arrived, and its answer did not.
-                pass
+                # Our name: an earlier attempt arrived, and its answer did not. It said at least this:
+                series.written = 1
             except errors.KubeError as error:
                 if error.retriable and attempt < _ATTEMPTS:
                     wait = delay(attempt, _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS, most=1.5)
