@@ -213,8 +213,7 @@ class Reflector:
             if not token:
                 break
         for key, uid in self._known.others(listed_keys) if listed_keys is not None else ():
-            self._known.forget(key)
-            yield ObjectChange("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
+            yield self._gone(key, uid, version, received_at)
         self._version = version
         self._served, self._missing_seconds = True, 0.0
         self._well()
@@ -271,9 +270,7 @@ class Reflector:
         """What is left of a type that is gone: nothing."""
         received_at = self.last_contact = self._clock()
         for key, uid in self._known.others(set()):
-            _, version = self._known.get(key) or ("", "")
-            self._known.forget(key)
-            yield ObjectChange("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
+            yield self._gone(key, uid, self._known[key][1], received_at)
         self._served = False
         self._well()
         yield Absent()
@@ -374,14 +371,16 @@ class Reflector:
         kind: Literal["ADDED", "MODIFIED"] = "ADDED" if before is None else "MODIFIED"
         if before is not None and before[0] != uid:
             # Deleted and created again between two reads. The old one was gone just before the new one's version.
-            self._known.forget(key)
             gone_at = str(int(version) - 1) if version.isdigit() else before[1]
-            yield ObjectChange(
-                "DELETED", key, vanished(self.resource, key, before[0], gone_at), received_at, listed=True
-            )
+            yield self._gone(key, before[0], gone_at, received_at)
             kind = "ADDED"
         self._known.remember(key, uid, version)
         yield ObjectChange(kind, key, obj, received_at, listed)
+
+    def _gone(self, key: ObjectKey, uid: str, version: str, received_at: float) -> ObjectChange:
+        """An object is not there any more, which no watch reported."""
+        self._known.forget(key)
+        return ObjectChange("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
 
     def _query(self, parameters: dict[str, str]) -> str:
         return urlencode({name: value for name, value in {**self._selectors, **parameters}.items() if value})
