@@ -309,11 +309,16 @@ async def test_what_waits_at_the_end_is_written_within_the_deadline(
     assert events.outcomes == {"written": 1}
 
 
-async def test_run_writes_until_cancelled_and_then_what_is_left(server: Any, steps: Any, clock: ManualClock) -> None:
+async def test_it_writes_until_cancelled_and_then_what_is_left(server: Any, steps: Any, clock: ManualClock) -> None:
     server.then(steps.answer({}), steps.answer({}))
     events = recorder(server, clock)
     record(events, "before")
-    task = asyncio.create_task(events.run())
+
+    async def run() -> None:
+        async with events:
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(run())
     await server.arrived.wait()
     record(events, "at the end")
     task.cancel()

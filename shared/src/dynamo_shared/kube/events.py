@@ -51,8 +51,7 @@ _MAX_WORD = 128
 class EventRecorder:
     """Writes Events of one service. `record` works before, while and after it runs; only a running one writes.
 
-    Run it with `async with recorder:` or `await recorder.run()`; both write what waits when they end, within
-    `FLUSH_SECONDS`.
+    Run it with `async with recorder:`, which at its end writes what waits, within `FLUSH_SECONDS`.
     """
 
     def __init__(
@@ -105,11 +104,6 @@ class EventRecorder:
             self._count("dropped")
             if series.written_at is None:
                 self._correlator.forget(series)
-
-    async def run(self) -> None:
-        """Write until cancelled."""
-        async with self:
-            await asyncio.Event().wait()
 
     async def __aenter__(self) -> Self:
         if self._task is not None:
