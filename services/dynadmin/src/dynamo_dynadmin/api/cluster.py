@@ -7,9 +7,7 @@ import time
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
-import msgspec
 from aiohttp import web
 from dynamo_shared.api.device_claims import KnownClaims
 from dynamo_shared.api.objects import KubeObject
@@ -217,7 +215,7 @@ class Cluster:
 
     async def _served(self) -> list[str]:
         try:
-            group: dict[str, Any] = msgspec.json.decode(await self._kube.raw_get(f"/apis/{GROUP}"))
+            group = await self._kube.read(f"/apis/{GROUP}")
         except NotServed:
             return []
         return [each["groupVersion"] for each in group.get("versions") or ()]
