@@ -109,7 +109,8 @@ class ReviewServer:
     async def _bounded(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        if self._in_flight >= self._max_in_flight:
+        # A replica that is busy works: its self test is answered in any case.
+        if self._in_flight >= self._max_in_flight and not self._callers.is_self_test(request):
             busy = self._turn_away("busy", 429, f"{self._in_flight} requests are in progress; retry later")
             busy.headers["Retry-After"] = str(RETRY_AFTER)
             return busy
