@@ -163,6 +163,21 @@ def test_news_is_reported_once():
     assert state.failures == 3
 
 
+def test_nothing_is_loaded_where_nothing_can_be():
+    class WithoutLora(FakeApi):
+        async def listing(self, url: str) -> Listing:
+            self.calls.append("GET")
+            raise LoraError("none of /v1/loras, /loras, /v1/models", outcome="absent")
+
+    api, state = WithoutLora(), AdapterState.unknown(ObjectKey("prod", "m"), WORKER, ADAPTERS[0], ("a",))
+    run(state, api)
+    assert state.failure
+    assert state.set_desired(WORKER, None, ("a",))
+    run(state, api)
+    assert state.settled, "its model need not wait for it"
+    assert api.calls == ["GET", "GET"]
+
+
 _DESIRED = st.sampled_from([*ADAPTERS, None])
 _STEPS = st.one_of(
     st.tuples(st.just("desire"), _DESIRED),
