@@ -75,10 +75,11 @@ def new_state(
 
 
 def run(state: AdapterState, api: FakeApi) -> None:
+    version = state.version
     try:
         asyncio.run(settle(api, state, lambda: 0.0))
     except LoraError as error:
-        state.failed(str(error))
+        state.failed(str(error), version)
 
 
 def test_what_is_missing_is_loaded_and_searched():
@@ -157,10 +158,24 @@ def test_the_same_request_again_asks_for_nothing():
 
 def test_news_is_reported_once():
     state = new_state()
-    assert state.failed("HTTP 500")
-    assert not state.failed("HTTP 500")
-    assert state.failed("no answer")
+    assert state.failed("HTTP 500", state.version)
+    assert not state.failed("HTTP 500", state.version)
+    assert state.failed("no answer", state.version)
     assert state.failures == 3
+
+
+@pytest.mark.parametrize("now", [ADAPTERS[1], None], ids=["another source", "unload"])
+def test_failures_are_those_of_the_desired_adapter(now: Adapter | None):
+    state = new_state()
+    for _ in range(10):
+        state.failed("HTTP 500: no such bucket", state.version)
+    before = state.version
+    assert state.set_desired(WORKER, now, ("a",))
+    assert state.failure == ""
+    assert state.failures == 1, "its next pause is short, and it waits among those that failed last time"
+    assert not state.failed("HTTP 500: no such bucket", before), "it was under way"
+    assert (state.failure, state.failures) == ("", 1)
+    assert state.failed("HTTP 500: no such bucket", state.version), "of this one, too"
 
 
 def test_nothing_is_loaded_where_nothing_can_be():

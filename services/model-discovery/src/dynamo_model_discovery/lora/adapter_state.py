@@ -75,6 +75,8 @@ class AdapterState:
             if self.adapter is not None and (self.asked or self.loaded):
                 self.stale.add(self.adapter.name)
             self.adapter, self.loaded, self.asked = adapter, False, False
+            # What failed was another one. That the worker failed last time is still so.
+            self.failure, self.failures = "", min(self.failures, 1)
             if adapter is None:
                 self.stale.update(stale)
         if back:
@@ -90,8 +92,11 @@ class AdapterState:
         self.last_heard = now
         self.loaded = self.adapter is not None and self.adapter.name in names and self.adapter.name not in self.stale
 
-    def failed(self, message: str) -> bool:
-        """A try failed; returns whether for a new reason."""
+    def failed(self, message: str, version: int) -> bool:
+        """A try for that version failed; returns whether for a new reason."""
+        if version != self.version:
+            self.failures = max(self.failures, 1)
+            return False
         news = message != self.failure
         self.failure = message
         self.failures += 1

@@ -242,7 +242,7 @@ class AdapterKeeper:
         try:
             listing = await settle(self._api, state, self._clock, self._recent(state))
         except LoraError as error:
-            if state.failed(str(error)):
+            if state.failed(str(error), version):
                 self._announce("failed", uid, state)
                 log.info("failed, again later", model=str(state.model), pod=state.worker.pod, error=str(error))
         else:
