@@ -164,6 +164,21 @@ def test_news_is_reported_once():
     assert state.failures == 3
 
 
+def test_what_is_loaded_counts_until_its_worker_fails_twice():
+    api, state = FakeApi(), new_state()
+    run(state, api)
+    api.modes = ["refused"]
+    run(state, api)
+    assert state.loaded, "one request without an answer says nothing about it"
+    assert (state.failure, state.failures) == ("", 1)
+    run(state, api)
+    assert (state.loaded, state.failures) == (True, 0)
+    api.modes = ["refused", "refused"]
+    run(state, api)
+    run(state, api)
+    assert (state.loaded, state.failure) == (False, "HTTP 500: no")
+
+
 @pytest.mark.parametrize("now", [ADAPTERS[1], None], ids=["another source", "unload"])
 def test_failures_are_those_of_the_desired_adapter(now: Adapter | None):
     state = new_state()

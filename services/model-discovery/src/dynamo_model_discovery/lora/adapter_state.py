@@ -97,10 +97,12 @@ class AdapterState:
         if version != self.version:
             self.failures = max(self.failures, 1)
             return False
-        news = message != self.failure
-        self.failure = message
         self.failures += 1
-        self.loaded = False
+        if self.loaded and self.failures == 1:
+            # A probe that failed once: a busy worker still has what it had.
+            return False
+        news = message != self.failure
+        self.failure, self.loaded = message, False
         return news
 
     def succeeded(self, version: int) -> None:
