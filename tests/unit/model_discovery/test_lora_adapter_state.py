@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import pytest
-from dynamo_model_discovery.lora.adapter import Adapter
+from dynamo_model_discovery.lora.adapter import Adapter, AdapterRecord, advanced
 from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing
@@ -135,6 +135,25 @@ def test_what_an_earlier_process_asked_for_is_unloaded_though_it_is_not_listed()
     assert not api.under_way
 
 
+@pytest.mark.parametrize(
+    ("api", "before", "now"),
+    [
+        (FakeApi(loras={"a": "s3://1"}), ADAPTERS[0], ADAPTERS[1]),
+        (FakeApi(under_way=[ADAPTERS[2]]), ADAPTERS[2], ADAPTERS[0]),
+    ],
+    ids=["loaded", "under way"],
+)
+def test_what_an_earlier_process_asked_for_is_replaced_by_what_is_desired_before_this_one_asks(
+    api: FakeApi, before: Adapter, now: Adapter
+):
+    state = AdapterState.unknown(ObjectKey("prod", "m"), WORKER, before, ())
+    assert state.set_desired(WORKER, now, (before.name,))
+    run(state, api)
+    api.finish()
+    assert state.settled
+    assert api.loras == {now.name: now.uri}
+
+
 def test_a_worker_that_is_not_ready_loads_nothing_but_lets_go():
     away = replace(WORKER, ready=False)
     assert new_state(worker=away).idle
@@ -224,13 +243,26 @@ _STEPS = st.one_of(
 def test_it_ends_as_it_shall_be(steps: list[tuple[str, object]], user: bool):
     mine = {"user": "s3://user"} if user else {}
     api, state, restarts = FakeApi(loras=dict(mine)), new_state(), 0
-    desired = ADAPTERS[0]
+    desired: Adapter | None = ADAPTERS[0]
+    record: AdapterRecord | None = advanced(None, ADAPTERS[0])
+
+    def stale() -> tuple[str, ...]:
+        if record is None:
+            return ()
+        return record.names if desired is None else record.previous
 
     def set_desired(adapter: Adapter | None) -> None:
-        nonlocal desired
-        # What the model's record says was ever loaded: all names.
-        desired = adapter  # type: ignore[assignment]
-        state.set_desired(state.worker, adapter, ("a", "b"))
+        nonlocal desired, record
+        desired = adapter
+        if adapter is not None:
+            record = advanced(record, adapter)
+        state.set_desired(state.worker, adapter, stale())
+
+    def attempt() -> None:
+        nonlocal record
+        run(state, api)
+        if record is not None and state.settled:
+            record = None if desired is None else AdapterRecord(record.name, record.source)
 
     for step, what in steps:
         if step == "desire":
@@ -239,25 +271,26 @@ def test_it_ends_as_it_shall_be(steps: list[tuple[str, object]], user: bool):
             api.during.append(lambda what=what: set_desired(what))  # type: ignore[misc]
         elif step == "try":
             api.modes[:] = what  # type: ignore[call-overload]
-            run(state, api)
+            attempt()
             api.modes.clear()
         elif step == "restart":
             restarts += 1
             api.loras, api.under_way = dict(mine), []
-            state.set_desired(replace(state.worker, incarnation=f"main:{restarts}"), desired, ("a", "b"))
+            state.set_desired(replace(state.worker, incarnation=f"main:{restarts}"), desired, stale())
         elif step == "flap":
-            state.set_desired(replace(state.worker, ready=False), desired, ())
-            state.set_desired(replace(state.worker, ready=True), desired, ())
+            state.set_desired(replace(state.worker, ready=False), desired, stale())
+            state.set_desired(replace(state.worker, ready=True), desired, stale())
         elif step == "forget":
             # Another replica, or the same after a restart: it knows the record only.
-            state = AdapterState.unknown(state.model, state.worker, desired, ("a", "b"))
+            state = AdapterState.unknown(state.model, state.worker, desired, stale())
         else:
             api.finish()
     api.during.clear()
     for _ in range(6):
         if state.settled:
             break
-        run(state, api)
+        attempt()
     assert state.settled
+    api.finish()
     expected = {desired.name: desired.uri} if desired is not None else {}
     assert api.loras == {**mine, **expected}

@@ -108,8 +108,8 @@ class AdapterKeeper:
     ) -> Mapping[str, AdapterState]:
         """Set what a model's workers shall have loaded; returns their states by uid of the pod.
 
-        `workers` are all that exist, ready or not: one that is left out is gone. `stale` are names that may be loaded on
-        workers of which nothing is known yet, and must not be.
+        `workers` are all that exist, ready or not: one that is left out is gone. `stale` are names that may be loaded for
+        the model, and must not be.
         """
         states = self._models.setdefault(uid, {})
         self.prune(uid, workers)
