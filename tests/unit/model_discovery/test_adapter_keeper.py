@@ -214,6 +214,30 @@ async def test_workers_that_are_gone_are_forgotten():
         assert not list(keeper.states())
 
 
+async def test_what_is_under_way_at_a_worker_that_is_gone_asks_for_nothing_more():
+    """A pod on its node's network has the address of the one before."""
+    asked, go_on, answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class Slow(World):
+        async def listing(self, url: str) -> Listing:
+            asked.set()
+            await go_on.wait()
+            answered.set()
+            return await super().listing(url)
+
+    world = Slow()
+    async with keeping(world) as keeper, asyncio.timeout(5):
+        state = keeper.set_desired(KEY, "m1", workers(1), ADAPTER, ())["uid-0"]
+        await asked.wait()
+        keeper.prune("m1", ())
+        go_on.set()
+        await answered.wait()
+        while state.busy:
+            await asyncio.sleep(0)
+    assert world.count("POST") == 0
+    assert world.reported == []
+
+
 async def test_what_another_replica_has_is_not_asked_for():
     world, all_ = World(), workers(3)
     world.hanging = {all_[0].url}

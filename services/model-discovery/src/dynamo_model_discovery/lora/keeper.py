@@ -151,12 +151,12 @@ class AdapterKeeper:
         present = {worker.uid for worker in workers}
         states = self._models.get(uid, {})
         for gone in states.keys() - present:
-            del states[gone]
+            _abandon(states, gone)
 
     def pod_gone(self, uid: str) -> None:
         """A pod does not exist any more, and nothing that was loaded there; or another replica has it now."""
         for model in [model for model in self._owed if uid in self._models.get(model, {})]:
-            del self._models[model][uid]
+            _abandon(self._models[model], uid)
             if not self._models[model]:
                 self.drop(model)
         self._listings.pop(uid, None)
@@ -305,3 +305,8 @@ class AdapterKeeper:
         if len(self._listings) >= LISTINGS:
             self._listings.clear()
         self._listings[worker.uid] = (worker.incarnation, self._clock(), listing)
+
+
+def _abandon(states: dict[str, AdapterState], pod: str) -> None:
+    """What is under way at a pod that is gone asks for nothing more: another pod may get its address."""
+    states.pop(pod).version += 1
