@@ -156,9 +156,7 @@ class AdapterKeeper:
     def pod_gone(self, uid: str) -> None:
         """A pod does not exist any more, and nothing that was loaded there; or another replica has it now."""
         for model in [model for model in self._owed if uid in self._models.get(model, {})]:
-            _abandon(self._models[model], uid)
-            if not self._models[model]:
-                self.drop(model)
+            self._forget(model, uid)
         self._listings.pop(uid, None)
 
     def disown(self) -> None:
@@ -220,7 +218,7 @@ class AdapterKeeper:
             return Result()
         owed = self._owed.get(place.model)
         if owed is not None and self._clock() >= owed.until:
-            self._forget(place)
+            self._forget(place.model, place.pod)
             self._announcer.announce(owed.model, events.given_up(owed.model, state))
             return Result()
         if state.idle:
@@ -274,12 +272,12 @@ class AdapterKeeper:
         elif state.adapter is not None:
             self._add(place, state, spread(self._settings.probe_interval, least=0.75, most=1.25))
         elif place.model in self._owed:
-            self._forget(place)
+            self._forget(place.model, place.pod)
 
-    def _forget(self, place: WorkerModel) -> None:
-        self._models[place.model].pop(place.pod, None)
-        if not self._models[place.model]:
-            self.drop(place.model)
+    def _forget(self, model: str, pod: str) -> None:
+        _abandon(self._models[model], pod)
+        if not self._models[model]:
+            self.drop(model)
 
     def _recent(self, state: AdapterState) -> Listing | None:
         """A recent listing, good enough to confirm that nothing changed; changes begin with a new one."""
