@@ -12,10 +12,12 @@ from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing
 from dynamo_model_discovery.lora.settle import settle
+from dynamo_model_discovery.metrics import LoraMetrics
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 
 WORKER = Worker("pod", "uid", "http://10.0.0.1:9090", "main:0")
 ADAPTERS = (Adapter("a", "s3://1"), Adapter("a", "s3://2"), Adapter("b", "s3://1"))
@@ -190,6 +192,9 @@ def test_what_is_loaded_counts_until_its_worker_fails_twice():
     run(state, api)
     assert state.loaded, "one request without an answer says nothing about it"
     assert (state.failure, state.failures) == ("", 1)
+    registry = CollectorRegistry()
+    LoraMetrics(registry).counted([state])
+    assert registry.get_sample_value("dynamo_model_discovery_adapters", {"state": "loaded"}) == 1
     run(state, api)
     assert (state.loaded, state.failures) == (True, 0)
     api.modes = ["refused", "refused"]
