@@ -105,6 +105,25 @@ def test_replicas_of_each_generation(desired, there, replicas, drain):
     assert moves(rolled(desired, there)) == (replicas, drain)
 
 
+BROKEN_PREFILL, BROKEN_DECODE = component("p-bad", "bad", component="P"), component("d-bad", "bad", component="D")
+
+
+def test_of_an_update_that_never_served_no_component_outlives_what_served_before():
+    """Its decode worker fails, its prefill worker is ready. Workers find only those of their own generation."""
+    there = {
+        "p-old": (OLD_PREFILL, 1),
+        "d-old": (OLD_DECODE, 1),
+        "p-bad": (BROKEN_PREFILL, 1),
+        "d-bad": (BROKEN_DECODE, 0),
+    }
+    assert moves(rolled([PREFILL, DECODE], there, RUNNING)) == ({"p-new": 0, "d-new": 0}, {"p-bad": 0, "d-bad": 0})
+
+
+def test_one_failed_probe_of_an_old_worker_takes_no_counterpart_from_it():
+    there = {"p-new": (PREFILL, 1), "d-new": (DECODE, 0), "p-old": (OLD_PREFILL, 1), "d-old": (OLD_DECODE, 0)}
+    assert moves(rolled([PREFILL, DECODE], there, RUNNING)) == ({"p-new": 1, "d-new": 1}, {})
+
+
 @pytest.mark.parametrize(
     ("phases", "replicas"),
     [

@@ -24,7 +24,7 @@ from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
-from dynamo_pod_builder.reconcilers.graph.serving import ServingPods, serving
+from dynamo_pod_builder.reconcilers.graph.serving import ServingPods, generation_of, serving
 from dynamo_pod_builder.render.workloads.deployment import RECREATE
 from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, step
 from dynamo_pod_builder.status.workload import ready_replicas, replicas_left
@@ -107,12 +107,24 @@ def _next(child: KubeObject, old: Sequence[KubeObject], new: ServingPods, observ
     name = objects.name(child)
     current = _replicas(name, observed.components.get(name), observed)
     before = [_replicas(objects.name(dcd), dcd, observed) for dcd in old]
-    annotations = objects.annotations(child["spec"].get("podTemplate") or {})
-    component = objects.labels(child)[labels.COMPONENT]
-    if annotations.get(DEPLOYMENT_STRATEGY) == RECREATE:
+    if _is_recreated(child):
         return replace_all(desired, current, before)
+    # Pods of a generation that does not serve go first, though some of its components have all of theirs.
+    before = [
+        part if generation_of(dcd) in new.old else replace(part, available=0)
+        for part, dcd in zip(before, old, strict=True)
+    ]
+    component = objects.labels(child)[labels.COMPONENT]
     current = replace(current, available=new.pods.get(component, current.available))
-    return step(desired, current, before, *margins(component, desired, annotations))
+    return step(desired, current, before, *margins(component, desired, _template_annotations(child)))
+
+
+def _is_recreated(child: KubeObject) -> bool:
+    return _template_annotations(child).get(DEPLOYMENT_STRATEGY) == RECREATE
+
+
+def _template_annotations(child: KubeObject) -> Mapping[str, str]:
+    return objects.annotations(child["spec"].get("podTemplate") or {})
 
 
 def _active(previous: Mapping[str, Any] | None) -> bool:
