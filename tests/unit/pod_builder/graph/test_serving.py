@@ -111,7 +111,7 @@ def test_which_old_generations_serve_and_how_long_they_keep_their_nodes():
     waits = {"g-d-new": [pod("PodScheduled", "False", NO_ROOM.seconds - 1)]}
     assert counted({"g-d-new": 0}, waits) == ServingPods({"P": 0, "D": 0}, 1, frozenset({"old"}))
     waits = {"g-d-new": [pod("PodScheduled", "False", NO_ROOM.seconds)]}
-    assert counted({"g-d-new": 0}, waits) == ServingPods({"P": 0, "D": 0}, None, frozenset({"old"}))
+    assert counted({"g-d-new": 0}, waits) == ServingPods({"P": 0, "D": 0}, None, frozenset({"old"}), no_room=True)
     assert counted({}, old={"g-p-old": 0, "g-d-old": 1}).old == frozenset()
 
 

@@ -40,6 +40,8 @@ class ServingPods:
     again: float | None = None
     #: Hashes of the old generations that serve.
     old: frozenset[str] = frozenset()
+    #: Whether new pods have waited for a node for as long as the old ones may keep theirs.
+    no_room: bool = False
 
 
 def serving(
@@ -55,7 +57,7 @@ def serving(
     old = _serving_generations(leftovers, observed)
     waits = [wait for each in pods.values() for wait in _until(each, "PodScheduled", "False", NO_ROOM, observed.now)]
     if any(wait <= 0 for wait in waits):
-        return ServingPods(available, None, old)
+        return ServingPods(available, None, old, no_room=True)
     if waits and not old:
         # No node is kept for a generation that does not serve.
         return ServingPods(available, earliest(*waits), old)
