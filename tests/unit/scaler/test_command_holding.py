@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -217,6 +218,26 @@ async def test_a_command_that_cannot_be_written_does_not_hold_up_another_one_of_
     assert sorted(desk.replicas("a").values()) == [2, 3]
     await desk.resuming.check()
     assert desk.replicas("a") == {"Prefill": 3, "Decode": 3}
+
+
+@pytest.mark.parametrize("broken", [1, 2, 3])
+@pytest.mark.parametrize("position", [0, 1])
+async def test_what_is_held_goes_on_wherever_it_broke_off(broken: int, position: int) -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(cooldown=30))))
+    desk.graph("a", Prefill=1, Decode=1)
+    # One component by its adapter, one in the graph, whose annotation has the intents of both.
+    desk.change("a", lambda graph: graph["spec"]["components"][position].pop("scalingAdapter"))
+    await desk.scaling.carry_out(desk.ask("a", "two", Prefill=2, Decode=2))
+    assert (await desk.scaling.carry_out(desk.ask("a", "three", Prefill=3, Decode=3))).reason == "Held"
+    desk.clock[0] += 60
+    desk.kube.breaks = broken
+    with suppress(Unavailable):
+        await desk.resuming.check()
+    desk.kube.breaks = 0
+    desk = desk.again()
+    await desk.resuming.check()
+    pools = desk.view.pools(desk.view.graph(ObjectKey("team", "a")))  # type: ignore[arg-type]
+    assert ({pool.current for pool in pools}, desk.intents("a")) == ({3}, {})
 
 
 async def test_half_done_a_command_goes_on_whatever_generation_its_own_half_made() -> None:
