@@ -107,6 +107,30 @@ async def test_steps_go_on_wherever_the_first_one_broke_off(broken: int, adapter
     assert (sizes, desk.intents("a")) == ([3, 5, 6], {})
 
 
+async def test_a_window_begins_again_with_a_restart_also_for_what_was_held_before() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(stabilization=300)), intent_lifetime=1000))
+    desk.graph("a", Decode=4)
+    assert (await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))).reason == "Held"
+    desk = desk.again()
+    for seconds, replicas in ((0, 4), (299, 4), (1, 2)):
+        desk.clock[0] += seconds
+        await desk.resuming.check()
+        assert desk.replicas("a")["Decode"] == replicas
+
+
+@pytest.mark.parametrize("advisory", [True, False])
+async def test_a_trial_knows_of_the_window_as_the_command_would(advisory: bool) -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(stabilization=300)), advisory=advisory))
+    desk.graph("a", Decode=4)
+    trial = replace(desk.ask("a", "trial", Decode=2), dry_run=not advisory)
+    assert (await desk.scaling.carry_out(trial)).message.startswith("Decode stays at 4: Stabilizing: ")
+    desk.clock[0] += 300
+    later = await desk.scaling.carry_out(replace(trial, command="later"))
+    # A dry run asks for nothing.
+    assert later.message.startswith("would be done: " if advisory else "Decode stays at 4: Stabilizing: ")
+    assert desk.kube.writes == []
+
+
 async def test_what_is_held_ends_with_its_life_time_and_says_so() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=600))))
     desk.graph("a", Decode=1)

@@ -127,6 +127,8 @@ class HeldScalings:
                     graph, name, intent, DecisionReport(AUTOSCALED, f"{name} is scaled by {scaler} by now")
                 )
             elif intent.held:
+                # It may be from before a restart.
+                self.scaling.view.history.note(pool.key, intent.replicas, pool.current, now)
                 held[pool.key] = intent
         if held:
             await self._resume(graph, held)

@@ -75,7 +75,7 @@ class Scaling:
 
     async def _decided(self, request: ScaleRequest) -> Answered:
         admitted = await self.admission.admit(request)
-        if not self._is_trial(request):
+        if not request.dry_run:
             for key, replicas in admitted.desired.items():
                 self.view.history.note(key, replicas, admitted.pools[key].current, self.now())
         for _ in range(_ATTEMPTS):
