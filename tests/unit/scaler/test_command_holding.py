@@ -264,6 +264,22 @@ async def test_what_is_held_goes_on_wherever_it_broke_off(broken: int, position:
     assert ({pool.current for pool in pools}, desk.intents("a")) == ({3}, {})
 
 
+async def test_the_next_owner_forgets_nothing_that_it_has_not_heard_of_yet() -> None:
+    """The key is given away as soon as the last command is done, and the cache of the next owner hears of that later."""
+    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(cooldown=30))))
+    desk.graph("a", Prefill=1, Decode=1)
+    desk.note("a", team="one")
+    await desk.scaling.carry_out(desk.ask("a", "two", Prefill=2, Decode=2))
+    other = desk.again()
+    for each, command, replicas in ((desk, "first", {"Prefill": 3}), (other, "second", {"Decode": 3})):
+        answer = await each.scaling.carry_out(each.ask("a", command, **replicas))  # type: ignore[arg-type]
+        assert answer.reason == "Held"
+    assert set(other.intents("a")) == {"Prefill", "Decode"}
+    other.clock[0] += 30
+    await other.resuming.check()
+    assert (other.replicas("a"), other.intents("a")) == ({"Prefill": 3, "Decode": 3}, {})
+
+
 async def test_half_done_a_command_goes_on_whatever_generation_its_own_half_made() -> None:
     desk = Desk(Scaler(limits=FREE))
     desk.graph("a", Prefill=1, Decode=1)
