@@ -1,4 +1,4 @@
-"""Which pods of a new generation of workers serve, while an old generation does: what a rolling update waits for.
+"""Which pods of a new generation of workers serve, and which old generations do: what a rolling update waits for.
 
 Kubernetes has a pod ready before it serves. Frontends learn of a worker when it is ready, and admit it moments later. And workers
 find only those of their own generation: a new decode worker serves nothing before there is a new prefill worker, so the old
