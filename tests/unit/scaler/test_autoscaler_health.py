@@ -22,6 +22,8 @@ UNABLE = {"type": "AbleToScale", "status": "False", "reason": "FailedUpdateScale
 #: As an HPA says that there are 0 replicas.
 AT_ZERO = {"type": "ScalingActive", "status": "False", "reason": "ScalingDisabled", "message": "0 replicas"}
 ACTIVE = {"type": "ScalingActive", "status": "True", "reason": "ValidMetric", "message": "fine"}
+#: As a ScaledObject says that its triggers fail, and that its fallback is what scales; it is ready all the same.
+FALLBACK = {"type": "Fallback", "status": "True", "reason": "FallbackExists", "message": "a trigger is falling back"}
 NOT_READY = {"type": "Ready", "status": "False", "reason": "ScaledObjectCheckFailed", "message": "no such trigger"}
 
 
@@ -55,6 +57,15 @@ async def test_a_scaled_object_that_is_not_ready_is_a_trouble_of_its_adapter() -
         "ScaledObjectCheckFailed",
         "ScaledObject g-w does not scale as it should: no such trigger (see its events: kubectl describe scaledobjects g-w)",
     )
+
+
+async def test_a_scaled_object_that_falls_back_is_a_trouble_of_its_adapter() -> None:
+    ready = {**NOT_READY, "status": "True"}
+    status, reason, message = await reported(TRIGGERS, {"conditions": [ready, FALLBACK]})
+    assert (status, reason) == (False, "FallbackExists")
+    assert "a trigger is falling back" in message
+    assert (await reported(TRIGGERS, {"conditions": [FALLBACK, NOT_READY]}))[1] == "ScaledObjectCheckFailed"
+    assert (await reported(TRIGGERS, {"conditions": [ready, {**FALLBACK, "status": "False"}]}))[0]
 
 
 @pytest.mark.parametrize(
