@@ -100,7 +100,7 @@ class Estimating:
         try:
             return call.answer(await self._answer(call, work, remarks, lambda _, __: None))
         except NotEstimated as error:
-            pointer = made.draft().pointer_of(error.field) if error.field else ""
+            pointer = made.pointer_of(error.field) if error.field else ""
             raise ProblemError("invalid", str(error), errors=[FieldProblem(pointer, str(error), error.field)]) from None
 
     async def _streamed(self, call: Call, work: _EstimateWork, remarks: list[str], stream: Stream) -> None:
