@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohttp
 from dynamo_ctl.planned import planned
-from dynamo_dynadmin.api.replaying import Simulation
+from dynamo_dynadmin.api.simulation import Simulation
 from dynamo_dynadmin.app import DynadminService
 from dynamo_shared.api.resources import EVENTS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
 from dynamo_shared.kube import KubeClient

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from dynamo_dynadmin.api.decisions import DecisionReader
-from dynamo_dynadmin.api.estimating import Estimating, _EstimateWork
+from dynamo_dynadmin.api.estimating import Estimating
 from dynamo_dynadmin.api.turns import OF_ONE, CallerSlots
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.streaming import StreamEnded
@@ -129,33 +130,28 @@ class SlowStream:
         self.sent.append((event, data))
 
 
-async def streamed(estimator: Any, stream: Any) -> None:
+async def streamed(simulate: Any, stream: Any) -> None:
     """An estimate as a stream."""
     estimating = Estimating(
         cast(Any, None),
         cast(Any, None),
         cast(Any, SimpleNamespace(heartbeat=1.0)),
         platform=cast(Any, None),
-        estimator=estimator,
+        simulation=None,
         turns=CallerSlots("simulations", 4),
         within=60,
     )
-    work = _EstimateWork(estimator, {"spec": {}}, [])
-    await estimating._streamed(cast(Any, SimpleNamespace(caller=SimpleNamespace(key="ada"))), work, [], stream)
+    await estimating._streamed(partial(estimating._answer, "ada", "key", simulate, []), stream)
 
 
 async def test_a_client_that_reads_slowly_gets_the_newest_reports_and_the_end():
-    class Chatty:
-        async def estimate(self, _: Any, __: Any, report: Any) -> dict[str, Any]:
-            for number in range(1000):
-                report("progress", {"phase": number})
-            return {"notes": []}
-
-        async def close(self) -> None:
-            """Has nothing to end."""
+    async def chatty(report: Any) -> dict[str, Any]:
+        for number in range(1000):
+            report("progress", {"phase": number})
+        return {"notes": []}
 
     stream = SlowStream()
-    await streamed(Chatty(), stream)
+    await streamed(chatty, stream)
     *reports, estimate, end = stream.sent
     assert ("progress", {"phase": 999}) in reports
     assert (estimate[0], end) == ("estimate", ("end", {}))
@@ -164,11 +160,10 @@ async def test_a_client_that_reads_slowly_gets_the_newest_reports_and_the_end():
 async def test_rights_are_asked_for_while_progress_is_reported() -> None:
     """A simulation that reports all the time left no silence to ask in."""
 
-    class Chatty:
-        async def estimate(self, _: Any, __: Any, report: Any) -> dict[str, Any]:
-            while True:
-                report("progress", {})
-                await asyncio.sleep(0)
+    async def chatty(report: Any) -> None:
+        while True:
+            report("progress", {})
+            await asyncio.sleep(0)
 
     class LosingRights(SlowStream):
         def timeout(self, longest: float) -> float:
@@ -180,4 +175,4 @@ async def test_rights_are_asked_for_while_progress_is_reported() -> None:
 
     with pytest.raises(StreamEnded, match="no longer"):
         async with asyncio.timeout(1):
-            await streamed(Chatty(), LosingRights())
+            await streamed(chatty, LosingRights())

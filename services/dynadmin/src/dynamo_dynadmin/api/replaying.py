@@ -1,16 +1,13 @@
 """`POST .../replay`: the traffic of a graph again, with its PlannerConfig as it is and with changes to it, simulated.
 
-The simulation is the planner's. A service imports no other, so the process that composes both passes it here. What the
-graph's planner reads (PlannerConfig, profile) is read with the rights of the caller.
+What the graph's planner reads (PlannerConfig, profile) is read with the rights of the caller.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
@@ -20,10 +17,10 @@ from pydantic import ValidationError
 
 from dynamo_dynadmin.api.decisions import DecisionReader
 from dynamo_dynadmin.api.details import Details
-from dynamo_dynadmin.api.estimating import NO_SIMULATION, Estimator
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.replay_models import ReplayBody
+from dynamo_dynadmin.api.simulation import NO_SIMULATION, NotSimulated, ReplayCase, Simulation
 from dynamo_dynadmin.api.traffic import MOST_REQUESTS, ObservedTraffic, TrafficStep, observed
 from dynamo_dynadmin.api.turns import CallerSlots
 from dynamo_dynadmin.deploy.problems import FieldProblem, pointer, problems_of
@@ -35,46 +32,6 @@ from dynamo_dynadmin.identity.access import ResourceAttributes
 _READ = 2000
 
 
-class NotReplayed(Exception):
-    """Nothing can be replayed; the text says what is missing and what to do. `field` is a key of the changes."""
-
-    def __init__(self, message: str, field: str = "") -> None:
-        super().__init__(message)
-        self.field = field
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayCase:
-    """What is replayed."""
-
-    graph: KubeObject
-    config_map: KubeObject | None
-    """with the PlannerConfig"""
-    profile_map: KubeObject | None
-    pods: Sequence[KubeObject]
-    """of the graph, as far as the caller may see them: how long their start took"""
-    changes: Mapping[str, Any]
-    steps: Sequence[TrafficStep]
-    replicas: Mapping[str, int]
-    """by pool, at the beginning"""
-    startup: float | None
-    """seconds; None: as the pods say"""
-
-
-class Replayer(Protocol):
-    """Replays traffic. Cancelling ends the work."""
-
-    def config_maps(self, graph: KubeObject) -> tuple[str, str]:
-        """Names of the ConfigMaps with the graph's PlannerConfig and with its profile. NotReplayed."""
-
-    async def replay(self, asked: ReplayCase) -> dict[str, Any]:
-        """`current`, `changed`, `profile` and `notes` of the answer. NotReplayed."""
-
-
-class Simulation(Estimator, Replayer, Protocol):
-    """All that is simulated, in the same worker processes."""
-
-
 class Replaying:
     """Answers replays. `within` bounds one; seconds."""
 
@@ -84,7 +41,7 @@ class Replaying:
         details: Details,
         reading: CollectionReader,
         *,
-        simulation: Replayer | None,
+        simulation: Simulation | None,
         turns: CallerSlots,
         within: float,
     ) -> None:
@@ -117,7 +74,7 @@ class Replaying:
                     startup=body.startup_seconds,
                 )
                 result = await self._simulation.replay(asked)
-        except NotReplayed as error:
+        except NotSimulated as error:
             if not error.field:
                 raise ProblemError("conflict", str(error)) from None
             place = pointer(("changes", error.field))
@@ -158,7 +115,7 @@ class Replaying:
         rows, _ = await self._decisions.history(call, key, metadata["uid"], _READ)
         result = observed(rows, body.seconds)
         if result is None:
-            raise NotReplayed(
+            raise NotSimulated(
                 "no decision about this graph shows any traffic yet: wait for the planner's next decision, or send `trace`"
             )
         return result
