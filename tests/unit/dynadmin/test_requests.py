@@ -492,7 +492,8 @@ async def test_a_restart_has_nothing_of_the_one_before(sent: dict[str, Any]) -> 
     ("sent", "pointer", "detail"),
     [
         ({"replicas": 1, "dry/Run": True}, "/dry~1Run", "no such field; there are replicas"),
-        ({"replicas": 2**31}, "/replicas", "required: a whole number from 0 to 2147483647"),
+        ({"replicas": 2**31}, "/replicas", "2147483648 is too large; at most 2147483647"),
+        ({"replicas": True}, "/replicas", "must be an integer, not true"),
     ],
 )
 async def test_a_scaling_that_is_not_understood_is_refused(sent: dict[str, Any], pointer: str, detail: str) -> None:

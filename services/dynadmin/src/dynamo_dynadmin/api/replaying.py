@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
 
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.kube import NotFound
-from pydantic import ValidationError
 
 from dynamo_dynadmin.api.decisions import DecisionReader
 from dynamo_dynadmin.api.details import Details
@@ -23,9 +21,9 @@ from dynamo_dynadmin.api.replay_models import ReplayBody
 from dynamo_dynadmin.api.simulation import NO_SIMULATION, NotSimulated, ReplayCase, Simulation
 from dynamo_dynadmin.api.traffic import MOST_REQUESTS, ObservedTraffic, TrafficStep, observed
 from dynamo_dynadmin.api.turns import CallerSlots
-from dynamo_dynadmin.deploy.problems import FieldProblem, pointer, problems_of
+from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.call import Call
-from dynamo_dynadmin.http.problems import ProblemError, invalid
+from dynamo_dynadmin.http.problems import ProblemError, validated
 from dynamo_dynadmin.identity.access import ResourceAttributes
 
 #: Decisions that are read for the traffic; more than a replay has steps.
@@ -56,7 +54,7 @@ class Replaying:
         """Both runs, and what was assumed."""
         if self._simulation is None:
             raise ProblemError("unavailable", NO_SIMULATION)
-        body = _body(await call.object())
+        body = validated(ReplayBody, await call.object())
         graph = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(call.namespace, call.name))
         started = time.monotonic()
         try:
@@ -131,10 +129,3 @@ async def _config_map(call: Call, name: str) -> KubeObject | None:
         return await call.kube.get(CONFIG_MAPS, ObjectKey(call.namespace, name))
     except NotFound:
         return None
-
-
-def _body(sent: dict[str, Any]) -> ReplayBody:
-    try:
-        return ReplayBody.model_validate(sent, by_alias=True, by_name=False)
-    except ValidationError as error:
-        raise invalid(problems_of(error, ReplayBody)) from None
