@@ -312,7 +312,7 @@ async def test_namespaces_that_are_left_out_are_warned_of() -> None:
             return True
 
     async def namespaces(call: Call) -> web.StreamResponse:
-        cluster = Cluster(ABSENT, ABSENT, cast("Any", Reading()), ABSENT, "1")
+        cluster = Cluster(ABSENT, cast("Any", Reading()), ABSENT, "1")
         return await cluster.namespaces(dataclasses.replace(call, kube=cast("Any", Many())))
 
     async with serving(namespaces, "GET") as client:

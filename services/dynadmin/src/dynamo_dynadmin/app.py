@@ -150,7 +150,7 @@ class DynadminService:
         reading = CollectionReader(hub, access, streams)
         writing = Writing(reading)
         details = Details(hub, reading)
-        cluster = Cluster(hub, access, reading, kube, platform.version)
+        cluster = Cluster(hub, reading, kube, platform.version)
         defaults = PlatformDefaults(platform.planner.image_repository, platform.version, platform.planner.model_secret)
         decisions = DecisionReader(context.bus, platform.cluster_name, streams)
         # The worker processes have bounds of their own, too.
