@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from dynamo_dynadmin.api.simulation import NotSimulated, ReplayCase
-from dynamo_planner.planning.opt_in import config_map_of
+from dynamo_planner.planning.plans import config_map_of
 from dynamo_profiler.profiling.models import known_model
 from dynamo_profiler.profiling.naive import naive
 from dynamo_profiler.profiling.objective import objective_of

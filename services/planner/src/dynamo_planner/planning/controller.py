@@ -46,8 +46,7 @@ from dynamo_planner.metrics import PlanMetrics
 from dynamo_planner.planning import gathering
 from dynamo_planner.planning.condition_writer import ConditionWriter, PlanningCondition
 from dynamo_planner.planning.gathering import gatherer
-from dynamo_planner.planning.opt_in import config_map_of
-from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, read_plan
+from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, config_map_of, read_plan
 from dynamo_planner.planning.reporting import PlanReporter
 from dynamo_planner.planning.runner import Runner, TickResult
 from dynamo_planner.planning.scaling import ScaleSender
