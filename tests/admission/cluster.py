@@ -71,8 +71,7 @@ async def equip(kube: KubeClient) -> None:
             await kube.create(CUSTOM_RESOURCE_DEFINITIONS, _definition(resource))
     for name, domains in TOPOLOGIES.items():
         topology = {
-            "apiVersion": TOPOLOGY.api_version,
-            "kind": TOPOLOGY.kind,
+            **TOPOLOGY.type_meta,
             "metadata": {"name": name},
             "spec": {"levels": [{"domain": domain, "key": f"example.com/{domain}"} for domain in domains]},
         }
@@ -115,8 +114,7 @@ def _definition(resource: Resource) -> KubeObject:
         "schema": {"openAPIV3Schema": anything},
     }
     return {
-        "apiVersion": CUSTOM_RESOURCE_DEFINITIONS.api_version,
-        "kind": CUSTOM_RESOURCE_DEFINITIONS.kind,
+        **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
         "metadata": {
             "name": f"{resource.plural}.{resource.group}",
             # The API server wants to know who agreed to a group of Kubernetes' own domain.

@@ -227,8 +227,7 @@ async def world(stage: Stage, farm: Farm, prometheus: Farm) -> AsyncIterator[Wor
     # As an aggregated role of the platform's charts would give it.
     await admin.create(
         {
-            "apiVersion": CLUSTER_ROLES.api_version,
-            "kind": CLUSTER_ROLES.kind,
+            **CLUSTER_ROLES.type_meta,
             "metadata": {
                 "name": "dynamo-edit",
                 "labels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"},
@@ -239,8 +238,7 @@ async def world(stage: Stage, farm: Farm, prometheus: Farm) -> AsyncIterator[Wor
     for name in (TENANT, *TOGETHER):
         await admin.create(
             {
-                "apiVersion": ROLE_BINDINGS.api_version,
-                "kind": ROLE_BINDINGS.kind,
+                **ROLE_BINDINGS.type_meta,
                 "metadata": {"name": "hostile-edit", "namespace": name},
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
                 "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}],

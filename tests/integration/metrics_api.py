@@ -57,8 +57,7 @@ async def _register(kube: KubeClient, port: int) -> None:
     }
     await kube.create(SERVICES, service)
     api = {
-        "apiVersion": API_SERVICES.api_version,
-        "kind": API_SERVICES.kind,
+        **API_SERVICES.type_meta,
         "metadata": {"name": "v1beta1.metrics.k8s.io"},
         "spec": {
             "group": "metrics.k8s.io",

@@ -80,8 +80,7 @@ async def platform(configured: Settings, parts: Sequence[Service] | None = None)
 def graph(namespace: str, name: str = "disagg", **spec: Any) -> KubeObject:
     """A DynamoGraphDeployment of a frontend, a prefill and a decode worker."""
     return {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "backendFramework": "vllm",

@@ -130,7 +130,7 @@ def adapted(namespace: str, rules: Any = None, replicas: int = 1) -> KubeObject:
 
 def hpa_of_a_user(namespace: str) -> KubeObject:
     """An HPA of the worker's adapter, without a label of the platform, as guides show it."""
-    target = {"apiVersion": ADAPTERS.api_version, "kind": ADAPTERS.kind, "name": "disagg-worker"}
+    target = {**ADAPTERS.type_meta, "name": "disagg-worker"}
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
@@ -285,7 +285,7 @@ async def test_an_hpa_and_a_scaled_object_take_turns(user, place):
         await user.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(place, "disagg"), change)
         await eventually(lambda: only(resource), f"a {resource.kind} alone")  # noqa: B023
     # Where the name is taken, the one that is there stays.
-    taken = {"apiVersion": SCALED_OBJECTS.api_version, "kind": SCALED_OBJECTS.kind}
+    taken = {**SCALED_OBJECTS.type_meta}
     await user.create(SCALED_OBJECTS, {**taken, "metadata": {"name": key.name, "namespace": place}, "spec": {}})
     rules = json.dumps({"Worker": kinds[SCALED_OBJECTS]})
     await user.merge_patch(
@@ -340,7 +340,7 @@ async def test_a_writer_as_keda_is_goes_from_zero_to_one_and_back(user, place):
     await until_pods(user, place, 0)
     # As KEDA's executor does it: read the scale of what scaleTargetRef names, write it back whole.
     keda = user.acting_as("keda-operator")
-    assert desired["scaleTargetRef"] == {"apiVersion": ADAPTERS.api_version, "kind": ADAPTERS.kind, "name": key.name}
+    assert desired["scaleTargetRef"] == {**ADAPTERS.type_meta, "name": key.name}
     for replicas in (1, 4, 0, 1):
         path = ADAPTERS.path(place, key.name, "scale")
         scale = json.loads(await user.raw_get(path))

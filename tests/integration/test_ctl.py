@@ -228,7 +228,7 @@ async def answering(folder: Path) -> None:
 
 
 async def test_rights_of_an_earlier_release_are_replaced(kube: KubeClient, namespace: str, tmp_path: Path) -> None:
-    head = {"apiVersion": ROLES.api_version, "kind": ROLES.kind}
+    head = {**ROLES.type_meta}
     rules = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]
     await kube.create(ROLES, {**head, "metadata": {"name": NAME, "namespace": namespace}, "rules": rules})
     for _ in range(2):

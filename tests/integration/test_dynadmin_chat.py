@@ -119,8 +119,7 @@ async def graph_with_service(kube: KubeClient, namespace: str, port: int) -> Non
         ENDPOINTS, {"apiVersion": "v1", "kind": "Endpoints", "metadata": {**metadata}, "subsets": subsets}
     )
     slice_ = {
-        "apiVersion": ENDPOINT_SLICES.api_version,
-        "kind": ENDPOINT_SLICES.kind,
+        **ENDPOINT_SLICES.type_meta,
         "metadata": {**metadata, "labels": {"kubernetes.io/service-name": name}},
         "addressType": "IPv4",
         "endpoints": [{"addresses": [this_host()], "conditions": {"ready": True}, "targetRef": pod}],

@@ -79,8 +79,7 @@ async def environment(
     async with dynadmin(control_plane.kubeconfig, nats_server.url, estimation, HEARTBEAT="1s") as api:
         token = await account(kube, namespace, "reader", EVERYTHING)
         graph = {
-            "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-            "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+            **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
             "metadata": {"name": "shop", "namespace": namespace},
             "spec": {"components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]},
         }

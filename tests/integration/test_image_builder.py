@@ -57,8 +57,7 @@ async def running_builder(control_plane, nats_server, namespace, store) -> Async
 
 async def ask(kube, namespace: str, name: str, tag: str = TAG) -> None:
     obj = {
-        "apiVersion": DYNAMO_NIM_REQUESTS.api_version,
-        "kind": DYNAMO_NIM_REQUESTS.kind,
+        **DYNAMO_NIM_REQUESTS.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"bentoTag": tag},
     }

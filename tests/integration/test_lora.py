@@ -185,8 +185,7 @@ class TestLoading:
         await kube.create(
             ENDPOINT_SLICES,
             {
-                "apiVersion": ENDPOINT_SLICES.api_version,
-                "kind": "EndpointSlice",
+                **ENDPOINT_SLICES.type_meta,
                 "metadata": {
                     "name": "by-hand",
                     "namespace": namespace,

@@ -50,7 +50,7 @@ async def platform(control_plane: ControlPlane, kube: KubeClient) -> AsyncIterat
     ):
         await kube.apply(
             resource,
-            {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": PLATFORM}, **more},
+            {**resource.type_meta, "metadata": {"name": PLATFORM}, **more},
         )
     await known(kube, PLATFORM, {"path": "/healthz", "verb": "get"})
     configured = settings(control_plane.user_kubeconfig(PLATFORM), "nats://127.0.0.1:1", SERVER__METRICS__SECURE="true")

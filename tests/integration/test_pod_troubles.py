@@ -213,8 +213,7 @@ async def test_a_volume_that_is_not_mounted_is_reported_by_the_pods_events(heard
     await kube.create(
         EVENTS,
         {
-            "apiVersion": EVENTS.api_version,
-            "kind": EVENTS.kind,
+            **EVENTS.type_meta,
             "metadata": {"name": f"{pod}.1", "namespace": namespace},
             "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.000000Z"),
             "reportingController": "kubelet",

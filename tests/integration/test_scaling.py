@@ -220,8 +220,7 @@ async def test_two_who_undo_each_others_work_are_named(kube, namespace, running_
 
 async def test_an_adapter_that_no_one_made_scales_nothing_and_says_so(kube, namespace, running_platform):
     theirs = {
-        "apiVersion": ADAPTERS.api_version,
-        "kind": ADAPTERS.kind,
+        **ADAPTERS.type_meta,
         "metadata": {"name": "mine", "namespace": namespace},
         "spec": {"dgdRef": {"name": "disagg", "componentName": "Worker"}, "replicas": 3},
     }
@@ -252,8 +251,7 @@ async def test_a_graph_that_waits_for_the_name_of_an_adapter_goes_on_when_that_i
     """Within less than half of the time after which a refusal is tried again."""
     of = ObjectKey(namespace, "disagg-worker")
     theirs = {
-        "apiVersion": ADAPTERS.api_version,
-        "kind": ADAPTERS.kind,
+        **ADAPTERS.type_meta,
         "metadata": {"name": of.name, "namespace": namespace},
         "spec": {"dgdRef": {"name": "disagg", "componentName": "Worker"}, "replicas": 3},
     }

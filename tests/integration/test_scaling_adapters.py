@@ -85,8 +85,7 @@ async def test_it_goes_when_it_is_no_longer_asked_for_or_its_component_goes(kube
 
 async def test_one_of_another_owner_is_left_alone(kube, namespace):
     theirs = {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.type_meta,
         "metadata": {"name": "disagg-worker", "namespace": namespace},
         "spec": {"dgdRef": {"name": "other", "componentName": "Worker"}, "replicas": 3},
     }

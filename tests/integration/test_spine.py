@@ -261,8 +261,7 @@ async def test_scaling_keeps_the_workers_generation(kube, namespace):
 @pytest.mark.usefixtures("running_platform")
 async def test_a_component_that_stands_alone_runs_and_scales(kube, namespace):
     alone = {
-        "apiVersion": DYNAMO_COMPONENT_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind,
+        **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
         "metadata": {"name": "alone", "namespace": namespace},
         "spec": {"backendFramework": "vllm", **worker("Alone")},
     }

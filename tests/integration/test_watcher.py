@@ -39,8 +39,7 @@ READS = tuple(entry.resource for entry in WATCHED)
 
 def graph(namespace: str, name: str) -> dict[str, Any]:
     return {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"backendFramework": "vllm", "components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]},
     }

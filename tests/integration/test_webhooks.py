@@ -226,8 +226,7 @@ async def test_a_trusted_namespace_that_another_platform_holds_is_not_judged(pla
     for name in (held, untrusted):
         await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         lease = {
-            "apiVersion": LEASES.api_version,
-            "kind": LEASES.kind,
+            **LEASES.type_meta,
             "metadata": {"name": "dynamo-operator-namespace-scope", "namespace": name},
             # Never renewed, as the reference creates it.
             "spec": {"leaseDurationSeconds": 3600},
@@ -262,8 +261,7 @@ async def test_component_deployments_that_the_platform_creates_are_not_reviewed_
     def invalid(name: str) -> KubeObject:
         """Fits the schema, and breaks a rule."""
         return {
-            "apiVersion": DYNAMO_COMPONENT_DEPLOYMENTS.api_version,
-            "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind,
+            **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
             "metadata": {"name": name, "namespace": "default", "labels": {"app.kubernetes.io/managed-by": "dynamo"}},
             "spec": {"name": "one", "type": "epp", "replicas": 3, "eppConfig": {"config": picker}},
         }

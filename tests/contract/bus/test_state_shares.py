@@ -128,7 +128,7 @@ async def teams(bus: Bus) -> AsyncIterator[StatePublisher]:
     async with publishing(bus, DEPLOYMENTS, SERVICES) as publisher:
         for resource in (DEPLOYMENTS, SERVICES):
             for team in TEAMS:
-                about = {"apiVersion": resource.api_version, "kind": resource.kind}
+                about = {**resource.type_meta}
                 publisher.put(resource, {**obj("a", 5, uid=f"{resource.plural}-{team}", namespace=team), **about})
             await publisher.mark_synced(resource, "5")
         yield publisher

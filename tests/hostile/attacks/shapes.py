@@ -204,8 +204,7 @@ async def _managed_fields(world: World) -> None:
     await world.create(graph(world.namespace, "managed"))
     for number in range(60):
         patch = {
-            "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-            "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+            **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
             "metadata": {"name": "managed", "namespace": world.namespace, "annotations": {f"m{number}": "x" * 2000}},
         }
         world.note(await world.tenant.apply(patch, f"manager-{number}"))
@@ -472,8 +471,7 @@ stored(
             "type": "Normal",
             "note": "n" * 900,
             "regarding": {
-                "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-                "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+                **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
                 "namespace": ns,
                 "name": "x",
             },

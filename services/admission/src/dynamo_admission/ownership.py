@@ -25,8 +25,7 @@ async def owner_of(kube: KubeClient, cluster_role: str) -> KubeObject | None:
         return None
     # Deleting the owner does not wait for this object: `blockOwnerDeletion` would require a right on the owner's finalizers.
     return {
-        "apiVersion": CLUSTER_ROLES.api_version,
-        "kind": CLUSTER_ROLES.kind,
+        **CLUSTER_ROLES.type_meta,
         "name": cluster_role,
         "uid": role["metadata"]["uid"],
     }

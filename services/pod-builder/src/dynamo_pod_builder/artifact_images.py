@@ -74,8 +74,7 @@ def request_for(resource: Resource, obj: KubeObject) -> KubeObject:
     key = request_key(obj)
     owner = controller_reference(resource, ObjectMeta.model_validate(obj["metadata"], extra="ignore"))
     return {
-        "apiVersion": DYNAMO_NIM_REQUESTS.api_version,
-        "kind": DYNAMO_NIM_REQUESTS.kind,
+        **DYNAMO_NIM_REQUESTS.type_meta,
         "metadata": {"name": key.name, "namespace": key.namespace, "ownerReferences": [owner]},
         "spec": {"bentoTag": artifact_of(obj)},
     }

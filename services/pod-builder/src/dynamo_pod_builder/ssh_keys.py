@@ -93,7 +93,7 @@ class SshKeys:
 
 def _reference(owner: KubeObject) -> KubeObject:
     metadata, kind = owner["metadata"], resources.of(owner)
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "name": metadata["name"], "uid": metadata["uid"]}
+    return {**kind.type_meta, "name": metadata["name"], "uid": metadata["uid"]}
 
 
 def _key_pair() -> dict[str, str]:

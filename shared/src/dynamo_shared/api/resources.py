@@ -44,6 +44,11 @@ class Resource:
         """`apiVersion` as manifests write it: `v1`, `apps/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def type_meta(self) -> dict[str, Any]:
+        """What manifests begin with: `apiVersion` and `kind`."""
+        return {"apiVersion": self.api_version, "kind": self.kind}
+
     def at(self, version: str) -> Resource:
         """The same resource in another version."""
         return self if version == self.version else replace(self, version=version)

@@ -215,8 +215,7 @@ class KubeClaim:
         metadata = dict(observed["metadata"]) if observed is not None else {}
         metadata.pop("managedFields", None)
         return {
-            "apiVersion": LEASES.api_version,
-            "kind": LEASES.kind,
+            **LEASES.type_meta,
             "metadata": {**metadata, "name": self._key.name, "namespace": self._key.namespace},
             "spec": {
                 "holderIdentity": holder,

@@ -106,4 +106,4 @@ class Details:
 
 
 def _with_kind(obj: KubeObject, resource: Resource) -> KubeObject:
-    return {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
+    return {**obj, **resource.type_meta}

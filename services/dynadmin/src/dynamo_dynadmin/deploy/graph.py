@@ -34,8 +34,7 @@ def draft_of(intent: DeployIntent, namespace: str, platform: PlatformDefaults) -
     spec: KubeObject = {"backendFramework": backend}
     draft = Draft(
         {
-            "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-            "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+            **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
             "metadata": metadata,
             "spec": spec,
         }

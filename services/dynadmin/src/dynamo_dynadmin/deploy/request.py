@@ -73,8 +73,7 @@ def draft_of(intent: DeployIntent, namespace: str) -> Draft:
     spec: KubeObject = {"model": intent.model.name}
     draft = Draft(
         {
-            "apiVersion": DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.api_version,
-            "kind": DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind,
+            **DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta,
             "metadata": metadata,
             "spec": spec,
         }
@@ -154,8 +153,7 @@ def _overrides(intent: DeployIntent, metadata: KubeObject, spec: KubeObject, dra
     if graph:
         spec["overrides"] = {
             "dgd": {
-                "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-                "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+                **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
                 **graph,
             }
         }

@@ -80,8 +80,7 @@ class ConditionWriter:
 def _patch(graph: KubeObject, conditions: list[KubeObject]) -> KubeObject:
     metadata = graph["metadata"]
     return {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         # Of custom resources the API server ignores the uid here: only the version keeps a successor of the name apart.
         "metadata": {each: metadata[each] for each in ("name", "namespace", "resourceVersion")},
         "status": {"conditions": conditions},

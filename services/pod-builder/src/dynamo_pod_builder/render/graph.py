@@ -171,8 +171,7 @@ def _component_deployment(
         labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name,
     }
     return {
-        "apiVersion": DYNAMO_COMPONENT_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind,
+        **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
         "metadata": object_metadata(name, namespace, label_set, {}, owner),
         "spec": spec,
     }

@@ -10,8 +10,7 @@ from dynamo_shared.api.v1beta1 import ObjectMeta
 def controller_reference(resource: Resource, owner: ObjectMeta) -> KubeObject:
     """Reference that makes `owner` the controller. Without the uid where the owner is not stored yet."""
     reference: KubeObject = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
+        **resource.type_meta,
         "name": owner.name,
         "uid": owner.uid,
         "controller": True,

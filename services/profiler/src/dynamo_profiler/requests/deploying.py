@@ -216,8 +216,7 @@ class GraphDeployer:
 
 def _graph_owner(graph: KubeObject) -> KubeObject:
     return {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "name": graph["metadata"]["name"],
         "uid": graph["metadata"]["uid"],
     }
@@ -226,8 +225,7 @@ def _graph_owner(graph: KubeObject) -> KubeObject:
 def owner_of(obj: KubeObject) -> KubeObject:
     """The request as the controller of what is made for it."""
     return {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta,
         "name": obj["metadata"]["name"],
         "uid": obj["metadata"]["uid"],
         "controller": True,

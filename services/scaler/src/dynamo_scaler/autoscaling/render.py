@@ -78,15 +78,14 @@ def _scaled_object(adapter: KubeObject, settings: ComponentAutoscaling) -> KubeO
 
 def _target(adapter: KubeObject) -> KubeObject:
     resource = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "name": adapter["metadata"]["name"]}
+    return {**resource.type_meta, "name": adapter["metadata"]["name"]}
 
 
 def _object(resource: Resource, adapter: KubeObject, spec: KubeObject) -> KubeObject:
     metadata, reference = adapter["metadata"], adapter["spec"]["dgdRef"]
     owner = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
     return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
+        **resource.type_meta,
         "metadata": {
             "name": metadata["name"],
             "namespace": metadata["namespace"],
@@ -97,8 +96,7 @@ def _object(resource: Resource, adapter: KubeObject, spec: KubeObject) -> KubeOb
             },
             "ownerReferences": [
                 {
-                    "apiVersion": owner.api_version,
-                    "kind": owner.kind,
+                    **owner.type_meta,
                     "name": metadata["name"],
                     "uid": metadata["uid"],
                     "controller": True,

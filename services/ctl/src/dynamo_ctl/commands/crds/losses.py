@@ -67,7 +67,7 @@ def of_object(obj: KubeObject, resource: Resource) -> Iterator[str]:
     kept, lost = pruned(body, schema_of(resource))
     for field in lost:
         yield f"{title}: {path_of(field)} would be dropped: {what_to_do(field)}"
-    head = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+    head = {**resource.type_meta, "metadata": metadata}
     for error in schema_errors({**head, **kept}, embedded=False):
         yield f"{title}: {error.path} would be refused: {error.message}"
 

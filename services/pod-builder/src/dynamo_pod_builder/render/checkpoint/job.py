@@ -124,8 +124,7 @@ def _job(
         "spec": _pod(spec, taking, context, account),
     }
     return {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
+        **JOBS.type_meta,
         "metadata": object_metadata(
             taking.job, context.namespace, own, {SNAPSHOT_ARTIFACT_VERSION: taking.version}, owner
         ),

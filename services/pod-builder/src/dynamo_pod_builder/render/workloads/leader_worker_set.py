@@ -30,8 +30,7 @@ def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner:
         },
     }
     return {
-        "apiVersion": LEADER_WORKER_SETS.api_version,
-        "kind": LEADER_WORKER_SETS.kind,
+        **LEADER_WORKER_SETS.type_meta,
         "metadata": object_metadata(
             context.name, context.namespace, object_labels(context, own_labels), annotations, owner
         ),
