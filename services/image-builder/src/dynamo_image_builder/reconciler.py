@@ -17,7 +17,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, PODS, ObjectKey
-from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube import KubeClient, get_if_present
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NamespaceTerminating, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
@@ -163,10 +163,7 @@ class NimRequestReconciler:
         return self.cache.get(JOBS, key) or await self._stored(build)
 
     async def _stored(self, build: Build) -> KubeObject | None:
-        try:
-            return await self.kube.get(JOBS, ObjectKey(self.settings.namespace, build.job))
-        except NotFound:
-            return None
+        return await get_if_present(self.kube, JOBS, ObjectKey(self.settings.namespace, build.job))
 
     async def _pods(self, job: KubeObject) -> list[KubeObject]:
         listed = await self.kube.list(

@@ -339,6 +339,14 @@ def page_items(page: KubeObject, resource: Resource) -> list[KubeObject]:
     return items
 
 
+async def get_if_present(kube: KubeClient, resource: Resource, key: ObjectKey) -> KubeObject | None:
+    """The object as it is now; None where there is none. Raises KubeError for all else."""
+    try:
+        return await kube.get(resource, key)
+    except NotFound:
+        return None
+
+
 def _object(content: bytes) -> KubeObject:
     try:
         return _decode(content)

@@ -16,7 +16,7 @@ import structlog
 from dynamo_shared.aio import Backoff, spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey
-from dynamo_shared.kube import AlreadyExists, Conflict, KubeClient, KubeError, NotFound
+from dynamo_shared.kube import AlreadyExists, Conflict, KubeClient, KubeError, NotFound, get_if_present
 from dynamo_shared.leases import Drainer, GainListener, Listener
 from dynamo_shared.leases.candidate import LeaseCandidate, LeaseRecord
 from dynamo_shared.leases.rendezvous import ALL
@@ -164,10 +164,7 @@ class KubeClaim:
         """Read where that is necessary, decide, write; returns the seconds until the next round."""
         observed = self._written
         if observed is None or not self.may_write():
-            try:
-                observed = await self._kube.get(LEASES, self._key)
-            except NotFound:
-                observed = None
+            observed = await get_if_present(self._kube, LEASES, self._key)
             record = LeaseRecord.of(observed) if observed is not None else None
             # A time of day that is set right may end what this replica holds too early, and not what another one does.
             if not self._candidate.may_take(record, time.monotonic()):

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.registry.annotations import ROTATE_AUTHORITY
 from dynamo_shared.api.resources import SECRETS, ObjectKey
-from dynamo_shared.kube import KubeClient, NotFound
+from dynamo_shared.kube import KubeClient, get_if_present
 
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.certificates import Unusable
@@ -55,9 +55,8 @@ class SecretStore:
 
     async def read(self) -> Stored | None:
         """What is there now."""
-        try:
-            secret = await self._kube.get(SECRETS, self._key)
-        except NotFound:
+        secret = await get_if_present(self._kube, SECRETS, self._key)
+        if secret is None:
             return None
         metadata, data = secret["metadata"], secret.get("data") or {}
         _require_replaceable(f"Secret {self._key}", metadata, data)

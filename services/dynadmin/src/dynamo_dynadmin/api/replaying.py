@@ -11,7 +11,7 @@ import time
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
-from dynamo_shared.kube import NotFound
+from dynamo_shared.kube import get_if_present
 
 from dynamo_dynadmin.api.decisions import DecisionReader
 from dynamo_dynadmin.api.details import Details
@@ -63,8 +63,8 @@ class Replaying:
                 traffic = await self._traffic(call, graph, body)
                 asked = ReplayCase(
                     graph=graph,
-                    config_map=await _config_map(call, config),
-                    profile_map=await _config_map(call, profile),
+                    config_map=await get_if_present(call.kube, CONFIG_MAPS, ObjectKey(call.namespace, config)),
+                    profile_map=await get_if_present(call.kube, CONFIG_MAPS, ObjectKey(call.namespace, profile)),
                     pods=await self._pods(call),
                     changes=body.changes.model_dump(mode="json", exclude_unset=True),
                     steps=traffic.steps,
@@ -122,10 +122,3 @@ class Replaying:
         if not await self._reading.may(call, ResourceAttributes("list", PODS, call.namespace)):
             return []
         return await self._details.pods_of(call, DEPLOYMENTS)
-
-
-async def _config_map(call: Call, name: str) -> KubeObject | None:
-    try:
-        return await call.kube.get(CONFIG_MAPS, ObjectKey(call.namespace, name))
-    except NotFound:
-        return None

@@ -29,7 +29,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.nats import NatsListener
-from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.kube import get_if_present
 from dynamo_shared.runtime import Controller, Result, ServiceContext
 from dynamo_shared.runtime.controller import now
 from dynamo_shared.runtime.outbound import platform_hosts
@@ -203,12 +203,7 @@ class Plans(Controller):
 
     async def _config_map(self, key: ObjectKey) -> KubeObject | None:
         """From STATE. ConfigMaps of users may lack the label that brings them there."""
-        if (config_map := self.cache.get(CONFIG_MAPS, key)) is not None:
-            return config_map
-        try:
-            return await self.kube.get(CONFIG_MAPS, key)
-        except NotFound:
-            return None
+        return self.cache.get(CONFIG_MAPS, key) or await get_if_present(self.kube, CONFIG_MAPS, key)
 
     def _prometheus(self, plan: PlannedGraph) -> Any:
         settings = self.context.settings

@@ -17,8 +17,8 @@ from dynamo_shared.api.resources import (
     key_of,
 )
 from dynamo_shared.api.v1beta1.request import RequestPhase
-from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NamespaceTerminating, NotFound
+from dynamo_shared.kube import KubeClient, get_if_present
+from dynamo_shared.kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NamespaceTerminating
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state.cache import ObjectCache
 
@@ -104,10 +104,7 @@ class GraphDeployer:
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         if graph is not None and is_made_for(graph, obj):
             return graph
-        try:
-            return await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-        except NotFound:
-            return None
+        return await get_if_present(self.kube, DYNAMO_GRAPH_DEPLOYMENTS, key)
 
     async def _create(self, obj: KubeObject, draft: StatusDraft, name: str) -> None:
         graph = marked(obj, draft.status["profilingResults"]["selectedConfig"], owner=None)
