@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -33,6 +33,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.api.validation.request import GPU_SKUS
 from dynamo_shared.kube import Forbidden, KubeClient, NotServed
+from dynamo_shared.newest import Newest
 from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api import fit
@@ -67,7 +68,7 @@ class Cluster:
         self._reading = reading
         self._kube = kube
         self._version = version
-        self._usages: OrderedDict[tuple[str, bool, bool | None], _GpuUsage] = OrderedDict()
+        self._usages: Newest[tuple[str, bool, bool | None], _GpuUsage] = Newest(_CALLERS)
         """by caller, and what the caller may list: what one may see is shown to no other"""
 
     async def namespaces(self, call: Call) -> web.StreamResponse:
@@ -132,9 +133,7 @@ class Cluster:
     async def _used(self, call: Call, *, pods: bool, claims: bool | None) -> fit.UsedGpus:
         """The GPUs in use. Whether the caller may list all pods and claims, else the platform's count; None: without claims."""
         key = call.caller.key, pods, claims
-        self._usages[key] = usage = self._usages.pop(key, None) or _GpuUsage()
-        if len(self._usages) > _CALLERS:
-            self._usages.popitem(last=False)
+        self._usages[key] = usage = self._usages.get(key) or _GpuUsage()
         async with usage.reading:
             if (now := time.monotonic()) - usage.read_at > REMEMBERED:
                 # Others than the platform's have GPUs, too.

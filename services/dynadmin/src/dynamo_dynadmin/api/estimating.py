@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import json
 import time
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
@@ -16,6 +15,7 @@ from aiohttp import web
 from dynamo_shared.api import gpus
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, NODES
+from dynamo_shared.newest import Newest
 from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api.reading import CollectionReader
@@ -57,7 +57,7 @@ class Estimating:
         self._simulation = simulation
         self._within = within
         self._turns = turns
-        self._cache: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._cache: Newest[str, dict[str, Any]] = Newest(CACHED)
 
     async def estimate(self, call: Call) -> web.StreamResponse:
         """The estimate; as server-sent events where the caller accepts them."""
@@ -116,8 +116,7 @@ class Estimating:
     async def _answer(
         self, caller: str, key: str, simulate: _Answer, remarks: list[str], report: Report
     ) -> dict[str, Any]:
-        if (kept := self._cache.get(key)) is not None:
-            self._cache.move_to_end(key)
+        if (kept := self._cache.used(key)) is not None:
             return {**kept, "cached": True, "notes": [*remarks, *kept["notes"]]}
         started = time.monotonic()
         async with self._turns.taken(caller):
@@ -128,8 +127,6 @@ class Estimating:
                 raise NotSimulated(f"no estimate within {self._within:g} s; try again, or a smaller model") from None
         answer = {**result, "seconds": round(time.monotonic() - started, 3), "cached": False}
         self._cache[key] = answer
-        if len(self._cache) > CACHED:
-            self._cache.popitem(last=False)
         return {**answer, "notes": [*remarks, *answer["notes"]]}
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import OrderedDict
 from typing import Protocol
 
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.oidc import token_expiry
 from dynamo_shared.kube.reviews import plausible, review_token
+from dynamo_shared.newest import Newest
 
 from dynamo_dynadmin.identity.oidc import LEEWAY
 from dynamo_dynadmin.identity.who import Caller, Unidentified, identity_of
@@ -41,7 +41,7 @@ class Tokens:
         self._kube = kube
         self._audiences = audiences
         self._issuer = issuer
-        self._known: OrderedDict[str, tuple[float, Caller]] = OrderedDict()
+        self._known: Newest[str, tuple[float, Caller]] = Newest(_ENTRIES)
 
     async def caller(self, token: str) -> Caller:
         """Whose token it is. Unidentified, Disallowed, and KubeError where the API server cannot be asked."""
@@ -58,9 +58,6 @@ class Tokens:
             caller = await self._reviewed(token)
         self._current(caller, now)
         self._known[digest] = (now + REMEMBERED, caller)
-        self._known.move_to_end(digest)
-        if len(self._known) > _ENTRIES:
-            self._known.popitem(last=False)
         return caller
 
     def _current(self, caller: Caller, now: float) -> Caller:
