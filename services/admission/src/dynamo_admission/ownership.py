@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import structlog
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import CLUSTER_ROLES, ObjectKey
+from dynamo_shared.api.resources import CLUSTER_ROLES, ObjectKey, owner_reference
 from dynamo_shared.kube import KubeClient, get_if_present
 
 log = structlog.get_logger("dynamo.admission")
@@ -23,8 +23,4 @@ async def owner_of(kube: KubeClient, cluster_role: str) -> KubeObject | None:
         log.warning("the owner of the webhook configurations does not exist", cluster_role=cluster_role)
         return None
     # Deleting the owner does not wait for this object: `blockOwnerDeletion` would require a right on the owner's finalizers.
-    return {
-        **CLUSTER_ROLES.type_meta,
-        "name": cluster_role,
-        "uid": role["metadata"]["uid"],
-    }
+    return owner_reference(CLUSTER_ROLES, cluster_role, role["metadata"]["uid"])

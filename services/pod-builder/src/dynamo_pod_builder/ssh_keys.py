@@ -89,8 +89,7 @@ class SshKeys:
 
 
 def _reference(owner: KubeObject) -> KubeObject:
-    metadata, kind = owner["metadata"], resources.of(owner)
-    return {**kind.type_meta, "name": metadata["name"], "uid": metadata["uid"]}
+    return resources.owner_reference(resources.of(owner), owner["metadata"]["name"], owner["metadata"]["uid"])
 
 
 def _key_pair() -> dict[str, str]:

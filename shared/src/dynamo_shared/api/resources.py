@@ -160,6 +160,17 @@ def of(obj: dict[str, Any]) -> Resource:
     return _BY_KIND[(obj["apiVersion"], obj["kind"])]
 
 
+def owner_reference(resource: Resource, name: str, uid: str) -> dict[str, Any]:
+    """An entry of `ownerReferences`: Kubernetes deletes an object once none of its owners is there."""
+    return {**resource.type_meta, "name": name, "uid": uid}
+
+
+def controller_reference(resource: Resource, name: str, uid: str | None) -> dict[str, Any]:
+    """The entry of the owner that decides about an object. Without the uid where the owner is not stored yet."""
+    stored = {"uid": uid} if uid else {}
+    return {**resource.type_meta, "name": name, **stored, "controller": True, "blockOwnerDeletion": True}
+
+
 def key_of(obj: dict[str, Any]) -> ObjectKey:
     """Namespace and name of a manifest."""
     metadata = obj["metadata"]

@@ -14,7 +14,9 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     ObjectKey,
+    controller_reference,
     key_of,
+    owner_reference,
 )
 from dynamo_shared.api.v1beta1.request import RequestPhase
 from dynamo_shared.kube import KubeClient, get_if_present
@@ -212,19 +214,9 @@ class GraphDeployer:
 
 
 def _graph_owner(graph: KubeObject) -> KubeObject:
-    return {
-        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-        "name": graph["metadata"]["name"],
-        "uid": graph["metadata"]["uid"],
-    }
+    return owner_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph["metadata"]["name"], graph["metadata"]["uid"])
 
 
 def owner_of(obj: KubeObject) -> KubeObject:
     """The request as the controller of what is made for it."""
-    return {
-        **DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta,
-        "name": obj["metadata"]["name"],
-        "uid": obj["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    return controller_reference(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, obj["metadata"]["name"], obj["metadata"]["uid"])

@@ -10,6 +10,7 @@ from dynamo_shared.api.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     SCALED_OBJECTS,
     Resource,
+    controller_reference,
 )
 
 #: Where no metric is given (defaults of the reference, seed 004).
@@ -94,15 +95,7 @@ def _object(resource: Resource, adapter: KubeObject, spec: KubeObject) -> KubeOb
                 labels.COMPONENT: reference["componentName"],
                 labels.APP_MANAGED_BY: OPERATOR,
             },
-            "ownerReferences": [
-                {
-                    **owner.type_meta,
-                    "name": metadata["name"],
-                    "uid": metadata["uid"],
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
+            "ownerReferences": [controller_reference(owner, metadata["name"], metadata["uid"])],
         },
         "spec": spec,
     }
