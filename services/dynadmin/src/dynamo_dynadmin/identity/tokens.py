@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import time
-from typing import Protocol
 
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.oidc import token_expiry
 from dynamo_shared.kube.reviews import plausible, review_token
 from dynamo_shared.newest import Newest
 
-from dynamo_dynadmin.identity.oidc import LEEWAY
+from dynamo_dynadmin.identity.oidc import LEEWAY, Issuer
 from dynamo_dynadmin.identity.who import Caller, Unidentified, identity_of
 
 #: A token that was withdrawn counts for no longer than this. Seconds.
 REMEMBERED = 30.0
 _ENTRIES = 4096
-
-
-class Verifier(Protocol):
-    """Verifies tokens of one issuer."""
-
-    def knows(self, token: str) -> bool:
-        """Whether the token claims to be of this issuer."""
-
-    async def caller(self, token: str) -> Caller:
-        """Whose token it is. Unidentified, Disallowed."""
 
 
 class Tokens:
@@ -36,7 +25,7 @@ class Tokens:
         self,
         kube: KubeClient,
         audiences: tuple[str, ...] = (),
-        issuer: Verifier | None = None,
+        issuer: Issuer | None = None,
     ) -> None:
         self._kube = kube
         self._audiences = audiences
