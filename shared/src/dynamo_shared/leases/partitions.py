@@ -19,7 +19,7 @@ from dynamo_shared.leases.ownership import Drainer, GainListener, Listener
 from dynamo_shared.leases.registry import Registry
 from dynamo_shared.leases.rendezvous import PARTITIONS, candidates, partition_of
 from dynamo_shared.leases.session import Session
-from dynamo_shared.leases.view import SETTLING_PAUSE, SYNC_INTERVAL, PrefixView, Wakes, keep_synced
+from dynamo_shared.leases.view import SETTLING_PAUSE, SYNC_INTERVAL, PrefixView
 
 #: How long work under way may hold up giving a partition away, in seconds. Then listeners of `on_loss` must end it.
 DRAIN_WITHIN = 30.0
@@ -39,14 +39,12 @@ class Partitions:
         self._prefix = f"{session.prefix}/partitions/{service}/"
         self._claims = Claims(registry.replica, PARTITIONS)
         self._view = PrefixView(client, self._prefix)
-        self._wakes = Wakes()
         self._gain: list[GainListener] = []
         self._loss: list[Listener] = []
         self._drainers: list[Drainer] = []
         self._running = False
         lease.on_change(self._lease_changed)
-        registry.on_change(self._wakes.set)
-        self._view.on_hint(self._wakes.set)
+        registry.on_change(self._view.wake)
 
     def owns(self, key: ObjectKey) -> bool:
         """Whether this replica may begin work on a key now."""
@@ -85,7 +83,7 @@ class Partitions:
         """Hold the partitions that are this replica's share, until cancelled."""
         self._running = True
         try:
-            await keep_synced(self._view, self._wakes, self._lease, self._sync)
+            await self._view.keep_synced(self._lease, self._sync)
         except Exception:
             # It is begun again, and finds the claims that are there: until then nothing is worked on, or given away.
             if self._claims.drop():
@@ -117,7 +115,7 @@ class Partitions:
             + [self._claim(partition, lease) for partition in decision.claim]
         )
         if decision.release or any(done):
-            self._wakes.set()
+            self._view.wake()
         elif decision.claim:
             wait = SETTLING_PAUSE
         return wait
@@ -149,7 +147,7 @@ class Partitions:
             _notify(self._loss)
         for drain in drains:
             self._claims.drained(drain)
-        self._wakes.set()
+        self._view.wake()
 
     def _lease_changed(self) -> None:
         if not self._lease.alive():
@@ -159,7 +157,7 @@ class Partitions:
                 say = log.warning if self._running else log.debug
                 say("partitions lost with the lease", service=self._service, count=len(dropped))
                 _notify(self._loss)
-        self._wakes.set()
+        self._view.wake()
 
 
 def _notify(listeners: list[Callable[[], None]]) -> None:
