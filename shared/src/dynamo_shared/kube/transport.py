@@ -12,10 +12,10 @@ import ssl
 import time
 from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Final, Protocol
+from typing import Final
 
 import aiohttp
 from aiohttp import AddrInfoType
@@ -106,27 +106,6 @@ class Outgoing:
         return headers
 
 
-class Requests(Protocol):
-    """What a KubeClient sends its requests through: a Transport, or one that acts for another user."""
-
-    @property
-    def server(self) -> str:
-        """URL of the API server, without a trailing slash."""
-        ...
-
-    async def close(self) -> None:
-        """Close what this one opened."""
-        ...
-
-    async def request(self, outgoing: Outgoing) -> bytes:
-        """The body of a successful answer; see Transport.request."""
-        ...
-
-    def stream(self, outgoing: Outgoing, *, silence: float) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
-        """The body of an answer that does not end; see Transport.stream."""
-        ...
-
-
 class Transport:
     """The HTTP side of a KubeClient. Opened inside a running loop; closed once, by the client that opened it."""
 
@@ -142,7 +121,8 @@ class Transport:
     ) -> None:
         self._connection = connection
         self._credentials = connection.credentials
-        self._server = connection.server
+        self.server = connection.server
+        """URL of the API server, without a trailing slash."""
         self._timeout = timeout
         self._max_response_bytes = max_response_bytes
         self._jitter = jitter
@@ -153,11 +133,6 @@ class Transport:
         self._stream_sessions: dict[bool, aiohttp.ClientSession] = {}
         """by whether their buffers are small"""
         self.observer = observer
-
-    @property
-    def server(self) -> str:
-        """URL of the API server, without a trailing slash."""
-        return self._server
 
     async def close(self) -> None:
         """Close all connections; requests under way fail with Unavailable."""
@@ -171,7 +146,7 @@ class Transport:
         if not trace.get_current_span().is_recording():
             return await self._within_time(outgoing, headers)
         method, path = outgoing.method, outgoing.path
-        attributes = {"http.request.method": method, "url.path": path, "server.address": self._server}
+        attributes = {"http.request.method": method, "url.path": path, "server.address": self.server}
         with self._tracer.start_as_current_span(f"kube {method}", kind=SpanKind.CLIENT, attributes=attributes) as child:
             context = child.get_span_context()
             headers["traceparent"] = f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
@@ -212,7 +187,7 @@ class Transport:
                 raise
 
     def _url(self, path: str, query: str) -> URL:
-        return URL(f"{self._server}{path}?{query}" if query else f"{self._server}{path}", encoded=True)
+        return URL(f"{self.server}{path}?{query}" if query else f"{self.server}{path}", encoded=True)
 
     async def _once(self, outgoing: Outgoing, headers: CIMultiDict[str], url: URL) -> bytes:
         method, path = outgoing.method, outgoing.path
