@@ -210,10 +210,7 @@ async def test_the_hpa_that_is_asked_for_follows_the_load_and_goes(user, place, 
         usage: int | None = metrics[0].get("resource", {}).get("current", {}).get("averageUtilization")
         return usage
 
-    async def exists() -> bool:
-        return not await gone(user, HORIZONTAL_POD_AUTOSCALERS, key)
-
-    await eventually(exists, "an HPA")
+    await eventually(lambda: gone(user, HORIZONTAL_POD_AUTOSCALERS, key), "an HPA", where=lambda answer: not answer)
     await eventually(current, "a metric that is served")
     assert "cpu: 80%/80%" in await kubectl("get", "hpa")
     await until_autoscaling(user, place, "HorizontalPodAutoscaler")
@@ -234,11 +231,7 @@ async def test_the_hpa_that_is_asked_for_follows_the_load_and_goes(user, place, 
     without: KubeObject = {"metadata": {"annotations": {AUTOSCALING: None}}}
     await user.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(place, "disagg"), without)
     await eventually(lambda: gone(user, HORIZONTAL_POD_AUTOSCALERS, key), "no HPA")
-
-    async def quiet() -> bool:
-        return await autoscaling(user, place) == {}
-
-    await eventually(quiet, "no condition")
+    await eventually(lambda: autoscaling(user, place), "no condition", where=lambda answer: answer == {})
 
 
 async def test_an_hpa_of_the_users_own_scales_an_adapter(user, place, load):

@@ -74,11 +74,7 @@ async def test_it_goes_when_it_is_no_longer_asked_for_or_its_component_goes(kube
     await until_state(kube, key, "successful")
     assert set(await adapters(kube, namespace)) == {"disagg-one", "disagg-two"}
     await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": [frontend(), worker("One")]}})
-
-    async def none() -> bool:
-        return not await adapters(kube, namespace)
-
-    await eventually(none, "no adapter left")
+    await eventually(lambda: adapters(kube, namespace), "no adapter left", where=lambda answer: not answer)
 
     await until_event(kube, namespace, "AdapterDeleted")
 

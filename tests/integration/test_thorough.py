@@ -107,11 +107,11 @@ async def ends(process: asyncio.subprocess.Process) -> None:
 
 async def test_steps_and_the_result_come_through_the_relay(measuring, kube, namespace, tmp_path):
     profiler_says(tmp_path, phase="SweepingDecode", status="running", message="4 of 9 decode engines")
-
-    async def sweeping() -> bool:
-        return (await status_of(kube, namespace)).get("profilingPhase") == "SweepingDecode"
-
-    await eventually(sweeping, "the profiler's step is in the status")
+    await eventually(
+        lambda: status_of(kube, namespace),
+        "the profiler's step is in the status",
+        where=lambda answer: answer.get("profilingPhase") == "SweepingDecode",
+    )
     (tmp_path / "final_config.yaml").write_text(RESULT)
     profiler_says(tmp_path, phase="Done", status="success", message="done")
     await ends(measuring)
