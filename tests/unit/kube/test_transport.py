@@ -15,7 +15,7 @@ import pytest
 from dynamo_shared.api.resources import DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.kube import KubeClient, errors
 from dynamo_shared.kube.config import Connection
-from dynamo_shared.kube.credentials import FixedCredentials
+from dynamo_shared.kube.credentials import Credentials
 from dynamo_shared.kube.impersonation import Identity
 from dynamo_shared.kube.transport import TLS_BUFFER_BYTES, Outgoing, Transport
 
@@ -325,9 +325,7 @@ async def test_a_stream_through_a_proxy_that_does_not_answer_ends() -> None:
 
     proxy = await asyncio.start_server(hang, "127.0.0.1", 0)
     port = proxy.sockets[0].getsockname()[1]
-    through = Connection(
-        "https://api.test:6443", None, None, f"http://127.0.0.1:{port}", FixedCredentials(None), "default"
-    )
+    through = Connection("https://api.test:6443", None, None, f"http://127.0.0.1:{port}", Credentials(None), "default")
     transport = Transport(through, timeout=5)
     try:
         async with asyncio.timeout(3):
@@ -361,7 +359,7 @@ async def test_little_of_what_pods_write_waits_for_a_slow_reader() -> None:
 
     server = await asyncio.start_server(pour, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    transport = Transport(Connection(url, None, None, None, FixedCredentials(None), "default"), timeout=5)
+    transport = Transport(Connection(url, None, None, None, Credentials(None), "default"), timeout=5)
     try:
         async with asyncio.timeout(5), KubeClient(transport, field_manager="t").stream_log(KEY, "", silence=5):
             await full.wait()
