@@ -11,7 +11,7 @@ from cryptography import x509
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.own import OwnCertificates
 from dynamo_admission.tls.rotation import SecretState
-from dynamo_admission.tls.secret import Stored
+from dynamo_admission.tls.secret import SecretStore, Stored
 from dynamo_admission.tls.timing import Timing
 from dynamo_shared.kube import Unavailable
 
@@ -26,7 +26,7 @@ HEARD_WITHIN = 20.0
 TIMING = Timing(authority=3600, serving=900, poll=10, announce=10, settle=90, overlap=180)
 
 
-class Network:
+class Network(SecretStore):
     """One replica's way to the Secret."""
 
     def __init__(self, store: MemoryStore) -> None:

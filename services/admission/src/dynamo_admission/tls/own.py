@@ -15,7 +15,7 @@ from dynamo_admission.tls.announcing import Announced
 from dynamo_admission.tls.certificates import Changed, Clock
 from dynamo_admission.tls.poll import poll
 from dynamo_admission.tls.rotation import SecretState, completed, plan
-from dynamo_admission.tls.secret import Store
+from dynamo_admission.tls.secret import SecretStore
 from dynamo_admission.tls.timing import Timing
 
 #: How often a change is planned again because another replica was faster.
@@ -30,7 +30,7 @@ class OwnCertificates:
     inject_from = ""
 
     def __init__(
-        self, store: Store, names: Sequence[str], clock: Clock, timing: Timing, client_authorities: str = ""
+        self, store: SecretStore, names: Sequence[str], clock: Clock, timing: Timing, client_authorities: str = ""
     ) -> None:
         self._store = store
         self._names = tuple(pki.normal(name) for name in names)

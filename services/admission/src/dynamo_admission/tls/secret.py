@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 from cryptography import x509
@@ -36,16 +36,6 @@ class Stored:
     forced: bool = False
 
 
-class Store(Protocol):
-    """Where the state is shared."""
-
-    async def read(self) -> Stored | None:
-        """None where the Secret does not exist. Unusable where its content is another owner's."""
-
-    async def write(self, state: SecretState, stored: Stored | None) -> None:
-        """Replace what was read; AlreadyExists or Conflict where that has changed meanwhile. It ends the request."""
-
-
 class SecretStore:
     """A Secret. The platform writes only the four entries; others, its type and its metadata stay as they are."""
 
@@ -54,7 +44,7 @@ class SecretStore:
         self._key = key
 
     async def read(self) -> Stored | None:
-        """What is there now."""
+        """What is there now; None where the Secret does not exist. Unusable where its content is another owner's."""
         secret = await get_if_present(self._kube, SECRETS, self._key)
         if secret is None:
             return None
@@ -67,7 +57,7 @@ class SecretStore:
         )
 
     async def write(self, state: SecretState, stored: Stored | None) -> None:
-        """Create or change it."""
+        """Create it, or replace what was read, which ends the request; AlreadyExists or Conflict where that has changed."""
         content = {
             AUTHORITIES: state.bundle,
             AUTHORITY_KEY: state.authority_key,
