@@ -18,6 +18,8 @@ from dynamo_profiler.requests.thorough import names
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, JOBS, ObjectKey
 from dynamo_shared.kube import KubeClient
 
+from tests.building.processes import ending
+
 from .platform import eventually
 from .test_requests import Played, candidate, conditions, create, planning, request, status_of, until_phase
 
@@ -53,12 +55,8 @@ async def relaying(
             "RELAY_POLL_SECONDS": "0.1",
         },
     )
-    try:
+    async with ending(process):
         yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
 
 
 async def _token(kubeconfig: Path, kubectl: Path, namespace: str) -> str:
