@@ -28,6 +28,7 @@ from dynamo_shared.kube import KubeClient, Unavailable
 
 from .command import dynamoctl, finished
 from .dynadmin import EVERYTHING, Api, account, dynadmin
+from .platform import eventually
 
 ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints")
 GRAPHS = {"verbs": ["get"], "apiGroups": ["nvidia.com"], "resources": ["dynamographdeployments"]}
@@ -127,9 +128,7 @@ async def graph_with_service(kube: KubeClient, namespace: str, port: int) -> Non
     }
     await kube.create(ENDPOINT_SLICES, slice_)
     # The API server hears of endpoints by a watch of its own.
-    async with asyncio.timeout(30):
-        while not await answers(kube, ObjectKey(namespace, name)):
-            await asyncio.sleep(0.05)
+    await eventually(lambda: answers(kube, ObjectKey(namespace, name)), "the Service answers")
 
 
 async def running_pod(kube: KubeClient, key: ObjectKey) -> None:

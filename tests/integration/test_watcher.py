@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -31,6 +32,8 @@ from dynamo_watcher.follower import lookup, reflecting
 from dynamo_watcher.metrics import WatcherMetrics
 from dynamo_watcher.resources import WATCHED
 from prometheus_client import CollectorRegistry
+
+from tests.building import waiting
 
 from .platform import platform, settings
 
@@ -78,10 +81,7 @@ class Bench:
 CAUGHT_UP_WITHIN = 80.0
 
 
-async def until(condition: Callable[[], object], within: float = CAUGHT_UP_WITHIN) -> None:
-    async with asyncio.timeout(within):
-        while not condition():
-            await asyncio.sleep(0.02)
+until = partial(waiting.until, within=CAUGHT_UP_WITHIN)
 
 
 @asynccontextmanager
