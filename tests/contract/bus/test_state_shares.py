@@ -18,7 +18,7 @@ from dynamo_shared.state.versions import version_of
 
 from tests.building.clock import ManualClock
 from tests.building.tasks import in_background
-from tests.building.waiting import until
+from tests.building.waiting import turns, until
 from tests.contract.bus.states import CLUSTER, obj, publishing
 
 
@@ -55,11 +55,6 @@ class CountingBus:
         # Now, since what is gained while NATS has not answered belongs to this reading.
         self.readings += 1
         return SlowSubscription(subscription, self.flows)
-
-
-async def turns() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 class Replica:

@@ -16,35 +16,32 @@ from dynamo_dynadmin.http.streaming import StreamEnded
 from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import ObjectKey
 
+from tests.building.waiting import turns
+
 
 class Work:
-    def __init__(self, turns: CallerSlots, user: str) -> None:
+    def __init__(self, slots: CallerSlots, user: str) -> None:
         self.started = asyncio.Event()
         self.end = asyncio.Event()
-        self.task = asyncio.create_task(self._run(turns, user))
+        self.task = asyncio.create_task(self._run(slots, user))
 
-    async def _run(self, turns: CallerSlots, user: str) -> None:
-        async with turns.taken(user):
+    async def _run(self, slots: CallerSlots, user: str) -> None:
+        async with slots.taken(user):
             self.started.set()
             await self.end.wait()
 
 
-async def settle() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0)
-
-
 async def test_who_asks_for_many_waits_for_itself_alone() -> None:
-    turns = CallerSlots("simulations", 2, 10)
-    many = [Work(turns, "ann") for _ in range(4)]
-    other = Work(turns, "bob")
-    await settle()
+    slots = CallerSlots("simulations", 2, 10)
+    many = [Work(slots, "ann") for _ in range(4)]
+    other = Work(slots, "bob")
+    await turns()
     assert [each.started.is_set() for each in (*many, other)] == [True, False, False, False, True]
-    third = Work(turns, "cat")
-    await settle()
+    third = Work(slots, "cat")
+    await turns()
     assert not third.started.is_set(), "two work at once"
     other.end.set()
-    await settle()
+    await turns()
     assert third.started.is_set()
     for each in (*many, third):
         each.end.set()
@@ -52,34 +49,34 @@ async def test_who_asks_for_many_waits_for_itself_alone() -> None:
 
 
 async def test_more_than_a_queue_holds_are_asked_to_come_again() -> None:
-    turns = CallerSlots("simulations", 1, 1)
-    working = Work(turns, "ann")
-    await settle()
-    waiting = Work(turns, "bob")
-    await settle()
+    slots = CallerSlots("simulations", 1, 1)
+    working = Work(slots, "ann")
+    await turns()
+    waiting = Work(slots, "bob")
+    await turns()
     with pytest.raises(ProblemError) as refused:
-        async with turns.taken("cat"):
+        async with slots.taken("cat"):
             pass
     assert (refused.value.status, refused.value.headers["Retry-After"]) == (429, "5")
     waiting.task.cancel()
     await asyncio.wait([waiting.task])
-    next_one = Work(turns, "cat")
+    next_one = Work(slots, "cat")
     working.end.set()
-    await settle()
+    await turns()
     assert next_one.started.is_set(), "who left is not counted"
     next_one.end.set()
     await asyncio.gather(working.task, next_one.task)
 
 
 async def test_one_caller_does_not_fill_the_queue() -> None:
-    turns = CallerSlots("simulations", 4)
-    many = [Work(turns, "ann") for _ in range(100)]
-    await settle()
+    slots = CallerSlots("simulations", 4)
+    many = [Work(slots, "ann") for _ in range(100)]
+    await turns()
     refused = {str(each.task.exception()) for each in many if each.task.done()}
     assert refused == {f"{OF_ONE} simulations of yours wait; retry later"}
     assert sum(not each.task.done() for each in many) == OF_ONE
-    other = Work(turns, "bob")
-    await settle()
+    other = Work(slots, "bob")
+    await turns()
     assert other.started.is_set()
     await ended(*(each.task for each in (*many, other) if not each.task.done()))
 
@@ -100,10 +97,10 @@ async def test_one_caller_does_not_keep_others_from_their_histories() -> None:
         return asyncio.create_task(reader.history(cast(Any, call), ObjectKey("n", "g"), "u", 1))
 
     many = [history("ann") for _ in range(10)]
-    await settle()
+    await turns()
     assert len(subscribed) == 1
     other = history("bob")
-    await settle()
+    await turns()
     assert len(subscribed) == 2
     await ended(*many, other)
 

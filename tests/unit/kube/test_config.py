@@ -27,6 +27,8 @@ from dynamo_shared.kube.config import Connection, load
 from dynamo_shared.kube.credentials import LoginCredentials, TokenFile
 from dynamo_shared.kube.oidc import token_expiry
 
+from tests.building.waiting import turns
+
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
@@ -262,8 +264,7 @@ async def test_a_plugin_ends_with_the_login_that_runs_it(write: Any, tmp_path: P
     login = asyncio.create_task(load(write(user), environ={}))
     pid = int(await asyncio.to_thread(fifo.read_text))
     # Until its output is waited for; before, asyncio ends it.
-    for _ in range(100):
-        await asyncio.sleep(0)
+    await turns(100)
     try:
         await ended(login)
         with pytest.raises(ProcessLookupError):

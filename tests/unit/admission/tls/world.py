@@ -16,6 +16,7 @@ from dynamo_admission.tls.timing import Timing
 from dynamo_shared.kube import Unavailable
 
 from tests.building.clock import ManualClock
+from tests.building.waiting import turns
 
 from .certificates import NAMES, START, MemoryStore
 
@@ -125,10 +126,10 @@ class World:
                 await self.start(number)
         for replica in self.replicas.values():
             self._settle(replica)
-        await _settle()
+        await turns()
         for replica in self.replicas.values():
             self._check(replica)
-        await _settle()
+        await turns()
         self.verify()
 
     def verify(self) -> None:
@@ -208,8 +209,3 @@ class World:
 def served(replica: Replica) -> x509.Certificate:
     """The certificate that a replica serves."""
     return replica.certificates.serving
-
-
-async def _settle() -> None:
-    for _ in range(6):
-        await asyncio.sleep(0)
