@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -143,10 +144,8 @@ class NimRequestReconciler:
 
     async def _replace(self, job: KubeObject) -> Result:
         """A build that failed before the request was created, or whose result is lost, is made again."""
-        try:
+        with suppress(NotFound, Conflict):
             await self.kube.delete(JOBS, ObjectKey(objects.namespace(job), objects.name(job)), uid=objects.uid(job))
-        except (NotFound, Conflict):
-            return Result(REPLACE)
         return Result(REPLACE)
 
     async def _note(self, job: KubeObject, digest: str) -> None:
