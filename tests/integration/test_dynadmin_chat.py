@@ -7,7 +7,6 @@ import json
 import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 from dynamo_shared.kube import KubeClient, Unavailable
+from dynamo_shared.runtime.endpoints import serving
 
 from .command import dynamoctl, finished
 from .dynadmin import EVERYTHING, Api, account, dynadmin
@@ -86,19 +86,11 @@ class Frontend:
             self.gone.set()
         return response
 
-    @asynccontextmanager
-    async def serving(self) -> AsyncIterator[int]:
+    def app(self) -> web.Application:
         app = web.Application()
         app.router.add_get("/v1/models", self.list_models)
         app.router.add_post("/v1/chat/completions", self.completions)
-        runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await runner.setup()
-        site = web.TCPSite(runner, this_host(), 0)
-        await site.start()
-        try:
-            yield site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
-        finally:
-            await runner.cleanup()
+        return app
 
 
 async def graph_with_service(kube: KubeClient, namespace: str, port: int) -> None:
@@ -158,7 +150,7 @@ async def answers(kube: KubeClient, service: ObjectKey) -> bool:
 @pytest.fixture
 async def frontend(kube: KubeClient, namespace: str) -> AsyncIterator[Frontend]:
     result = Frontend()
-    async with result.serving() as port:
+    async with serving(result.app(), this_host(), 0) as port:
         await graph_with_service(kube, namespace, port)
         yield result
 
