@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -23,9 +22,10 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import AlreadyExists, KubeClient, NotServed
 from dynamo_shared.kube.config import load
 
+from tests.integration.platform import eventually
+
 from .case import TOPOLOGIES
 
-WITHIN = 60.0
 TOPOLOGY = Resource("grove.io", "v1alpha1", "clustertopologies", "ClusterTopology", namespaced=False)
 POOL = Resource("inference.networking.k8s.io", "v1", "inferencepools", "InferencePool")
 
@@ -71,12 +71,11 @@ async def equip(kube: KubeClient) -> None:
             await kube.create(CUSTOM_RESOURCE_DEFINITIONS, _definition(resource))
     for name, domains in TOPOLOGIES.items():
         topology = {
-            "apiVersion": TOPOLOGY.api_version,
-            "kind": TOPOLOGY.kind,
+            **TOPOLOGY.type_meta,
             "metadata": {"name": name},
             "spec": {"levels": [{"domain": domain, "key": f"example.com/{domain}"} for domain in domains]},
         }
-        await until(partial(_created, kube, topology), "ClusterTopologies are served")
+        await eventually(partial(_created, kube, topology), "ClusterTopologies are served")
 
 
 async def withdraw(kube: KubeClient) -> None:
@@ -84,16 +83,6 @@ async def withdraw(kube: KubeClient) -> None:
     for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
         for each in (await kube.list(resource)).items:
             await kube.delete(resource, ObjectKey("", each["metadata"]["name"]))
-
-
-async def until(check: Callable[[], Awaitable[bool]], what: str, within: float = WITHIN) -> None:
-    """Return when `check` answers yes; AssertionError where it does not in so many seconds."""
-    try:
-        async with asyncio.timeout(within):
-            while not await check():
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        raise AssertionError(f"not within {within:g} s: {what}") from None
 
 
 async def _created(kube: KubeClient, topology: KubeObject) -> bool:
@@ -115,8 +104,7 @@ def _definition(resource: Resource) -> KubeObject:
         "schema": {"openAPIV3Schema": anything},
     }
     return {
-        "apiVersion": CUSTOM_RESOURCE_DEFINITIONS.api_version,
-        "kind": CUSTOM_RESOURCE_DEFINITIONS.kind,
+        **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
         "metadata": {
             "name": f"{resource.plural}.{resource.group}",
             # The API server wants to know who agreed to a group of Kubernetes' own domain.

@@ -46,8 +46,7 @@ async def server(control_plane: ControlPlane) -> AsyncIterator[ApiServer]:
 def _everybody() -> dict[str, object]:
     group = {"apiGroup": CLUSTER_ROLE_BINDINGS.group, "kind": "Group", "name": "system:authenticated"}
     return {
-        "apiVersion": CLUSTER_ROLE_BINDINGS.api_version,
-        "kind": CLUSTER_ROLE_BINDINGS.kind,
+        **CLUSTER_ROLE_BINDINGS.type_meta,
         "metadata": {"name": "everybody"},
         "roleRef": {"apiGroup": CLUSTER_ROLE_BINDINGS.group, "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [group],

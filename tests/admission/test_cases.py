@@ -15,9 +15,10 @@ from dynamo_shared.api.resources import Resource
 from dynamo_shared.kube import KubeClient
 
 from tests.integration.admission import admission_platform
+from tests.integration.platform import eventually
 
 from .case import CASES, Case, Cluster, load
-from .cluster import ApiServer, equip, until, withdraw
+from .cluster import ApiServer, equip, withdraw
 from .conftest import NAMESPACE
 
 LOADED = load()
@@ -63,7 +64,7 @@ class Clusters:
             waiting.cancel()
             await self._serving
         if expected != "bare":
-            await until(lambda: _accepts(self._server, PROBE), "the service knows what the cluster serves")
+            await eventually(lambda: _accepts(self._server, PROBE), "the service knows what the cluster serves")
         self._present = expected
 
     async def end(self) -> None:

@@ -55,8 +55,7 @@ def archive(text: str, shell: bytes) -> bytes:
 async def ask(kube: KubeClient, name: str, tag: str) -> None:
     """Create a request."""
     obj = {
-        "apiVersion": DYNAMO_NIM_REQUESTS.api_version,
-        "kind": DYNAMO_NIM_REQUESTS.kind,
+        **DYNAMO_NIM_REQUESTS.type_meta,
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {"bentoTag": tag},
     }

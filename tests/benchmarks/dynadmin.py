@@ -84,8 +84,7 @@ async def _create(kube: KubeClient, count: int) -> None:
             {"name": "Decode", "type": "decode", "replicas": 2},
         ]
         graph = {
-            "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-            "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+            **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
             "metadata": {"name": f"graph-{number:04}", "namespace": NAMESPACE},
             "spec": {"backendFramework": "vllm", "components": components},
         }

@@ -13,8 +13,7 @@ COMPONENTS = ("Frontend", "PrefillWorker", "DecodeWorker")
 def graph(name: str, namespace: str) -> dict[str, Any]:
     """A DynamoGraphDeployment of three components, one replica each."""
     return {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "backendFramework": "vllm",

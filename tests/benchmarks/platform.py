@@ -23,6 +23,8 @@ from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.resources import NAMESPACES
 from dynamo_shared.kube import KubeClient
 
+from tests.building.processes import ending
+
 READY_WITHIN = 60.0
 TICKS = os.sysconf("SC_CLK_TCK")
 NAMESPACE = "bench"
@@ -123,12 +125,10 @@ async def bench(stage: Stage, *services: str, wait: bool = True, webhooks: int =
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "dynamo_ctl", "run", *(services or ("all",)), "--config", str(config), stderr=stderr
         )
-    try:
+    async with ending(process, grace=30):
         if wait:
             await _ready(health, process, log)
         yield Bench(stage.kube, stage.nats_url, process, metrics)
-    finally:
-        await _stop(process)
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -169,13 +169,3 @@ async def _ready(port: int, process: asyncio.subprocess.Process, log: Path) -> N
                 await asyncio.sleep(0.1)
             else:
                 return
-
-
-async def _stop(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        process.terminate()
-        try:
-            await asyncio.wait_for(process.wait(), 30)
-        except TimeoutError:
-            process.kill()
-            await process.wait()

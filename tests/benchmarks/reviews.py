@@ -22,8 +22,7 @@ def graph(namespace: str = "bench") -> dict[str, Any]:
         role = "prefill" if number % 2 else "decode"
         services[f"{role.capitalize()}Worker{number:02}"] = _worker(role)
     return {
-        "apiVersion": ALPHA.api_version,
-        "kind": ALPHA.kind,
+        **ALPHA.type_meta,
         "metadata": {"name": "bench", "namespace": namespace, "labels": {"team": "serving"}},
         "spec": {
             "backendFramework": "vllm",

@@ -14,7 +14,7 @@ async def add_network_cards(kube: KubeClient) -> None:
     """Give every node the network cards that examples ask for."""
     for node in (await kube.list(NODES)).items:
         name = {"name": node["metadata"]["name"]}
-        identity = {"apiVersion": NODES.api_version, "kind": NODES.kind, "metadata": name}
+        identity = {**NODES.type_meta, "metadata": name}
         await kube.apply_status(NODES, {**identity, "status": {"capacity": CARDS, "allocatable": CARDS}})
 
 
@@ -23,8 +23,7 @@ async def bind_claims(kube: KubeClient, namespace: str) -> None:
     for claim in (await kube.list(PERSISTENT_VOLUME_CLAIMS, namespace)).items:
         spec, name = claim["spec"], claim["metadata"]["name"]
         volume = {
-            "apiVersion": PERSISTENT_VOLUMES.api_version,
-            "kind": PERSISTENT_VOLUMES.kind,
+            **PERSISTENT_VOLUMES.type_meta,
             "metadata": {"name": f"{namespace}-{name}"},
             "spec": {
                 "capacity": spec["resources"]["requests"],

@@ -116,8 +116,7 @@ async def play_grove(kube: KubeClient, namespace: str) -> None:
         groups = template.get("podCliqueScalingGroups", [])
         grouped = {name for group in groups for name in group["cliqueNames"]}
         owner = {
-            "apiVersion": POD_CLIQUE_SETS.api_version,
-            "kind": POD_CLIQUE_SETS.kind,
+            **POD_CLIQUE_SETS.type_meta,
             "name": item["metadata"]["name"],
             "uid": item["metadata"]["uid"],
             "controller": True,
@@ -147,7 +146,7 @@ async def play_grove(kube: KubeClient, namespace: str) -> None:
             for group in groups
         ]
         for resource, obj, serving in made:
-            whole = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+            whole = {**resource.type_meta, **obj}
             try:
                 stored = await kube.create(resource, whole)
             except AlreadyExists:

@@ -21,6 +21,8 @@ from dynamo_devcluster.cache import default_cache_root
 from dynamo_devcluster.locks import turn
 from dynamo_devcluster.progress import Progress, SilentProgress
 
+from tests.building.processes import ending
+
 #: What is installed: `make lock-dynamo-runtime` writes it. An image for the runtime's pods is made from it, too.
 REQUIREMENTS = Path(__file__).parents[2] / "requirements" / "dynamo-runtime.txt"
 INSTALLS_WITHIN = 540.0
@@ -135,7 +137,7 @@ async def _run(what: str, *command: str, on_line: Callable[[str], None] = lambda
         raise AssertionError("a pipe was asked for")
     last: deque[str] = deque(maxlen=_QUOTED_LINES)
     try:
-        async with asyncio.timeout(INSTALLS_WITHIN):
+        async with ending(process), asyncio.timeout(INSTALLS_WITHIN):
             async for raw in process.stdout:
                 line = raw.decode(errors="replace").rstrip()
                 last.append(line)
@@ -145,10 +147,6 @@ async def _run(what: str, *command: str, on_line: Callable[[str], None] = lambda
         raise RuntimeUnavailableError(
             f"could not {what}: not done after {INSTALLS_WITHIN:.0f} s. Is the package index slow or away?"
         ) from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
     if process.returncode:
         tail = "\n".join(last)
         raise RuntimeUnavailableError(

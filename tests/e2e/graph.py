@@ -40,8 +40,7 @@ def without_a_model(namespace: str, image: str, name: str = "broken") -> KubeObj
 
 def _graph(namespace: str, name: str, components: list[KubeObject]) -> KubeObject:
     return {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"backendFramework": "vllm", "components": components},
     }

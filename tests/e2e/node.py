@@ -25,6 +25,8 @@ from dynamo_devcluster.progress import LineProgress
 from dynamo_shared.api.resources import NODES, ObjectKey
 from dynamo_shared.kube import KubeClient, NotFound
 
+from tests.building.processes import ending
+
 from . import configuration, images
 from .configuration import ADDRESS, NAME, Layout
 from .confined import confined
@@ -231,14 +233,10 @@ async def _output(command: Sequence[str], within: float) -> str:
         *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     try:
-        async with asyncio.timeout(within):
+        async with ending(process), asyncio.timeout(within):
             output = (await process.communicate())[0].decode(errors="replace")
     except TimeoutError:
         raise LocalClusterError(f"{' '.join(command)} was not done within {within:.0f} s") from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
     if process.returncode:
         raise LocalClusterError(f"{' '.join(command)} failed: {output.strip()}")
     return output

@@ -37,8 +37,7 @@ def graph(name: str, **component: Any) -> dict[str, Any]:
     """A graph of one frontend, as another user would create it."""
     pod = {"spec": {"containers": [{"name": "main", "image": IMAGE}]}}
     return {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "metadata": {"name": name, "namespace": TEAM},
         "spec": {
             "backendFramework": "vllm",
@@ -74,7 +73,7 @@ async def a_change_by_someone_else_is_a_conflict(stage: Stage) -> None:
 async def a_view_is_of_the_object_of_its_address(stage: Stage) -> None:
     """From one graph's manifest to another's by the address: what is saved is the other's, and keeps its owner."""
     owner = (await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("owner")))["metadata"]
-    reference = {"apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version, "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind}
+    reference = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta}
     owned = graph("owned")
     owned["metadata"]["ownerReferences"] = [{**reference, "name": owner["name"], "uid": owner["uid"]}]
     await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, owned)

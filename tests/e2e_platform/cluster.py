@@ -11,6 +11,8 @@ from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 
+from tests.building.processes import ending
+
 COMMAND_WITHIN = 60.0
 POLL_SECONDS = 0.5
 
@@ -85,14 +87,10 @@ async def _output(command: list[str], within: float, stdin: str = "") -> str:
     )
     shown = " ".join([Path(command[0]).name, *command[3:]])[:160]
     try:
-        async with asyncio.timeout(within):
+        async with ending(process), asyncio.timeout(within):
             output, errors = await process.communicate(stdin.encode())
     except TimeoutError:
         raise CommandError(f"{shown} was not done within {within:.0f} s") from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
     if process.returncode:
         raise CommandError(f"{shown}: {errors.decode().strip()[-1500:]}")
     return output.decode()

@@ -64,8 +64,7 @@ async def _prepared(kube: KubeClient, api: Api) -> None:
     api.token = await account(kube, NAMESPACE, "fuzzer", EVERYTHING)
     await cluster_wide(kube, NAMESPACE, "fuzzer", READS)
     graph = {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "metadata": {"name": "shop", "namespace": NAMESPACE},
         "spec": {"components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]},
     }

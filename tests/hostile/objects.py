@@ -17,7 +17,7 @@ def obj(resource: Resource, namespace: str, name: str, /, **fields: Any) -> Kube
     for each in ("labels", "annotations"):
         if each in fields:
             metadata[each] = fields.pop(each)
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **fields}
+    return {**resource.type_meta, "metadata": metadata, **fields}
 
 
 def component(name: str, type_: str = "worker", gpus: int = 0, **fields: Any) -> KubeObject:

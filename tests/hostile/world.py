@@ -7,7 +7,7 @@ import itertools
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,6 +22,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 
+from tests.integration.platform import eventually
 from tests.stage.api import Answer, Api
 from tests.stage.cluster import Stage, namespace
 
@@ -130,15 +131,6 @@ class World:
         """How many of the tenant's requests were refused; without requests, one counts as accepted."""
         return sum(count for status, count in self.answers.items() if 400 <= status < 500) or -1
 
-    async def eventually(self, check: Callable[[], Awaitable[Any]], what: str, within: float = 30.0) -> Any:
-        """The first true answer of `check`; AssertionError with the last answer if none is true in time."""
-        deadline, last = time.monotonic() + within, None
-        while time.monotonic() < deadline:
-            if last := await check():
-                return last
-            await asyncio.sleep(0.1)
-        raise AssertionError(f"not within {within:g} s: {what}; last: {last!r}")
-
     async def status_of(self, resource: Resource, name: str) -> KubeObject:
         """The status of an object of the tenant; empty while it has no status."""
         observed = await self.admin.get(resource, self.namespace, name)
@@ -227,8 +219,7 @@ async def world(stage: Stage, farm: Farm, prometheus: Farm) -> AsyncIterator[Wor
     # As an aggregated role of the platform's charts would give it.
     await admin.create(
         {
-            "apiVersion": CLUSTER_ROLES.api_version,
-            "kind": CLUSTER_ROLES.kind,
+            **CLUSTER_ROLES.type_meta,
             "metadata": {
                 "name": "dynamo-edit",
                 "labels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"},
@@ -239,8 +230,7 @@ async def world(stage: Stage, farm: Farm, prometheus: Farm) -> AsyncIterator[Wor
     for name in (TENANT, *TOGETHER):
         await admin.create(
             {
-                "apiVersion": ROLE_BINDINGS.api_version,
-                "kind": ROLE_BINDINGS.kind,
+                **ROLE_BINDINGS.type_meta,
                 "metadata": {"name": "hostile-edit", "namespace": name},
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
                 "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}],
@@ -252,7 +242,7 @@ async def world(stage: Stage, farm: Farm, prometheus: Farm) -> AsyncIterator[Wor
         async def may() -> bool:
             return (await tenant.request("GET", DYNAMO_GRAPH_DEPLOYMENTS.path(TENANT))).ok
 
-        await up.eventually(may, "the ClusterRole edit has our kinds")
+        await eventually(may, "the ClusterRole edit has our kinds")
         up.graphs = int(os.environ.get("DYNAMO_HOSTILE_GRAPHS", "0")) or await _storable(tenant)
         yield up
 

@@ -28,6 +28,8 @@ from dynamo_shared.api.resources import SECRETS, ObjectKey
 from dynamo_shared.kube import KubeClient, NotFound
 from dynamo_shared.runtime import Running, Service, Settings, running
 
+from tests.building.processes import ending
+
 from .platform import settings
 
 READY_WITHIN = 60.0
@@ -100,7 +102,7 @@ async def admission_process(
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "dynamo_ctl", "run", *services, "--config", str(config), stderr=stderr, env=os.environ
         )
-        stack.push_async_callback(_stop, process)
+        await stack.enter_async_context(ending(process, grace=30))
         probe = LocalHttp(health)
         async with asyncio.timeout(READY_WITHIN):
             while not await _ready(probe):
@@ -150,13 +152,3 @@ async def _ready(probe: LocalHttp) -> bool:
         return await probe.ok("/readyz")
     except OSError:
         return False
-
-
-async def _stop(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        process.terminate()
-        try:
-            await asyncio.wait_for(process.wait(), 30)
-        except TimeoutError:
-            process.kill()
-            await process.wait()

@@ -45,14 +45,13 @@ async def cert_manager(program: Path, kubeconfig: Path, kube: KubeClient, log: P
 def issuer(namespace: str, name: str, **spec: Any) -> KubeObject:
     """An Issuer."""
     metadata = {"namespace": namespace, "name": name}
-    return {"apiVersion": ISSUERS.api_version, "kind": ISSUERS.kind, "metadata": metadata, "spec": spec}
+    return {**ISSUERS.type_meta, "metadata": metadata, "spec": spec}
 
 
 def certificate(namespace: str, name: str, issued_by: str, **spec: Any) -> KubeObject:
     """A Certificate, into the Secret of its name."""
     return {
-        "apiVersion": CERTIFICATES.api_version,
-        "kind": CERTIFICATES.kind,
+        **CERTIFICATES.type_meta,
         "metadata": {"namespace": namespace, "name": name},
         "spec": {
             "secretName": name,
@@ -79,8 +78,7 @@ def _definition(kind: Resource) -> KubeObject:
     """Its controllers do without the schemas."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
-        "apiVersion": CUSTOM_RESOURCE_DEFINITIONS.api_version,
-        "kind": CUSTOM_RESOURCE_DEFINITIONS.kind,
+        **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
         "metadata": {"name": kind.id},
         "spec": {
             "group": kind.group,

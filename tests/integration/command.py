@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.building.processes import ending
+
 #: For an answer of a command. Seconds.
 WITHIN = 120.0
 
@@ -21,12 +23,8 @@ async def dynamoctl(*arguments: str, cwd: Path, **environ: str) -> AsyncIterator
         sys.executable, "-m", "dynamo_ctl", *arguments,
         cwd=cwd, env={**os.environ, **environ}, stdin=pipe, stdout=pipe, stderr=pipe,
     )  # fmt: skip
-    try:
+    async with ending(process):
         yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
 
 
 async def finished(process: asyncio.subprocess.Process, sent: bytes = b"") -> tuple[int, str, str]:

@@ -31,7 +31,7 @@ async def devices_of(kube: KubeClient) -> AsyncIterator[None]:
         }
         made.append((RESOURCE_SLICES, {"metadata": {"name": name}, "spec": spec}))
     for resource, obj in made:
-        await kube.create(resource, {"apiVersion": resource.api_version, "kind": resource.kind, **obj})
+        await kube.create(resource, {**resource.type_meta, **obj})
     yield
     for resource, obj in made:
         await kube.delete(resource, ObjectKey("", obj["metadata"]["name"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +20,6 @@ from dynamo_shared.state import ObjectCache, StateReader
 from dynamo_shared.wire.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
 
 from tests.dynamo_runtime.processes import Frontend, Runtime
-
-from .platform import eventually
 
 SCHEMAS = Path(__file__).parents[2] / "proto" / "schemas"
 
@@ -137,10 +135,3 @@ async def deployment(runtime: Runtime) -> AsyncIterator[Deployment]:
         yield made
     finally:
         await made.stop()
-
-
-async def until(check: Callable[[], Any], what: str, within: float = 60.0) -> Any:
-    async def ask() -> Any:
-        return check()
-
-    return await eventually(ask, what, within)

@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohttp
 from dynamo_ctl.planned import planned
-from dynamo_dynadmin.api.replaying import Simulation
+from dynamo_dynadmin.api.simulation import Simulation
 from dynamo_dynadmin.app import DynadminService
 from dynamo_shared.api.resources import EVENTS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
 from dynamo_shared.kube import KubeClient
@@ -180,8 +180,7 @@ async def happens(kube: KubeClient, about: dict[str, Any], reason: str, kind: st
     await kube.create(
         EVENTS,
         {
-            "apiVersion": EVENTS.api_version,
-            "kind": EVENTS.kind,
+            **EVENTS.type_meta,
             "metadata": {"generateName": "e-", "namespace": metadata["namespace"]},
             "eventTime": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
             "type": "Normal",
@@ -202,7 +201,7 @@ async def happens(kube: KubeClient, about: dict[str, Any], reason: str, kind: st
 
 def _object(resource: Resource, namespace: str, name: str) -> dict[str, Any]:
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+    return {**resource.type_meta, "metadata": metadata}
 
 
 def _bound(kind: str, role: str, namespace: str, name: str = "") -> dict[str, Any]:

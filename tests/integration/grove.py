@@ -86,8 +86,7 @@ async def _clique(kube: KubeClient, owner: KubeObject, clique: KubeObject, *, re
         there = await kube.create(
             POD_CLIQUES,
             {
-                "apiVersion": POD_CLIQUES.api_version,
-                "kind": POD_CLIQUES.kind,
+                **POD_CLIQUES.type_meta,
                 "metadata": {"name": key.name, "namespace": key.namespace, "ownerReferences": [reference]},
                 "spec": {"replicas": clique["spec"]["replicas"]},
             },
@@ -102,8 +101,7 @@ async def _reported(kube: KubeClient, resource: Resource, obj: KubeObject, statu
     await kube.apply_status(
         resource,
         {
-            "apiVersion": resource.api_version,
-            "kind": resource.kind,
+            **resource.type_meta,
             "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
             "status": status,
         },

@@ -13,6 +13,7 @@ from aiohttp import web
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_shared.api.resources import NAMESPACES, PODS, SERVICES, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime.endpoints import serving
 
 API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False)
 NAME, PLACE = "metrics-server", "metrics"
@@ -34,16 +35,12 @@ async def metrics_api(plane: ControlPlane, kube: KubeClient) -> AsyncIterator[Lo
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     pair = plane.certificates.server("metrics")
     context.load_cert_chain(pair.certificate, pair.key)
-    runner = web.AppRunner(_app(kube, load))
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    try:
-        await _register(kube, runner.addresses[0][1])
-        yield load
-    finally:
-        await kube.delete(API_SERVICES, ObjectKey("", "v1beta1.metrics.k8s.io"))
-        await runner.cleanup()
+    async with serving(_app(kube, load), "127.0.0.1", 0, context) as port:
+        await _register(kube, port)
+        try:
+            yield load
+        finally:
+            await kube.delete(API_SERVICES, ObjectKey("", "v1beta1.metrics.k8s.io"))
 
 
 async def _register(kube: KubeClient, port: int) -> None:
@@ -57,8 +54,7 @@ async def _register(kube: KubeClient, port: int) -> None:
     }
     await kube.create(SERVICES, service)
     api = {
-        "apiVersion": API_SERVICES.api_version,
-        "kind": API_SERVICES.kind,
+        **API_SERVICES.type_meta,
         "metadata": {"name": "v1beta1.metrics.k8s.io"},
         "spec": {
             "group": "metrics.k8s.io",

@@ -24,8 +24,7 @@ def model(namespace: str, name: str = "support", type_: str = "lora", **spec: An
     """A DynamoModel; an adapter if nothing else is said."""
     source = {"source": {"uri": URI}} if type_ == "lora" else {}
     return {
-        "apiVersion": DYNAMO_MODELS.api_version,
-        "kind": DYNAMO_MODELS.kind,
+        **DYNAMO_MODELS.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"modelName": f"org/{name}", "baseModelName": BASE, "modelType": type_, **source, **spec},
     }

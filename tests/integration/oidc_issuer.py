@@ -15,6 +15,7 @@ from urllib.parse import quote_plus, urlencode
 import jwt
 from aiohttp import BasicAuth, web
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from dynamo_shared.runtime.endpoints import serving
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 CLIENT, SECRET = "dynadmin", "hush hush"
@@ -137,12 +138,6 @@ class OidcIssuer:
         app.router.add_get("/keys", self._jwks)
         app.router.add_get("/authorize", self._authorize)
         app.router.add_post("/token", self._token)
-        runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        self.url = f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}"  # type: ignore[union-attr]
-        try:
+        async with serving(app, "127.0.0.1", 0) as port:
+            self.url = f"http://127.0.0.1:{port}"
             yield self
-        finally:
-            await runner.cleanup()

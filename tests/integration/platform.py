@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +81,7 @@ async def platform(configured: Settings, parts: Sequence[Service] | None = None)
 def graph(namespace: str, name: str = "disagg", **spec: Any) -> KubeObject:
     """A DynamoGraphDeployment of a frontend, a prefill and a decode worker."""
     return {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "backendFramework": "vllm",
@@ -118,8 +118,12 @@ def worker(name: str, type_: str = "worker", *, replicas: int = 1, image: str = 
     }
 
 
-async def eventually(check: Callable[[], Awaitable[Any]], what: str, within: float = WITHIN) -> Any:
-    """The first true answer of `check`; fails with the last answer if none is true in time.
+async def eventually(
+    check: Callable[[], Any], what: str, within: float = WITHIN, *, where: Callable[[Any], object] = bool
+) -> Any:
+    """The first answer of `check`, which may be awaited, that is true, or right `where` that says so.
+
+    Fails with the last answer if none is in time.
 
     An API server that is away answers nothing yet, which is not a failure of a test that restarts it.
     """
@@ -129,13 +133,14 @@ async def eventually(check: Callable[[], Awaitable[Any]], what: str, within: flo
         async with asyncio.timeout(within):
             while True:
                 try:
-                    last = await check()
+                    answer = check()
+                    last = await answer if isawaitable(answer) else answer
                 except KubeError as error:
                     if not error.retriable:
                         raise
                     last = error
                 else:
-                    if last:
+                    if where(last):
                         return last
                 # Each check costs the API server as much as the platform's own requests.
                 is_soon = asyncio.get_running_loop().time() < begun + 1

@@ -26,8 +26,7 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.yaml"))
 
 def alpha(namespace: str, name: str = "chat", **spec: Any) -> KubeObject:
     return {
-        "apiVersion": ALPHA.api_version,
-        "kind": ALPHA.kind,
+        **ALPHA.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "backendFramework": "vllm",
@@ -55,8 +54,7 @@ def beta(namespace: str, name: str = "chat", **spec: Any) -> KubeObject:
         "resources": {"limits": {"nvidia.com/gpu": "1", "memory": "20Gi"}},
     }
     return {
-        "apiVersion": BETA.api_version,
-        "kind": BETA.kind,
+        **BETA.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "backendFramework": "vllm",

@@ -80,8 +80,7 @@ async def writing(kube: KubeClient, admission: Admission) -> AsyncIterator[None]
             number += 1
             name = f"graph-{number}"
             graph = {
-                "apiVersion": ALPHA.api_version,
-                "kind": ALPHA.kind,
+                **ALPHA.type_meta,
                 "metadata": {"namespace": "default", "name": name},
                 "spec": {"services": {"Frontend": {"componentType": "frontend"}}},
             }

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dynamo_image_builder.archives import StoredArchives
+from dynamo_image_builder.archives import Archives
 from dynamo_image_builder.builds import BentoTag
 from dynamo_image_builder.fetch import ArchiveSource, FetchError, download, find
 from dynamo_image_builder.job import source
@@ -123,7 +123,7 @@ async def test_the_service_reads_the_password_from_its_file(store: Store, tmp_pa
     store.login = "robot:word"
     (tmp_path / "password").write_text("word\n")
     where = {"endpoint": store.url, "username": "robot", "passwordFile": str(tmp_path / "password"), "secret": "s"}
-    archives = StoredArchives(ImageBuilder.model_validate({"store": where}))
+    archives = Archives(ImageBuilder.model_validate({"store": where}))
     assert (await archives.find(BentoTag("frontend", "v1"))).digest == DIGEST
     (tmp_path / "password").unlink()
     with pytest.raises(FetchError, match="passwordFile cannot be read"):

@@ -136,11 +136,7 @@ async def test_a_build_that_fails_is_in_the_status_an_event_and_on_nats_and_pass
         status = await until_ready_says(kube, DYNAMO_DEPLOYMENTS, namespace, "disagg", "ImageFailed")
 
         await until_event(kube, namespace, "ImageFailed", "disagg")
-
-        async def reported() -> bool:
-            return bool(heard)
-
-        await eventually(reported, "a message reports it")
+        await eventually(lambda: heard, "a message reports it")
     assert status["state"] == "failed"
     assert f"DynamoNimRequest {REQUEST} reports PushFailed: " in status["conditions"][0]["message"]
     assert heard[0][1]["type"] == "com.nvidia.dynamo.dynamodeployment.failed.v1"

@@ -130,7 +130,7 @@ def adapted(namespace: str, rules: Any = None, replicas: int = 1) -> KubeObject:
 
 def hpa_of_a_user(namespace: str) -> KubeObject:
     """An HPA of the worker's adapter, without a label of the platform, as guides show it."""
-    target = {"apiVersion": ADAPTERS.api_version, "kind": ADAPTERS.kind, "name": "disagg-worker"}
+    target = {**ADAPTERS.type_meta, "name": "disagg-worker"}
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
@@ -210,10 +210,7 @@ async def test_the_hpa_that_is_asked_for_follows_the_load_and_goes(user, place, 
         usage: int | None = metrics[0].get("resource", {}).get("current", {}).get("averageUtilization")
         return usage
 
-    async def exists() -> bool:
-        return not await gone(user, HORIZONTAL_POD_AUTOSCALERS, key)
-
-    await eventually(exists, "an HPA")
+    await eventually(lambda: gone(user, HORIZONTAL_POD_AUTOSCALERS, key), "an HPA", where=lambda answer: not answer)
     await eventually(current, "a metric that is served")
     assert "cpu: 80%/80%" in await kubectl("get", "hpa")
     await until_autoscaling(user, place, "HorizontalPodAutoscaler")
@@ -234,11 +231,7 @@ async def test_the_hpa_that_is_asked_for_follows_the_load_and_goes(user, place, 
     without: KubeObject = {"metadata": {"annotations": {AUTOSCALING: None}}}
     await user.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(place, "disagg"), without)
     await eventually(lambda: gone(user, HORIZONTAL_POD_AUTOSCALERS, key), "no HPA")
-
-    async def quiet() -> bool:
-        return await autoscaling(user, place) == {}
-
-    await eventually(quiet, "no condition")
+    await eventually(lambda: autoscaling(user, place), "no condition", where=lambda answer: answer == {})
 
 
 async def test_an_hpa_of_the_users_own_scales_an_adapter(user, place, load):
@@ -285,7 +278,7 @@ async def test_an_hpa_and_a_scaled_object_take_turns(user, place):
         await user.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(place, "disagg"), change)
         await eventually(lambda: only(resource), f"a {resource.kind} alone")  # noqa: B023
     # Where the name is taken, the one that is there stays.
-    taken = {"apiVersion": SCALED_OBJECTS.api_version, "kind": SCALED_OBJECTS.kind}
+    taken = {**SCALED_OBJECTS.type_meta}
     await user.create(SCALED_OBJECTS, {**taken, "metadata": {"name": key.name, "namespace": place}, "spec": {}})
     rules = json.dumps({"Worker": kinds[SCALED_OBJECTS]})
     await user.merge_patch(
@@ -340,7 +333,7 @@ async def test_a_writer_as_keda_is_goes_from_zero_to_one_and_back(user, place):
     await until_pods(user, place, 0)
     # As KEDA's executor does it: read the scale of what scaleTargetRef names, write it back whole.
     keda = user.acting_as("keda-operator")
-    assert desired["scaleTargetRef"] == {"apiVersion": ADAPTERS.api_version, "kind": ADAPTERS.kind, "name": key.name}
+    assert desired["scaleTargetRef"] == {**ADAPTERS.type_meta, "name": key.name}
     for replicas in (1, 4, 0, 1):
         path = ADAPTERS.path(place, key.name, "scale")
         scale = json.loads(await user.raw_get(path))

@@ -56,16 +56,10 @@ async def test_cert_manager_renews_and_no_call_is_refused(
             first, context = certificates.serving, certificates.context
             async with calling(hook):
                 await renew(kube, key)
-
-                async def renewed() -> bool:
-                    return certificates.serving != first
-
-                await eventually(renewed, "cert-manager renews, and what it made is served", 60)
+                await eventually(
+                    lambda: certificates.serving != first, "cert-manager renews, and what it made is served", 60
+                )
                 calls = hook.calls
-
-                async def verified() -> bool:
-                    return hook.calls > calls + 10
-
-                await eventually(verified, "the API server goes on asking")
+                await eventually(lambda: hook.calls > calls + 10, "the API server goes on asking")
             keeping.cancel()
             assert certificates.context is context

@@ -74,8 +74,7 @@ async def storage(kube: KubeClient, namespace: str) -> AsyncIterator[None]:
     """What the claim is bound to, as no provisioner is there: pods that mount it are placed."""
     name = f"checkpoints-of-{namespace}"
     volume = {
-        "apiVersion": VOLUMES.api_version,
-        "kind": VOLUMES.kind,
+        **VOLUMES.type_meta,
         "metadata": {"name": name},
         "spec": {
             "capacity": {"storage": "1Ti"},
@@ -94,8 +93,7 @@ def checkpoint(namespace: str, name: str = "llama", *, node: bool = False, **job
     if not node:
         pod["nodeSelector"] = NO_NODE
     return {
-        "apiVersion": DYNAMO_CHECKPOINTS.api_version,
-        "kind": DYNAMO_CHECKPOINTS.kind,
+        **DYNAMO_CHECKPOINTS.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"identity": IDENTITY, "job": {"podTemplateSpec": {"spec": pod}, **job}},
     }
@@ -139,8 +137,7 @@ async def agent_holds(kube: KubeClient, namespace: str, job: str = JOB) -> None:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     spec = {"holderIdentity": "agent", "leaseDurationSeconds": 600, "renewTime": now}
     lease = {
-        "apiVersion": LEASES.api_version,
-        "kind": LEASES.kind,
+        **LEASES.type_meta,
         "metadata": {"name": job, "namespace": namespace},
         "spec": spec,
     }
@@ -312,8 +309,7 @@ async def test_programs_hear_of_a_checkpoint(running_platform, nats_server, kube
 @pytest.mark.usefixtures("running_platform")
 async def test_a_component_that_stands_alone_has_its_checkpoint_taken(kube, namespace):
     alone = {
-        "apiVersion": DYNAMO_COMPONENT_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind,
+        **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
         "metadata": {"name": "alone", "namespace": namespace},
         "spec": {**worker("Alone"), "experimental": {"checkpoint": {"identity": IDENTITY}}},
     }
@@ -437,8 +433,7 @@ def agent(namespace: str) -> KubeObject:
         "volumes": [{"name": "checkpoints", "persistentVolumeClaim": {"claimName": "snapshots"}}],
     }
     return {
-        "apiVersion": DAEMON_SETS.api_version,
-        "kind": DAEMON_SETS.kind,
+        **DAEMON_SETS.type_meta,
         "metadata": {"name": "agent", "namespace": namespace, "labels": object_labels},
         "spec": {
             "selector": {"matchLabels": object_labels},

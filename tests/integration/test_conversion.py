@@ -94,8 +94,7 @@ each_kind_and_version = pytest.mark.parametrize(
 def manifest(resource: Resource, namespace: str, spec: KubeObject) -> KubeObject:
     metadata = {"name": "whole", "namespace": namespace, "annotations": {"example.com/note": "mine"}}
     return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
+        **resource.type_meta,
         "metadata": metadata,
         "spec": copy.deepcopy(spec),
     }
@@ -164,8 +163,7 @@ async def test_status_is_written_in_one_version_and_read_in_both(
     counts = {"componentKind": "Deployment", "replicas": 1, "updatedReplicas": 1, "componentNames": ["a", "b"]}
     status = {"state": "successful", "components": {"Decode": counts}}
     applied = {
-        "apiVersion": GRAPHS.api_version,
-        "kind": GRAPHS.kind,
+        **GRAPHS.type_meta,
         "metadata": {"name": "whole", "namespace": admission_namespace},
         "status": status,
     }

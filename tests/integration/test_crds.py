@@ -143,8 +143,7 @@ def component(namespace: str, spec: dict[str, Any], name: str = "component") -> 
 
 def _object(resource: Resource, namespace: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
+        **resource.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": copy.deepcopy(spec),
     }

@@ -26,6 +26,8 @@ from dynamo_shared.api.yaml_output import to_yaml
 from dynamo_shared.bus.nats import NatsOptions
 from dynamo_shared.kube import KubeClient
 
+from tests.building.waiting import until
+
 from . import platform as harness
 from .command import WITHIN, dynamoctl, finished, printed
 
@@ -100,11 +102,8 @@ async def test_get_and_events_show_a_graph(
         )
         try:
             await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, harness.graph(namespace, "chat"))
-            async with asyncio.timeout(WITHIN):
-                while not any(json.loads(each)["type"].endswith("deployment.ready.v1") for each in heard):
-                    await asyncio.sleep(0.05)
-                while not any("successful" in line for line in watched):
-                    await asyncio.sleep(0.05)
+            await until(lambda: any(json.loads(each)["type"].endswith("deployment.ready.v1") for each in heard))
+            await until(lambda: any("successful" in line for line in watched))
             lines: list[str] = []
             await objects.show(objects.ObjectQuery("all", namespace=namespace), source, lines.append)
             assert lines[0].split() == ["NAME", "BACKEND", "STATE", "READY", "AGE", "MESSAGE"]
@@ -123,11 +122,8 @@ async def test_get_and_events_show_a_graph(
             with pytest.raises(CtlError, match="no dgd 'other'"):
                 await objects.show(objects.ObjectQuery("dgd", "other", namespace), source, out.append)
             await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "chat"))
-            async with asyncio.timeout(WITHIN):
-                while not any("deleted" in line for line in watched):
-                    await asyncio.sleep(0.05)
-                while not any(json.loads(each)["type"].endswith("deployment.deleted.v1") for each in heard):
-                    await asyncio.sleep(0.05)
+            await until(lambda: any("deleted" in line for line in watched))
+            await until(lambda: any(json.loads(each)["type"].endswith("deployment.deleted.v1") for each in heard))
         finally:
             for task in (following, watching):
                 task.cancel()
@@ -228,7 +224,7 @@ async def answering(folder: Path) -> None:
 
 
 async def test_rights_of_an_earlier_release_are_replaced(kube: KubeClient, namespace: str, tmp_path: Path) -> None:
-    head = {"apiVersion": ROLES.api_version, "kind": ROLES.kind}
+    head = {**ROLES.type_meta}
     rules = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]
     await kube.create(ROLES, {**head, "metadata": {"name": NAME, "namespace": namespace}, "rules": rules})
     for _ in range(2):

@@ -36,9 +36,7 @@ def devices(asked: dict[str, Any]) -> KubeObject:
 
 async def create(kube: KubeClient, resource: Resource, namespace: str, name: str, **content: Any) -> None:
     metadata = {"name": name, "namespace": namespace}
-    await kube.create(
-        resource, {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}
-    )
+    await kube.create(resource, {**resource.type_meta, "metadata": metadata, **content})
 
 
 def claiming(by: dict[str, str], replicas: int = 1) -> KubeObject:

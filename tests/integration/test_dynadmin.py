@@ -22,6 +22,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import KubeClient
 
 from .dynadmin import EVERYTHING, Answer, Api, account, cluster_wide, dynadmin, token_of
+from .platform import eventually
 
 PODS = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "pods/log"]}
 EVENTS = {"verbs": ["list"], "apiGroups": ["events.k8s.io"], "resources": ["events"]}
@@ -57,13 +58,17 @@ async def api(
         yield running
 
 
-async def eventually(ask: Any, expected: Any) -> Any:
-    async with asyncio.timeout(30):
-        while True:
-            result = await ask()
-            if expected(result):
-                return result
-            await asyncio.sleep(0.02)
+def names(answer: Answer) -> set[str]:
+    return {each["metadata"]["name"] for each in answer.json["items"]}
+
+
+async def listing(api: Api, path: str, *expected: str) -> Any:
+    """The list once it has these objects, or any where none is named: it is answered from STATE."""
+
+    def right(answer: Answer) -> bool:
+        return names(answer) == set(expected) if expected else bool(names(answer))
+
+    return await eventually(lambda: api("GET", path), "the list", where=right)
 
 
 async def test_an_object_from_its_creation_to_its_end(api: Api, kube: KubeClient, namespace: str) -> None:
@@ -82,7 +87,7 @@ async def test_an_object_from_its_creation_to_its_end(api: Api, kube: KubeClient
     assert (await api("GET", one, If_None_Match=etag)).status == 304
     assert (await api("GET", f"{one}/manifest?format=yaml")).content.startswith(b"apiVersion:")
     assert (await api("GET", f"{one}/status")).json["upToDate"] is True
-    listed = await eventually(lambda: api("GET", many), lambda item: item.json["items"])
+    listed = await listing(api, many)
     assert listed.json["items"][0] == read.json
 
     changed = graph("a", components=[{"name": "Frontend", "type": "frontend", "replicas": 2}])
@@ -132,7 +137,7 @@ async def test_a_body_may_be_of_every_version_that_is_served(
     # What is read has the version that the platform's stream of objects has.
     read = await api("GET", one)
     assert read.json["apiVersion"] == resource.api_version
-    listed = await eventually(lambda: api("GET", many), lambda item: item.json["items"])
+    listed = await listing(api, many)
     assert [each["apiVersion"] for each in listed.json["items"]] == [resource.api_version]
     labelled = {**body, "metadata": {"name": "a", "labels": {"x": "y"}}}
     replaced = await api("PUT", one, labelled, If_Match=read.headers["ETag"])
@@ -196,7 +201,7 @@ async def test_an_intent_is_translated_checked_and_deployed(api: Api, kube: Kube
     async def observed() -> Any:
         return await api("POST", f"{path}?dryRun=server", {**INTENT, "hardware": {"gpusPerReplica": 9}})
 
-    result = await eventually(observed, lambda answer: answer.json["gpus"] is not None)
+    result = await eventually(observed, "GPUs are known", where=lambda answer: answer.json["gpus"] is not None)
     assert result.json["gpus"]["fits"] is False
     assert result.json["gpus"]["missing"][0]["gpus"] == 18
     created = await api("POST", path, INTENT, Idempotency_Key="one")
@@ -221,7 +226,7 @@ async def test_users_see_and_do_what_their_rights_allow(api: Api, kube: KubeClie
     )
     stranger = await account(kube, namespace, "stranger")
     await api("POST", many, graph("a"))
-    await eventually(lambda: api("GET", many), lambda each: each.json["items"])
+    await listing(api, many)
     assert (await api("GET", many, token=reader)).status == 200
     assert (await api("POST", many, graph("b"), token=reader)).json["type"] == "urn:dynamo:problem:forbidden"
     assert (await api("GET", f"/api/v1/namespaces/{namespace}/requests", token=reader)).status == 403
@@ -281,14 +286,10 @@ async def test_a_session_is_a_sealed_cookie_and_needs_its_csrf_token(api: Api, n
     assert (await api("POST", "/api/v1/session", {"token": "rubbish"}, token="")).status == 401
 
 
-def names(answer: Answer) -> set[str]:
-    return {each["metadata"]["name"] for each in answer.json["items"]}
-
-
 async def test_a_stream_shows_what_is_there_and_goes_on_where_it_broke_off(api: Api, namespace: str) -> None:
     many = f"/api/v1/namespaces/{namespace}/deployments"
     await api("POST", many, graph("a"))
-    await eventually(lambda: api("GET", many), lambda each: len(each.json["items"]) == 1)
+    await listing(api, many)
     async with api.stream(f"{many}?watch=true") as events:
         first = await events.until("synced")
         assert [(event, data["metadata"]["name"]) for event, data, _ in first[:-1]] == [("ADDED", "a")]
@@ -298,7 +299,7 @@ async def test_a_stream_shows_what_is_there_and_goes_on_where_it_broke_off(api: 
     etag = (await api("GET", f"{many}/b")).headers["ETag"]
     await api("DELETE", f"{many}/b", If_Match=etag)
     await api("POST", many, graph("c"))
-    await eventually(lambda: api("GET", many), lambda each: names(each) == {"a", "c"})
+    await listing(api, many, "a", "c")
     async with api.stream(f"{many}?watch=true", Last_Event_ID=position) as events:
         missed = await events.until("synced")
         assert [(event, data.get("metadata", data).get("name")) for event, data, _ in missed[:-1]] == [
@@ -334,7 +335,7 @@ async def test_streams_are_bounded_and_refused_in_order(
             assert [a.status, b.status, c.status] == [200, 200, 200]
             refused = await api("GET", path, token=one)
             assert (refused.status, refused.headers["Retry-After"]) == (503, "5")
-        freed = await eventually(lambda: opened(api, path, two), lambda status: status == 200)
+        freed = await eventually(lambda: opened(api, path, two), "a stream is free", where=lambda status: status == 200)
         assert freed == 200
         statuses = [(await api("GET", "/api/v1/me", token=one)).status for _ in range(12)]
         assert statuses[-1] == 429

@@ -7,7 +7,6 @@ import json
 import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,11 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 from dynamo_shared.kube import KubeClient, Unavailable
+from dynamo_shared.runtime.endpoints import serving
 
 from .command import dynamoctl, finished
 from .dynadmin import EVERYTHING, Api, account, dynadmin
+from .platform import eventually
 
 ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints")
 GRAPHS = {"verbs": ["get"], "apiGroups": ["nvidia.com"], "resources": ["dynamographdeployments"]}
@@ -85,19 +86,11 @@ class Frontend:
             self.gone.set()
         return response
 
-    @asynccontextmanager
-    async def serving(self) -> AsyncIterator[int]:
+    def app(self) -> web.Application:
         app = web.Application()
         app.router.add_get("/v1/models", self.list_models)
         app.router.add_post("/v1/chat/completions", self.completions)
-        runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await runner.setup()
-        site = web.TCPSite(runner, this_host(), 0)
-        await site.start()
-        try:
-            yield site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
-        finally:
-            await runner.cleanup()
+        return app
 
 
 async def graph_with_service(kube: KubeClient, namespace: str, port: int) -> None:
@@ -119,8 +112,7 @@ async def graph_with_service(kube: KubeClient, namespace: str, port: int) -> Non
         ENDPOINTS, {"apiVersion": "v1", "kind": "Endpoints", "metadata": {**metadata}, "subsets": subsets}
     )
     slice_ = {
-        "apiVersion": ENDPOINT_SLICES.api_version,
-        "kind": ENDPOINT_SLICES.kind,
+        **ENDPOINT_SLICES.type_meta,
         "metadata": {**metadata, "labels": {"kubernetes.io/service-name": name}},
         "addressType": "IPv4",
         "endpoints": [{"addresses": [this_host()], "conditions": {"ready": True}, "targetRef": pod}],
@@ -128,9 +120,7 @@ async def graph_with_service(kube: KubeClient, namespace: str, port: int) -> Non
     }
     await kube.create(ENDPOINT_SLICES, slice_)
     # The API server hears of endpoints by a watch of its own.
-    async with asyncio.timeout(30):
-        while not await answers(kube, ObjectKey(namespace, name)):
-            await asyncio.sleep(0.05)
+    await eventually(lambda: answers(kube, ObjectKey(namespace, name)), "the Service answers")
 
 
 async def running_pod(kube: KubeClient, key: ObjectKey) -> None:
@@ -160,7 +150,7 @@ async def answers(kube: KubeClient, service: ObjectKey) -> bool:
 @pytest.fixture
 async def frontend(kube: KubeClient, namespace: str) -> AsyncIterator[Frontend]:
     result = Frontend()
-    async with result.serving() as port:
+    async with serving(result.app(), this_host(), 0) as port:
         await graph_with_service(kube, namespace, port)
         yield result
 

@@ -19,6 +19,7 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings
 
+from tests.building.processes import ending
 from tools.page.node import FOLDER, Node
 from tools.page.source import OPENAPI
 
@@ -79,8 +80,7 @@ async def environment(
     async with dynadmin(control_plane.kubeconfig, nats_server.url, estimation, HEARTBEAT="1s") as api:
         token = await account(kube, namespace, "reader", EVERYTHING)
         graph = {
-            "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-            "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+            **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
             "metadata": {"name": "shop", "namespace": namespace},
             "spec": {"components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]},
         }
@@ -97,12 +97,8 @@ async def output(environment: Mapping[str, str], *command: str | Path) -> str:
     process = await asyncio.create_subprocess_exec(
         *command, env=dict(environment), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
-    try:
-        async with asyncio.timeout(WITHIN):
-            printed, errors = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
+    async with ending(process), asyncio.timeout(WITHIN):
+        printed, errors = await process.communicate()
     assert process.returncode == 0, errors.decode() + printed.decode()
     return printed.decode()
 

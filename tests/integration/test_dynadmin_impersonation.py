@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import uuid
 from collections.abc import AsyncIterator
@@ -24,6 +23,7 @@ from dynamo_watcher.rights import RIGHTS as WATCHER
 
 from .dynadmin import EVERYTHING, WATCHING, account, cluster_wide, dynadmin, may
 from .oidc_issuer import CLIENT, OidcIssuer
+from .platform import eventually
 
 TEAM = "team"
 READS_SECRETS = {"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"]}
@@ -101,9 +101,7 @@ async def test_users_are_acted_for_in_the_requests_of_dynadmin_only(
         async with await KubeClient.open(kubeconfig=file, field_manager="dynamo-tests") as own:
             with pytest.raises(Forbidden, match="impersonate"):
                 await as_ann(own).get(SECRETS, key)
-        async with asyncio.timeout(30):
-            while not (result := constraints(audit, "oidc:ann")):
-                await asyncio.sleep(0.1)
+        result = await eventually(lambda: constraints(audit, "oidc:ann"), "the audit's lines")
         assert result == {"impersonate:user-info"}
 
 

@@ -60,8 +60,7 @@ async def graph(kube: KubeClient, namespace: str, name: str, **annotations: str)
     return await kube.create(
         DYNAMO_GRAPH_DEPLOYMENTS,
         {
-            "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-            "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+            **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
             "metadata": {"name": name, "namespace": namespace, "annotations": annotations},
             "spec": {"backendFramework": "vllm", "components": [worker]},
         },

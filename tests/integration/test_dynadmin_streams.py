@@ -114,8 +114,7 @@ async def test_events_end_with_the_right_to_watch_them(api: Api, kube: KubeClien
     subject = {"kind": "ServiceAccount", "name": "guest", "namespace": namespace}
     reader = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
     binding = {
-        "apiVersion": ROLE_BINDINGS.api_version,
-        "kind": ROLE_BINDINGS.kind,
+        **ROLE_BINDINGS.type_meta,
         "metadata": {"name": "guest-reads", "namespace": namespace},
     }
     await kube.create(ROLE_BINDINGS, {**binding, "roleRef": reader, "subjects": [subject]})

@@ -63,11 +63,7 @@ async def test_engines_of_a_pod_share_the_gpus_that_it_claims(
         await until_state(kube, key, "successful")
         after = await kube.get(RESOURCE_CLAIM_TEMPLATES, template)
         assert after["metadata"]["uid"] != before["metadata"]["uid"]
-
-        async def only_the_new_ones() -> bool:
-            return await allocated() == [3]
-
-        await eventually(only_the_new_ones, "the claim of the old generation is gone")
+        await eventually(allocated, "the claim of the old generation is gone", where=lambda answer: answer == [3])
 
         await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": [frontend(), worker("Worker")]}})
         await until_state(kube, key, "successful")
@@ -139,8 +135,6 @@ async def test_an_engine_that_lost_a_rank_goes_and_the_one_that_waits_stays(
         assert await names() == {"ldr-0", "wkr-1-0", "ldr-1", "wkr-1-1"}
         failed = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wkr-1-0", "namespace": namespace}}
         await kube.apply_status(PODS, {**failed, "status": {"phase": "Failed"}})
-
-        async def replaced() -> bool:
-            return await names() == {"ldr-1", "wkr-1-1"}
-
-        await eventually(replaced, "both ranks of the failed engine are deleted")
+        await eventually(
+            names, "both ranks of the failed engine are deleted", where=lambda answer: answer == {"ldr-1", "wkr-1-1"}
+        )

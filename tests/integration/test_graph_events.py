@@ -41,11 +41,7 @@ async def test_a_life_from_created_to_deleted(heard, kube, namespace) -> None:
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace))
     stored = await until_state(kube, key, "successful")
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
-
-    async def ended() -> bool:
-        return "deleted" in names(heard)
-
-    await eventually(ended, "deleted heard")
+    await eventually(lambda: "deleted" in names(heard), "deleted heard")
     assert names(heard) == ["created", "progressing", "ready", "deleted"]
     for subject, event in heard:
         validate(event)
@@ -87,11 +83,9 @@ async def test_a_failure_says_why(heard, kube, namespace) -> None:
     broken["podTemplate"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "0.5"}}
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[broken]))
     await until_state(kube, ObjectKey(namespace, "disagg"), "failed")
-
-    async def failed() -> dict[str, Any] | None:
-        return next((event for _, event in heard if ".failed." in event["type"]), None)
-
-    event = await eventually(failed, "failed heard")
+    event = await eventually(
+        lambda: next((event for _, event in heard if ".failed." in event["type"]), None), "failed heard"
+    )
     validate(event)
     assert "nvidia.com/gpu" in event["data"]["message"]
     assert "component Frontend" in event["data"]["message"]
@@ -100,11 +94,7 @@ async def test_a_failure_says_why(heard, kube, namespace) -> None:
 async def test_events_are_kept_for_those_who_come_later(heard, kube, namespace, shared_nats_server) -> None:
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
-
-    async def reported() -> bool:
-        return "ready" in names(heard)
-
-    await eventually(reported, "ready heard")
+    await eventually(lambda: "ready" in names(heard), "ready heard")
     connection = await nats.connect(shared_nats_server.url)
     try:
         late = await connection.jetstream().subscribe(

@@ -57,8 +57,7 @@ async def running_builder(control_plane, nats_server, namespace, store) -> Async
 
 async def ask(kube, namespace: str, name: str, tag: str = TAG) -> None:
     obj = {
-        "apiVersion": DYNAMO_NIM_REQUESTS.api_version,
-        "kind": DYNAMO_NIM_REQUESTS.kind,
+        **DYNAMO_NIM_REQUESTS.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"bentoTag": tag},
     }
@@ -154,11 +153,7 @@ async def test_a_build_that_fails_says_why_and_is_tried_again_by_a_new_request(k
     await until_event(kube, namespace, "PushFailed", "one")
     # A request of the same second would share the answer.
     ended = next(each["lastTransitionTime"] for each in first["status"]["conditions"] if each["type"] == "Failed")
-
-    async def later() -> bool:
-        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > ended
-
-    await eventually(later, "the next second")
+    await eventually(lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > ended, "the next second")
     await ask(kube, namespace, "two")
     await until(kube, namespace, "two", "Building")
     (second,) = await jobs(kube, namespace)
@@ -189,10 +184,9 @@ async def test_programs_hear_of_a_build(kube, namespace, nats_server):
         await ask(kube, namespace, "one")
         await until(kube, namespace, "one", "Building")
         await pod_ends(kube, namespace, f"digest={DIGEST}\n")
-
-        async def ready() -> bool:
-            return any(event["type"] == "com.nvidia.dynamo.image.ready.v1" for _, event in heard)
-
-        await eventually(ready, "the event of the image")
+        await eventually(
+            lambda: any(event["type"] == "com.nvidia.dynamo.image.ready.v1" for _, event in heard),
+            "the event of the image",
+        )
     assert {event["type"] for _, event in heard[:-1]} == {"com.nvidia.dynamo.image.building.v1"}
     assert heard[-1][1]["data"]["digest"] == DIGEST

@@ -71,8 +71,7 @@ async def versions(kube: KubeClient) -> AsyncIterator[None]:
 
 def manifest(resource: Resource, namespace: str, spec: Any, name: str = "a") -> dict[str, Any]:
     return {
-        "apiVersion": alone(resource).api_version,
-        "kind": alone(resource).kind,
+        **alone(resource).type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": spec,
     }
@@ -81,7 +80,7 @@ def manifest(resource: Resource, namespace: str, spec: Any, name: str = "a") -> 
 def written(obj: dict[str, Any], resource: Resource) -> dict[str, Any]:
     """The object as people write it: of our group, and without what a server adds."""
     metadata = {name: obj["metadata"][name] for name in ("name", "namespace")}
-    return {**obj, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+    return {**obj, **resource.type_meta, "metadata": metadata}
 
 
 EMBEDDED: dict[str, Any] = {
@@ -512,8 +511,7 @@ class Definitions:
         if conversion:
             spec["conversion"] = conversion
         return {
-            "apiVersion": CUSTOM_RESOURCE_DEFINITIONS.api_version,
-            "kind": CUSTOM_RESOURCE_DEFINITIONS.kind,
+            **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
             "metadata": {"name": self.key.name},
             "spec": spec,
         }

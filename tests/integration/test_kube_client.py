@@ -25,7 +25,7 @@ from dynamo_shared.kube import (
     coverage,
     discovery,
 )
-from dynamo_shared.kube.credentials import FixedCredentials
+from dynamo_shared.kube.credentials import Credentials
 from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.kube.transport import Outgoing, Transport
 
@@ -201,7 +201,7 @@ async def test_who_is_not_known_is_unauthorized(control_plane: ControlPlane) -> 
     known = await config.load(control_plane.kubeconfig)
     assert known.tls is not None
     tls = ssl.create_default_context(cafile=str(control_plane.certificates.certificate))
-    unknown = config.Connection(known.server, tls, None, None, FixedCredentials("Bearer wrong"), "default")
+    unknown = config.Connection(known.server, tls, None, None, Credentials("Bearer wrong"), "default")
     async with KubeClient(Transport(unknown, timeout=5), field_manager="x") as client:
         with pytest.raises(Unauthorized):
             await client.raw_get("/api/v1/namespaces")
@@ -224,7 +224,7 @@ async def test_a_service_account_token_works(kube: KubeClient, control_plane: Co
     known = await config.load(control_plane.kubeconfig)
     tls = ssl.create_default_context(cafile=str(control_plane.certificates.certificate))
     token = msgspec.json.decode(answer)["status"]["token"]
-    connection = config.Connection(known.server, tls, None, None, FixedCredentials(f"Bearer {token}"), namespace)
+    connection = config.Connection(known.server, tls, None, None, Credentials(f"Bearer {token}"), namespace)
     async with KubeClient(Transport(connection, timeout=5), field_manager="x") as client:
         with pytest.raises(Forbidden, match=f"system:serviceaccount:{namespace}:sa"):
             await client.list(CONFIG_MAPS, namespace)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,8 @@ from dynamo_devcluster import (
 )
 from dynamo_devcluster.probe import LocalHttp, client_tls
 from nats.errors import Error as NatsError
+
+from .platform import eventually
 
 FAULT = "localcluster.dynamo-platform/fault"
 
@@ -83,15 +83,6 @@ def deployment(name: str, gpus: int = 1, **labels: str) -> dict[str, Any]:
     }
 
 
-async def eventually(condition: Callable[[], Awaitable[bool]], within: float = 60.0) -> bool:
-    deadline = time.monotonic() + within
-    while not await condition():
-        if time.monotonic() > deadline:
-            return False
-        await asyncio.sleep(0.05)
-    return True
-
-
 def ready(api: Api, name: str, expected: int = 1) -> Callable[[], Awaitable[bool]]:
     async def condition() -> bool:
         status = (await api.get(f"/apis/apps/v1/namespaces/default/deployments/{name}"))["status"]
@@ -113,7 +104,7 @@ async def test_a_deployment_with_a_gpu_gets_ready(cluster: ControlPlane) -> None
     assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes] == ["8", "8"]
     assert not any(node["spec"].get("taints") for node in nodes)
     await api.create("/apis/apps/v1/namespaces/default/deployments", deployment("one-gpu"))
-    assert await eventually(ready(api, "one-gpu"))
+    await eventually(ready(api, "one-gpu"), "it is ready")
     pod = (await pods(api, "one-gpu"))[0]
     assert pod["spec"]["nodeName"].startswith("kwok-node-")
     assert pod["status"]["podIP"].startswith("10.128.")
@@ -127,7 +118,7 @@ async def test_too_many_gpus_stay_pending(cluster: ControlPlane) -> None:
         conditions = [c for pod in await pods(api, "nine-gpus") for c in pod["status"].get("conditions", [])]
         return any(c["reason"] == "Unschedulable" for c in conditions if c["type"] == "PodScheduled")
 
-    assert await eventually(unschedulable)
+    await eventually(unschedulable, "it cannot be scheduled")
 
 
 async def test_faults_on_demand(cluster: ControlPlane) -> None:
@@ -143,8 +134,8 @@ async def test_faults_on_demand(cluster: ControlPlane) -> None:
 
         return condition
 
-    assert await eventually(state("sleepy", "running"))
-    assert await eventually(state("crashing", "CrashLoopBackOff"))
+    await eventually(state("sleepy", "running"), "it runs and is not ready")
+    await eventually(state("crashing", "CrashLoopBackOff"), "it crashes")
 
 
 @pytest.mark.restart
@@ -152,7 +143,7 @@ async def test_stopped_and_killed_api_server_keeps_data(cluster: ControlPlane) -
     api = Api(cluster)
     name = "survivor"
     await api.create("/apis/apps/v1/namespaces/default/deployments", deployment(name, gpus=0))
-    assert await eventually(ready(api, name))
+    await eventually(ready(api, name), "it is ready")
     uid = (await pods(api, name))[0]["metadata"]["uid"]
     for end in (cluster.api_server.stop, cluster.api_server.kill):
         await end()
@@ -162,7 +153,7 @@ async def test_stopped_and_killed_api_server_keeps_data(cluster: ControlPlane) -
         assert [pod["metadata"]["uid"] for pod in await pods(api, name)] == [uid]
     # Scheduler, controllers and KWOK reconnected, too.
     await api.create("/apis/apps/v1/namespaces/default/deployments", deployment("afterwards"))
-    assert await eventually(ready(api, "afterwards"))
+    await eventually(ready(api, "afterwards"), "it is ready")
 
 
 async def test_users_have_only_what_they_are_given(cluster: ControlPlane) -> None:

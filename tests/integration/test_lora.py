@@ -36,13 +36,6 @@ from .platform import eventually, gone, platform
 NAME = "org/support"
 
 
-async def until(what: str, check: Any) -> None:
-    async def answer() -> Any:
-        return check()
-
-    await eventually(answer, what, 30)
-
-
 @pytest.fixture
 def unload_within() -> str:
     """How long a deletion waits for workers; a test may set it."""
@@ -69,7 +62,7 @@ async def running(configured: Settings, kube: KubeClient, namespace: str, lora: 
     async with platform(configured, [WatcherService(), ModelDiscoveryService()]) as up:
         yield up
     await release(kube, namespace)
-    await until("no connection is left open", lambda: lora.at_once == 0)
+    await eventually(lambda: lora.at_once == 0, "no connection is left open", 30)
     assert not [task for task in asyncio.all_tasks() - before if "dynamo" in repr(task.get_coro())]
 
 
@@ -135,7 +128,7 @@ class TestLoading:
         await until_ready(kube, key, 1, 1)
         lora[hosts["worker-0"]].loras.clear()
         await restart_container(kube, ObjectKey(namespace, "worker-0"))
-        await until("it is loaded again", lambda: lora[hosts["worker-0"]].loras == {NAME: URI})
+        await eventually(lambda: lora[hosts["worker-0"]].loras == {NAME: URI}, "it is loaded again", 30)
         await until_ready(kube, key, 1, 1)
 
     async def test_probing_detects_an_adapter_that_a_worker_lost(self, kube: KubeClient, namespace: str, lora: Farm):
@@ -144,7 +137,7 @@ class TestLoading:
         await kube.create(DYNAMO_MODELS, model(namespace))
         await until_ready(kube, key, 1, 1)
         lora[hosts["worker-0"]].loras.clear()
-        await until("it is loaded again", lambda: lora[hosts["worker-0"]].loras == {NAME: URI})
+        await eventually(lambda: lora[hosts["worker-0"]].loras == {NAME: URI}, "it is loaded again", 30)
 
     async def test_another_source_and_another_name_replace_what_was_loaded(
         self, kube: KubeClient, namespace: str, lora: Farm
@@ -155,20 +148,19 @@ class TestLoading:
         await until_ready(kube, key, 2, 2)
         other = "file:///adapters/support-v2"
         await kube.merge_patch(DYNAMO_MODELS, key, {"spec": {"source": {"uri": other}}})
-        await until("all have the new source", lambda: [w.loras for w in lora.workers.values()] == [{NAME: other}] * 2)
+        await eventually(
+            lambda: [w.loras for w in lora.workers.values()] == [{NAME: other}] * 2, "all have the new source", 30
+        )
         await kube.merge_patch(DYNAMO_MODELS, key, {"spec": {"modelName": "renamed"}})
-        await until(
-            "all have the new name", lambda: [w.loras for w in lora.workers.values()] == [{"renamed": other}] * 2
+        await eventually(
+            lambda: [w.loras for w in lora.workers.values()] == [{"renamed": other}] * 2, "all have the new name", 30
         )
         await until_ready(kube, key, 2, 2)
-
-        async def forgotten() -> bool:
-            return (
-                "previous"
-                not in (await kube.get(DYNAMO_MODELS, key))["metadata"]["annotations"]["nvidia.com/loaded-adapter"]
-            )
-
-        await eventually(forgotten, "earlier names are forgotten")
+        await eventually(
+            lambda: kube.get(DYNAMO_MODELS, key),
+            "earlier names are forgotten",
+            where=lambda answer: "previous" not in answer["metadata"]["annotations"]["nvidia.com/loaded-adapter"],
+        )
 
     async def test_only_pods_are_called_whatever_a_slice_says(self, kube: KubeClient, namespace: str, lora: Farm):
         key = ObjectKey(namespace, "support")
@@ -185,8 +177,7 @@ class TestLoading:
         await kube.create(
             ENDPOINT_SLICES,
             {
-                "apiVersion": ENDPOINT_SLICES.api_version,
-                "kind": "EndpointSlice",
+                **ENDPOINT_SLICES.type_meta,
                 "metadata": {
                     "name": "by-hand",
                     "namespace": namespace,
@@ -232,9 +223,10 @@ class TestLoading:
         await kube.merge_patch(DYNAMO_MODELS, one, {"spec": {"modelName": "two"}})
         await until_status(kube, one, lambda now: condition(now)["reason"] == "NameTaken", "the name is taken")
         await kube.merge_patch(DYNAMO_MODELS, two, {"spec": {"modelName": "one"}})
-        await until(
-            "they are swapped",
+        await eventually(
             lambda: next(iter(lora.workers.values())).loras == {"one": "s3://b/2", "two": "s3://b/1"},
+            "they are swapped",
+            30,
         )
         await until_ready(kube, one, 1, 1)
         await until_ready(kube, two, 1, 1)
@@ -266,11 +258,11 @@ class TestTrouble:
         status = await until_status(kube, key, lambda now: said in condition(now)["message"], "the failure is said")
         assert condition(status)["status"] == "False"
         assert "1 failing: worker-1: " in condition(status)["message"]
-
-        async def reported() -> bool:
-            return "PartialEndpointFailure" in await event_reasons(kube, key)
-
-        await eventually(reported, "an Event reports it")
+        await eventually(
+            lambda: event_reasons(kube, key),
+            "an Event reports it",
+            where=lambda answer: "PartialEndpointFailure" in answer,
+        )
         bad.mode = "ok"
         status = await until_ready(kube, key, 3, 3)
         assert condition(status)["reason"] == "AllEndpointsReady"
@@ -299,7 +291,7 @@ class TestTrouble:
         )
         # It is owed, and done as soon as the worker can.
         bad.mode = "ok"
-        await until("nothing is left", lambda: not lora.loaded())
+        await eventually(lambda: not lora.loaded(), "nothing is left", 30)
 
     @pytest.mark.parametrize("unload_within", ["10m"])
     async def test_deletion_does_not_wait_for_workers_that_are_gone(self, kube: KubeClient, namespace: str, lora: Farm):

@@ -8,7 +8,7 @@ import pytest
 from dynamo_devcluster import free_port
 from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.lora.answers import LoraError
-from dynamo_model_discovery.lora.api import HttpWorkerApi, Listing
+from dynamo_model_discovery.lora.api import Listing, WorkerApi
 
 from .lora_workers import Farm, farm
 
@@ -24,11 +24,11 @@ async def workers():
 
 @pytest.fixture
 async def api():
-    async with HttpWorkerApi(timeout=0.5, concurrency=4) as client:
+    async with WorkerApi(timeout=0.5, concurrency=4) as client:
         yield client
 
 
-async def test_names_are_one_segment_of_the_path(workers: Farm, api: HttpWorkerApi):
+async def test_names_are_one_segment_of_the_path(workers: Farm, api: WorkerApi):
     await api.load(workers.url, None, ADAPTER)
     listing = await api.listing(workers.url)
     assert listing == Listing(frozenset({ADAPTER.name}), "/v1/loras")
@@ -38,7 +38,7 @@ async def test_names_are_one_segment_of_the_path(workers: Farm, api: HttpWorkerA
     assert not await api.unload(workers.url, listing.path, ADAPTER.name)
 
 
-async def test_a_worker_may_offer_only_the_short_path(workers: Farm, api: HttpWorkerApi):
+async def test_a_worker_may_offer_only_the_short_path(workers: Farm, api: WorkerApi):
     workers[HERE].mode = "short"
     await api.load(workers.url, None, ADAPTER)
     listing = await api.listing(workers.url)
@@ -46,7 +46,7 @@ async def test_a_worker_may_offer_only_the_short_path(workers: Farm, api: HttpWo
     assert await api.unload(workers.url, None, ADAPTER.name)
 
 
-async def test_a_worker_may_list_only_its_models(workers: Farm, api: HttpWorkerApi):
+async def test_a_worker_may_list_only_its_models(workers: Farm, api: WorkerApi):
     workers[HERE].mode = "models"
     await api.load(workers.url, None, ADAPTER)
     listing = await api.listing(workers.url)
@@ -64,7 +64,7 @@ async def test_a_worker_may_list_only_its_models(workers: Farm, api: HttpWorkerA
         ("absent", r"DYN_LORA_ENABLED=true"),
     ],
 )
-async def test_what_a_worker_does_wrong_is_said(workers: Farm, api: HttpWorkerApi, mode: str, said: str):
+async def test_what_a_worker_does_wrong_is_said(workers: Farm, api: WorkerApi, mode: str, said: str):
     workers[HERE].mode = mode
     with pytest.raises(LoraError, match=said) as caught:
         await api.listing(workers.url)
@@ -73,19 +73,19 @@ async def test_what_a_worker_does_wrong_is_said(workers: Farm, api: HttpWorkerAp
     assert (await api.listing(workers.url)).names == set()
 
 
-async def test_a_refusal_is_repeated_without_what_is_secret(workers: Farm, api: HttpWorkerApi):
+async def test_a_refusal_is_repeated_without_what_is_secret(workers: Farm, api: WorkerApi):
     workers[HERE].mode = "refuse"
     with pytest.raises(LoraError, match=r"HTTP 500: LoRA not found at s3://bucket/support\?\.\.\.$"):
         await api.load(workers.url, None, ADAPTER)
 
 
-async def test_no_one_there(api: HttpWorkerApi):
+async def test_no_one_there(api: WorkerApi):
     with pytest.raises(LoraError, match="cannot be reached") as caught:
         await api.listing(f"http://127.0.0.1:{free_port()}")
     assert not caught.value.unanswered
 
 
-async def test_an_answer_that_trickles_ends_with_the_time_out(api: HttpWorkerApi):
+async def test_an_answer_that_trickles_ends_with_the_time_out(api: WorkerApi):
     cut_off = asyncio.Event()
 
     async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -110,9 +110,7 @@ async def test_an_answer_that_trickles_ends_with_the_time_out(api: HttpWorkerApi
         await asyncio.wait_for(cut_off.wait(), 30)
 
 
-async def test_proxies_of_the_environment_are_not_asked(
-    workers: Farm, api: HttpWorkerApi, monkeypatch: pytest.MonkeyPatch
-):
+async def test_proxies_of_the_environment_are_not_asked(workers: Farm, api: WorkerApi, monkeypatch: pytest.MonkeyPatch):
     async with farm() as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
@@ -121,7 +119,7 @@ async def test_proxies_of_the_environment_are_not_asked(
 
 
 async def test_a_proxy_of_the_settings_is(workers: Farm):
-    async with HttpWorkerApi(timeout=0.5, concurrency=4, proxy=workers.url) as api:
+    async with WorkerApi(timeout=0.5, concurrency=4, proxy=workers.url) as api:
         await api.load("http://10.1.2.3:9090", None, ADAPTER)
         await api.load("http://[fd00::7]:9090", None, ADAPTER)
         assert await api.unload("http://10.1.2.3:9090", None, ADAPTER.name)
@@ -129,7 +127,7 @@ async def test_a_proxy_of_the_settings_is(workers: Farm):
     assert workers["10.1.2.3"].methods("DELETE") == ["/v1/loras/org%2Fsupport%20v1%25"]
 
 
-async def test_bodies_that_are_packed_are_not_unpacked(api: HttpWorkerApi):
+async def test_bodies_that_are_packed_are_not_unpacked(api: WorkerApi):
     import gzip
 
     packed = gzip.compress(b'{"loras": {}}' + b" " * (50 << 20))

@@ -69,12 +69,11 @@ async def test_a_change_while_the_service_was_away(configured, kube, namespace, 
             await until_ready(kube, key, 2, 2)
         await kube.merge_patch(DYNAMO_MODELS, key, {"spec": change})
         desired = {change.get("modelName", NAME): change.get("source", {"uri": URI})["uri"]}
-
-        async def changed() -> bool:
-            return [worker.loras for worker in lora.workers.values()] == [desired] * 2
-
         async with platform(configured, [ModelDiscoveryService()]):
-            await eventually(changed, "what was loaded before is replaced")
+            await eventually(
+                lambda: [worker.loras for worker in lora.workers.values()] == [desired] * 2,
+                "what was loaded before is replaced",
+            )
             await until_ready(kube, key, 2, 2)
             await kube.delete(DYNAMO_MODELS, key)
             await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")

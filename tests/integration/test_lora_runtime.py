@@ -12,7 +12,7 @@ from dynamo_devcluster.process import ManagedProcess
 from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.lora.answers import LoraError
-from dynamo_model_discovery.lora.api import HttpWorkerApi
+from dynamo_model_discovery.lora.api import WorkerApi
 from dynamo_model_discovery.lora.settle import settle
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
@@ -24,8 +24,8 @@ NAMES = ("support", "org/support", "a b%2Fc", "100%", "ünï", "a?b#c", "..a", "
 
 
 @pytest.fixture
-async def api() -> AsyncIterator[HttpWorkerApi]:
-    async with HttpWorkerApi(timeout=15, concurrency=4) as client:
+async def api() -> AsyncIterator[WorkerApi]:
+    async with WorkerApi(timeout=15, concurrency=4) as client:
         yield client
 
 
@@ -51,7 +51,7 @@ async def start(dynamo_runtime: RuntimeEnvironment, logs: Path, *, enabled: bool
     return process, f"http://127.0.0.1:{port}"
 
 
-async def test_adapters_come_and_go(dynamo_runtime: RuntimeEnvironment, api: HttpWorkerApi, tmp_path: Path):
+async def test_adapters_come_and_go(dynamo_runtime: RuntimeEnvironment, api: WorkerApi, tmp_path: Path):
     process, url = await start(dynamo_runtime, tmp_path, enabled=True)
     try:
         standings = [
@@ -75,7 +75,7 @@ async def test_adapters_come_and_go(dynamo_runtime: RuntimeEnvironment, api: Htt
         await process.stop()
 
 
-async def test_a_worker_without_lora_says_so(dynamo_runtime: RuntimeEnvironment, api: HttpWorkerApi, tmp_path: Path):
+async def test_a_worker_without_lora_says_so(dynamo_runtime: RuntimeEnvironment, api: WorkerApi, tmp_path: Path):
     process, url = await start(dynamo_runtime, tmp_path, enabled=False)
     try:
         with pytest.raises(LoraError, match="is DYN_LORA_ENABLED=true set on it"):

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import ssl
 from collections.abc import AsyncIterator
+from operator import itemgetter
 
 import aiohttp
 import pytest
@@ -18,7 +19,7 @@ from dynamo_shared.runtime import Running, ServiceContext, running, scrapers
 from dynamo_shared.runtime.scrapers import GRANTED, Scrapers
 
 from .dynadmin import CLUSTER_ROLE_BINDINGS, account, cluster_wide
-from .platform import settings
+from .platform import eventually, settings
 
 MAY_SCRAPE = {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
 PLATFORM = "metrics-platform"
@@ -50,7 +51,7 @@ async def platform(control_plane: ControlPlane, kube: KubeClient) -> AsyncIterat
     ):
         await kube.apply(
             resource,
-            {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": PLATFORM}, **more},
+            {**resource.type_meta, "metadata": {"name": PLATFORM}, **more},
         )
     await known(kube, PLATFORM, {"path": "/healthz", "verb": "get"})
     configured = settings(control_plane.user_kubeconfig(PLATFORM), "nats://127.0.0.1:1", SERVER__METRICS__SECURE="true")
@@ -61,9 +62,8 @@ async def platform(control_plane: ControlPlane, kube: KubeClient) -> AsyncIterat
 
 async def known(kube: KubeClient, user: str, act: dict[str, str]) -> None:
     """Return when the API server's RBAC knows a new right: it takes a moment."""
-    async with asyncio.timeout(60):
-        while not (await review_access(kube, {"user": user, "nonResourceAttributes": act}))[0]:
-            await asyncio.sleep(0.1)
+    review = {"user": user, "nonResourceAttributes": act}
+    await eventually(lambda: review_access(kube, review), "the right is known", where=itemgetter(0))
 
 
 async def scrape(up: Running, token: str | None, scheme: str = "Bearer") -> tuple[int, str]:

@@ -121,11 +121,9 @@ async def test_a_source_that_cannot_be_is_said(kube: KubeClient, namespace: str,
     assert condition(status)["reason"] == "InvalidSource"
     assert "'https' is not supported" in condition(status)["message"]
     assert not lora.workers
-
-    async def reported() -> bool:
-        return "InvalidSource" in await event_reasons(kube, key)
-
-    await eventually(reported, "an Event reports it")
+    await eventually(
+        lambda: event_reasons(kube, key), "an Event reports it", where=lambda answer: "InvalidSource" in answer
+    )
 
 
 async def test_news_of_models_is_published(kube: KubeClient, namespace: str, nats_server: NatsServer):

@@ -40,8 +40,7 @@ async def test_a_platform_of_all_namespaces_leaves_one_that_is_held_alone(
     kube: KubeClient, everywhere: Settings, namespace: str, lease: ObjectKey
 ) -> None:
     held = {
-        "apiVersion": LEASES.api_version,
-        "kind": LEASES.kind,
+        **LEASES.type_meta,
         "metadata": {"name": lease.name, "namespace": namespace},
         # As the reference makes it: not renewed yet.
         "spec": {"holderIdentity": "namespace-restricted-operator-1.2.0", "leaseDurationSeconds": 3600},

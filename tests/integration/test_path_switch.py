@@ -197,10 +197,7 @@ async def test_a_restart_on_grove_goes_through_cliques(kube, namespace):
         return {each["name"]: each["annotations"].get(RESTART_AT, "") for each in cliques}
 
     async def carry(expected: dict[str, str]) -> None:
-        async def check() -> bool:
-            return await object_labels() == expected
-
-        await eventually(check, f"restart at {expected}")
+        await eventually(object_labels, f"restart at {expected}", where=lambda answer: answer == expected)
 
     async with grove_definitions(kube):
         await kube.create(

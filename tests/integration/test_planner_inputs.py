@@ -291,11 +291,7 @@ async def test_engines_are_heard_again_after_nats_was_away_and_reported_nothing(
         await eventually(lambda: heard("a", "b"), "two engines are heard")
         await nats_server.kill()
         feed.passes._newest.clear()
-
-        async def away() -> bool:
-            return feed._listener.health is not BusHealth.CONNECTED
-
-        await eventually(away, "the loss is noticed")
+        await eventually(lambda: feed._listener.health is not BusHealth.CONNECTED, "the loss is noticed")
         assert is_missing(Missing.UNREACHABLE)(feed.read())
         await nats_server.start()
         await eventually(lambda: heard("a", "c"), "engines are heard over the next connection")

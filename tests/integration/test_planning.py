@@ -23,11 +23,12 @@ async def test_a_graph_follows_a_wave_and_holds_while_no_one_reports_traffic(  #
 ):
     async with riding(control_plane, nats_server, kube, namespace, prometheus_program, tmp_path, **QUICK) as ride:
         wave, frontend = ride
-
-        async def planned() -> bool:
-            return (await wave.planning()).get("status") == "True"
-
-        await eventually(planned, "planning has all that it needs", 40)
+        await eventually(
+            wave.planning,
+            "planning has all that it needs",
+            40,
+            where=lambda answer: answer.get("status") == "True",
+        )
         frontend.rate = lambda _: 22.0
 
         async def grown() -> bool:
@@ -58,8 +59,4 @@ async def test_a_graph_follows_a_wave_and_holds_while_no_one_reports_traffic(  #
             ObjectKey(namespace, GRAPH),
             {"metadata": {"annotations": {"nvidia.com/planner-config": None}}},
         )
-
-        async def silent() -> bool:
-            return await wave.planning() == {}
-
-        await eventually(silent, "what is planned no more says nothing of it")
+        await eventually(wave.planning, "what is planned no more says nothing of it", where=lambda answer: answer == {})

@@ -131,11 +131,10 @@ async def test_a_pod_that_stops_serving_is_reported_by_name_until_it_serves_agai
     component = await available(kube, namespace)
     assert (component["status"], component["reason"]) == ("False", reason)
     assert says in component["message"]
-
-    async def reported() -> dict[str, Any] | None:
-        return next((event for _, event in heard if event["data"].get("reason") == reason), None)
-
-    event = await eventually(reported, f"event about {reason}")
+    event = await eventually(
+        lambda: next((event for _, event in heard if event["data"].get("reason") == reason), None),
+        f"event about {reason}",
+    )
     assert event["type"].endswith(".progressing.v1")
     assert says in event["data"]["message"]
     assert pod in event["data"]["message"]
@@ -194,11 +193,11 @@ async def test_pods_that_no_node_has_room_for_are_reported_in_the_schedulers_wor
 async def test_a_quota_is_reported_as_one(heard, kube, namespace) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "pods", "namespace": namespace}}
     await kube.create(QUOTAS, {**quota, "spec": {"hard": {"pods": "0"}}})
-
-    async def counted() -> bool:
-        return "hard" in (await kube.get(QUOTAS, ObjectKey(namespace, "pods"))).get("status", {})
-
-    await eventually(counted, "quota in force")
+    await eventually(
+        lambda: kube.get(QUOTAS, ObjectKey(namespace, "pods")),
+        "quota in force",
+        where=lambda answer: "hard" in answer.get("status", {}),
+    )
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
     ready = await until_reason(kube, namespace, "QuotaExceeded")
     assert "exceeded quota: pods" in ready["message"]
@@ -213,8 +212,7 @@ async def test_a_volume_that_is_not_mounted_is_reported_by_the_pods_events(heard
     await kube.create(
         EVENTS,
         {
-            "apiVersion": EVENTS.api_version,
-            "kind": EVENTS.kind,
+            **EVENTS.type_meta,
             "metadata": {"name": f"{pod}.1", "namespace": namespace},
             "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.000000Z"),
             "reportingController": "kubelet",
@@ -280,11 +278,11 @@ async def test_pods_of_grove_are_reported_by_their_clique_and_get_pull_secrets(h
         spec = {"containers": [{"name": "main", "image": "x"}]}
         metadata = {"name": "of-grove", "namespace": namespace, "labels": object_labels}
         await kube.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
-
-        async def runs() -> bool:
-            return (await kube.get(PODS, ObjectKey(namespace, "of-grove")))["status"].get("phase") == "Running"
-
-        await eventually(runs, "the node's own word of the pod")
+        await eventually(
+            lambda: kube.get(PODS, ObjectKey(namespace, "of-grove")),
+            "the node's own word of the pod",
+            where=lambda answer: answer["status"].get("phase") == "Running",
+        )
         await break_pod(kube, namespace, "of-grove", state={"waiting": PULL})
         ready = await until_reason(kube, namespace, "ImagePullBackOff")
         assert (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -35,14 +35,8 @@ class Reader:
             else:
                 self.reported[key] = value
 
-    async def until(self, check: Callable[[], Any], what: str) -> None:
-        async def ask() -> Any:
-            return check()
-
-        await eventually(ask, what)
-
     async def until_has(self, content: dict[str, bytes]) -> None:
-        await self.until(
+        await eventually(
             lambda: self.reported == content and dict(self.follower.content) == content, f"{len(content)} keys"
         )
 
@@ -112,11 +106,11 @@ async def test_a_server_that_was_away_is_read_again_and_nothing_is_forgotten_mea
     async with following(etcd_server) as reader:
         await reader.until_has({"v1/a": b"1", "v1/b": b"1"})
         await etcd_server.kill()
-        await reader.until(lambda: reader.follower.trouble, "the trouble is reported")
+        await eventually(lambda: reader.follower.trouble, "the trouble is reported")
         assert reader.follower.complete
         assert reader.reported == {"v1/a": b"1", "v1/b": b"1"}
         await etcd_server.start()
-        await reader.until(lambda: not reader.follower.trouble, "it is back")
+        await eventually(lambda: not reader.follower.trouble, "it is back")
         await writer.put("v1/a", b"2")
         await reader.until_has({"v1/a": b"2", "v1/b": b"1"})
 
@@ -158,12 +152,12 @@ async def test_compaction_between_reading_and_watching(
     async with following(etcd_server) as reader:
         await reader.until_has({"v1/b": b"1"})
         assert len(readings) >= 2, "a slow machine may need more"
-        await reader.until(lambda: not reader.follower.trouble, "no trouble is left")
+        await eventually(lambda: not reader.follower.trouble, "no trouble is left")
 
 
 async def test_all_is_read_again_now_and_then(etcd_server: EtcdServer, writer: EtcdClient) -> None:
     async with following(etcd_server, reread_every=0.1) as reader:
-        await reader.until(lambda: reader.follower.complete, "read")
+        await eventually(lambda: reader.follower.complete, "read")
         for number in range(20):
             await writer.put(f"v1/{number}", b"1")
             await asyncio.sleep(0.02)
@@ -177,8 +171,8 @@ async def test_too_many_keys_are_a_trouble_and_not_taken_for_less(etcd_server: E
     for number in range(5):
         await writer.put(f"v1/{number}", b"1")
     async with following(etcd_server, most_keys=5) as reader:
-        await reader.until(lambda: len(reader.reported) == 5, "five keys")
+        await eventually(lambda: len(reader.reported) == 5, "five keys")
         await writer.put("v1/more", b"1")
-        await reader.until(lambda: "more than 5 keys" in reader.follower.trouble, "the trouble is reported")
+        await eventually(lambda: "more than 5 keys" in reader.follower.trouble, "the trouble is reported")
         await delete(writer, "v1/more")
         await reader.until_has({f"v1/{number}": b"1" for number in range(5)})

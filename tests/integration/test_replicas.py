@@ -62,11 +62,10 @@ async def test_replicas_share_the_work_and_take_over(control_plane, nats_server,
     async with AsyncExitStack() as first, AsyncExitStack() as second:
         one = await first.enter_async_context(platform(configured("one"), [WatcherService(), PodBuilderService()]))
         two = await second.enter_async_context(platform(configured("two"), [WatcherService(), PodBuilderService()]))
-
-        async def shared() -> bool:
-            return all(measured(up, "dynamo_platform_partitions", service="pod-builder") >= 4 for up in (one, two))
-
-        await eventually(shared, "both replicas hold partitions")
+        await eventually(
+            lambda: all(measured(up, "dynamo_platform_partitions", service="pod-builder") >= 4 for up in (one, two)),
+            "both replicas hold partitions",
+        )
         await create_all(kube, [ObjectKey(each, "shared") for each in namespaces])
         about = {"resource_type": "dynamographdeployments"}
         worked = [measured(up, "dynamo_operator_reconcile_total", **about) for up in (one, two)]

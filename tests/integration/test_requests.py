@@ -103,7 +103,7 @@ class Profiler:
         self.profiler, self.read = profiler, read
 
     async def run(self, context: ServiceContext) -> None:
-        await RequestController(context, self.name, self.profiler, self.read).serve()
+        await RequestController(context, self.name, self.profiler.run, self.read).serve()
 
 
 @asynccontextmanager
@@ -156,11 +156,11 @@ async def test_a_request_becomes_a_graph_that_serves_and_outlives_it(control_pla
     profiler = Played()
     async with planning(control_plane, nats_server, namespace, profiler):
         await create(kube, request(namespace))
-
-        async def sweeping() -> bool:
-            return (await status_of(kube, namespace)).get("profilingPhase") == "SweepingPrefill"
-
-        await eventually(sweeping, "it reports its progress")
+        await eventually(
+            lambda: status_of(kube, namespace),
+            "it reports its progress",
+            where=lambda answer: answer.get("profilingPhase") == "SweepingPrefill",
+        )
         status = await status_of(kube, namespace)
         assert conditions(status) == {
             "Validation": ("True", "Valid"),
@@ -240,11 +240,11 @@ async def test_what_an_applied_graph_reads_outlives_the_request(control_plane, n
         made = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, "qwen"))
         applied = marked(made, status["profilingResults"]["selectedConfig"], owner=None)
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, applied)
-
-        async def shared() -> bool:
-            return await owners() == {"DynamoGraphDeploymentRequest", "DynamoGraphDeployment"}
-
-        await eventually(shared, "the ConfigMap belongs to the graph, too")
+        await eventually(
+            owners,
+            "the ConfigMap belongs to the graph, too",
+            where=lambda answer: answer == {"DynamoGraphDeploymentRequest", "DynamoGraphDeployment"},
+        )
 
 
 async def test_a_graph_of_that_name_is_never_taken_over(control_plane, nats_server, kube, namespace):
@@ -365,10 +365,6 @@ async def test_profiling_goes_on_after_a_restart_and_stops_with_its_request(
     async with planning(control_plane, nats_server, namespace, second):
         await eventually(lambda: _asked(second), "profiling begins again")
         await kube.delete(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, "qwen"))
-
-        async def stopped() -> bool:
-            return second.cancelled == 1
-
-        await eventually(stopped, "the work stops with the request")
+        await eventually(lambda: second.cancelled == 1, "the work stops with the request")
     assert len(second.asked) == 1
     assert await gone(kube, JOBS, ObjectKey(namespace, "profile-qwen"))

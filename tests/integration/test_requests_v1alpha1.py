@@ -34,8 +34,7 @@ async def test_a_v1alpha1_request_is_profiled_and_reports_so_in_its_words(
     parts: list[Service] = [WatcherService(), Profiler(profiler, no_result)]
     await admission_kube.create(NODES, NODE)
     request: dict[str, Any] = {
-        "apiVersion": ALPHA.api_version,
-        "kind": ALPHA.kind,
+        **ALPHA.type_meta,
         "metadata": {"name": "qwen", "namespace": namespace},
         "spec": {
             "model": "Qwen/Qwen3-32B",

@@ -128,11 +128,9 @@ async def hashes(kube: KubeClient, namespace: str) -> set[str]:
 async def settled(kube: KubeClient, namespace: str) -> None:
     """One generation, and all of it serves."""
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
-
-    async def one() -> bool:
-        return len(await hashes(kube, namespace)) == 1
-
-    await eventually(one, "one generation of workers")
+    await eventually(
+        lambda: hashes(kube, namespace), "one generation of workers", where=lambda answer: len(answer) == 1
+    )
 
 
 @pytest.mark.usefixtures("running_platform")

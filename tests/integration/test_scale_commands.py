@@ -199,11 +199,11 @@ async def test_two_deployments_exchange_gpus_in_one_go(
         # The one who was refused first hears of it, too.
         (event,) = await ask.reported("scale-applied", "a")
         assert [(each["component"], each["allowed"]) for each in event["components"]] == [("Prefill", 2)]
-
-        async def settled() -> bool:
-            return SCALING_INTENTS not in await object_annotations(kube, namespace, "a")
-
-        await eventually(settled, "nothing is asked for any more")
+        await eventually(
+            lambda: object_annotations(kube, namespace, "a"),
+            "nothing is asked for any more",
+            where=lambda answer: SCALING_INTENTS not in answer,
+        )
         done, result = await ask.scale("a", "too much", decode=5)
         assert (done, result.reason) == (False, "BudgetCeiling")
 

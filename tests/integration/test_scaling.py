@@ -101,11 +101,11 @@ async def test_a_number_reaches_everything_and_zero_is_one(kube, namespace, runn
     selector = f"{labels.COMPONENT}=Worker,{labels.GRAPH_DEPLOYMENT_NAME}=disagg"
     assert adapter["status"]["selector"] == selector
     assert adapter["status"]["lastScaleTime"]
-
-    async def two_pods() -> bool:
-        return len((await kube.list(PODS, namespace, label_selector=selector)).items) == 2
-
-    await eventually(two_pods, "two pods: those of before end in their own time")
+    await eventually(
+        lambda: kube.list(PODS, namespace, label_selector=selector),
+        "two pods: those of before end in their own time",
+        where=lambda answer: len(answer.items) == 2,
+    )
     assert [(each["type"], each["status"]) for each in adapter["status"]["conditions"]] == [
         ("Synced", "True"),
         ("Conflict", "False"),
@@ -115,10 +115,7 @@ async def test_a_number_reaches_everything_and_zero_is_one(kube, namespace, runn
         events = (await kube.list(EVENTS, namespace)).items
         return sorted(each["note"] for each in events if each["reason"] == "Scaled") if len(events) else []
 
-    async def all_reported() -> bool:
-        return len(await reported()) == 3
-
-    await eventually(all_reported, "three Events")
+    await eventually(reported, "three Events", where=lambda answer: len(answer) == 3)
     assert await reported() == [
         "Scaled component Worker from 0 to 2 replicas, as dynamo-tests asked",
         "Scaled component Worker from 1 to 3 replicas, as dynamo-tests asked",
@@ -171,12 +168,8 @@ async def test_a_change_of_replicas_while_the_scaler_is_down_is_applied_when_it_
         await scale(kube, of, 2)
     async with platform(configured, [WatcherService(), PodBuilderService()]):
         await scale(kube, of, 3)
-
-        async def three() -> bool:
-            return (await numbers(kube, namespace))["pods"] == 3
-
         # Pods do not wait for the bookkeeper.
-        await eventually(three, "3 pods")
+        await eventually(lambda: numbers(kube, namespace), "3 pods", where=lambda answer: answer["pods"] == 3)
         assert (await numbers(kube, namespace))["graph"] != 3
     async with platform(configured, parts()):
         await until_all(kube, namespace, 3)
@@ -220,8 +213,7 @@ async def test_two_who_undo_each_others_work_are_named(kube, namespace, running_
 
 async def test_an_adapter_that_no_one_made_scales_nothing_and_says_so(kube, namespace, running_platform):
     theirs = {
-        "apiVersion": ADAPTERS.api_version,
-        "kind": ADAPTERS.kind,
+        **ADAPTERS.type_meta,
         "metadata": {"name": "mine", "namespace": namespace},
         "spec": {"dgdRef": {"name": "disagg", "componentName": "Worker"}, "replicas": 3},
     }
@@ -252,8 +244,7 @@ async def test_a_graph_that_waits_for_the_name_of_an_adapter_goes_on_when_that_i
     """Within less than half of the time after which a refusal is tried again."""
     of = ObjectKey(namespace, "disagg-worker")
     theirs = {
-        "apiVersion": ADAPTERS.api_version,
-        "kind": ADAPTERS.kind,
+        **ADAPTERS.type_meta,
         "metadata": {"name": of.name, "namespace": namespace},
         "spec": {"dgdRef": {"name": "disagg", "componentName": "Worker"}, "replicas": 3},
     }

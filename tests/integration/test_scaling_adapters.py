@@ -74,19 +74,14 @@ async def test_it_goes_when_it_is_no_longer_asked_for_or_its_component_goes(kube
     await until_state(kube, key, "successful")
     assert set(await adapters(kube, namespace)) == {"disagg-one", "disagg-two"}
     await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": [frontend(), worker("One")]}})
-
-    async def none() -> bool:
-        return not await adapters(kube, namespace)
-
-    await eventually(none, "no adapter left")
+    await eventually(lambda: adapters(kube, namespace), "no adapter left", where=lambda answer: not answer)
 
     await until_event(kube, namespace, "AdapterDeleted")
 
 
 async def test_one_of_another_owner_is_left_alone(kube, namespace):
     theirs = {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.type_meta,
         "metadata": {"name": "disagg-worker", "namespace": namespace},
         "spec": {"dgdRef": {"name": "other", "componentName": "Worker"}, "replicas": 3},
     }

@@ -308,11 +308,11 @@ async def test_a_service_of_an_artifact_runs_with_all_that_the_page_lists(cluste
 
     await eventually(stopped, "it has no replicas")
     await cluster.kube.delete(DYNAMO_NIM_DEPLOYMENTS, key)
-
-    async def gone() -> bool:
-        return not (await cluster.kube.list(DYNAMO_GRAPH_DEPLOYMENTS, place)).items
-
-    await eventually(gone, "its graph went with it")
+    await eventually(
+        lambda: cluster.kube.list(DYNAMO_GRAPH_DEPLOYMENTS, place),
+        "its graph went with it",
+        where=lambda answer: not answer.items,
+    )
 
 
 async def _played_profiler(kube: KubeClient, namespace: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -28,7 +27,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.wire.subjects import inbox_prefix
 from nats.js.api import ExternalStream, StreamConfig, StreamSource
 
-from .platform import graph, platform, settings
+from .platform import eventually, graph, platform, settings
 
 pytestmark = pytest.mark.long
 
@@ -74,12 +73,14 @@ class World:
 
     async def until(self, name: str, event: str, clusters: set[str]) -> list[dict[str, Any]]:
         """The events of that kind, as soon as they came from these clusters."""
-        async with asyncio.timeout(60):
-            while True:
-                results = [each for each in await self.of(name) if each["at"].endswith(f".{event}")]
-                if {each["at"].split(".")[3] for each in results} >= clusters:
-                    return results
-                await asyncio.sleep(0.1)
+
+        async def check() -> list[dict[str, Any]]:
+            return [each for each in await self.of(name) if each["at"].endswith(f".{event}")]
+
+        def right(events: list[dict[str, Any]]) -> bool:
+            return {each["at"].split(".")[3] for each in events} >= clusters
+
+        return list(await eventually(check, f"{event} of {clusters}", where=right))
 
 
 async def create(cluster: Cluster, name: str) -> None:

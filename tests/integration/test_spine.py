@@ -86,11 +86,7 @@ async def test_kubernetes_events_report_what_happened(kube, namespace):
 async def test_deleting_a_graph_leaves_nothing(kube, namespace):
     await made(kube, graph(namespace))
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
-
-    async def nothing() -> bool:
-        return not await children_of(kube, namespace)
-
-    await eventually(nothing, "no child left")
+    await eventually(lambda: children_of(kube, namespace), "no child left", where=lambda answer: not answer)
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -98,11 +94,9 @@ async def test_what_two_graphs_share_stays_until_the_second_goes(kube, namespace
     await made(kube, graph(namespace, "one", components=[frontend()]))
     await made(kube, graph(namespace, "two", components=[frontend()]))
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "one"))
-
-    async def first_gone() -> bool:
-        return await gone(kube, SERVICES, ObjectKey(namespace, "one-frontend"))
-
-    await eventually(first_gone, "the first graph's Service gone")
+    await eventually(
+        lambda: gone(kube, SERVICES, ObjectKey(namespace, "one-frontend")), "the first graph's Service gone"
+    )
     assert "ServiceAccount/planner-serviceaccount" in await children_of(kube, namespace)
 
 
@@ -130,11 +124,7 @@ async def test_drift_is_repaired(kube, namespace, patch, repaired):
     await made(kube, graph(namespace, components=[frontend()]))
     key = ObjectKey(namespace, "disagg-frontend")
     await kube.merge_patch(DEPLOYMENTS, key, patch)
-
-    async def check() -> bool:
-        return repaired(await kube.get(DEPLOYMENTS, key))
-
-    await eventually(check, "drift repaired")
+    await eventually(lambda: kube.get(DEPLOYMENTS, key), "drift repaired", where=repaired)
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -235,11 +225,9 @@ async def test_changing_a_worker_rolls_it_and_leaves_the_frontend_alone(kube, na
     stored = await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
     assert stored["status"]["rollingUpdate"]["phase"] == "Completed"
     assert stored["status"]["rollingUpdate"]["updatedComponents"] == ["Worker"]
-
-    async def old_is_gone() -> bool:
-        return await gone(kube, DEPLOYMENTS, ObjectKey(namespace, old["metadata"]["name"]))
-
-    await eventually(old_is_gone, "old generation gone")
+    await eventually(
+        lambda: gone(kube, DEPLOYMENTS, ObjectKey(namespace, old["metadata"]["name"])), "old generation gone"
+    )
     new = await deployment_of(kube, namespace, "Worker")
     assert main_of(new)["image"] == f"{IMAGE}-next"
     assert new["spec"]["replicas"] == 3
@@ -261,8 +249,7 @@ async def test_scaling_keeps_the_workers_generation(kube, namespace):
 @pytest.mark.usefixtures("running_platform")
 async def test_a_component_that_stands_alone_runs_and_scales(kube, namespace):
     alone = {
-        "apiVersion": DYNAMO_COMPONENT_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind,
+        **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
         "metadata": {"name": "alone", "namespace": namespace},
         "spec": {"backendFramework": "vllm", **worker("Alone")},
     }
@@ -278,11 +265,7 @@ async def test_a_component_that_stands_alone_runs_and_scales(kube, namespace):
     await kube.merge_patch(DYNAMO_COMPONENT_DEPLOYMENTS, key, {"spec": {"replicas": 2}}, subresource="scale")
     await eventually(lambda: serves(2), "two replicas serve")
     await kube.delete(DYNAMO_COMPONENT_DEPLOYMENTS, key)
-
-    async def nothing() -> bool:
-        return not await children_of(kube, namespace)
-
-    await eventually(nothing, "no child left")
+    await eventually(lambda: children_of(kube, namespace), "no child left", where=lambda answer: not answer)
 
 
 @pytest.mark.usefixtures("running_platform")

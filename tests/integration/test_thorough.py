@@ -18,6 +18,8 @@ from dynamo_profiler.requests.thorough import names
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, JOBS, ObjectKey
 from dynamo_shared.kube import KubeClient
 
+from tests.building.processes import ending
+
 from .platform import eventually
 from .test_requests import Played, candidate, conditions, create, planning, request, status_of, until_phase
 
@@ -53,12 +55,8 @@ async def relaying(
             "RELAY_POLL_SECONDS": "0.1",
         },
     )
-    try:
+    async with ending(process):
         yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
 
 
 async def _token(kubeconfig: Path, kubectl: Path, namespace: str) -> str:
@@ -107,11 +105,11 @@ async def ends(process: asyncio.subprocess.Process) -> None:
 
 async def test_steps_and_the_result_come_through_the_relay(measuring, kube, namespace, tmp_path):
     profiler_says(tmp_path, phase="SweepingDecode", status="running", message="4 of 9 decode engines")
-
-    async def sweeping() -> bool:
-        return (await status_of(kube, namespace)).get("profilingPhase") == "SweepingDecode"
-
-    await eventually(sweeping, "the profiler's step is in the status")
+    await eventually(
+        lambda: status_of(kube, namespace),
+        "the profiler's step is in the status",
+        where=lambda answer: answer.get("profilingPhase") == "SweepingDecode",
+    )
     (tmp_path / "final_config.yaml").write_text(RESULT)
     profiler_says(tmp_path, phase="Done", status="success", message="done")
     await ends(measuring)

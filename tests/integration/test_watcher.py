@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -32,6 +33,8 @@ from dynamo_watcher.metrics import WatcherMetrics
 from dynamo_watcher.resources import WATCHED
 from prometheus_client import CollectorRegistry
 
+from tests.building import waiting
+
 from .platform import platform, settings
 
 READS = tuple(entry.resource for entry in WATCHED)
@@ -39,8 +42,7 @@ READS = tuple(entry.resource for entry in WATCHED)
 
 def graph(namespace: str, name: str) -> dict[str, Any]:
     return {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"backendFramework": "vllm", "components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]},
     }
@@ -79,10 +81,7 @@ class Bench:
 CAUGHT_UP_WITHIN = 80.0
 
 
-async def until(condition: Callable[[], object], within: float = CAUGHT_UP_WITHIN) -> None:
-    async with asyncio.timeout(within):
-        while not condition():
-            await asyncio.sleep(0.02)
+until = partial(waiting.until, within=CAUGHT_UP_WITHIN)
 
 
 @asynccontextmanager

@@ -226,8 +226,7 @@ async def test_a_trusted_namespace_that_another_platform_holds_is_not_judged(pla
     for name in (held, untrusted):
         await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         lease = {
-            "apiVersion": LEASES.api_version,
-            "kind": LEASES.kind,
+            **LEASES.type_meta,
             "metadata": {"name": "dynamo-operator-namespace-scope", "namespace": name},
             # Never renewed, as the reference creates it.
             "spec": {"leaseDurationSeconds": 3600},
@@ -262,8 +261,7 @@ async def test_component_deployments_that_the_platform_creates_are_not_reviewed_
     def invalid(name: str) -> KubeObject:
         """Fits the schema, and breaks a rule."""
         return {
-            "apiVersion": DYNAMO_COMPONENT_DEPLOYMENTS.api_version,
-            "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind,
+            **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
             "metadata": {"name": name, "namespace": "default", "labels": {"app.kubernetes.io/managed-by": "dynamo"}},
             "spec": {"name": "one", "type": "epp", "replicas": 3, "eppConfig": {"config": picker}},
         }
@@ -320,17 +318,17 @@ async def test_what_is_turned_away_as_too_much_comes_again_by_itself(plane, kube
         # A request that takes the only place for as long as its body does not come.
         writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
         await writer.drain()
-
-        async def busy() -> bool:
-            return await figure(admission, "dynamo_admission_requests_in_flight") == 1
-
-        await eventually(busy, "the place taken")
+        await eventually(
+            lambda: figure(admission, "dynamo_admission_requests_in_flight"),
+            "the place taken",
+            where=lambda answer: answer == 1,
+        )
         creating = asyncio.create_task(kube.create(ALPHA, alpha("default", "later"), dry_run=True))
-
-        async def turned_away() -> bool:
-            return await figure(admission, "dynamo_admission_requests_turned_away_total") > 0
-
-        await eventually(turned_away, "the API server asked to come again")
+        await eventually(
+            lambda: figure(admission, "dynamo_admission_requests_turned_away_total"),
+            "the API server asked to come again",
+            where=lambda answer: answer > 0,
+        )
         writer.close()
         assert (await creating)["metadata"]["name"] == "later"
 

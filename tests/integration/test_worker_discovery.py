@@ -16,7 +16,7 @@ from tests.dynamo_runtime.environment import RuntimeEnvironment
 from tests.dynamo_runtime.models import tiny_model
 from tests.dynamo_runtime.processes import LEASE_TTL, Planes, Runtime, etcd_planes, file_planes
 
-from .discovered import deployment, listening, until, viewing
+from .discovered import deployment, listening, viewing
 from .platform import eventually, platform, settings
 
 #: Making the runtime's environment takes half a minute, and more where the network is slow.
@@ -53,11 +53,11 @@ async def joins_and_leaves(configured, nats_server: NatsServer, runtime: Runtime
         async with platform(configured, parts()), viewing(nats_server) as views:
             frontend = await processes.frontend()
             await processes.mocker("prefill")
-            await until(lambda: len(heard.of("worker.joined")) == 1, "the prefill worker joined")
-            (waiting,) = await until(lambda: views.models, "a model that lacks its decode workers")
+            await eventually(lambda: len(heard.of("worker.joined")) == 1, "the prefill worker joined")
+            (waiting,) = await eventually(lambda: views.models, "a model that lacks its decode workers")
             assert (waiting.available, waiting.missing) == (False, ["decode"])
             decode = await processes.mocker("decode")
-            await until(lambda: heard.of("model.available"), "the model is available")
+            await eventually(lambda: heard.of("model.available"), "the model is available")
             # The frontend's answer is the truth that the platform reports.
             await eventually(frontend.models, "the frontend serves the model")
             status, answer = await frontend.chat("tiny")
@@ -67,37 +67,39 @@ async def joins_and_leaves(configured, nats_server: NatsServer, runtime: Runtime
             assert len(heard.of("worker.joined")) == 2
             assert {data["source"] for data in joined.values()} == {source}
             assert all(isinstance(data["instanceId"], str) for data in joined.values())
-            await until(lambda: set(views.workers) == {"prefill", "decode"}, "both in STATE")
+            await eventually(lambda: set(views.workers) == {"prefill", "decode"}, "both in STATE")
             for worker in views.workers.values():
                 assert worker.transport == "tcp"
                 (card,) = worker.models
                 assert (card.name, card.max_kv_tokens) == ("tiny", 512 * 16)
                 assert (card.max_num_seqs, card.max_num_batched_tokens, card.context_length) == (256, 8192, 2048)
-            (served,) = await until(lambda: [model for model in views.models if model.available], "available in STATE")
+            (served,) = await eventually(
+                lambda: [model for model in views.models if model.available], "available in STATE"
+            )
             assert served.workers == {"decode": 1, "prefill": 1}
 
         # A restart of the platform reports no worker again, but reports what changed meanwhile.
         reported = len(heard.joins)
         second = await processes.mocker("prefill")
         async with platform(configured, parts()), viewing(nats_server) as views:
-            await until(lambda: len(heard.of("worker.joined")) == 3, "the second prefill worker joined")
+            await eventually(lambda: len(heard.of("worker.joined")) == 3, "the second prefill worker joined")
             assert heard.joins[reported:] == ["worker.joined.v1"]
 
             # kill -9: gone when its lease runs out.
             await decode.kill()
-            await until(lambda: heard.of("worker.left"), "the decode worker left", LEASE_TTL + SLACK)
+            await eventually(lambda: heard.of("worker.left"), "the decode worker left", LEASE_TTL + SLACK)
             (left,) = heard.of("worker.left")
             assert left["instanceId"] == joined["decode"]["instanceId"]
-            (gone,) = await until(lambda: heard.of("model.gone"), "the model is gone")
+            (gone,) = await eventually(lambda: heard.of("model.gone"), "the model is gone")
             assert (gone["model"], gone["missing"]) == ("tiny", ["decode"])
 
             # An orderly end is reported at once.
             await second.stop()
-            await until(lambda: len(heard.of("worker.left")) == 2, "the second prefill worker left", SLACK)
+            await eventually(lambda: len(heard.of("worker.left")) == 2, "the second prefill worker left", SLACK)
             assert {data["role"] for data in heard.of("worker.left")} == {"decode", "prefill"}
             await processes.mocker("decode")
-            await until(lambda: len(heard.of("model.available")) == 2, "the model is available again")
-            await until(lambda: set(views.workers) == {"prefill", "decode"}, "both in STATE again")
+            await eventually(lambda: len(heard.of("model.available")) == 2, "the model is available again")
+            await eventually(lambda: set(views.workers) == {"prefill", "decode"}, "both in STATE again")
 
 
 async def test_workers_that_register_in_etcd(control_plane, nats_server, etcd_server, etcd_plane, runtime) -> None:
@@ -126,17 +128,17 @@ async def test_etcd_that_is_away_makes_no_worker_leave(
     async with listening(nats_server) as heard, deployment(runtime(etcd_plane)) as made:
         await made.mocker("agg")
         async with platform(configured, parts()) as up:
-            await until(lambda: heard.of("model.available"), "the model is available")
+            await eventually(lambda: heard.of("model.available"), "the model is available")
             await etcd_server.kill()
-            await until(lambda: "etcd" in reported(up)["message"], "it reports that etcd is away")
+            await eventually(lambda: "etcd" in reported(up)["message"], "it reports that etcd is away")
             await etcd_server.start()
-            await until(lambda: reported(up)["state"] == "ok", "etcd is back")
+            await eventually(lambda: reported(up)["state"] == "ok", "etcd is back")
         # A platform that starts while etcd is away knows the workers from STATE.
         await etcd_server.kill()
         async with platform(configured, parts()) as up, viewing(nats_server) as views:
-            await until(lambda: "etcd" in reported(up)["message"], "it reports that etcd is away")
+            await eventually(lambda: "etcd" in reported(up)["message"], "it reports that etcd is away")
             assert set(views.workers) == {"aggregated"}
             await etcd_server.start()
-            await until(lambda: reported(up)["state"] == "ok", "etcd is back")
+            await eventually(lambda: reported(up)["state"] == "ok", "etcd is back")
             assert set(views.workers) == {"aggregated"}
         assert heard.joins == ["worker.joined.v1", "model.available.v1"]

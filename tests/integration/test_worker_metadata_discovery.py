@@ -21,7 +21,7 @@ from tests.dynamo_runtime.environment import RuntimeEnvironment
 from tests.dynamo_runtime.models import tiny_model
 from tests.dynamo_runtime.processes import Runtime, as_pod, kubernetes_planes
 
-from .discovered import Heard, deployment, listening, until, viewing
+from .discovered import Heard, deployment, listening, viewing
 from .models import set_ready
 from .platform import eventually, graph, platform, settings, until_state
 
@@ -65,9 +65,9 @@ async def test_pods_that_register_themselves(
     async with deployment(runtime) as processes, viewing(nats_server) as views:
         await processes.mocker("prefill", environ=as_pod(prefill))
         await processes.mocker("decode", environ=as_pod(decode))
-        (available,) = await until(lambda: heard.of("model.available"), "the model is available")
+        (available,) = await eventually(lambda: heard.of("model.available"), "the model is available")
         assert (available["namespace"], available["graphDeployment"]) == (namespace, "disagg")
-        await until(lambda: set(views.workers) == {"prefill", "decode"}, "both in STATE")
+        await eventually(lambda: set(views.workers) == {"prefill", "decode"}, "both in STATE")
         for worker, component, pod in (
             (views.workers["prefill"], "Prefill", prefill),
             (views.workers["decode"], "Decode", decode),
@@ -83,24 +83,26 @@ async def test_pods_that_register_themselves(
 
         # Not ready: not there, whatever its object says; ready again: there again.
         await set_ready(kube, key_of(decode), False)
-        await until(lambda: heard.of("worker.left"), "the decode worker left", SOON)
+        await eventually(lambda: heard.of("worker.left"), "the decode worker left", SOON)
         assert heard.of("worker.left")[0]["pod"] == decode["metadata"]["name"]
-        await until(lambda: [gone["missing"] for gone in heard.of("model.gone")] == [["decode"]], "the model is gone")
+        await eventually(
+            lambda: [gone["missing"] for gone in heard.of("model.gone")] == [["decode"]], "the model is gone"
+        )
         await set_ready(kube, key_of(decode), True)
-        await until(lambda: len(heard.of("model.available")) == 2, "the model is available again", SOON)
+        await eventually(lambda: len(heard.of("model.available")) == 2, "the model is available again", SOON)
 
         # An object without data says nothing about a worker whose pod is ready; the other worker's leaving comes after it.
         key = ObjectKey(namespace, decode["metadata"]["name"])
         whole = await kube.get(DYNAMO_WORKER_METADATAS, key)
         await kube.merge_patch(DYNAMO_WORKER_METADATAS, key, {"spec": None})
         await set_ready(kube, key_of(prefill), False)
-        await until(lambda: len(heard.of("worker.left")) == 2, "the prefill worker left", SOON)
+        await eventually(lambda: len(heard.of("worker.left")) == 2, "the prefill worker left", SOON)
         assert [left["role"] for left in heard.of("worker.left")] == ["decode", "prefill"]
         assert set(heard.workers) == {"decode"}
         await kube.merge_patch(DYNAMO_WORKER_METADATAS, key, {"spec": {"data": whole["spec"]["data"]}})
         await set_ready(kube, key_of(prefill), True)
-        await until(lambda: set(heard.workers) == {"decode", "prefill"}, "the prefill worker is back", SOON)
+        await eventually(lambda: set(heard.workers) == {"decode", "prefill"}, "the prefill worker is back", SOON)
 
         # The pod is deleted, and its object with it.
         await kube.delete(PODS, key_of(decode))
-        await until(lambda: len(heard.of("worker.left")) == 3, "the decode worker left with its pod", SOON)
+        await eventually(lambda: len(heard.of("worker.left")) == 3, "the decode worker left with its pod", SOON)

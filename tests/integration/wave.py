@@ -21,6 +21,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CONFIG_MAPS, DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service
+from dynamo_shared.runtime.endpoints import serving
 from dynamo_watcher.app import WatcherService
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
@@ -69,18 +70,10 @@ class Frontend:
         ]
         self._requests.labels(MODEL)
 
-    @asynccontextmanager
-    async def served(self) -> AsyncIterator[int]:
-        """Its port."""
+    def app(self) -> web.Application:
         app = web.Application()
         app.router.add_get("/metrics", self._metrics)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, LOOPBACK, 0).start()
-        try:
-            yield runner.addresses[0][1]
-        finally:
-            await runner.cleanup()
+        return app
 
     async def _metrics(self, _: web.Request) -> web.Response:
         now = time.monotonic()
@@ -135,7 +128,7 @@ async def riding(  # noqa: PLR0917 - a platform's parts
 ) -> AsyncIterator[tuple[Wave, Frontend]]:
     """The platform, a graph that asks for planning, and a Prometheus that scrapes its frontend; no traffic yet."""
     frontend = Frontend(lambda _: 2.0)
-    async with frontend.served() as port:
+    async with serving(frontend.app(), LOOPBACK, 0) as port:
         job = ScrapeJob("frontend", [f"{LOOPBACK}:{port}"], {"dynamo_namespace": f"{namespace}-{GRAPH}"})
         async with PrometheusServer(program, folder / "prometheus", [job], interval=0.5) as prometheus:
             parts: list[Service] = [WatcherService(), PodBuilderService(), ScalerService(), PlannerService()]

@@ -31,11 +31,12 @@ async def test_replicas_follow_a_sine_and_hold_in_an_outage(  # noqa: PLR0917 - 
     desired: dict[str, Any] = {"throughput_adjustment_interval_seconds": INTERVAL}
     async with riding(control_plane, nats_server, kube, namespace, prometheus_program, tmp_path, **desired) as ride:
         wave, frontend = ride
-
-        async def planned() -> bool:
-            return (await wave.planning()).get("status") == "True"
-
-        await eventually(planned, "planning has all that it needs", 60)
+        await eventually(
+            wave.planning,
+            "planning has all that it needs",
+            60,
+            where=lambda answer: answer.get("status") == "True",
+        )
         rate = sine(LEAST, MOST, PERIOD)
         began = time.monotonic()
         offset = began - frontend._began

@@ -138,7 +138,7 @@ async def until_ready(services: Sequence[Service], within: float = READY_WITHIN)
 
 def namespace(name: str) -> KubeObject:
     """A Namespace."""
-    return {"apiVersion": NAMESPACES.api_version, "kind": NAMESPACES.kind, "metadata": {"name": name}}
+    return {**NAMESPACES.type_meta, "metadata": {"name": name}}
 
 
 def user_of(name: str, replica: str) -> str:

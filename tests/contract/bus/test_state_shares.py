@@ -18,7 +18,7 @@ from dynamo_shared.state.versions import version_of
 
 from tests.building.clock import ManualClock
 from tests.building.tasks import in_background
-from tests.building.waiting import until
+from tests.building.waiting import turns, until
 from tests.contract.bus.states import CLUSTER, obj, publishing
 
 
@@ -55,11 +55,6 @@ class CountingBus:
         # Now, since what is gained while NATS has not answered belongs to this reading.
         self.readings += 1
         return SlowSubscription(subscription, self.flows)
-
-
-async def turns() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 class Replica:
@@ -128,7 +123,7 @@ async def teams(bus: Bus) -> AsyncIterator[StatePublisher]:
     async with publishing(bus, DEPLOYMENTS, SERVICES) as publisher:
         for resource in (DEPLOYMENTS, SERVICES):
             for team in TEAMS:
-                about = {"apiVersion": resource.api_version, "kind": resource.kind}
+                about = {**resource.type_meta}
                 publisher.put(resource, {**obj("a", 5, uid=f"{resource.plural}-{team}", namespace=team), **about})
             await publisher.mark_synced(resource, "5")
         yield publisher

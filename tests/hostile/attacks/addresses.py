@@ -11,6 +11,7 @@ from tests.hostile.attack import Attack, add, attack
 from tests.hostile.attacks.documents import planned
 from tests.hostile.objects import obj, request
 from tests.hostile.world import World
+from tests.integration.platform import eventually
 
 ROW = "addresses in PlannerConfig"
 WALLS = "namespace of PlannerConfig"
@@ -131,5 +132,5 @@ async def _exporters(world: World) -> None:
     async def runs() -> bool:
         return any(pod.get("status", {}).get("podIP") for pod in await world.admin.list(PODS, world.namespace))
 
-    await world.eventually(runs, "the pods have addresses")
+    await eventually(runs, "the pods have addresses")
     await world.create(request(world.namespace, "asks", spec={"hardware": {}}))

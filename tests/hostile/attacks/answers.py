@@ -16,6 +16,7 @@ from tests.hostile import texts
 from tests.hostile.attack import attack
 from tests.hostile.objects import component, graph, obj
 from tests.hostile.world import World
+from tests.integration.platform import eventually
 
 ROW = "answers of pods"
 SERVERS = "our own servers"
@@ -39,7 +40,7 @@ async def _workers(world: World, replicas: int = 3) -> None:
     async def asked() -> bool:
         return bool(world.farm.heard)
 
-    await world.eventually(asked, "workers are asked", 30)
+    await eventually(asked, "workers are asked", 30)
 
 
 async def _said_nothing_secret(world: World) -> None:

@@ -28,6 +28,7 @@ from tests.hostile import texts
 from tests.hostile.attack import attack
 from tests.hostile.objects import component, graph, lease
 from tests.hostile.world import QUIET, World
+from tests.integration.platform import eventually
 from tests.stage.cluster import CLUSTER
 
 STATE = "a message on STATE"
@@ -213,7 +214,7 @@ async def _victim(world: World) -> KubeObject:
         observed = await world.admin.get(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, VICTIM)
         return observed if observed and (observed.get("status") or {}).get("state") == "successful" else None
 
-    observed: KubeObject = await world.eventually(works, "the victim is successful")
+    observed: KubeObject = await eventually(works, "the victim is successful")
     return observed
 
 
@@ -228,7 +229,7 @@ async def _obeys(world: World) -> None:
             observed = await world.admin.get(DEPLOYMENTS, QUIET, f"{VICTIM}-frontend")
             return observed is not None and observed["spec"]["replicas"] == 2
 
-        await world.eventually(follows, "a change after the forgery reaches the Deployment", UNDONE_WITHIN)
+        await eventually(follows, "a change after the forgery reaches the Deployment", UNDONE_WITHIN)
     finally:
         await world.admin.delete(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, VICTIM)
 

@@ -14,6 +14,7 @@ from tests.hostile import texts
 from tests.hostile.attack import attack, stored
 from tests.hostile.objects import component, config_map, disaggregated, graph, obj, request
 from tests.hostile.world import World
+from tests.integration.platform import eventually
 
 STATUS = "forged status"
 METADATA = "metadata"
@@ -69,7 +70,7 @@ async def _graph_status(world: World) -> None:
 @attack("component-status", STATUS, "the status of component deployments forged", linger=2.0)
 async def _component_status(world: World) -> None:
     await world.create(disaggregated(world.namespace, "forged"))
-    await world.eventually(
+    await eventually(
         lambda: world.admin.list(resources.DYNAMO_COMPONENT_DEPLOYMENTS, world.namespace), "component deployments"
     )
     for each in await world.admin.list(resources.DYNAMO_COMPONENT_DEPLOYMENTS, world.namespace):
@@ -103,7 +104,7 @@ async def _request_status(world: World) -> None:
 @attack("adapter-status", STATUS, "the status of scaling adapters forged, and their scale beaten", linger=2.0)
 async def _adapter_status(world: World) -> None:
     await world.create(graph(world.namespace, "scaled", component("Frontend", "frontend", scalingAdapter={})))
-    items = await world.eventually(
+    items = await eventually(
         lambda: world.admin.list(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, world.namespace), "an adapter"
     )
     name = items[0]["metadata"]["name"]
@@ -204,8 +205,7 @@ async def _managed_fields(world: World) -> None:
     await world.create(graph(world.namespace, "managed"))
     for number in range(60):
         patch = {
-            "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-            "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+            **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
             "metadata": {"name": "managed", "namespace": world.namespace, "annotations": {f"m{number}": "x" * 2000}},
         }
         world.note(await world.tenant.apply(patch, f"manager-{number}"))
@@ -472,8 +472,7 @@ stored(
             "type": "Normal",
             "note": "n" * 900,
             "regarding": {
-                "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-                "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+                **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
                 "namespace": ns,
                 "name": "x",
             },

@@ -17,6 +17,7 @@ from tests.hostile.attack import attack
 from tests.hostile.attacks.documents import planned
 from tests.hostile.objects import component, config_map, graph, obj, request
 from tests.hostile.world import QUIET, World
+from tests.integration.platform import eventually
 
 ROW = "one queue for all namespaces"
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
@@ -89,7 +90,7 @@ async def _scaled(world: World) -> None:
     async def adapters() -> bool:
         return len(await world.admin.list(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, world.namespace)) == 20
 
-    await world.eventually(adapters, "all adapters")
+    await eventually(adapters, "all adapters")
     items = await world.admin.list(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, world.namespace)
     for number in range(50):
         for answer in await asyncio.gather(
@@ -119,7 +120,7 @@ async def _children(world: World) -> None:
     async def there() -> bool:
         return len(await world.admin.list(DEPLOYMENTS, world.namespace)) == 10
 
-    await world.eventually(there, "all Deployments")
+    await eventually(there, "all Deployments")
     for number in range(20):
         for each in await world.admin.list(DEPLOYMENTS, world.namespace):
             patch = {
@@ -188,7 +189,7 @@ async def _quiet_is_planned(world: World) -> None:
             conditions = (observed.get("status") or {}).get("conditions") or ()
             return any(each["type"] == "Planning" for each in conditions)
 
-        await world.eventually(answered, "planning in another namespace answers", 10)
+        await eventually(answered, "planning in another namespace answers", 10)
     finally:
         await world.admin.delete(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, "quiet-planned")
         await world.admin.delete(resources.CONFIG_MAPS, QUIET, "quiet-planned-config")

@@ -6,6 +6,8 @@ import asyncio
 
 from dynamo_shared.aio import Gate
 
+from tests.building.waiting import turns
+
 
 class Work:
     """Remembers who is inside; all leave together."""
@@ -19,19 +21,14 @@ class Work:
             await self.over.wait()
 
 
-async def rest() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0)
-
-
 async def test_so_many_are_inside_at_once() -> None:
     work = Work(Gate(2, longest=60))
     async with asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(work.run(number)) for number in range(4)]
-        await rest()
+        await turns()
         assert work.inside == [0, 1]
         running[0].cancel()
-        await rest()
+        await turns()
         assert work.inside == [0, 1, 2]
         work.over.set()
     assert work.inside == [0, 1, 2, 3]

@@ -14,11 +14,11 @@ class Reporter:
         self.heard: list[str] = []
         self.well = asyncio.Event()
 
-    def failed(self, part: str, error: Exception) -> None:
-        self.heard.append(f"{part}: {type(error).__name__}: {error}")
+    def failed(self, error: Exception) -> None:
+        self.heard.append(f"{type(error).__name__}: {error}")
 
-    def recovered(self, part: str) -> None:
-        self.heard.append(f"{part} works again")
+    def recovered(self) -> None:
+        self.heard.append("works again")
         self.well.set()
 
 
@@ -57,15 +57,15 @@ async def cancel(task: asyncio.Task[None]) -> None:
 @pytest.mark.parametrize(
     ("trouble", "said"),
     [
-        (overflow, "part: OverflowError: date value out of range"),
-        (leave, "part: EndedByItselfError: it ended by itself"),
-        (give_up, "part: EndedByItselfError: it was cancelled from inside"),
+        (overflow, "OverflowError: date value out of range"),
+        (leave, "EndedByItselfError: it ended by itself"),
+        (give_up, "EndedByItselfError: it was cancelled from inside"),
     ],
 )
 async def test_what_ends_is_reported_and_begun_again(trouble: Callable[[], Awaitable[None]], said: str):
     reporter = Reporter()
     work, running = once_well(trouble, trouble)
-    task = asyncio.create_task(supervised("part", work, reporter, backoff=Backoff(0.0, 0.0)))
+    task = asyncio.create_task(supervised(work, reporter.failed, reporter.recovered, backoff=Backoff(0.0, 0.0)))
     await running.wait()
     assert reporter.heard == [said, said]
     await cancel(task)
@@ -80,18 +80,18 @@ async def test_a_part_that_cannot_even_begin_is_reported():
         running.set()
         return asyncio.Event().wait()
 
-    task = asyncio.create_task(supervised("part", work, reporter, backoff=Backoff(0.0, 0.0)))
+    task = asyncio.create_task(supervised(work, reporter.failed, reporter.recovered, backoff=Backoff(0.0, 0.0)))
     await running.wait()
-    assert reporter.heard == ["part: ValueError: no such file"]
+    assert reporter.heard == ["ValueError: no such file"]
     await cancel(task)
 
 
 async def test_it_has_recovered_once_it_has_run_for_a_while():
     reporter, backoff = Reporter(), Backoff(0.0, 0.0)
     work, _ = once_well(overflow, overflow)
-    task = asyncio.create_task(supervised("part", work, reporter, backoff=backoff, well_after=0.01))
+    task = asyncio.create_task(supervised(work, reporter.failed, reporter.recovered, backoff=backoff, well_after=0.01))
     await reporter.well.wait()
-    assert reporter.heard[-1] == "part works again"
+    assert reporter.heard[-1] == "works again"
     assert backoff.failures == 0
     await cancel(task)
 
@@ -106,11 +106,13 @@ async def test_what_has_recovered_goes_on():
             await overflow()
         await asyncio.Event().wait()
 
-    task = asyncio.create_task(supervised("part", work, reporter, backoff=Backoff(0.0, 0.0), well_after=0.01))
+    task = asyncio.create_task(
+        supervised(work, reporter.failed, reporter.recovered, backoff=Backoff(0.0, 0.0), well_after=0.01)
+    )
     await reporter.well.wait()
     await asyncio.sleep(0.1)
     assert begun == 2
-    assert reporter.heard == ["part: OverflowError: date value out of range", "part works again"]
+    assert reporter.heard == ["OverflowError: date value out of range", "works again"]
     await cancel(task)
 
 
@@ -124,7 +126,7 @@ async def test_the_pauses_grow():
             return 0.0
 
     work, running = once_well(overflow, overflow, overflow)
-    task = asyncio.create_task(supervised("part", work, Reporter(), backoff=Counting(1.0, 60.0)))
+    task = asyncio.create_task(supervised(work, Reporter().failed, backoff=Counting(1.0, 60.0)))
     await running.wait()
     assert asked == [1, 2, 3]
     await cancel(task)
@@ -142,7 +144,7 @@ async def test_cancellation_waits_until_the_part_has_ended():
             over.set()
 
     reporter = Reporter()
-    task = asyncio.create_task(supervised("part", work, reporter))
+    task = asyncio.create_task(supervised(work, reporter.failed, reporter.recovered))
     await running.wait()
     await cancel(task)
     assert over.is_set()

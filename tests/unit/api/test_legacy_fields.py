@@ -32,8 +32,7 @@ def stored(host: str, **metadata: object) -> KubeObject:
         "autoscaling": {"enabled": True, "minReplicas": 1, "maxReplicas": 3},
     }
     written = {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").api_version,
-        "kind": "DynamoGraphDeployment",
+        **DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").type_meta,
         "metadata": {"name": "g", "namespace": "ns", **metadata},
         "spec": {"pvcs": [CLAIM], "services": {"Api": service, "Plain": {"componentType": "worker"}}},
     }
@@ -76,8 +75,7 @@ def test_a_graph_that_never_was_v1alpha1_has_none(metadata: KubeObject) -> None:
 def test_engines_that_wait_are_read_where_they_are_more_than_v1beta1_can_say(failover, shadows) -> None:
     mode = {"enabled": True, "mode": "interPod"}
     written = {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").api_version,
-        "kind": "DynamoGraphDeployment",
+        **DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").type_meta,
         "metadata": {"name": "g", "namespace": "ns"},
         "spec": {"services": {"W": {"componentType": "worker", "gpuMemoryService": mode, "failover": failover}}},
     }

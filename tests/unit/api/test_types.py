@@ -135,7 +135,7 @@ HEAD: dict[str, Any] = {"metadata": {"name": "a", "namespace": "default"}}
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda each: f"{each.resource.kind}-{each.resource.version}")
 def test_what_is_stored_survives_reading_and_writing(version: VersionDefinition) -> None:
     resource, model = version.resource, version.model
-    head = {"apiVersion": resource.api_version, "kind": resource.kind, **HEAD}
+    head = {**resource.type_meta, **HEAD}
 
     @examples(20)
     @given(part_of(resource))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dynamo_ctl.commands.demo import tree
 from dynamo_ctl.commands.demo.run import find_manifests
-from dynamo_ctl.commands.demo.view import LineView, showing, table
+from dynamo_ctl.commands.demo.view import in_lines, showing, table
 from dynamo_ctl.commands.demo.waiting import FAILED_FOR, GraphProgress
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.summary import GraphLine
@@ -50,17 +50,17 @@ def test_it_is_hopeless_only_when_all_others_have_failed_for_long() -> None:
 def test_a_message_is_shown_as_it_is(is_terminal: bool) -> None:
     out = io.StringIO()
     console = Console(file=out, width=200, force_terminal=is_terminal, color_system=None)
-    with showing(console) as view:
-        view.show([line("a", "failed", 0, "containers[main].image is required")], {})
+    with showing(console) as show:
+        show([line("a", "failed", 0, "containers[main].image is required")], {})
     assert "containers[main].image is required" in out.getvalue()
 
 
 def test_lines_are_printed_on_change_only() -> None:
     printed: list[object] = []
-    view = LineView(printed.append)
-    view.show([line("a", "pending", 0, "waiting")], {"a": 0.1})
-    view.show([line("a", "pending", 0, "waiting still")], {"a": 0.2})
-    view.show([line("a", "successful", 3)], {"a": 1.0})
+    show = in_lines(printed.append)
+    show([line("a", "pending", 0, "waiting")], {"a": 0.1})
+    show([line("a", "pending", 0, "waiting still")], {"a": 0.2})
+    show([line("a", "successful", 3)], {"a": 1.0})
     assert printed == [
         "a (vllm) pending after 0.1 s, components 0/3: waiting",
         "a (vllm) successful after 1.0 s, components 3/3",

@@ -16,6 +16,7 @@ from dynamo_ctl import remote
 from dynamo_ctl.commands.deploy import deployment
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.remote import Remote, path_of
+from dynamo_shared.runtime.endpoints import serving
 
 
 class Answering:
@@ -102,22 +103,20 @@ async def test_a_stream_that_breaks_is_opened_again_where_it_was(monkeypatch: py
 
     application = web.Application()
     application.router.add_get("/{path:.*}", stream)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
     got: list[Any] = []
-    try:
-        async with aiohttp.ClientSession() as session, asyncio.timeout(5):
-            api = Remote(f"http://127.0.0.1:{runner.addresses[0][1]}", "token", session)
+    async with (
+        serving(application, "127.0.0.1", 0) as port,
+        aiohttp.ClientSession() as session,
+        asyncio.timeout(5),
+    ):
+        api = Remote(f"http://127.0.0.1:{port}", "token", session)
 
-            async def read() -> None:
-                async for event in api.follow("/namespaces/a/deployments?watch=true"):
-                    got.append(event.data)  # noqa: PERF401 - what came before the error counts
+        async def read() -> None:
+            async for event in api.follow("/namespaces/a/deployments?watch=true"):
+                got.append(event.data)  # noqa: PERF401 - what came before the error counts
 
-            with pytest.raises(CtlError, match="log in again"):
-                await read()
-    finally:
-        await runner.cleanup()
+        with pytest.raises(CtlError, match="log in again"):
+            await read()
     assert got == [1, 3, 4]
     assert asked == ["", "1", "1", "3"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from dynamo_ctl import remote, running
-from dynamo_ctl.commands.remote import over_api
+from dynamo_ctl.commands.remote import ApiOptions
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.running import RunningPlatform, announced, claimed, find
 
@@ -72,7 +72,7 @@ def test_commands_of_the_api_find_it_and_a_token_here(
     folder, here = tmp_path / running.FOLDER, replace(HERE, api="http://localhost:5/", token_file="/t")
     with claimed(folder), announced(folder, here):
         token_file, kubeconfig = (Path(each) if each else None for each in files)
-        over_api(server, token_file, kubeconfig, nothing)
+        ApiOptions(server, token_file, kubeconfig).run(nothing)
     assert opened == [expected]
 
 

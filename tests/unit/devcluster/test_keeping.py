@@ -12,7 +12,9 @@ import pytest
 from dynamo_devcluster import LocalClusterError, ManagedProcess
 from dynamo_devcluster.keeping import MOST_IN_A_ROW, kept
 
-from .test_process import SLEEP, eventually
+from tests.building.waiting import until
+
+from .test_process import SLEEP
 
 SOON = {"check_every": 0.02, "first_pause": 0.01}
 
@@ -22,7 +24,7 @@ async def test_a_killed_server_is_started_again_and_reported(tmp_path: Path) -> 
     await process.start()
     first = killed(process)
     async with kept([process], said.append, **SOON):
-        assert await eventually(lambda: process.pid not in (None, first))
+        await until(lambda: process.pid not in (None, first))
     assert process.running, "keeping ends before the servers do"
     await process.stop()
     assert said == [f"server was ended by SIGKILL; it is started again; its log: {tmp_path / 'x.log'}"]
@@ -38,7 +40,7 @@ async def test_what_is_stopped_on_purpose_stays_stopped(tmp_path: Path) -> None:
             assert not process.running
             await process.start()
         first = killed(process)
-        assert await eventually(lambda: process.pid not in (None, first)), "it is kept still"
+        await until(lambda: process.pid not in (None, first))
     await process.stop()
     assert len(said) == 1
 
@@ -48,7 +50,7 @@ async def test_one_that_is_stopped_during_the_pause_is_not_started(tmp_path: Pat
     await process.start()
     async with kept([process], said.append, check_every=0.02, first_pause=0.4):
         killed(process)
-        assert await eventually(lambda: bool(said))
+        await until(lambda: said)
         await process.stop()
         await asyncio.sleep(0.5)
         assert not process.running
@@ -58,7 +60,7 @@ async def test_several_deaths_in_a_row_end_the_work(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
     process, said = ManagedProcess("server", failing_after_the_first(tmp_path), log), list[str]()
     await process.start()
-    assert await eventually((tmp_path / "mark").exists)
+    await until((tmp_path / "mark").exists)
 
     async def work() -> None:
         async with kept([process], said.append, **SOON):
@@ -78,9 +80,9 @@ async def test_a_server_that_ran_for_long_begins_a_new_row(tmp_path: Path) -> No
     process, said = ManagedProcess("server", SLEEP, tmp_path / "x.log"), list[str]()
     await process.start()
     async with kept([process], said.append, **SOON, well_after=0.0):
-        for number in range(MOST_IN_A_ROW + 1):
+        for _ in range(MOST_IN_A_ROW + 1):
             pid = killed(process)
-            assert await eventually(lambda before=pid: process.pid not in (None, before)), number  # type: ignore[misc]
+            await until(lambda before=pid: process.pid not in (None, before))  # type: ignore[misc]
     await process.stop()
     assert len(said) == MOST_IN_A_ROW + 1
 
@@ -96,9 +98,9 @@ async def test_a_server_that_does_not_get_ready_keeps_no_other_one_waiting(tmp_p
         await process.start()
     async with kept([hung, other], said.append, **SOON):
         hung_before = killed(hung)
-        assert await eventually(lambda: hung.pid not in (None, hung_before))
+        await until(lambda: hung.pid not in (None, hung_before))
         before = killed(other)
-        assert await eventually(lambda: other.pid not in (None, before))
+        await until(lambda: other.pid not in (None, before))
     assert not hung.running, "a start that is cancelled leaves nothing"
     await other.stop()
 

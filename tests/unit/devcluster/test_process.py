@@ -7,12 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from dynamo_devcluster import LocalClusterError, ManagedProcess, NotReadyError, ProcessDiedError
+
+from tests.building.waiting import until
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 BUSY = """
@@ -58,7 +58,7 @@ async def test_never_ready_is_stopped(tmp_path: Path) -> None:
 async def test_cancelled_start_leaves_nothing(tmp_path: Path) -> None:
     process = ManagedProcess("server", SLEEP, tmp_path / "x.log", never)
     starting = asyncio.create_task(process.start())
-    assert await eventually(lambda: process.pid is not None)
+    await until(lambda: process.pid is not None)
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
@@ -99,14 +99,14 @@ async def test_suspended_process_stands_still(tmp_path: Path) -> None:
     process = ManagedProcess("server", [sys.executable, "-uc", BUSY], log)
     await process.start()
     try:
-        assert await eventually(lambda: log.stat().st_size > 0)
+        await until(lambda: log.stat().st_size > 0)
         for _ in range(5):
             await process.suspend()
             written = log.stat().st_size
             await asyncio.sleep(0.01)
             assert log.stat().st_size == written, "a thread still runs"
             process.resume()
-            assert await eventually(lambda before=written: log.stat().st_size > before)  # type: ignore[misc]
+            await until(lambda before=written: log.stat().st_size > before)  # type: ignore[misc]
     finally:
         await process.stop()
 
@@ -133,7 +133,7 @@ async def test_a_process_that_ends_by_itself_is_not_a_zombie(tmp_path: Path) -> 
     pid = process.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    assert await eventually(lambda: not exists(pid)), "reaped although no one asked"
+    await until(lambda: not exists(pid))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
@@ -147,7 +147,7 @@ async def test_children_die_with_a_killed_parent(tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    assert await eventually(lambda: not alive(child))
+    await until(lambda: not alive(child))
 
 
 async def test_missing_program(tmp_path: Path) -> None:
@@ -185,12 +185,3 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-async def eventually(condition: Callable[[], bool], within: float = 5.0) -> bool:
-    deadline = time.monotonic() + within
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        await asyncio.sleep(0.02)
-    return True

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_dynadmin.deploy import InvalidIntent, PlatformDefaults, Translation, read_intent, translate
+from dynamo_dynadmin.deploy import Draft, InvalidIntent, PlatformDefaults, read_intent, translate
 from dynamo_dynadmin.deploy.draft import parts_of
-from dynamo_shared.api.errors import FieldError
 
 PLATFORM = PlatformDefaults()
 GRAPH: dict[str, Any] = {
@@ -29,7 +28,7 @@ def merged(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def translated(base: dict[str, Any], change: dict[str, Any] | None = None) -> Translation:
+def translated(base: dict[str, Any], change: dict[str, Any] | None = None) -> Draft:
     return translate(read_intent(merged(base, change or {})), "team", PLATFORM)
 
 
@@ -211,14 +210,9 @@ def test_a_name_with_other_characters_says_which_are_allowed() -> None:
 
 def test_a_refused_field_of_the_object_is_reported_at_the_field_it_came_from() -> None:
     made = translated(GRAPH, {"serving": {"replicas": {"worker": 2}}, "engine": {"env": {"A": "b"}}})
-    result = made.problems(
-        [
-            FieldError("spec.components[1].replicas", "too many"),
-            FieldError(f"{MAIN}.env[0].name", "bad"),
-            FieldError("spec.elsewhere", "?"),
-        ]
-    )
-    assert [each.pointer for each in result] == ["/serving/replicas/worker", "/engine/env/A", ""]
+    refused_fields = ("spec.components[1].replicas", f"{MAIN}.env[0].name", "spec.elsewhere")
+    result = [made.pointer_of(path) for path in refused_fields]
+    assert result == ["/serving/replicas/worker", "/engine/env/A", ""]
 
 
 def test_the_same_intent_gives_the_same_object() -> None:

@@ -62,7 +62,7 @@ def observed(rights: Rights) -> Cluster:
     nodes = hub.entries(NODES)
     nodes.take(ObjectKey("", "a"), 1, Version("u", 1, ""), NODE)
     nodes.synced = True
-    return Cluster(hub, cast("Any", None), cast("Any", rights), cast("Any", None), "1")
+    return Cluster(hub, cast("Any", rights), cast("Any", None), "1")
 
 
 async def free(of: Cluster, who: Call) -> tuple[int, bool]:

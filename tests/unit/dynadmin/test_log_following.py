@@ -22,6 +22,8 @@ from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.kube import KubeError, NotFound
 from dynamo_shared.state.versions import Version
 
+from tests.building.waiting import turns
+
 WITHIN = 5.0
 ENDED = "the container has ended"
 RUNNING, ENDS = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, {"terminated": {"exitCode": 1}}
@@ -318,8 +320,7 @@ async def test_few_bytes_of_lines_wait_for_a_slow_reader() -> None:
     logs = Logs(a=[[at(number, text) for number in range(count)]], b=[[at(number, text) for number in range(count)]])
     async with Stream(logs, pod("a", RUNNING), pod("b", RUNNING)) as stream:
         assert sorted(await stream.read(2))[0] == f"a {text}"
-        for _ in range(1000):
-            await asyncio.sleep(0)
+        await turns(1000)
         assert sum(getsizeof(each.text) for each in stream.follower._lines._queue) <= WAITING_BYTES
         lines = await stream.read(2 * count)
     assert set(lines) == {f"{name} {each}" for name in "ab" for each in (text, ENDED)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -38,13 +38,23 @@ ABSENT = cast("Any", None)
 PAGE = "https://portal.test"
 WITHIN = 5.0
 
+Handle = Callable[[Call], Awaitable[web.StreamResponse]]
+Client = TestClient[web.Request, web.Application]
+
 
 @asynccontextmanager
-async def serving(
-    handle: Callable[[Call], Awaitable[web.StreamResponse]], method: str = "POST", path: str = "/x", **settings: Any
-) -> AsyncIterator[TestClient[web.Request, web.Application]]:
-    """One public route."""
-    route = Route(
+async def server_of(
+    routes: Iterable[Route], kube: Any = ABSENT, sessions: Any = ABSENT, **settings: Any
+) -> AsyncIterator[Client]:
+    """A server of these routes; `kube` is also who says whose a token is."""
+    metrics = DynadminMetrics(CollectorRegistry())
+    server = HttpServer(routes, kube, tokens=kube, sessions=sessions, metrics=metrics, settings=Dynadmin(**settings))
+    async with asyncio.timeout(WITHIN), TestClient(TestServer(server.app())) as client:
+        yield client
+
+
+def route_of(handle: Handle, method: str, path: str, *, public: bool) -> Route:
+    return Route(
         method=method,
         path=path,
         operation="x",
@@ -53,12 +63,24 @@ async def serving(
         handle=handle,
         answers={200: ResponseSpec("")},
         body={JSON: "Any", MERGE_PATCH: "Any", JSON_PATCH: "Any"},
-        public=True,
+        public=public,
     )
-    metrics = DynadminMetrics(CollectorRegistry())
-    server = HttpServer([route], ABSENT, tokens=ABSENT, sessions=ABSENT, metrics=metrics, settings=Dynadmin(**settings))
-    async with asyncio.timeout(WITHIN), TestClient(TestServer(server.app())) as client:
-        yield client
+
+
+def serving(
+    handle: Handle, method: str = "POST", path: str = "/x", **settings: Any
+) -> AbstractAsyncContextManager[Client]:
+    """One public route."""
+    return server_of([route_of(handle, method, path, public=True)], **settings)
+
+
+def asking(kube: Any, handle: Callable[..., Awaitable[web.StreamResponse]], *arguments: Any) -> Handle:
+    """A handler for which this is the API server."""
+
+    async def handler(call: Call) -> web.StreamResponse:
+        return await handle(dataclasses.replace(call, kube=kube), *arguments)
+
+    return handler
 
 
 async def echo(call: Call) -> web.StreamResponse:
@@ -145,9 +167,7 @@ async def stream(call: Call) -> web.StreamResponse:
 
 
 @pytest.mark.parametrize("handle", [echo, stream], ids=["answer", "stream"])
-async def test_pages_of_named_origins_may_read_answers_and_streams(
-    handle: Callable[[Call], Awaitable[web.StreamResponse]],
-) -> None:
+async def test_pages_of_named_origins_may_read_answers_and_streams(handle: Handle) -> None:
     async with serving(handle, cors_origins=(PAGE,)) as client:
         named = await client.post("/x", json={}, headers={"Origin": PAGE})
         other = await client.post("/x", json={}, headers={"Origin": "https://other.test"})
@@ -201,15 +221,7 @@ async def test_a_session_that_has_ended_can_be_ended() -> None:
     """The token is not verified: it may have expired, and the API server may be away."""
     sessions = Sessions(b"k" * 32, 60.0)
     _, ended = Sessions(b"k" * 32, 60.0, lambda: 0.0).begin("token", None)
-    server = HttpServer(
-        session(SessionPages(ABSENT, sessions, None)),
-        ABSENT,
-        tokens=ABSENT,
-        sessions=sessions,
-        metrics=DynadminMetrics(CollectorRegistry()),
-        settings=Dynadmin(),
-    )
-    async with TestClient(TestServer(server.app())) as client:
+    async with server_of(session(SessionPages(ABSENT, sessions, None)), sessions=sessions) as client:
         answer = await client.delete("/api/v1/session", headers={"Cookie": f"{COOKIE}={ended}"})
     assert answer.status == 204
     assert answer.headers["Set-Cookie"].startswith(f'{COOKIE}=""; ')
@@ -221,9 +233,7 @@ async def test_a_session_that_has_ended_can_be_ended() -> None:
 )
 async def test_a_person_whose_login_fails_sees_a_page(accepted: str, kind: str) -> None:
     pages = SessionPages(ABSENT, ABSENT, cast("Any", object()))
-    metrics = DynadminMetrics(CollectorRegistry())
-    server = HttpServer(session(pages), ABSENT, tokens=ABSENT, sessions=ABSENT, metrics=metrics, settings=Dynadmin())
-    async with TestClient(TestServer(server.app())) as client:
+    async with server_of(session(pages)) as client:
         query = {"error": "access_denied", "error_description": "<script>no</script>"}
         answer = await client.get("/api/v1/session/callback", params=query, headers={"Accept": accepted})
         text = await answer.text()
@@ -244,11 +254,7 @@ async def test_few_sessions_are_begun_at_once() -> None:
             await go.wait()
             raise Unidentified("no")
 
-    async def begin(call: Call) -> web.StreamResponse:
-        return await pages.begin(call)
-
-    pages = SessionPages(cast("Any", Slow()), ABSENT, None)
-    async with serving(begin) as client:
+    async with serving(SessionPages(cast("Any", Slow()), ABSENT, None).begin) as client:
         begun = [asyncio.create_task(client.post("/x", json={"token": "t"})) for _ in range(AT_ONCE_OF_ONE)]
         for _ in begun:
             await waiting.acquire()
@@ -285,10 +291,7 @@ async def test_the_slow_bodies_of_strangers_leave_places_for_others() -> None:
     ],
 )
 async def test_a_version_that_the_caller_has_is_not_sent_again(known: str | None, status: int) -> None:
-    async def read(call: Call) -> web.StreamResponse:
-        return await Writing(ABSENT).read(dataclasses.replace(call, kube=cast("Any", Managed())), DEPLOYMENTS)
-
-    async with serving(read, "GET", "/{namespace}/{name}") as client:
+    async with serving(asking(Managed(), Writing(ABSENT).read, DEPLOYMENTS), "GET", "/{namespace}/{name}") as client:
         answer = await client.get("/n/a", headers={"If-None-Match": known} if known else {})
         assert (answer.status, answer.headers["ETag"]) == (status, '"1"')
 
@@ -311,11 +314,8 @@ async def test_namespaces_that_are_left_out_are_warned_of() -> None:
         async def may(self, *_: Any) -> bool:
             return True
 
-    async def namespaces(call: Call) -> web.StreamResponse:
-        cluster = Cluster(ABSENT, ABSENT, cast("Any", Reading()), ABSENT, "1")
-        return await cluster.namespaces(dataclasses.replace(call, kube=cast("Any", Many())))
-
-    async with serving(namespaces, "GET") as client:
+    cluster = Cluster(ABSENT, cast("Any", Reading()), ABSENT, "1")
+    async with serving(asking(Many(), cluster.namespaces), "GET") as client:
         answer = await client.get("/x")
         assert await answer.json() == {"items": [{"name": "a"}]}
     assert answer.headers["Warning"] == '299 - "only the first 5000 namespaces are checked"'
@@ -331,9 +331,7 @@ class Managed:
 
 @pytest.mark.parametrize(("sent", "status"), [({"metadata": "x"}, 422), ({"metadata": None}, 409), ({"spec": 1}, 409)])
 async def test_a_patch_of_any_shape_to_an_object_of_another_tool_is_refused(sent: Any, status: int) -> None:
-    async def patch(call: Call) -> web.StreamResponse:
-        return await Writing(ABSENT).patch(dataclasses.replace(call, kube=cast("Any", Managed())), DEPLOYMENTS)
-
+    patch = asking(Managed(), Writing(ABSENT).patch, DEPLOYMENTS)
     async with serving(patch, "PATCH", "/{namespace}/{name}") as client:
         answer = await client.patch("/n/a", json=sent, headers={"Content-Type": MERGE_PATCH, "If-Match": "*"})
         assert answer.status == status
@@ -355,10 +353,7 @@ async def test_a_patch_of_any_shape_to_an_object_of_another_tool_is_refused(sent
 async def test_an_object_is_refused_with_all_that_it_lacks(
     kind: Kind, sent: dict[str, Any], pointers: list[str]
 ) -> None:
-    async def create(call: Call) -> web.StreamResponse:
-        return await Writing(ABSENT).create(call, kind)
-
-    async with serving(create, path="/{namespace}") as client:
+    async with serving(asking(ABSENT, Writing(ABSENT).create, kind), path="/{namespace}") as client:
         refused = await (await client.post("/n", json=sent)).json()
         assert sorted(each["pointer"] for each in refused["errors"]) == pointers
 
@@ -387,11 +382,7 @@ class Busy:
 async def test_a_change_of_any_version_is_made_though_others_write_meanwhile(
     match: str, changes: int, status: int
 ) -> None:
-    kube = cast("Any", Busy(changes))
-
-    async def patch(call: Call) -> web.StreamResponse:
-        return await Writing(ABSENT).patch(dataclasses.replace(call, kube=kube), DEPLOYMENTS)
-
+    patch = asking(Busy(changes), Writing(ABSENT).patch, DEPLOYMENTS)
     async with serving(patch, "PATCH", "/{namespace}/{name}") as client:
         answer = await client.patch("/n/a", json={"spec": {}}, headers={"Content-Type": MERGE_PATCH, "If-Match": match})
         assert answer.status == status
@@ -421,11 +412,7 @@ class BusyForOperations(Busy):
 async def test_operations_on_an_object_that_has_changed_are_of_another_version(
     match: str, path: str, changes: int, status: int
 ) -> None:
-    kube = cast("Any", BusyForOperations(changes))
-
-    async def patch(call: Call) -> web.StreamResponse:
-        return await Writing(ABSENT).patch(dataclasses.replace(call, kube=kube), DEPLOYMENTS)
-
+    patch = asking(BusyForOperations(changes), Writing(ABSENT).patch, DEPLOYMENTS)
     async with serving(patch, "PATCH", "/{namespace}/{name}") as client:
         headers = {"Content-Type": JSON_PATCH, "If-Match": match}
         answer = await client.patch("/n/a", json=[{"op": "remove", "path": path}], headers=headers)
@@ -446,11 +433,7 @@ class Refusing:
 
 async def test_a_restart_is_of_any_version_and_its_refusal_points_into_what_was_sent() -> None:
     kube = Refusing()
-
-    async def restart(call: Call) -> web.StreamResponse:
-        return await Actions(ABSENT, ABSENT).restart(dataclasses.replace(call, kube=cast("Any", kube)))
-
-    async with serving(restart, path="/{namespace}/{name}") as client:
+    async with serving(asking(kube, Actions(ABSENT, ABSENT).restart), path="/{namespace}/{name}") as client:
         sent = {"id": "1", "strategy": {"type": "Sequential", "order": ["x"]}}
         refused = await (await client.post("/n/a", json=sent)).json()
         assert kube.patches == [[{"op": "add", "path": "/spec/restart", "value": sent}]]
@@ -479,11 +462,7 @@ class Restarted:
 async def test_a_restart_has_nothing_of_the_one_before(sent: dict[str, Any]) -> None:
     """Admission would refuse the order of the one before with type Parallel."""
     kube = Restarted()
-
-    async def restart(call: Call) -> web.StreamResponse:
-        return await Actions(ABSENT, ABSENT).restart(dataclasses.replace(call, kube=cast("Any", kube)))
-
-    async with serving(restart, path="/{namespace}/{name}") as client:
+    async with serving(asking(kube, Actions(ABSENT, ABSENT).restart), path="/{namespace}/{name}") as client:
         answer = await (await client.post("/n/a", json=sent)).json()
         assert answer["restart"] == kube.graph["spec"]["restart"] == sent
 
@@ -492,7 +471,8 @@ async def test_a_restart_has_nothing_of_the_one_before(sent: dict[str, Any]) -> 
     ("sent", "pointer", "detail"),
     [
         ({"replicas": 1, "dry/Run": True}, "/dry~1Run", "no such field; there are replicas"),
-        ({"replicas": 2**31}, "/replicas", "required: a whole number from 0 to 2147483647"),
+        ({"replicas": 2**31}, "/replicas", "2147483648 is too large; at most 2147483647"),
+        ({"replicas": True}, "/replicas", "must be an integer, not true"),
     ],
 )
 async def test_a_scaling_that_is_not_understood_is_refused(sent: dict[str, Any], pointer: str, detail: str) -> None:
@@ -571,13 +551,7 @@ async def test_the_slow_requests_of_one_caller_leave_places_for_others() -> None
     async def ask(user: str) -> int:
         return (await client.get("/x", headers={"Authorization": f"Bearer {user}"})).status
 
-    route = Route(
-        method="GET", path="/x", operation="x", summary="", tag="", handle=slow, answers={200: ResponseSpec("")}
-    )
-    named, metrics = cast("Any", Named()), DynadminMetrics(CollectorRegistry())
-    settings = Dynadmin(max_in_flight=8)
-    server = HttpServer([route], named, tokens=named, sessions=ABSENT, metrics=metrics, settings=settings)
-    async with asyncio.timeout(WITHIN), TestClient(TestServer(server.app())) as client:
+    async with server_of([route_of(slow, "GET", "/x", public=False)], Named(), max_in_flight=8) as client:
         begun = [asyncio.create_task(ask("mallory")) for _ in range(2)]
         for _ in begun:
             await waiting.acquire()

@@ -3,47 +3,45 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from dynamo_dynadmin.api.decisions import DecisionReader
-from dynamo_dynadmin.api.estimating import Estimating, _EstimateWork
+from dynamo_dynadmin.api.estimating import Estimating
 from dynamo_dynadmin.api.turns import OF_ONE, CallerSlots
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.streaming import StreamEnded
 from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import ObjectKey
 
+from tests.building.waiting import turns
+
 
 class Work:
-    def __init__(self, turns: CallerSlots, user: str) -> None:
+    def __init__(self, slots: CallerSlots, user: str) -> None:
         self.started = asyncio.Event()
         self.end = asyncio.Event()
-        self.task = asyncio.create_task(self._run(turns, user))
+        self.task = asyncio.create_task(self._run(slots, user))
 
-    async def _run(self, turns: CallerSlots, user: str) -> None:
-        async with turns.taken(user):
+    async def _run(self, slots: CallerSlots, user: str) -> None:
+        async with slots.taken(user):
             self.started.set()
             await self.end.wait()
 
 
-async def settle() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0)
-
-
 async def test_who_asks_for_many_waits_for_itself_alone() -> None:
-    turns = CallerSlots("simulations", 2, 10)
-    many = [Work(turns, "ann") for _ in range(4)]
-    other = Work(turns, "bob")
-    await settle()
+    slots = CallerSlots("simulations", 2, 10)
+    many = [Work(slots, "ann") for _ in range(4)]
+    other = Work(slots, "bob")
+    await turns()
     assert [each.started.is_set() for each in (*many, other)] == [True, False, False, False, True]
-    third = Work(turns, "cat")
-    await settle()
+    third = Work(slots, "cat")
+    await turns()
     assert not third.started.is_set(), "two work at once"
     other.end.set()
-    await settle()
+    await turns()
     assert third.started.is_set()
     for each in (*many, third):
         each.end.set()
@@ -51,34 +49,34 @@ async def test_who_asks_for_many_waits_for_itself_alone() -> None:
 
 
 async def test_more_than_a_queue_holds_are_asked_to_come_again() -> None:
-    turns = CallerSlots("simulations", 1, 1)
-    working = Work(turns, "ann")
-    await settle()
-    waiting = Work(turns, "bob")
-    await settle()
+    slots = CallerSlots("simulations", 1, 1)
+    working = Work(slots, "ann")
+    await turns()
+    waiting = Work(slots, "bob")
+    await turns()
     with pytest.raises(ProblemError) as refused:
-        async with turns.taken("cat"):
+        async with slots.taken("cat"):
             pass
     assert (refused.value.status, refused.value.headers["Retry-After"]) == (429, "5")
     waiting.task.cancel()
     await asyncio.wait([waiting.task])
-    next_one = Work(turns, "cat")
+    next_one = Work(slots, "cat")
     working.end.set()
-    await settle()
+    await turns()
     assert next_one.started.is_set(), "who left is not counted"
     next_one.end.set()
     await asyncio.gather(working.task, next_one.task)
 
 
 async def test_one_caller_does_not_fill_the_queue() -> None:
-    turns = CallerSlots("simulations", 4)
-    many = [Work(turns, "ann") for _ in range(100)]
-    await settle()
+    slots = CallerSlots("simulations", 4)
+    many = [Work(slots, "ann") for _ in range(100)]
+    await turns()
     refused = {str(each.task.exception()) for each in many if each.task.done()}
     assert refused == {f"{OF_ONE} simulations of yours wait; retry later"}
     assert sum(not each.task.done() for each in many) == OF_ONE
-    other = Work(turns, "bob")
-    await settle()
+    other = Work(slots, "bob")
+    await turns()
     assert other.started.is_set()
     await ended(*(each.task for each in (*many, other) if not each.task.done()))
 
@@ -99,10 +97,10 @@ async def test_one_caller_does_not_keep_others_from_their_histories() -> None:
         return asyncio.create_task(reader.history(cast(Any, call), ObjectKey("n", "g"), "u", 1))
 
     many = [history("ann") for _ in range(10)]
-    await settle()
+    await turns()
     assert len(subscribed) == 1
     other = history("bob")
-    await settle()
+    await turns()
     assert len(subscribed) == 2
     await ended(*many, other)
 
@@ -129,33 +127,28 @@ class SlowStream:
         self.sent.append((event, data))
 
 
-async def streamed(estimator: Any, stream: Any) -> None:
+async def streamed(simulate: Any, stream: Any) -> None:
     """An estimate as a stream."""
     estimating = Estimating(
         cast(Any, None),
         cast(Any, None),
         cast(Any, SimpleNamespace(heartbeat=1.0)),
         platform=cast(Any, None),
-        estimator=estimator,
+        simulation=None,
         turns=CallerSlots("simulations", 4),
         within=60,
     )
-    work = _EstimateWork(estimator, {"spec": {}}, [])
-    await estimating._streamed(cast(Any, SimpleNamespace(caller=SimpleNamespace(key="ada"))), work, [], stream)
+    await estimating._streamed(partial(estimating._answer, "ada", "key", simulate, []), stream)
 
 
 async def test_a_client_that_reads_slowly_gets_the_newest_reports_and_the_end():
-    class Chatty:
-        async def estimate(self, _: Any, __: Any, report: Any) -> dict[str, Any]:
-            for number in range(1000):
-                report("progress", {"phase": number})
-            return {"notes": []}
-
-        async def close(self) -> None:
-            """Has nothing to end."""
+    async def chatty(report: Any) -> dict[str, Any]:
+        for number in range(1000):
+            report("progress", {"phase": number})
+        return {"notes": []}
 
     stream = SlowStream()
-    await streamed(Chatty(), stream)
+    await streamed(chatty, stream)
     *reports, estimate, end = stream.sent
     assert ("progress", {"phase": 999}) in reports
     assert (estimate[0], end) == ("estimate", ("end", {}))
@@ -164,11 +157,10 @@ async def test_a_client_that_reads_slowly_gets_the_newest_reports_and_the_end():
 async def test_rights_are_asked_for_while_progress_is_reported() -> None:
     """A simulation that reports all the time left no silence to ask in."""
 
-    class Chatty:
-        async def estimate(self, _: Any, __: Any, report: Any) -> dict[str, Any]:
-            while True:
-                report("progress", {})
-                await asyncio.sleep(0)
+    async def chatty(report: Any) -> None:
+        while True:
+            report("progress", {})
+            await asyncio.sleep(0)
 
     class LosingRights(SlowStream):
         def timeout(self, longest: float) -> float:
@@ -180,4 +172,4 @@ async def test_rights_are_asked_for_while_progress_is_reported() -> None:
 
     with pytest.raises(StreamEnded, match="no longer"):
         async with asyncio.timeout(1):
-            await streamed(Chatty(), LosingRights())
+            await streamed(chatty, LosingRights())

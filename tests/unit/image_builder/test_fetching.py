@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from dynamo_image_builder import fetch
-from dynamo_image_builder.archives import StoredArchives
+from dynamo_image_builder.archives import Archives
 from dynamo_image_builder.builds import BentoTag
 from dynamo_image_builder.fetch import ArchiveSource, FetchError, download, find, main
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
@@ -147,7 +147,7 @@ def test_a_process_that_ends_does_not_wait_for_a_store(pause: float) -> None:
     """A slow one took the whole `archiveTimeout`, five minutes, after which no one waited for its answer."""
 
     async def cancelled(url: str) -> None:
-        archives = StoredArchives(ImageBuilder.model_validate({"store": {"endpoint": url}}))
+        archives = Archives(ImageBuilder.model_validate({"store": {"endpoint": url}}))
         with suppress(TimeoutError):
             async with asyncio.timeout(0.3):
                 await archives.find(BentoTag("a", "1"))

@@ -113,7 +113,7 @@ class Stage:
         self.reconciler = NimRequestReconciler(
             kube,  # type: ignore[arg-type]
             self.cache,
-            self.store,
+            self.store,  # type: ignore[arg-type]
             Writer(self.cache),  # type: ignore[arg-type]
             self.announced,
             BuildMetrics(self.registry),

@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.config import Connection
-from dynamo_shared.kube.credentials import Credentials, FixedCredentials
+from dynamo_shared.kube.credentials import Credentials
 from dynamo_shared.kube.transport import Transport
 
 Step = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -61,7 +61,7 @@ class ScriptedServer:
             await self._runner.cleanup()
 
     def client(self, *, credentials: Credentials | None = None, timeout: float = 5, **options: Any) -> KubeClient:
-        connection = Connection(self.url, None, None, None, credentials or FixedCredentials(None), "default")
+        connection = Connection(self.url, None, None, None, credentials or Credentials(None), "default")
         transport = Transport(connection, timeout=timeout, sleep=self._sleep, jitter=lambda: 0.5, **options)
         self._transports.append(transport)
         return KubeClient(transport, field_manager="tester")

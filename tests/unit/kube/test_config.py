@@ -26,6 +26,9 @@ from dynamo_shared.kube import ConfigError, KubeClient
 from dynamo_shared.kube.config import Connection, load
 from dynamo_shared.kube.credentials import LoginCredentials, TokenFile
 from dynamo_shared.kube.oidc import token_expiry
+from dynamo_shared.runtime.endpoints import serving
+
+from tests.building.waiting import turns
 
 
 @pytest.fixture(scope="session")
@@ -286,8 +289,7 @@ async def test_a_plugin_ends_with_the_login_that_runs_it(write: Any, tmp_path: P
     login = asyncio.create_task(load(write(user), environ={}))
     pid = int(await asyncio.to_thread(fifo.read_text))
     # Until its output is waited for; before, asyncio ends it.
-    for _ in range(100):
-        await asyncio.sleep(0)
+    await turns(100)
     try:
         await ended(login)
         with pytest.raises(ProcessLookupError):
@@ -318,6 +320,14 @@ async def test_oidc_without_a_way_to_renew_says_so(write: Any) -> None:
         await load(write({"auth-provider": {"name": "oidc", "config": config}}), environ={})
 
 
+def server_tls(authority: CertificateAuthority, name: str, clients: ssl.VerifyMode = ssl.CERT_NONE) -> ssl.SSLContext:
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.certificate))
+    pair = authority.server(name)
+    tls.load_cert_chain(pair.certificate, pair.key)
+    tls.verify_mode = clients
+    return tls
+
+
 def jwt(expires: float) -> str:
     def part(value: dict[str, Any]) -> str:
         return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
@@ -339,17 +349,11 @@ async def test_oidc_tokens_are_renewed_over_verified_tls_and_kept(write: Any, au
     application = web.Application()
     application.router.add_get("/.well-known/openid-configuration", well_known)
     application.router.add_post("/token", token)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    pair = authority.server("issuer")
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(pair.certificate, pair.key)
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
-    try:
+    async with serving(application, "127.0.0.1", 0, server_tls(authority, "issuer")) as port:
         provider: dict[str, Any] = {
             "client-id": "id",
             "client-secret": "secret",
-            "idp-issuer-url": f"https://127.0.0.1:{runner.addresses[0][1]}",
+            "idp-issuer-url": f"https://127.0.0.1:{port}",
             "id-token": jwt(time.time() - 10),
             "refresh-token": "first",
         }
@@ -361,8 +365,6 @@ async def test_oidc_tokens_are_renewed_over_verified_tls_and_kept(write: Any, au
         provider["idp-certificate-authority-data"] = base64.b64encode(authority.certificate.read_bytes()).decode()
         path = write(user)
         credentials = (await load(path, environ={})).credentials
-    finally:
-        await runner.cleanup()
     assert credentials.authorization == f"Bearer {fresh}"
     assert asked == [{"grant_type": "refresh_token", "refresh_token": "first"}]
     kept = yaml.safe_load(path.read_text())["users"][0]["user"]["auth-provider"]["config"]
@@ -479,16 +481,10 @@ async def test_a_client_certificate_is_shown_and_the_server_is_verified(
 
     application = web.Application()
     application.router.add_get("/{path:.*}", whoami)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    pair, person = authority.server("api"), authority.client("person")
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.certificate))
-    tls.verify_mode = ssl.CERT_REQUIRED
-    tls.load_cert_chain(pair.certificate, pair.key)
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
-    server = f"https://127.0.0.1:{runner.addresses[0][1]}"
+    person = authority.client("person")
     user = {"client-certificate": str(person.certificate), "client-key": str(person.key)}
-    try:
+    async with serving(application, "127.0.0.1", 0, server_tls(authority, "api", ssl.CERT_REQUIRED)) as port:
+        server = f"https://127.0.0.1:{port}"
         async with await KubeClient.open(kubeconfig=write(user, server=server)) as client:
             assert await client.get(PODS, ObjectKey("a", "b")) == {"user": "person"}
         stranger = CertificateAuthority(tmp_path / "stranger").certificate
@@ -496,8 +492,6 @@ async def test_a_client_certificate_is_shown_and_the_server_is_verified(
         async with await KubeClient.open(kubeconfig=path, timeout=1) as client:
             with pytest.raises(Exception, match=r"(?i)certificate verify failed"):
                 await client.create(PODS, {"metadata": {"name": "a"}})
-    finally:
-        await runner.cleanup()
 
 
 async def test_a_renewed_client_certificate_is_shown_at_once(
@@ -514,19 +508,13 @@ async def test_a_renewed_client_certificate_is_shown_at_once(
     has_ended = False
     application = web.Application()
     application.router.add_get("/{path:.*}", only_new)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    pair, old, new = authority.server("api-2"), authority.client("old"), authority.client("new")
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.certificate))
-    tls.verify_mode = ssl.CERT_REQUIRED
-    tls.load_cert_chain(pair.certificate, pair.key)
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
-    server = f"https://127.0.0.1:{runner.addresses[0][1]}"
+    old, new = authority.client("old"), authority.client("new")
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
     certificate.write_bytes(old.certificate.read_bytes())
     key.write_bytes(old.key.read_bytes())
     user = {"client-certificate": str(certificate), "client-key": str(key)}
-    try:
+    async with serving(application, "127.0.0.1", 0, server_tls(authority, "api-2", ssl.CERT_REQUIRED)) as port:
+        server = f"https://127.0.0.1:{port}"
         async with await KubeClient.open(kubeconfig=write(user, server=server)) as client:
             for _ in range(2):
                 assert await client.get(PODS, ObjectKey("a", "b")) == {"user": "old"}
@@ -534,8 +522,6 @@ async def test_a_renewed_client_certificate_is_shown_at_once(
             key.write_bytes(new.key.read_bytes())
             has_ended = True
             assert await client.get(PODS, ObjectKey("a", "b")) == {"user": "new"}
-    finally:
-        await runner.cleanup()
 
 
 def test_a_connection_is_plain_data() -> None:

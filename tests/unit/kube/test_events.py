@@ -365,5 +365,5 @@ def test_memory_is_bounded(clock: ManualClock) -> None:
     admission = EventCorrelator(clock, suffixes())
     for number in range(event_series.REMEMBERED + 100):
         admission.admit(OBJECT, SeriesKey(str(number), "Normal", "R", "A", "m"))
-    assert len(admission._series._entries) == event_series.REMEMBERED
-    assert len(admission._buckets._entries) == event_series.REMEMBERED
+    assert len(admission._series) == event_series.REMEMBERED
+    assert len(admission._buckets) == event_series.REMEMBERED

@@ -15,7 +15,8 @@ import pytest
 from dynamo_shared.api.resources import DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.kube import KubeClient, errors
 from dynamo_shared.kube.config import Connection
-from dynamo_shared.kube.credentials import FixedCredentials
+from dynamo_shared.kube.credentials import Credentials
+from dynamo_shared.kube.impersonation import Identity
 from dynamo_shared.kube.transport import TLS_BUFFER_BYTES, Outgoing, Transport
 
 KEY = ObjectKey("ns", "a")
@@ -282,6 +283,23 @@ async def test_another_field_manager_shares_the_connections(server: Any, steps: 
     assert server.requests[1].query == {"fieldManager": "dynamo-scaler", "force": "false", "dryRun": "All"}
 
 
+async def test_a_client_that_acts_for_a_user_does_so_in_all_it_does_and_for_no_other(server: Any, steps: Any) -> None:
+    client = server.client()
+    acting = client.for_identity(Identity("ann", "7", ("dev",)), request="r", field_manager="x")
+    server.then(steps.answer(OBJECT), steps.text(""), steps.answer(OBJECT))
+    await acting.acting_as("y").guarded(lambda: True).apply(DEPLOYMENTS, OBJECT)
+    async with acting.stream_log(KEY, "", silence=5):
+        pass
+    await client.get(DEPLOYMENTS, KEY)
+    names = ("Impersonate-User", "Impersonate-Uid", "Impersonate-Group", "Audit-ID")
+    sent = [tuple(each.headers.get(name) for name in names) for each in server.requests]
+    assert sent == [("ann", "7", "dev", "r"), ("ann", "7", "dev", "r"), (None, None, None, None)]
+    with pytest.raises(TypeError):
+        acting.for_identity(Identity("bob"), request="r", field_manager="x")
+    with pytest.raises(ValueError, match="user name"):
+        client.for_identity(Identity(""), request="r", field_manager="x")
+
+
 async def test_a_span_is_made_only_where_one_is_recording(server: Any, steps: Any) -> None:
     from opentelemetry.sdk.trace import TracerProvider
 
@@ -318,9 +336,7 @@ async def test_a_stream_through_a_proxy_that_does_not_answer_ends() -> None:
 
     proxy = await asyncio.start_server(hang, "127.0.0.1", 0)
     port = proxy.sockets[0].getsockname()[1]
-    through = Connection(
-        "https://api.test:6443", None, None, f"http://127.0.0.1:{port}", FixedCredentials(None), "default"
-    )
+    through = Connection("https://api.test:6443", None, None, f"http://127.0.0.1:{port}", Credentials(None), "default")
     transport = Transport(through, timeout=5)
     try:
         async with asyncio.timeout(3):
@@ -354,7 +370,7 @@ async def test_little_of_what_pods_write_waits_for_a_slow_reader() -> None:
 
     server = await asyncio.start_server(pour, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    transport = Transport(Connection(url, None, None, None, FixedCredentials(None), "default"), timeout=5)
+    transport = Transport(Connection(url, None, None, None, Credentials(None), "default"), timeout=5)
     try:
         async with asyncio.timeout(5), KubeClient(transport, field_manager="t").stream_log(KEY, "", silence=5):
             await full.wait()

@@ -10,7 +10,7 @@ from typing import Any
 
 from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.lora.answers import LoraError
-from dynamo_model_discovery.lora.api import Listing
+from dynamo_model_discovery.lora.api import Listing, WorkerApi
 from dynamo_model_discovery.lora.keeper import LISTED_CHARACTERS, LISTED_NAMES, AdapterKeeper
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
@@ -38,7 +38,7 @@ def model(uid: str = "m1") -> dict[str, Any]:
 
 
 @dataclass
-class World:
+class World(WorkerApi):
     """Workers, and what was reported of them."""
 
     loras: dict[str, set[str]] = field(default_factory=dict)

@@ -14,8 +14,7 @@ from dynamo_shared.state.versions import version_of
 
 def obj(resource: Resource, version: int, **fields: Any) -> dict[str, Any]:
     return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
+        **resource.type_meta,
         "metadata": {
             "name": "decode-0",
             "namespace": "default",

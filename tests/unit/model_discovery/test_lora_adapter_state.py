@@ -10,7 +10,7 @@ import pytest
 from dynamo_model_discovery.lora.adapter import Adapter, AdapterRecord, advanced
 from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.lora.answers import LoraError
-from dynamo_model_discovery.lora.api import Listing
+from dynamo_model_discovery.lora.api import Listing, WorkerApi
 from dynamo_model_discovery.lora.settle import settle
 from dynamo_model_discovery.metrics import LoraMetrics
 from dynamo_model_discovery.models.workers import Worker
@@ -24,7 +24,7 @@ ADAPTERS = (Adapter("a", "s3://1"), Adapter("a", "s3://2"), Adapter("b", "s3://1
 
 
 @dataclass
-class FakeApi:
+class FakeApi(WorkerApi):
     """A worker as Dynamo's is: what is loaded stays as it is, and unloading waits for a load that is under way."""
 
     loras: dict[str, str] = field(default_factory=dict)

@@ -43,7 +43,7 @@ class Cluster:
 
     async def publish(self, resource: Resource, *objects: dict[str, Any], synced: bool = True) -> None:
         for obj in objects:
-            obj |= {"apiVersion": resource.api_version, "kind": resource.kind}
+            obj |= {**resource.type_meta}
             obj["metadata"] |= {"resourceVersion": str(next(self._versions))}
             self.publisher.put(resource, obj)
         if synced:

@@ -19,6 +19,7 @@ from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.announced import Announced
 from tests.unit.routed import tasks_of
+from tests.unit.written import Written
 
 from .graph.building import NOW
 
@@ -50,35 +51,24 @@ def checkpoint(
     }
 
 
-class Writer:
-    def __init__(self) -> None:
-        self.statuses: list[KubeObject] = []
-
-    async def write(
-        self, _resource: object, _obj: KubeObject, status: KubeObject, *, urgent: bool, report: Any
-    ) -> None:
-        assert urgent
-        self.statuses.append(status)
-        report()
-
-
 async def reconciled(config: CheckpointDefaults, *observed: KubeObject) -> tuple[list[KubeObject], list[str]]:
     cache = ObjectCache()
     for module in (checkpoints, children, pods):
         module.index(cache)
     for each in observed:
         cache.put(DYNAMO_CHECKPOINTS, each)
-    writer, announced = Writer(), Announced()
+    writer, announced = Written(), Announced()
     reconciler = CheckpointReconciler(
         None,  # type: ignore[arg-type]
         cache,
         None,  # type: ignore[arg-type]
-        writer,  # type: ignore[arg-type]
+        writer,
         announced,
         lambda: RenderConfig(checkpoints=config),
         lambda: NOW,
     )
     assert await reconciler.reconcile(ObjectKey("ns", "one")) == Result()
+    assert all(writer.urgent)
     return writer.statuses, announced.lines
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +26,7 @@ from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.announced import Announced
 from tests.unit.render.building import CONFIG, component, component_deployments, graph
+from tests.unit.written import Written
 
 from .graph.building import NOW, deployment, stored, stored_graph
 from .graph.test_carry_out import Keys, Ledger
@@ -94,28 +94,6 @@ class Secrets:
         return NO_PULL_SECRETS
 
 
-class Writer:
-    def __init__(self) -> None:
-        self.statuses: list[KubeObject] = []
-        self.urgent, self.settle = False, 0.0
-        self.wait: float | None = None
-
-    async def write(
-        self,
-        _resource: object,
-        _obj: KubeObject,
-        status: KubeObject,
-        *,
-        urgent: bool,
-        settle: float = SETTLE,
-        report: Callable[[], None] = lambda: None,
-    ) -> float | None:
-        report()
-        self.statuses.append(status)
-        self.urgent, self.settle = urgent, settle
-        return self.wait
-
-
 class Applier(Ledger):
     async def let_go(self, _resource: object, obj: KubeObject) -> None:
         self.lines.append(f"let go {objects.name(obj)}")
@@ -128,12 +106,12 @@ class World:
             module.index(self.cache)
         for each in observed:
             self.cache.put(resources.of(each), each)
-        self.applier, self.writer, self.announced = Applier(**refusals), Writer(), Announced()
+        self.applier, self.writer, self.announced = Applier(**refusals), Written(), Announced()
         self.keys = Keys()
         self.reconciler = ComponentReconciler(
             self.cache,
             self.applier,  # type: ignore[arg-type]
-            self.writer,  # type: ignore[arg-type]
+            self.writer,
             self.announced,
             lambda: config,
             lambda: NOW,
@@ -280,7 +258,7 @@ async def test_what_runs_is_reported_and_what_is_not_desired_any_more_goes():
     assert await world.reconcile(ONE) == Result()
     assert world.applier.lines == [f"ensure Deployment {NAME}", f"ensure Service {NAME}", "delete Service left-over"]
     assert world.available == ("True", "DeploymentReady")
-    assert not world.writer.urgent
+    assert world.writer.urgent == [False]
 
 
 @pytest.mark.parametrize(
@@ -319,7 +297,7 @@ async def test_what_is_refused(refusal, reason, requeue):
     world = World(ONE, workload(), **{NAME: refusal})
     assert await world.reconcile(ONE) == Result(requeue_after=requeue)
     assert world.available[1] == reason
-    assert world.writer.urgent == (requeue is not None)
+    assert world.writer.urgent == [requeue is not None]
     assert [fact.reason for fact in world.announced.facts] == ([reason] if requeue else [])
 
 

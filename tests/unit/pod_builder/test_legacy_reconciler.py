@@ -38,11 +38,11 @@ from dynamo_shared.wire.specifications.legacy import LegacyDeploymentData
 from tests.unit.announced import Announced
 from tests.unit.render.building import component_children, graph_children, of_kind
 from tests.unit.routed import tasks_of
+from tests.unit.written import Written
 
 from .graph.building import NOW, stored
 from .graph.test_carry_out import Ledger
 from .indexed import routes_of
-from .test_component_reconciler import Writer
 
 NIM = DYNAMO_NIM_DEPLOYMENTS
 KEY = ObjectKey("ns", "worker-1")
@@ -313,14 +313,13 @@ def test_an_answer_for_an_earlier_spec_does_not_count() -> None:
 
 class World:
     def __init__(self, *observed: KubeObject, of: Any = NIM, **refusals: Exception) -> None:
-        self.cache, self.applier, self.writer = ObjectCache(), Ledger(**refusals), Writer()
+        self.cache, self.applier, self.writer = ObjectCache(), Ledger(**refusals), Written()
         self.announced = Announced()
         for each in observed:
             self.cache.put(resources.of(each), each)
         applier: Any = self.applier
-        writer: Any = self.writer
         large = Offload(above=0, at_once=1)
-        self.reconciler = LegacyReconciler(of, self.cache, applier, writer, self.announced, lambda: NOW, large)
+        self.reconciler = LegacyReconciler(of, self.cache, applier, self.writer, self.announced, lambda: NOW, large)
 
     async def reconcile(self) -> tuple[list[str], list[KubeObject]]:
         self.result = await self.reconciler.reconcile(KEY)
@@ -407,7 +406,7 @@ async def test_a_graph_of_another_owner_stays_and_is_reported() -> None:
     world = World(nim(), theirs, **{KEY.name: NameTaken(DYNAMO_GRAPH_DEPLOYMENTS, theirs)})
     _, (status,) = await world.reconcile()
     assert (status["conditions"][0]["status"], status["conditions"][0]["reason"]) == ("False", "NameTaken")
-    assert world.writer.urgent
+    assert world.writer.urgent == [True]
     assert world.result.requeue_after is not None
 
 

@@ -12,7 +12,7 @@ import pytest
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey
 from dynamo_shared.kube.errors import Conflict, Invalid, NamespaceTerminating
-from dynamo_shared.leases import AllKeys, Drainer, GainListener, Listener
+from dynamo_shared.leases import AllKeys
 from dynamo_shared.leases.rendezvous import partition_of
 from dynamo_shared.runtime import Controller, Result, ServiceContext
 from dynamo_shared.runtime import controller as controllers
@@ -34,31 +34,19 @@ class Share(AllKeys):
     """All keys but those of some namespaces."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.without: set[str] = set()
-        self.gain: list[GainListener] = []
-        self.loss: list[Listener] = []
-        self.drainers: list[Drainer] = []
 
     def owns(self, key: ObjectKey) -> bool:
         return key.namespace not in self.without
 
-    def on_gain(self, listener: GainListener) -> None:
-        self.gain.append(listener)
-
-    def on_loss(self, listener: Listener) -> None:
-        self.loss.append(listener)
-
-    def before_release(self, drainer: Drainer) -> None:
-        self.drainers.append(drainer)
-
     def lose(self, namespace: str) -> None:
         self.without.add(namespace)
-        for each in self.loss:
-            each()
+        self._report_loss()
 
     async def give(self, namespace: str) -> None:
         self.without.add(namespace)
-        for each in self.drainers:
+        for each in self._drainers:
             await each(lambda key: key.namespace == namespace)
 
 
@@ -123,8 +111,7 @@ async def test_of_gained_partitions_only_their_keys_are_reconciled() -> None:
     """A replica that gains one of 32 partitions has the others in order."""
     share, keys = Share(), [ObjectKey(namespace, "a") for namespace in ("team-0", "team-1", "team-3")]
     async with controlling(keys, share) as controller:
-        for each in share.gain:
-            each(frozenset({partition_of(keys[1])}))
+        share._report_gain(frozenset({partition_of(keys[1])}))
         await until(lambda: controller.reconciled)
         assert not controller._queue
         assert controller.reconciled == [keys[1]]

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.building.clock import ManualClock
+from tests.building.waiting import turns
 
 
 def queue(clock: ManualClock | None = None) -> WorkQueue[str]:
@@ -114,8 +115,7 @@ async def test_a_cancellation_that_comes_with_a_key_is_not_lost():
         await asyncio.sleep(0.001)
         for key in "abcdef":
             work.add(key)
-        for _ in range(pauses):
-            await asyncio.sleep(0)
+        await turns(pauses)
         workers.cancel()
         done, _ = await asyncio.wait([workers], timeout=1)
         assert done == {workers}, f"still running when cancelled after {pauses} turns of the loop"
@@ -133,13 +133,11 @@ async def test_requeue_after_brings_a_key_back():
 
     task = asyncio.create_task(work.run(1, handler))
     work.add("a")
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await turns()
     assert checks == 1
     clock.now += 31
     work.add("wake")
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await turns()
     assert checks == 3
     await ended(task)
 
@@ -170,8 +168,7 @@ def test_never_two_at_once_and_nothing_is_lost(desired, workers):
             step += 1
             last_desired[key] = step
             work.add(key)
-            for _ in range(pauses):
-                await asyncio.sleep(0)
+            await turns(pauses)
         while len(work) or work.working:
             await asyncio.sleep(0)
         await ended(task)

@@ -19,6 +19,7 @@ from structlog.testing import capture_logs
 
 from tests.building.clock import ManualClock
 from tests.building.tasks import in_background
+from tests.building.waiting import turns
 
 
 @pytest.fixture
@@ -53,11 +54,6 @@ class Work:
     async def running(self, workers: int = 2, finish_within: float = 5) -> AsyncIterator[asyncio.Task[None]]:
         async with in_background(self.queue.run(workers, self.handle, finish_within=finish_within)) as task:
             yield task
-
-
-async def turns(count: int = 20) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 async def test_work_under_way_ends_in_order_and_no_new_begins() -> None:

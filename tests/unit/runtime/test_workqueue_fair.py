@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.building.clock import ManualClock
+from tests.building.waiting import turns
 
 
 def lane(key: str) -> str:
@@ -36,11 +37,6 @@ async def take(work: WorkQueue[str], count: int) -> list[str]:
         results.append(await work.get())
         work.done(results[-1])
     return results
-
-
-async def turns() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 async def test_a_quiet_namespace_is_next_whatever_a_noisy_one_has() -> None:

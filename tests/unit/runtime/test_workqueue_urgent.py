@@ -13,6 +13,7 @@ from dynamo_shared.runtime.workqueue import HOLD_WITHIN, Result, WorkQueue
 
 from tests.building.clock import ManualClock
 from tests.building.tasks import in_background
+from tests.building.waiting import turns
 
 
 def queue(clock: ManualClock) -> WorkQueue[str]:
@@ -133,11 +134,6 @@ async def test_a_worker_that_is_cancelled_leaves_its_key_to_another():
     work.add("A")
     urgent.cancel()
     assert await general == "A"
-
-
-async def turns() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 def test_a_few_changes_wait_for_nothing_and_many_until_they_are_over():

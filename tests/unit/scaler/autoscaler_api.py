@@ -144,6 +144,4 @@ class AutoscalerDesk:
         target = {"apiVersion": ADAPTER["apiVersion"], "kind": ADAPTER["kind"], "name": "g-w"}
         metadata = {"name": name, "namespace": "n"}
         spec = {"scaleTargetRef": target, **spec}
-        return self.api.put(
-            resource, {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
-        )
+        return self.api.put(resource, {**resource.type_meta, "metadata": metadata, "spec": spec})

@@ -208,8 +208,7 @@ class Desk:
             self.kube.put(
                 DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
                 {
-                    "apiVersion": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.api_version,
-                    "kind": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind,
+                    **DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.type_meta,
                     "metadata": {
                         "name": adapter_name,
                         "namespace": "team",

@@ -10,52 +10,33 @@ import pytest
 from dynamo_scaler.commands.turn import Turn
 from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.leases.ownership import AllKeys, Drainer, GainListener, Listener
+from dynamo_shared.leases.ownership import AllKeys
 from dynamo_shared.leases.rendezvous import ALL
 
 KEY, OTHER = ObjectKey("", "mine"), ObjectKey("", "other")
 
 
-class Owned:
+class Owned(AllKeys):
     """Ownership that the test hands out."""
 
     def __init__(self, owned: bool) -> None:
+        super().__init__()
         self.owned = owned
-        self.gain: list[GainListener] = []
-        self.loss: list[Listener] = []
-        self.drain: list[Drainer] = []
-
-    def may_write(self) -> bool:
-        return True
 
     def owns(self, key: ObjectKey) -> bool:
         return self.owned and key == KEY
 
-    def keeps(self) -> frozenset[int]:
-        return ALL
-
-    def on_gain(self, listener: GainListener) -> None:
-        self.gain.append(listener)
-
-    def on_loss(self, listener: Listener) -> None:
-        self.loss.append(listener)
-
-    def before_release(self, drainer: Drainer) -> None:
-        self.drain.append(drainer)
-
     def give(self) -> None:
         self.owned = True
-        for each in self.gain:
-            each(ALL)
+        self._report_gain(ALL)
 
     def lose(self) -> None:
         self.owned = False
-        for each in self.loss:
-            each()
+        self._report_loss()
 
     async def take_back(self, concerns: Callable[[ObjectKey], bool]) -> None:
         self.owned = self.owned and not concerns(KEY)
-        for each in self.drain:
+        for each in self._drainers:
             await each(concerns)
 
 

@@ -50,8 +50,7 @@ class Cluster:
         table = self.objects.setdefault(resource, {})
         kind: Literal["MODIFIED", "ADDED"] = "MODIFIED" if key in table else "ADDED"
         table[key] = {
-            "apiVersion": resource.api_version,
-            "kind": resource.kind,
+            **resource.type_meta,
             "metadata": {
                 "name": name,
                 **({"namespace": namespace} if namespace else {}),

@@ -161,8 +161,7 @@ def _golden(subject: str, event: cloudevents.CloudEvent[Any]) -> Golden:
 def _state() -> dict[str, Golden]:
     resource = DYNAMO_GRAPH_DEPLOYMENTS
     obj: dict[str, Any] = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
+        **resource.type_meta,
         "metadata": {
             "name": NAME,
             "namespace": NAMESPACE,

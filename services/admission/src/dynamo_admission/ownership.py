@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import structlog
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import CLUSTER_ROLES, ObjectKey
-from dynamo_shared.kube import KubeClient, NotFound
+from dynamo_shared.api.resources import CLUSTER_ROLES, ObjectKey, owner_reference
+from dynamo_shared.kube import KubeClient, get_if_present
 
 log = structlog.get_logger("dynamo.admission")
 
@@ -18,15 +18,9 @@ async def owner_of(kube: KubeClient, cluster_role: str) -> KubeObject | None:
     """
     if not cluster_role:
         return None
-    try:
-        role = await kube.get(CLUSTER_ROLES, ObjectKey("", cluster_role))
-    except NotFound:
+    role = await get_if_present(kube, CLUSTER_ROLES, ObjectKey("", cluster_role))
+    if role is None:
         log.warning("the owner of the webhook configurations does not exist", cluster_role=cluster_role)
         return None
     # Deleting the owner does not wait for this object: `blockOwnerDeletion` would require a right on the owner's finalizers.
-    return {
-        "apiVersion": CLUSTER_ROLES.api_version,
-        "kind": CLUSTER_ROLES.kind,
-        "name": cluster_role,
-        "uid": role["metadata"]["uid"],
-    }
+    return owner_reference(CLUSTER_ROLES, cluster_role, role["metadata"]["uid"])

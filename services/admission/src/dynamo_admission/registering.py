@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import structlog
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource
-from dynamo_shared.kube import KubeClient, NotFound
+from dynamo_shared.kube import KubeClient, NotFound, get_if_present
 
 from dynamo_admission.metrics import AdmissionMetrics
 from dynamo_admission.registration import (
@@ -69,7 +69,7 @@ class Registrar:
             version = await self._version(resource, name)
             if last is not None and (version, desired) == (last.version, last.desired):
                 continue
-            observed = await self._read(resource, name) if version else None
+            observed = await get_if_present(self._kube, resource, ObjectKey("", name)) if version else None
             if observed is not None and (holds(observed, desired) or _is_left(resource, observed, registration)):
                 self._note(resource, observed, desired, registration)
                 continue
@@ -82,7 +82,7 @@ class Registrar:
 
     async def _write(self, resource: Resource, desired: KubeObject, registration: Registration) -> None:
         name = desired["metadata"]["name"]
-        observed = await self._read(resource, name)
+        observed = await get_if_present(self._kube, resource, ObjectKey("", name))
         if observed is not None and is_written(observed, desired, self._kube.field_manager):
             # A restart writes nothing.
             self._note(resource, observed, desired, registration)
@@ -101,12 +101,6 @@ class Registrar:
         trusted = () if _is_left(resource, observed, registration) else tuple(bundles_in(observed))
         metadata = observed["metadata"]
         self._checked[resource.plural, metadata["name"]] = _Checked(metadata["resourceVersion"], desired, trusted)
-
-    async def _read(self, resource: Resource, name: str) -> KubeObject | None:
-        try:
-            return await self._kube.get(resource, ObjectKey("", name))
-        except NotFound:
-            return None
 
     async def _version(self, resource: Resource, name: str) -> str:
         """The resourceVersion of an object; empty where the object does not exist."""

@@ -233,7 +233,7 @@ def _head(resource: Resource, name: str, registration: Registration) -> KubeObje
     metadata: KubeObject = {"name": name}
     if registration.inject_from:
         metadata["annotations"] = {INJECT_FROM: registration.inject_from}
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+    return {**resource.type_meta, "metadata": metadata}
 
 
 def _configuration(resource: Resource, registration: Registration, webhooks: list[KubeObject]) -> KubeObject:

@@ -26,12 +26,11 @@ WITHIN = 10.0
 UID = "self-test"
 NEW, OLD = DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1")
 GOOD = {
-    "apiVersion": OLD.api_version,
-    "kind": OLD.kind,
+    **OLD.type_meta,
     "metadata": {"name": UID, "namespace": "default"},
     "spec": {"backendFramework": "vllm", "services": {"Frontend": {"componentType": "frontend", "replicas": 1}}},
 }
-BAD = {**GOOD, "spec": {**GOOD["spec"], "backendFramework": "none"}}  # type: ignore[dict-item]
+BAD = {**GOOD, "spec": {**GOOD["spec"], "backendFramework": "none"}}
 
 
 class SelfTestFailed(Exception):

@@ -57,8 +57,7 @@ async def give_roles(client: KubeClient) -> None:
 
 def _role(name: str, to: tuple[str, ...], *rules: tuple[list[str], list[str]]) -> KubeObject:
     return {
-        "apiVersion": CLUSTER_ROLES.api_version,
-        "kind": CLUSTER_ROLES.kind,
+        **CLUSTER_ROLES.type_meta,
         "metadata": {
             "name": f"dynamo-platform-{name}",
             "labels": {f"rbac.authorization.k8s.io/aggregate-to-{each}": "true" for each in to},

@@ -67,7 +67,7 @@ async def _token(client: KubeClient, namespace: str) -> str:
 
 def _head(resource: Resource, name: str, namespace: str = "") -> dict[str, Any]:
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+    return {**resource.type_meta, "metadata": metadata}
 
 
 def _binding(resource: Resource, kind: str, role: str, namespace: str, home: str) -> dict[str, Any]:

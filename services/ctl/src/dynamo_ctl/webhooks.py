@@ -29,8 +29,7 @@ CONFIGURATION = "dynamo-admission"
 NAMESPACE = "dynamo-system"
 #: v1alpha1, so that the way there and back is tried, too.
 _PROBE = {
-    "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").api_version,
-    "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+    **DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").type_meta,
     "metadata": {"name": "dynamo-admission-probe", "namespace": "default"},
     "spec": {"services": {"Frontend": {"componentType": "frontend", "replicas": 1}}},
 }

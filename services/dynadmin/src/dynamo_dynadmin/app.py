@@ -49,8 +49,9 @@ from dynamo_dynadmin.api.estimating import Estimating
 from dynamo_dynadmin.api.events import EventReader
 from dynamo_dynadmin.api.logs import Logs
 from dynamo_dynadmin.api.reading import CollectionReader
-from dynamo_dynadmin.api.replaying import Replaying, Simulation
+from dynamo_dynadmin.api.replaying import Replaying
 from dynamo_dynadmin.api.sessions import SessionPages
+from dynamo_dynadmin.api.simulation import Simulation
 from dynamo_dynadmin.api.table import Topics, table
 from dynamo_dynadmin.api.turns import CallerSlots
 from dynamo_dynadmin.api.writing import Writing
@@ -149,7 +150,7 @@ class DynadminService:
         reading = CollectionReader(hub, access, streams)
         writing = Writing(reading)
         details = Details(hub, reading)
-        cluster = Cluster(hub, access, reading, kube, platform.version)
+        cluster = Cluster(hub, reading, kube, platform.version)
         defaults = PlatformDefaults(platform.planner.image_repository, platform.version, platform.planner.model_secret)
         decisions = DecisionReader(context.bus, platform.cluster_name, streams)
         # The worker processes have bounds of their own, too.
@@ -170,7 +171,7 @@ class DynadminService:
                 reading,
                 streams,
                 platform=defaults,
-                estimator=simulation,
+                simulation=simulation,
                 turns=turns,
                 within=settings.estimate_within,
             ),

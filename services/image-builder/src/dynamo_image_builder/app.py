@@ -15,7 +15,7 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
 
 from dynamo_image_builder import reconciler
-from dynamo_image_builder.archives import StoredArchives
+from dynamo_image_builder.archives import Archives
 from dynamo_image_builder.metrics import BuildMetrics
 from dynamo_image_builder.reconciler import NimRequestReconciler
 
@@ -44,7 +44,7 @@ def _controller(context: ServiceContext, metrics: BuildMetrics) -> Controller:
     requests = NimRequestReconciler(
         kube=controller.kube,
         cache=cache,
-        archives=StoredArchives(settings),
+        archives=Archives(settings),
         statuses=StatusWriter(controller.kube, cache, context.clock),
         announcer=controller.announcer,
         metrics=metrics,

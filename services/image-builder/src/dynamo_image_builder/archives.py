@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import Future
-from typing import Protocol
 
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 
@@ -16,14 +15,7 @@ from dynamo_image_builder.fetch import Archive, ArchiveSource, FetchError, find
 AT_ONCE = 4
 
 
-class Archives(Protocol):
-    """Finds archives."""
-
-    async def find(self, tag: BentoTag) -> Archive:
-        """The archive of a tag. FetchError where it cannot be had."""
-
-
-class StoredArchives:
+class Archives:
     """The archives of the store that the settings name."""
 
     def __init__(self, settings: ImageBuilder) -> None:

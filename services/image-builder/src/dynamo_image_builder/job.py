@@ -27,8 +27,7 @@ def build_job(build: Build, settings: ImageBuilder) -> KubeObject:
     """The Job of a build. It names no request: all that ask for the build share it."""
     own_labels = {labels.IMAGE_BUILD: build.id, labels.APP_MANAGED_BY: OPERATOR}
     return {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
+        **JOBS.type_meta,
         "metadata": {
             "name": build.job,
             "namespace": settings.namespace,

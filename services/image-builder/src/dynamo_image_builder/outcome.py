@@ -21,7 +21,7 @@ POD_WITHIN = 15.0
 #: Of the log that a status has. Characters.
 LOG_LIMIT = 3000
 #: Waiting is nothing to report for these.
-_ORDINARY = frozenset({"ContainerCreating", "PodInitializing"})
+_ORDINARY = frozenset({"", "ContainerCreating", "PodInitializing"})
 #: What the log of a failed build has, the reason that this means, and what to do.
 _ADVICE: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
@@ -105,8 +105,9 @@ def _under_way(job: KubeObject, pods: Sequence[KubeObject], now: datetime) -> Ob
         for condition in pod.get("status", {}).get("conditions") or ():
             if (condition["type"], condition["status"]) == ("PodScheduled", "False"):
                 return ObservedBuild(None, "Unschedulable", f"the build's pod waits for a node: {_short(condition)}")
-        for container, waiting in _waiting(pod):
-            return ObservedBuild(None, waiting["reason"], f"container {container} waits: {_short(waiting)}")
+        for container, waiting in _states(pod, "waiting"):
+            if waiting.get("reason", "") not in _ORDINARY:
+                return ObservedBuild(None, waiting["reason"], f"container {container} waits: {_short(waiting)}")
     if not pods and _age(job, now) > POD_WITHIN:
         message = (
             f"Job {name} has no pod: `kubectl describe job {name} --namespace {namespace}` says why; rootless builds need Pod "
@@ -119,7 +120,7 @@ def _under_way(job: KubeObject, pods: Sequence[KubeObject], now: datetime) -> Ob
 def _said(pods: Sequence[KubeObject]) -> tuple[str, str]:
     """The digest and the end of the log, as the builder's termination message has them."""
     for pod in pods:
-        for name, end in _ended(pod):
+        for name, end in _states(pod, "terminated"):
             if name == BUILDER and end.get("message"):
                 first, _, rest = str(end["message"]).partition("\n")
                 digest = first.removeprefix("digest=")
@@ -130,7 +131,7 @@ def _said(pods: Sequence[KubeObject]) -> tuple[str, str]:
 def _cause(pods: Sequence[KubeObject], log: str) -> tuple[str, str] | None:
     """Why a build failed, and what to do."""
     for pod in pods:
-        for name, end in _ended(pod):
+        for name, end in _states(pod, "terminated"):
             if not end.get("exitCode"):
                 continue
             if end.get("reason") == "OOMKilled":
@@ -161,19 +162,12 @@ def _last_error(log: str) -> str:
     return last_of((errors or log.splitlines() or [""])[-1])
 
 
-def _ended(pod: KubeObject) -> Iterator[tuple[str, KubeObject]]:
+def _states(pod: KubeObject, state: str) -> Iterator[tuple[str, KubeObject]]:
+    """Names of the containers that are in a state, and what is said of it."""
     status = pod.get("status", {})
     for entry in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
-        if end := (entry.get("state") or {}).get("terminated"):
-            yield entry["name"], end
-
-
-def _waiting(pod: KubeObject) -> Iterator[tuple[str, KubeObject]]:
-    status = pod.get("status", {})
-    for entry in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
-        waiting = (entry.get("state") or {}).get("waiting")
-        if waiting and waiting.get("reason", "") not in ("", *_ORDINARY):
-            yield entry["name"], waiting
+        if result := (entry.get("state") or {}).get(state):
+            yield entry["name"], result
 
 
 def _short(said: KubeObject) -> str:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,7 +18,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, PODS, ObjectKey
-from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube import KubeClient, get_if_present
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NamespaceTerminating, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
@@ -143,10 +144,8 @@ class NimRequestReconciler:
 
     async def _replace(self, job: KubeObject) -> Result:
         """A build that failed before the request was created, or whose result is lost, is made again."""
-        try:
+        with suppress(NotFound, Conflict):
             await self.kube.delete(JOBS, ObjectKey(objects.namespace(job), objects.name(job)), uid=objects.uid(job))
-        except (NotFound, Conflict):
-            return Result(REPLACE)
         return Result(REPLACE)
 
     async def _note(self, job: KubeObject, digest: str) -> None:
@@ -163,10 +162,7 @@ class NimRequestReconciler:
         return self.cache.get(JOBS, key) or await self._stored(build)
 
     async def _stored(self, build: Build) -> KubeObject | None:
-        try:
-            return await self.kube.get(JOBS, ObjectKey(self.settings.namespace, build.job))
-        except NotFound:
-            return None
+        return await get_if_present(self.kube, JOBS, ObjectKey(self.settings.namespace, build.job))
 
     async def _pods(self, job: KubeObject) -> list[KubeObject]:
         listed = await self.kube.list(

@@ -15,7 +15,7 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
 
 from dynamo_model_discovery import routing
-from dynamo_model_discovery.lora.api import HttpWorkerApi
+from dynamo_model_discovery.lora.api import WorkerApi
 from dynamo_model_discovery.lora.keeper import AdapterKeeper, lane
 from dynamo_model_discovery.metrics import LoraMetrics
 from dynamo_model_discovery.models.status import ENDPOINTS_READY
@@ -41,7 +41,7 @@ class ModelDiscoveryService:
         """Serve until cancelled."""
         settings = context.settings.platform.model_discovery
         metrics = LoraMetrics(context.metrics.registry)
-        api = HttpWorkerApi(
+        api = WorkerApi(
             timeout=settings.request_timeout,
             concurrency=settings.concurrency,
             proxy=settings.proxy,
@@ -57,7 +57,7 @@ class ModelDiscoveryService:
             metrics.close()
 
 
-def _controller(context: ServiceContext, api: HttpWorkerApi, metrics: LoraMetrics) -> Controller:
+def _controller(context: ServiceContext, api: WorkerApi, metrics: LoraMetrics) -> Controller:
     """DynamoModels."""
     controller = Controller(context, NAME, READS, of_share=OF_SHARE)
     kube, cache, ownership = controller.kube, controller.cache, controller.ownership

@@ -47,7 +47,6 @@ class PlanMetrics:
             registry=registry,
         )
         self._reported: dict[tuple[str, str], set[tuple[str, str]]] = {}
-        self._outcomes: dict[tuple[str, str], set[str]] = {}
 
     def tick(
         self, graph: tuple[str, str], numbers: Mapping[str, float], missing: Mapping[str, str], outcome: str
@@ -58,7 +57,6 @@ class PlanMetrics:
             if value is not None and isfinite(value):
                 self._gauges[name].labels(*graph).set(value)
         self._ticks.labels(*graph, outcome).inc()
-        self._outcomes.setdefault(graph, set()).add(outcome)
         before, now = self._reported.get(graph, set()), set(missing.items())
         for gone in before - now:
             self._missing.remove(*graph, *gone)
@@ -68,14 +66,14 @@ class PlanMetrics:
 
     def forget(self, graph: tuple[str, str]) -> None:
         """The graph is no longer planned."""
-        for gauge in self._gauges.values():
-            gauge.remove_by_labels({"namespace": graph[0], "graph": graph[1]})
-        for why in self._reported.pop(graph, set()):
-            self._missing.remove(*graph, *why)
-        for outcome in self._outcomes.pop(graph, set()):
-            self._ticks.remove(*graph, outcome)
+        self._reported.pop(graph, None)
+        for metric in self._all():
+            metric.remove_by_labels(dict(zip(GRAPH, graph, strict=True)))
 
     def close(self) -> None:
         """Takes the metrics out of the registry: a restarted service has its own."""
-        for metric in (*self._gauges.values(), self._ticks, self._missing):
+        for metric in self._all():
             self._registry.unregister(metric)
+
+    def _all(self) -> tuple[Gauge | Counter, ...]:
+        return *self._gauges.values(), self._ticks, self._missing

@@ -35,7 +35,7 @@ from dynamo_shared.api.resources import (
     ROLE_BINDINGS,
     Resource,
 )
-from dynamo_shared.kube import KubeClient, coverage
+from dynamo_shared.kube import KubeClient, coverage, get_if_present
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields, managers_of
 from dynamo_shared.state.cache import ObjectCache
@@ -102,10 +102,8 @@ class Applier:
         collector and created again, until STATE is corrected. KubeError where the API server is away.
         """
         resource, key = resources.of(owner), resources.key_of(owner)
-        try:
-            present = objects.uid(await self._kube.get(resource, key)) == objects.uid(owner)
-        except NotFound:
-            present = False
+        there = await get_if_present(self._kube, resource, key)
+        present = there is not None and objects.uid(there) == objects.uid(owner)
         if not present:
             self._cache.remove(resource, key, objects.uid(owner))
         return present

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.legacy import BuildPhase, command_of_artifact
-from dynamo_shared.api.meta import ObjectMeta
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_DEPLOYMENTS,
@@ -22,13 +21,13 @@ from dynamo_shared.api.resources import (
     DYNAMO_NIM_REQUESTS,
     ObjectKey,
     Resource,
+    controller_reference,
     key_of,
 )
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
-from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.status.component import Failure
 
 #: Kinds before graphs that run.
@@ -72,10 +71,9 @@ def request_key(obj: KubeObject) -> ObjectKey:
 def request_for(resource: Resource, obj: KubeObject) -> KubeObject:
     """The request for the image of an object's artifact. It goes with the object."""
     key = request_key(obj)
-    owner = controller_reference(resource, ObjectMeta.model_validate(obj["metadata"], extra="ignore"))
+    owner = controller_reference(resource, objects.name(obj), objects.uid(obj))
     return {
-        "apiVersion": DYNAMO_NIM_REQUESTS.api_version,
-        "kind": DYNAMO_NIM_REQUESTS.kind,
+        **DYNAMO_NIM_REQUESTS.type_meta,
         "metadata": {"name": key.name, "namespace": key.namespace, "ownerReferences": [owner]},
         "spec": {"bentoTag": artifact_of(obj)},
     }

@@ -18,8 +18,8 @@ from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import SECRETS, ObjectKey
-from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import AlreadyExists, Conflict, NotFound
+from dynamo_shared.kube import KubeClient, get_if_present
+from dynamo_shared.kube.errors import AlreadyExists, Conflict
 
 from dynamo_pod_builder.render import MANAGED_BY
 
@@ -70,10 +70,7 @@ class SshKeys:
             await self.kube.replace(SECRETS, {**secret, "metadata": changed})
 
     async def _read(self, namespace: str) -> KubeObject | None:
-        try:
-            return await self.kube.get(SECRETS, ObjectKey(namespace, self.name))
-        except NotFound:
-            return None
+        return await get_if_present(self.kube, SECRETS, ObjectKey(namespace, self.name))
 
     async def _create(self, namespace: str, data: dict[str, str], owner: KubeObject | None = None) -> KubeObject:
         """A new Secret, or the one that another replica made at the same time."""
@@ -92,8 +89,7 @@ class SshKeys:
 
 
 def _reference(owner: KubeObject) -> KubeObject:
-    metadata, kind = owner["metadata"], resources.of(owner)
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "name": metadata["name"], "uid": metadata["uid"]}
+    return resources.owner_reference(resources.of(owner), owner["metadata"]["name"], owner["metadata"]["uid"])
 
 
 def _key_pair() -> dict[str, str]:

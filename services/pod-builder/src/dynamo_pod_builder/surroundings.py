@@ -7,7 +7,6 @@ They are listed a namespace at a time, by type, and only the names of registries
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import SECRETS, SERVICE_ACCOUNTS
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Forbidden, KubeError
+from dynamo_shared.newest import Newest
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state.cache import ObjectCache
 
@@ -77,7 +77,7 @@ class PullSecretLists:
         self._in_use = in_use
         self._changed = changed
         self._clock = clock
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._known: Newest[str, _Known] = Newest(CAPACITY)
         self._asking: dict[str, asyncio.Lock] = {}
         self._forbidden = False
 
@@ -95,9 +95,8 @@ class PullSecretLists:
             finally:
                 if not lock.locked():
                     self._asking.pop(namespace, None)
-        if namespace in self._known:
-            # One that waited for the list may find it pushed out by others.
-            self._known.move_to_end(namespace)
+        # One that waited for the list may find it pushed out by others.
+        self._known.used(namespace)
         return known.secrets
 
     async def run(self) -> None:
@@ -142,9 +141,6 @@ class PullSecretLists:
         self, namespace: str, before: _Known | None, secrets: PullSecrets, malformed: tuple[Malformed, ...]
     ) -> _Known:
         known = self._known[namespace] = _Known(secrets, malformed, self._clock())
-        self._known.move_to_end(namespace)
-        if len(self._known) > CAPACITY:
-            self._known.popitem(last=False)
         if before is not None and before.secrets != secrets:
             self._changed(namespace)
         return known

@@ -27,7 +27,7 @@ class ProfilerService:
                 await RequestController(
                     context,
                     NAME,
-                    profiler,
+                    profiler.run,
                     read_output,
                     candidates=lambda request: thorough_candidates(request, platform.planner.rapid),
                 ).serve()

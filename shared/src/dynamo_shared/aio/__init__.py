@@ -6,15 +6,13 @@ The lowest layer: it imports nothing of the project.
 from dynamo_shared.aio.backoff import Backoff, Randomness, delay, spread
 from dynamo_shared.aio.gate import Gate
 from dynamo_shared.aio.offload import Offload
-from dynamo_shared.aio.supervision import FailureReporter, LogReporter, supervised
+from dynamo_shared.aio.supervision import supervised
 from dynamo_shared.aio.together import Held, all_of, both, cancellable, either, ended, while_held
 
 __all__ = [
     "Backoff",
-    "FailureReporter",
     "Gate",
     "Held",
-    "LogReporter",
     "Offload",
     "Randomness",
     "all_of",

@@ -23,8 +23,7 @@ def lease(namespace: str, version: str, duration: float, now: datetime) -> KubeO
     """The lease of a platform of this version, renewed now. `duration` in seconds."""
     moment = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {
-        "apiVersion": LEASES.api_version,
-        "kind": LEASES.kind,
+        **LEASES.type_meta,
         "metadata": {"name": NAME, "namespace": namespace},
         "spec": {
             "holderIdentity": f"namespace-restricted-operator-{version}",

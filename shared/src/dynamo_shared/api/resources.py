@@ -44,6 +44,11 @@ class Resource:
         """`apiVersion` as manifests write it: `v1`, `apps/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def type_meta(self) -> dict[str, Any]:
+        """What manifests begin with: `apiVersion` and `kind`."""
+        return {"apiVersion": self.api_version, "kind": self.kind}
+
     def at(self, version: str) -> Resource:
         """The same resource in another version."""
         return self if version == self.version else replace(self, version=version)
@@ -153,6 +158,17 @@ _BY_KIND = {(resource.api_version, resource.kind): resource for resource in (*AL
 def of(obj: dict[str, Any]) -> Resource:
     """Resource of a manifest, by its apiVersion and kind; KeyError where the platform knows none."""
     return _BY_KIND[(obj["apiVersion"], obj["kind"])]
+
+
+def owner_reference(resource: Resource, name: str, uid: str) -> dict[str, Any]:
+    """An entry of `ownerReferences`: Kubernetes deletes an object once none of its owners is there."""
+    return {**resource.type_meta, "name": name, "uid": uid}
+
+
+def controller_reference(resource: Resource, name: str, uid: str | None) -> dict[str, Any]:
+    """The entry of the owner that decides about an object. Without the uid where the owner is not stored yet."""
+    stored = {"uid": uid} if uid else {}
+    return {**resource.type_meta, "name": name, **stored, "controller": True, "blockOwnerDeletion": True}
 
 
 def key_of(obj: dict[str, Any]) -> ObjectKey:

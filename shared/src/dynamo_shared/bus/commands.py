@@ -30,6 +30,7 @@ from dynamo_shared.bus import metrics, streams, tracing
 from dynamo_shared.bus.errors import BusUnavailableError, MessageTooLargeError, StreamNotFoundError
 from dynamo_shared.bus.events import EventPublisher
 from dynamo_shared.bus.protocol import Bus, ConsumerSpec, Delivery, Message, Start
+from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.wire import cloudevents, subjects
 from dynamo_shared.wire.specifications import COMMAND, COMMANDS, CommandResult, CommandSpec, find, fit
 
@@ -148,11 +149,7 @@ class CommandSender:
     async def _publish(self, service: str, verb: str, namespace: str, command: cloudevents.CloudEvent[Any]) -> None:
         subject = subjects.command_subject(self._cluster, namespace, service, verb)
         payload, headers = cloudevents.encode(command), cloudevents.mirrored_headers(command)
-        try:
-            await self._bus.publish(subject, payload, headers=headers, msg_id=command.id)
-        except StreamNotFoundError:
-            await self._bus.declare(streams.COMMANDS)
-            await self._bus.publish(subject, payload, headers=headers, msg_id=command.id)
+        await _publish(self._bus, streams.COMMANDS, subject, payload, headers=headers, msg_id=command.id)
 
 
 class CommandConsumer:
@@ -287,11 +284,7 @@ class CommandConsumer:
         self._answer("failed", message, identity, self._result(message, reason, text, deliveries))
 
     async def _send_letter(self, subject: str, payload: bytes, headers: Mapping[str, str], identity: str) -> None:
-        try:
-            await self._bus.publish(subject, payload, headers=headers, msg_id=f"dead-{identity}")
-        except StreamNotFoundError:
-            await self._bus.declare(streams.DEAD_LETTERS)
-            await self._bus.publish(subject, payload, headers=headers, msg_id=f"dead-{identity}")
+        await _publish(self._bus, streams.DEAD_LETTERS, subject, payload, headers=headers, msg_id=f"dead-{identity}")
 
     def _result(self, message: Message, reason: str, text: str, deliveries: int) -> CommandResult:
         verb = subjects.parse_command(message.subject).verb
@@ -330,6 +323,15 @@ class CommandConsumer:
             await self._give_up(message, "ReceiverDied", "no receiver lived to answer it", advisory.deliveries)
             await self._bus.remove(streams.COMMANDS, advisory.stream_seq)
         await delivery.ack()
+
+
+async def _publish(bus: Bus, stream: StreamSpec, subject: str, payload: bytes, **options: Any) -> None:
+    """Publish to a stream, which is declared where it is missing."""
+    try:
+        await bus.publish(subject, payload, **options)
+    except StreamNotFoundError:
+        await bus.declare(stream)
+        await bus.publish(subject, payload, **options)
 
 
 def _cut(headers: Mapping[str, str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -106,7 +106,6 @@ class ConsumerSpec:
     ack_wait: float = 30.0
     max_deliver: int = 5
     max_unacknowledged: int = 256
-    description: str = field(default="", compare=False)
 
 
 class Consumer(Protocol):

@@ -6,7 +6,7 @@ Objects are plain dicts. Nothing here knows what the platform does with them.
 from __future__ import annotations
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.kube.client import KubeClient
+from dynamo_shared.kube.client import KubeClient, get_if_present
 from dynamo_shared.kube.credentials import ConfigError
 from dynamo_shared.kube.errors import (
     AlreadyExists,
@@ -45,4 +45,5 @@ __all__ = [
     "TooManyRequests",
     "Unauthorized",
     "Unavailable",
+    "get_if_present",
 ]

@@ -21,9 +21,9 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS, SERVICES, ObjectKey, Resource, key_of
 from dynamo_shared.kube import config
 from dynamo_shared.kube.errors import Expired, NotFound, ResponseTooLarge, Unavailable
-from dynamo_shared.kube.impersonation import Identity, ImpersonatingTransport
+from dynamo_shared.kube.impersonation import Identity
 from dynamo_shared.kube.objects import KubeObjectList
-from dynamo_shared.kube.transport import USER_AGENT, Outgoing, RequestObserver, Requests, Transport, WarningObserver
+from dynamo_shared.kube.transport import USER_AGENT, Outgoing, RequestObserver, Transport, WarningObserver
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
@@ -45,21 +45,21 @@ class KubeClient:
 
     def __init__(
         self,
-        transport: Requests,
+        transport: Transport,
         *,
         field_manager: str,
         namespace: str = "default",
         owner: bool = True,
-        may_write: Callable[[], bool] = lambda: True,
+        outgoing: partial[Outgoing] = partial(Outgoing),  # noqa: B008 - never changed
     ) -> None:
+        """`outgoing` holds what all requests of this client have in common."""
         self._transport = transport
         self._owner = owner
-        self._may_write = may_write
         self.namespace = namespace
         self.field_manager = field_manager
         self._manager = f"fieldManager={quote(field_manager, safe='')}"
         # The audit log distinguishes the services of one process by the agent.
-        self._outgoing = partial(Outgoing, agent=f"{USER_AGENT} ({field_manager})", may_write=may_write)
+        self._outgoing = partial(outgoing, agent=f"{USER_AGENT} ({field_manager})")
 
     @classmethod
     async def open(
@@ -81,30 +81,33 @@ class KubeClient:
 
     def acting_as(self, field_manager: str) -> Self:
         """The same connections under another field manager; closing it closes nothing."""
-        return self._another(field_manager, self._may_write)
+        return self._another(field_manager, self._outgoing)
 
     def guarded(self, may_write: Callable[[], bool]) -> Self:
         """The same client, whose writes are refused (NotHeld) before they are sent whenever `may_write` says no."""
-        return self._another(self.field_manager, may_write)
-
-    def _another(self, field_manager: str, may_write: Callable[[], bool]) -> Self:
-        return type(self)(
-            self._transport,
-            field_manager=field_manager,
-            namespace=self.namespace,
-            owner=False,
-            may_write=may_write,
-        )
+        return self._another(self.field_manager, partial(self._outgoing, may_write=may_write))
 
     def for_identity(
         self, identity: Identity, *, request: str, field_manager: str, warned: WarningObserver | None = None
     ) -> Self:
         """The same connections, acting with the rights of a user: every request impersonates it.
 
-        `request` becomes the id of the API server's audit events; `warned` hears the server's warnings.
+        RBAC and audit of the API server see the user, and this process behind it. A client acts for one user and never
+        changes, so that requests of different users cannot mix. `request` becomes the id of the audit events; `warned`
+        hears the server's warnings.
         """
-        acting = ImpersonatingTransport(self._transport, identity, request=request, warned=warned)
-        return type(self)(acting, field_manager=field_manager, namespace=self.namespace, owner=False)
+        if not identity.user:
+            # Without the header the request would be made with the rights of this process.
+            raise ValueError("an identity has a user name")
+        if "headers" in self._outgoing.keywords:
+            raise TypeError("a client that acts for a user acts for no other")
+        headers = (*identity.headers(), ("Audit-ID", request))
+        return self._another(field_manager, partial(Outgoing, headers=headers, warned=warned))
+
+    def _another(self, field_manager: str, outgoing: partial[Outgoing]) -> Self:
+        return type(self)(
+            self._transport, field_manager=field_manager, namespace=self.namespace, owner=False, outgoing=outgoing
+        )
 
     async def close(self) -> None:
         """Close the connections, where this client opened them."""
@@ -347,6 +350,14 @@ def page_items(page: KubeObject, resource: Resource) -> list[KubeObject]:
         item["apiVersion"] = api_version
         item["kind"] = kind
     return items
+
+
+async def get_if_present(kube: KubeClient, resource: Resource, key: ObjectKey) -> KubeObject | None:
+    """The object as it is now; None where there is none. Raises KubeError for all else."""
+    try:
+        return await kube.get(resource, key)
+    except NotFound:
+        return None
 
 
 def _object(content: bytes) -> KubeObject:

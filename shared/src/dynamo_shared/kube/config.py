@@ -22,7 +22,6 @@ from dynamo_shared.kube.credentials import (
     LOGIN_TIMEOUT_SECONDS,
     ConfigError,
     Credentials,
-    FixedCredentials,
     LoadedConfiguration,
     LoginCredentials,
     TokenFile,
@@ -157,7 +156,7 @@ async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str
     elif "tokenFile" in user and "token" not in user:
         credentials = TokenFile(Path(user.path or paths).parent / user["tokenFile"])
     else:
-        credentials = FixedCredentials(settings.authorization)
+        credentials = Credentials(settings.authorization)
     chosen = new_loader().current_context or {}
     namespace = (chosen.get("context") or {}).get("namespace") or "default"
     return _connection(settings, credentials, environ, namespace, tls)

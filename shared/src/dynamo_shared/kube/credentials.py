@@ -12,7 +12,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
@@ -53,38 +53,28 @@ class LoadedConfiguration:
         return token.strip() if token else None
 
 
-class Credentials(Protocol):
-    """How requests are authorised."""
+class Credentials:
+    """How requests are authorised.
 
-    authorization: str | None
-    tls: ssl.SSLContext | None
-    """has the client certificate of the last renewal; None: the connection's own has it"""
-
-    def stale(self) -> bool:
-        """Whether `refresh` must run before the next request. Called for each request: cheap, no I/O."""
-
-    async def refresh(self, *, force: bool = False) -> bool:
-        """Renew; `force` after a 401. True where something may have changed. Raises ConfigError."""
-
-
-class FixedCredentials:
-    """A token of the kubeconfig, a password, a client certificate or nothing: only a person can renew them."""
+    By itself: a token of the kubeconfig, a password, a client certificate or nothing, which only a person can renew.
+    """
 
     tls: ssl.SSLContext | None = None
+    """has the client certificate of the last renewal; None: the connection's own has it"""
 
     def __init__(self, authorization: str | None) -> None:
         self.authorization = authorization
 
     def stale(self) -> bool:
-        """Never: there is nothing to renew from."""
+        """Whether `refresh` must run before the next request. Called for each request: cheap, no I/O."""
         return False
 
-    async def refresh(self, *, force: bool = False) -> bool:  # noqa: ARG002 - the protocol's shape
-        """Nothing to do."""
+    async def refresh(self, *, force: bool = False) -> bool:  # noqa: ARG002 - there is nothing to renew from
+        """Renew; `force` after a 401. True where something may have changed. Raises ConfigError."""
         return False
 
 
-class TokenFile:
+class TokenFile(Credentials):
     """A token that another program keeps fresh in a file: a pod's service account, or `tokenFile` of a user.
 
     With `authorities`, so is the file of certificate authorities next to it: a cluster may replace its own while we run.
@@ -93,10 +83,9 @@ class TokenFile:
     def __init__(
         self, path: Path, authorities: Path | None = None, new_tls: Callable[[], ssl.SSLContext | None] = lambda: None
     ) -> None:
+        super().__init__(None)
         self._path, self._authorities, self._new_tls = path, authorities, new_tls
         self._read_at = 0.0
-        self.authorization: str | None = None
-        self.tls: ssl.SSLContext | None = None
         self._read()
         self._trusted = authorities.read_bytes() if authorities is not None else b""
 
@@ -137,7 +126,7 @@ class TokenFile:
 Login = Callable[[], Awaitable[tuple[str | None, float | None, ssl.SSLContext | None]]]
 
 
-class LoginCredentials:
+class LoginCredentials(Credentials):
     """Credentials that a login renews: an exec plugin (token or client certificate), an auth provider, or files.
 
     `login` runs the library's loader again. A new client certificate comes with a TLS context of its own: connections that
@@ -145,13 +134,12 @@ class LoginCredentials:
     """
 
     def __init__(self, login: Login, authorization: str | None, expires_at: float | None) -> None:
+        super().__init__(authorization)
         self._login = login
         self._running: asyncio.Task[None] | None = None
         self._forced_at = self._tried_at = float("-inf")
         self._failure = ""
         """why the last login failed; empty where it did not"""
-        self.authorization = authorization
-        self.tls: ssl.SSLContext | None = None
         self._expires_at = expires_at
 
     def stale(self) -> bool:

@@ -11,7 +11,7 @@ from dynamo_shared.aio import spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource, key_of
 from dynamo_shared.kube import errors
-from dynamo_shared.kube.client import KubeClient
+from dynamo_shared.kube.client import KubeClient, get_if_present
 
 _POLL_SECONDS = 0.1
 _ATTEMPTS = 10
@@ -57,10 +57,7 @@ async def _install(client: KubeClient, manifest: KubeObject, deadline: float, sl
     if "conversion" not in manifest["spec"]:
         await _apply(client, manifest, deadline, sleep)
         return
-    try:
-        present = await client.get(CUSTOM_RESOURCE_DEFINITIONS, key_of(manifest))
-    except errors.NotFound:
-        present = {}
+    present = await get_if_present(client, CUSTOM_RESOURCE_DEFINITIONS, key_of(manifest)) or {}
     if present.get("spec", {}).get("conversion", {}).get("strategy") != "Webhook":
         # Without a step in between: versions without a conversion lose each other's fields.
         await _disown_conversion(client, await _apply(client, manifest, deadline, sleep))
@@ -136,9 +133,8 @@ async def wait_established(
 
 async def _lacking(client: KubeClient, name: str) -> str:
     """What a CRD lacks until it can be used; empty where it lacks nothing."""
-    try:
-        crd = await client.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name))
-    except errors.NotFound:
+    crd = await get_if_present(client, CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name))
+    if crd is None:
         return "not there"
     conditions = {entry["type"]: entry for entry in crd.get("status", {}).get("conditions") or ()}
     names = conditions.get("NamesAccepted", {})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.newest import Newest
 
 EventType = Literal["Normal", "Warning"]
 EventOutcome = Literal["written", "counted", "dropped", "suppressed"]
@@ -27,9 +27,6 @@ REMEMBERED = 4096
 # Limits of events.k8s.io/v1 validation, in bytes.
 MAX_NOTE = 1024
 MAX_NAME = 253
-
-_K = TypeVar("_K", bound=Hashable)
-_V = TypeVar("_V")
 
 
 class SeriesKey(NamedTuple):
@@ -86,13 +83,13 @@ class EventCorrelator:
     def __init__(self, clock: Callable[[], float], new_suffix: Callable[[], str]) -> None:
         self._clock = clock
         self._new_suffix = new_suffix
-        self._series: _Recent[SeriesKey, Series] = _Recent()
-        self._buckets: _Recent[tuple[str, EventType, str], tuple[float, float]] = _Recent()
+        self._series: Newest[SeriesKey, Series] = Newest(REMEMBERED)
+        self._buckets: Newest[tuple[str, EventType, str], tuple[float, float]] = Newest(REMEMBERED)
 
     def admit(self, involved: KubeObject, identity: SeriesKey) -> Series | EventOutcome:
         """The series to be written now, or what becomes of the occurrence where nothing is written."""
         now = self._clock()
-        series = self._series.get(identity)
+        series = self._series.used(identity)
         # Differences count either way: a clock that was set back must not silence a series until it has caught up.
         if series is not None and abs(now - series.last_at) <= SERIES_SECONDS:
             series.count += 1
@@ -101,7 +98,7 @@ class EventCorrelator:
         if not self._take(identity, now):
             return "suppressed"
         series = Series(identity, involved, self._new_suffix(), now)
-        self._series.put(identity, series)
+        self._series[identity] = series
         return series
 
     def behind(self) -> list[Series]:
@@ -111,7 +108,7 @@ class EventCorrelator:
 
     def forget(self, series: Series) -> None:
         """The series was not written: its next occurrence starts a new one."""
-        self._series.remove(series.identity)
+        self._series.pop(series.identity, None)
 
     def _due(self, series: Series, now: float) -> bool:
         """Whether the Event of a series is written again now; it has its token then."""
@@ -128,33 +125,8 @@ class EventCorrelator:
         tokens, at = self._buckets.get(bucket) or (float(BURST), now)
         tokens = min(float(BURST), tokens + max(0.0, now - at) / REFILL_SECONDS)
         enough = tokens >= 1.0
-        self._buckets.put(bucket, (tokens - 1.0 if enough else tokens, now))
+        self._buckets[bucket] = (tokens - 1.0 if enough else tokens, now)
         return enough
-
-
-class _Recent(Generic[_K, _V]):
-    """A dict of bounded size that forgets what was not asked for the longest."""
-
-    def __init__(self) -> None:
-        self._entries: OrderedDict[_K, _V] = OrderedDict()
-
-    def get(self, key: _K) -> _V | None:
-        value = self._entries.get(key)
-        if value is not None:
-            self._entries.move_to_end(key)
-        return value
-
-    def values(self) -> Iterable[_V]:
-        return self._entries.values()
-
-    def put(self, key: _K, value: _V) -> None:
-        self._entries[key] = value
-        self._entries.move_to_end(key)
-        if len(self._entries) > REMEMBERED:
-            self._entries.popitem(last=False)
-
-    def remove(self, key: _K) -> None:
-        self._entries.pop(key, None)
 
 
 def clipped(text: str) -> str:

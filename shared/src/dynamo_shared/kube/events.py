@@ -182,8 +182,7 @@ class EventRecorder:
     def _event(self, series: Series) -> KubeObject:
         identity = series.identity
         event: dict[str, Any] = {
-            "apiVersion": EVENTS.api_version,
-            "kind": EVENTS.kind,
+            **EVENTS.type_meta,
             "metadata": {"name": series.name, "namespace": series.namespace},
             "eventTime": _micro_time(series.first_at),
             "reportingController": self._component,

@@ -60,4 +60,4 @@ def vanished(resource: Resource, key: ObjectKey, uid: str, resource_version: str
     metadata = {"name": key.name, "uid": uid, "resourceVersion": resource_version}
     if key.namespace:
         metadata["namespace"] = key.namespace
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+    return {**resource.type_meta, "metadata": metadata}

@@ -22,12 +22,12 @@ async def review_token(kube: KubeClient, token: str, audiences: Sequence[str] = 
     spec: dict[str, Any] = {"token": token}
     if audiences:
         spec["audiences"] = list(audiences)
-    review = {"apiVersion": TOKEN_REVIEWS.api_version, "kind": TOKEN_REVIEWS.kind, "metadata": {}, "spec": spec}
+    review = {**TOKEN_REVIEWS.type_meta, "metadata": {}, "spec": spec}
     return (await kube.create(TOKEN_REVIEWS, review)).get("status") or {}
 
 
 async def review_access(kube: KubeClient, spec: Mapping[str, Any]) -> tuple[bool, str]:
     """Whether a SubjectAccessReview's spec is allowed, and the API server's reason. KubeError."""
-    review = {"apiVersion": ACCESS_REVIEWS.api_version, "kind": ACCESS_REVIEWS.kind, "metadata": {}, "spec": dict(spec)}
+    review = {**ACCESS_REVIEWS.type_meta, "metadata": {}, "spec": dict(spec)}
     status = (await kube.create(ACCESS_REVIEWS, review)).get("status") or {}
     return bool(status.get("allowed")) and not status.get("denied"), str(status.get("reason") or "")

@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-from typing import Final, Protocol
+from typing import Any, Final
 
 import aiohttp
 from aiohttp import AddrInfoType
@@ -111,27 +111,6 @@ class Outgoing:
         return headers
 
 
-class Requests(Protocol):
-    """What a KubeClient sends its requests through: a Transport, or one that acts for another user."""
-
-    @property
-    def server(self) -> str:
-        """URL of the API server, without a trailing slash."""
-        ...
-
-    async def close(self) -> None:
-        """Close what this one opened."""
-        ...
-
-    async def request(self, outgoing: Outgoing) -> bytes:
-        """The body of a successful answer; see Transport.request."""
-        ...
-
-    def stream(self, outgoing: Outgoing, *, silence: float) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
-        """The body of an answer that does not end; see Transport.stream."""
-        ...
-
-
 class Transport:
     """The HTTP side of a KubeClient. Opened inside a running loop; closed once, by the client that opened it."""
 
@@ -147,7 +126,8 @@ class Transport:
     ) -> None:
         self._connection = connection
         self._credentials = connection.credentials
-        self._server = connection.server
+        self.server = connection.server
+        """URL of the API server, without a trailing slash."""
         self._timeout = timeout
         self._max_response_bytes = max_response_bytes
         self._jitter = jitter
@@ -158,11 +138,6 @@ class Transport:
         self._stream_sessions: dict[bool, aiohttp.ClientSession] = {}
         """by whether their buffers are small"""
         self.observer = observer
-
-    @property
-    def server(self) -> str:
-        """URL of the API server, without a trailing slash."""
-        return self._server
 
     async def close(self) -> None:
         """Close all connections; requests under way fail with Unavailable."""
@@ -176,7 +151,7 @@ class Transport:
         if not trace.get_current_span().is_recording():
             return await self._within_time(outgoing, headers)
         method, path = outgoing.method, outgoing.path
-        attributes = {"http.request.method": method, "url.path": path, "server.address": self._server}
+        attributes = {"http.request.method": method, "url.path": path, "server.address": self.server}
         with self._tracer.start_as_current_span(f"kube {method}", kind=SpanKind.CLIENT, attributes=attributes) as child:
             context = child.get_span_context()
             headers["traceparent"] = f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
@@ -191,7 +166,6 @@ class Transport:
             raise errors.Unavailable(0, "Timeout", f"no answer within {seconds:g} s", request=str(outgoing)) from error
 
     async def _attempts(self, outgoing: Outgoing, headers: CIMultiDict[str], deadline: float) -> bytes:
-        url = self._url(outgoing.path, outgoing.query)
         attempt, renewed = 0, False
         while True:
             attempt += 1
@@ -201,7 +175,7 @@ class Transport:
                 reason = "this replica no longer holds what it works on"
                 raise errors.NotHeld(0, "NotHeld", reason, request=str(outgoing))
             try:
-                return await self._once(outgoing, headers, url)
+                return await self._once(outgoing, headers)
             except errors.Unauthorized:
                 # Not authenticated, so not acted upon: any request may be repeated.
                 if renewed or not await self._renew(outgoing.path):
@@ -216,24 +190,28 @@ class Transport:
                 error.attempts = attempt
                 raise
 
-    def _url(self, path: str, query: str) -> URL:
-        return URL(f"{self._server}{path}?{query}" if query else f"{self._server}{path}", encoded=True)
+    def _sent(
+        self, session: aiohttp.ClientSession, outgoing: Outgoing, headers: CIMultiDict[str], **options: Any
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        target = f"{outgoing.path}?{outgoing.query}" if outgoing.query else outgoing.path
+        return session.request(
+            outgoing.method,
+            URL(f"{self.server}{target}", encoded=True),
+            data=outgoing.body,
+            headers=headers,
+            allow_redirects=False,
+            proxy=self._proxy,
+            server_hostname=self._connection.tls_server_name,
+            ssl=self._tls(),
+            **options,
+        )
 
-    async def _once(self, outgoing: Outgoing, headers: CIMultiDict[str], url: URL) -> bytes:
+    async def _once(self, outgoing: Outgoing, headers: CIMultiDict[str]) -> bytes:
         method, path = outgoing.method, outgoing.path
         started = time.monotonic()
         status = 0
         try:
-            async with self._session.request(
-                method,
-                url,
-                data=outgoing.body,
-                headers=headers,
-                allow_redirects=False,
-                proxy=self._proxy,
-                server_hostname=self._connection.tls_server_name,
-                ssl=self._tls(),
-            ) as response:
+            async with self._sent(self._session, outgoing, headers) as response:
                 status = response.status
                 content = await self._read(response, path)
                 if outgoing.warned is not None:
@@ -241,8 +219,7 @@ class Transport:
                         outgoing.warned(warning)
                 if status < 300:
                     return content
-                retry_after = response.headers.get("Retry-After")
-            raise errors.from_response(status, content, retry_after=retry_after, request=str(outgoing))
+            raise _refusal(response, content, str(outgoing))
         except _NETWORK_FAILURES as error:
             raise unreachable(error, str(outgoing)) from error
         finally:
@@ -280,34 +257,22 @@ class Transport:
         small = outgoing.small_buffers
         if small not in self._stream_sessions:
             self._stream_sessions[small] = self._new_session(WATCH_CONNECTIONS, small_buffers=small)
-        url = self._url(path, outgoing.query)
         # `connect` bounds what `sock_connect` does not: names, and a proxy that takes the connection and does not answer.
         connect = min(CONNECT_SECONDS, silence)
         timeout = aiohttp.ClientTimeout(total=None, connect=connect, sock_connect=connect, sock_read=silence)
         sent = outgoing.sent_headers()
         await self._authorise(sent, path)
         try:
-            async with self._stream_sessions[small].request(
-                outgoing.method,
-                url,
-                data=outgoing.body,
-                # A Service that has the announced length answers while the API server still looks for the body's end:
-                # the API server then breaks the answer off. In chunks, the Service has the end last of all. (Without a
-                # body None: aiohttp sends chunks for False, too.)
-                chunked=True if outgoing.body is not None else None,
-                headers=sent,
-                timeout=timeout,
-                allow_redirects=False,
-                proxy=self._proxy,
-                server_hostname=self._connection.tls_server_name,
-                ssl=self._tls(),
-            ) as response:
+            # A Service that has the announced length answers while the API server still looks for the body's end:
+            # the API server then breaks the answer off. In chunks, the Service has the end last of all. (Without a
+            # body None: aiohttp sends chunks for False, too.)
+            chunked = True if outgoing.body is not None else None
+            session = self._stream_sessions[small]
+            async with self._sent(session, outgoing, sent, timeout=timeout, chunked=chunked) as response:
                 if response.status == 401:
                     await self._renew(path)
                 if response.status >= 300:
-                    content = await self._read(response, path)
-                    retry_after = response.headers.get("Retry-After")
-                    raise errors.from_response(response.status, content, retry_after=retry_after, request=request)
+                    raise _refusal(response, await self._read(response, path), request)
                 if small and response.connection is not None:
                     # TLS has a buffer of its own, asyncio's and uvloop's alike.
                     limit = getattr(response.connection.transport, "set_read_buffer_limits", None)
@@ -372,6 +337,11 @@ def unreachable(error: Exception, request: str) -> errors.Unavailable:
     """The Unavailable of a failure without an answer; the caller chains `error`."""
     reason = "Timeout" if isinstance(error, TimeoutError) else "Unreachable"
     return errors.Unavailable(0, reason, str(error) or type(error).__name__, request=request)
+
+
+def _refusal(response: aiohttp.ClientResponse, content: bytes, request: str) -> errors.KubeError:
+    retry_after = response.headers.get("Retry-After")
+    return errors.from_response(response.status, content, retry_after=retry_after, request=request)
 
 
 def _socket(address: AddrInfoType, *, small_buffer: bool) -> socket.socket:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import structlog
 
 from dynamo_shared.leases.session import Session
-from dynamo_shared.leases.view import SETTLING_PAUSE, SYNC_INTERVAL, PrefixView, Wakes, keep_synced
+from dynamo_shared.leases.view import SETTLING_PAUSE, SYNC_INTERVAL, PrefixView
 
 log = structlog.get_logger("dynamo.leases")
 
@@ -33,11 +33,9 @@ class Election:
         self._view = PrefixView(client, self._key)
         self._seat: _Seat | None = None
         self._leader = ""
-        self._wakes = Wakes()
         self._elected, self._lost = asyncio.Event(), asyncio.Event()
         self._lost.set()
         lease.on_change(self._lease_changed)
-        self._view.on_hint(self._wakes.set)
 
     def is_leader(self) -> bool:
         """Whether this replica leads, and its lease is alive."""
@@ -62,7 +60,7 @@ class Election:
 
     async def run(self) -> None:
         """Stand for election until cancelled."""
-        await keep_synced(self._view, self._wakes, self._lease, self._sync)
+        await self._view.keep_synced(self._lease, self._sync)
 
     async def _sync(self, _: asyncio.TaskGroup) -> float:
         """Read, decide, act; returns the seconds until the next sync."""
@@ -80,7 +78,7 @@ class Election:
             self._elected.set()
         if holder is None and lease:
             if await self._epoch.claim(self._key, self._replica.encode(), lease):
-                self._wakes.set()
+                self._view.wake()
             else:
                 return SETTLING_PAUSE
         return SYNC_INTERVAL
@@ -95,4 +93,4 @@ class Election:
     def _lease_changed(self) -> None:
         if not self._lease.alive():
             self._step_down()
-        self._wakes.set()
+        self._view.wake()

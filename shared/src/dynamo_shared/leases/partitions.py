@@ -7,7 +7,6 @@ it is deleted only after the work on it has ended, and only if it is still the o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import structlog
 
@@ -15,11 +14,11 @@ from dynamo_shared.aio import all_of
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases.claims import Claim, Claims, Drain
 from dynamo_shared.leases.client import Snapshot
-from dynamo_shared.leases.ownership import Drainer, GainListener, Listener
+from dynamo_shared.leases.ownership import Ownership
 from dynamo_shared.leases.registry import Registry
 from dynamo_shared.leases.rendezvous import PARTITIONS, candidates, partition_of
 from dynamo_shared.leases.session import Session
-from dynamo_shared.leases.view import SETTLING_PAUSE, SYNC_INTERVAL, PrefixView, Wakes, keep_synced
+from dynamo_shared.leases.view import SETTLING_PAUSE, SYNC_INTERVAL, PrefixView
 
 #: How long work under way may hold up giving a partition away, in seconds. Then listeners of `on_loss` must end it.
 DRAIN_WITHIN = 30.0
@@ -27,10 +26,11 @@ DRAIN_WITHIN = 30.0
 log = structlog.get_logger("dynamo.leases")
 
 
-class Partitions:
+class Partitions(Ownership):
     """Ownership through etcd. `run` must run; all methods belong to its event loop."""
 
     def __init__(self, session: Session, registry: Registry, service: str) -> None:
+        super().__init__()
         self._client = client = session.client
         self._lease = lease = session.lease
         self._epoch = session.epoch
@@ -39,14 +39,9 @@ class Partitions:
         self._prefix = f"{session.prefix}/partitions/{service}/"
         self._claims = Claims(registry.replica, PARTITIONS)
         self._view = PrefixView(client, self._prefix)
-        self._wakes = Wakes()
-        self._gain: list[GainListener] = []
-        self._loss: list[Listener] = []
-        self._drainers: list[Drainer] = []
         self._running = False
         lease.on_change(self._lease_changed)
-        registry.on_change(self._wakes.set)
-        self._view.on_hint(self._wakes.set)
+        registry.on_change(self._view.wake)
 
     def owns(self, key: ObjectKey) -> bool:
         """Whether this replica may begin work on a key now."""
@@ -65,31 +60,15 @@ class Partitions:
         """Partitions that this replica may work on now."""
         return self._claims.held(self._lease.id)
 
-    def on_gain(self, listener: GainListener) -> None:
-        """Call back when partitions were gained, whose keys the listener then has to reconcile."""
-        self._gain.append(listener)
-
-    def on_loss(self, listener: Listener) -> None:
-        """Call back when keys were lost at once: work on what is not owned any more must end now."""
-        self._loss.append(listener)
-
-    def before_release(self, drainer: Drainer) -> None:
-        """Await this before keys are given away: it returns when no work on them is under way."""
-        self._drainers.append(drainer)
-
-    def detach(self) -> None:
-        """Forget all listeners and drainers: their owners are gone."""
-        self._gain, self._loss, self._drainers = [], [], []
-
     async def run(self) -> None:
         """Hold the partitions that are this replica's share, until cancelled."""
         self._running = True
         try:
-            await keep_synced(self._view, self._wakes, self._lease, self._sync)
+            await self._view.keep_synced(self._lease, self._sync)
         except Exception:
             # It is begun again, and finds the claims that are there: until then nothing is worked on, or given away.
             if self._claims.drop():
-                _notify(self._loss)
+                self._report_loss()
             raise
         finally:
             self._running = False
@@ -105,11 +84,10 @@ class Partitions:
             if decision.lost - {drain.partition for drain in decision.drain}:
                 # Not given away but gone: deleted by someone, or with the server's data.
                 self._lease.check()
-                _notify(self._loss)
+                self._report_loss()
         if decision.gained:
             log.info("partitions gained", service=self._service, partitions=sorted(decision.gained))
-            for listener in self._gain:
-                listener(decision.gained)
+            self._report_gain(decision.gained)
         if decision.drain:
             tasks.create_task(self._drain(decision.drain))
         done = await all_of(
@@ -117,7 +95,7 @@ class Partitions:
             + [self._claim(partition, lease) for partition in decision.claim]
         )
         if decision.release or any(done):
-            self._wakes.set()
+            self._view.wake()
         elif decision.claim:
             wait = SETTLING_PAUSE
         return wait
@@ -146,10 +124,10 @@ class Partitions:
                 await all_of([drainer(concerns) for drainer in self._drainers])
         except Exception as error:
             log.warning("work under way is cut off", service=self._service, error=str(error) or type(error).__name__)
-            _notify(self._loss)
+            self._report_loss()
         for drain in drains:
             self._claims.drained(drain)
-        self._wakes.set()
+        self._view.wake()
 
     def _lease_changed(self) -> None:
         if not self._lease.alive():
@@ -158,10 +136,5 @@ class Partitions:
                 # At an orderly end the lease goes after the work.
                 say = log.warning if self._running else log.debug
                 say("partitions lost with the lease", service=self._service, count=len(dropped))
-                _notify(self._loss)
-        self._wakes.set()
-
-
-def _notify(listeners: list[Callable[[], None]]) -> None:
-    for listener in listeners:
-        listener()
+                self._report_loss()
+        self._view.wake()

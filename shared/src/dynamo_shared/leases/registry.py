@@ -9,7 +9,7 @@ import msgspec
 
 from dynamo_shared.leases.rendezvous import SCHEME
 from dynamo_shared.leases.session import Session
-from dynamo_shared.leases.view import SYNC_INTERVAL, PrefixView, Wakes, keep_synced
+from dynamo_shared.leases.view import SYNC_INTERVAL, PrefixView
 
 
 class Registry:
@@ -24,9 +24,7 @@ class Registry:
         self._view = PrefixView(client, self._prefix)
         self._members: dict[str, dict[str, str]] = {}
         self._listeners: list[Callable[[], None]] = []
-        self._wakes = Wakes()
-        lease.on_change(self._wakes.set)
-        self._view.on_hint(self._wakes.set)
+        lease.on_change(self._view.wake)
 
     def members(self) -> dict[str, dict[str, str]]:
         """What each replica reports about itself, by replica id, as last read."""
@@ -38,7 +36,7 @@ class Registry:
 
     async def run(self) -> None:
         """Stay registered until cancelled."""
-        await keep_synced(self._view, self._wakes, self._lease, self._sync)
+        await self._view.keep_synced(self._lease, self._sync)
 
     async def _sync(self, _: asyncio.TaskGroup) -> float:
         snapshot = await self._view.read()

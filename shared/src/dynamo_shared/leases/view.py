@@ -32,23 +32,43 @@ log = structlog.get_logger("dynamo.leases")
 
 
 class PrefixView:
-    """Says when to read a prefix. `run` must run; the reader of the content calls `read`."""
+    """A prefix, and when to read it: at each hint that its content may have changed, and at each `wake`."""
 
     def __init__(self, client: EtcdClient, prefix: str) -> None:
         self.prefix = prefix
         self._client = client
-        self._listeners: list[Callable[[], None]] = []
+        self._awake = asyncio.Event()
 
-    def on_hint(self, listener: Callable[[], None]) -> None:
-        """Call back whenever the content may have changed."""
-        self._listeners.append(listener)
+    def wake(self) -> None:
+        """Sync now, or once more after the sync that is under way, however often this is called."""
+        self._awake.set()
 
     async def read(self) -> Snapshot:
         """The content as it is now. Raises EtcdError."""
         return await self._client.read(self.prefix)
 
-    async def run(self) -> None:
-        """Watch until cancelled."""
+    async def keep_synced(self, lease: Lease, sync: Callable[[asyncio.TaskGroup], Awaitable[float]]) -> None:
+        """Read, decide and act whenever it is time, until cancelled: `sync` does so, and returns the seconds until the next time.
+
+        It may begin tasks in the group that it is given.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._watch())
+            while True:
+                wait = SYNC_INTERVAL
+                try:
+                    wait = await sync(tasks)
+                except LeaseNotFoundError:
+                    lease.check()
+                except EtcdError as error:
+                    log.debug("not read", prefix=self.prefix, error=str(error))
+                    wait = spread(RETRY_PAUSE)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await self._awake.wait()
+                self._awake.clear()
+
+    async def _watch(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._tick())
             while True:
@@ -58,59 +78,16 @@ class PrefixView:
                     snapshot = await self.read()
                     async with self._client.watch(self.prefix, snapshot.revision + 1) as changes:
                         async for _ in changes:
-                            self._hint()
+                            self.wake()
                 except CompactedError:
-                    self._hint()
+                    self.wake()
                     continue
                 except EtcdError as error:
                     log.debug("watch broken", prefix=self.prefix, error=str(error))
-                self._hint()
+                self.wake()
                 await asyncio.sleep(spread(RECONNECT_PAUSE))
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(REREAD_EVERY)
-            self._hint()
-
-    def _hint(self) -> None:
-        for listener in self._listeners:
-            listener()
-
-
-async def keep_synced(
-    view: PrefixView, wakes: Wakes, lease: Lease, sync: Callable[[asyncio.TaskGroup], Awaitable[float]]
-) -> None:
-    """Read, decide and act whenever it is time, until cancelled: `sync` does so, and returns the seconds until the next time.
-
-    It may begin tasks in the group that it is given.
-    """
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(view.run())
-        while True:
-            wait = SYNC_INTERVAL
-            try:
-                wait = await sync(tasks)
-            except LeaseNotFoundError:
-                lease.check()
-            except EtcdError as error:
-                log.debug("not read", prefix=view.prefix, error=str(error))
-                wait = spread(RETRY_PAUSE)
-            await wakes.wait(wait)
-
-
-class Wakes:
-    """An event that forgets: `wait` returns once for any number of `set`s since it last did."""
-
-    def __init__(self) -> None:
-        self._event = asyncio.Event()
-
-    def set(self) -> None:
-        """Wake who waits, or the next to wait."""
-        self._event.set()
-
-    async def wait(self, timeout: float) -> None:
-        """Return when woken, or after so many seconds."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                await self._event.wait()
-        self._event.clear()
+            self.wake()

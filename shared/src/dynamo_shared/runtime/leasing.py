@@ -9,7 +9,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import ObjectKey
@@ -34,33 +34,21 @@ STANDBY = "standby"
 DEFAULT_NAMESPACE = "dynamo-system"
 
 
-class Leasing(Protocol):
-    """Answers a service's questions about who works on what."""
+class Leasing:
+    """Answers a service's questions about who works on what. This is a single replica's: it does everything."""
 
     def ownership(self, service: str) -> Ownership:
         """Which keys this replica of a service works on."""
-        ...
-
-    def leadership(self, service: str) -> Leadership:
-        """Whether this replica of a service is the active one."""
-        ...
-
-
-class SingleReplica:
-    """There is one replica, and it does everything."""
-
-    def ownership(self, service: str) -> Ownership:
-        """All keys."""
         del service
         return AllKeys()
 
     def leadership(self, service: str) -> Leadership:
-        """Always."""
+        """Whether this replica of a service is the active one."""
         del service
         return AlwaysLeader()
 
 
-class ManyReplicas:
+class ManyReplicas(Leasing):
     """Replicas share the work through etcd. What a service asks for is begun with the first question."""
 
     def __init__(
@@ -112,7 +100,7 @@ class ManyReplicas:
             task.cancel()
 
 
-class StandbyReplicas:
+class StandbyReplicas(Leasing):
     """One replica of each service works, by its Lease of Kubernetes. What a service asks for is begun with the question."""
 
     def __init__(
@@ -195,7 +183,7 @@ async def leasing(settings: Settings, kube: KubeClient, health: Health, metrics:
     etcd = settings.platform.etcd
     if not settings.platform.shares_work:
         if not stands_by(settings):
-            yield SingleReplica()
+            yield Leasing()
             return
         async with asyncio.TaskGroup() as tasks:
             standby = StandbyReplicas(kube, settings, tasks, health, metrics)

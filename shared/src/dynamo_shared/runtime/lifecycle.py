@@ -21,7 +21,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import connections, endpoints
 from dynamo_shared.runtime.collector import rare_collections
 from dynamo_shared.runtime.health import Health, HealthState
-from dynamo_shared.runtime.leasing import Leasing, SingleReplica, leasing
+from dynamo_shared.runtime.leasing import Leasing, leasing
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.scrapers import Scrapers
 from dynamo_shared.runtime.self_signed import self_signed_tls
@@ -85,7 +85,7 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
         if scrape.enabled:
             metrics_port = await stack.enter_async_context(_metrics(scrape, metrics, kube))
         if all(needs_api_server_alone(service) for service in services):
-            bus, leases = cast("Bus", MemoryBus()), cast("Leasing", SingleReplica())
+            bus, leases = cast("Bus", MemoryBus()), Leasing()
         else:
             bus = await stack.enter_async_context(connections.nats(settings, name, health))
             leases = await stack.enter_async_context(leasing(settings, kube, health, metrics))
@@ -108,29 +108,19 @@ def _metrics(scrape: MetricsServer, metrics: Metrics, kube: KubeClient) -> Abstr
     return endpoints.serving(app, scrape.bind_address, scrape.port, tls)
 
 
-@dataclass(frozen=True, slots=True)
-class _Restarts:
-    """Reports services that end with an error; a service reports its own health once it works again."""
+async def _keep(service: Service, context: ServiceContext) -> None:
+    """Run a service until cancelled; start it again whenever it fails. It reports its own health once it works again."""
+    restarts = context.metrics.service_restarts.labels(service.name)
 
-    context: ServiceContext
-
-    def failed(self, part: str, error: Exception) -> None:
-        log.error("service failed", service=part, exc_info=error)
-        self.context.metrics.service_restarts.labels(part).inc()
+    def failed(error: Exception) -> None:
+        log.error("service failed", service=service.name, exc_info=error)
+        restarts.inc()
         # The text of a group says only that it is one.
         said = f"{kind_of(error)}; the log has the details" if isinstance(error, ExceptionGroup) else str(error)
-        self.context.health.set(part, HealthState.FAILED, said or kind_of(error))
+        context.health.set(service.name, HealthState.FAILED, said or kind_of(error))
 
-    def recovered(self, part: str) -> None:
-        pass
-
-
-async def _keep(service: Service, context: ServiceContext) -> None:
-    """Run a service until cancelled; start it again whenever it fails."""
-    restarts = _Restarts(context)
-    context.metrics.service_restarts.labels(service.name)
     with structlog.contextvars.bound_contextvars(service=service.name):
-        await supervised(service.name, lambda: service.run(context), restarts, well_after=WELL_AFTER)
+        await supervised(lambda: service.run(context), failed, well_after=WELL_AFTER)
 
 
 async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -10,8 +10,8 @@ import asyncio
 
 import structlog
 
-from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import KubeError, NotFound
+from dynamo_shared.kube import KubeClient, get_if_present
+from dynamo_shared.kube.errors import KubeError
 from dynamo_shared.state.cache import ObjectCache
 
 #: How often overdue writes are looked for. Seconds.
@@ -24,9 +24,7 @@ async def check(cache: ObjectCache, kube: KubeClient) -> None:
     """Ask the API server once for each overdue write, one after the other. Never raises KubeError: it is asked again later."""
     for key, write in cache.overdue():
         try:
-            obj = await kube.get(write.resource, key)
-        except NotFound:
-            obj = None
+            obj = await get_if_present(kube, write.resource, key)
         except KubeError as error:
             log.debug("a write is not confirmed", resource=write.resource.id, key=str(key), error=str(error))
             continue

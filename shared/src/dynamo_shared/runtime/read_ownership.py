@@ -7,7 +7,7 @@ from dynamo_shared.leases import Drainer, GainListener, Listener, Ownership
 from dynamo_shared.state import StateReader
 
 
-class ReadOwnership:
+class ReadOwnership(Ownership):
     """What `ownership` says, from when `reader` has read what belongs to it."""
 
     def __init__(self, ownership: Ownership, reader: StateReader) -> None:

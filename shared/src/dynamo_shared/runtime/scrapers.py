@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ import structlog
 
 from dynamo_shared.kube import KubeClient, KubeError
 from dynamo_shared.kube.reviews import plausible, review_access, review_token
+from dynamo_shared.newest import Newest
 
 #: How long an answer counts: a right that was taken back, or one that was given, shows after this. Seconds.
 ALLOWED_FOR = 60.0
@@ -57,7 +57,7 @@ class Scrapers:
     def __init__(self, kube: KubeClient, clock: Callable[[], float] = time.monotonic) -> None:
         self._kube = kube
         self._clock = clock
-        self._known: OrderedDict[bytes, tuple[float, ScraperVerdict]] = OrderedDict()
+        self._known: Newest[bytes, tuple[float, ScraperVerdict]] = Newest(ENTRIES)
         self._asking = asyncio.Semaphore(AT_ONCE)
         self._waiting = 0
 
@@ -98,9 +98,6 @@ class Scrapers:
             )
             return _UNANSWERED
         self._known[digest] = (self._clock() + (ALLOWED_FOR if verdict is GRANTED else REFUSED_FOR), verdict)
-        self._known.move_to_end(digest)
-        if len(self._known) > ENTRIES:
-            self._known.popitem(last=False)
         return verdict
 
     async def _reviewed(self, token: str) -> ScraperVerdict:

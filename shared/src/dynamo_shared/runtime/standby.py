@@ -16,8 +16,8 @@ import structlog
 from dynamo_shared.aio import Backoff, spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey
-from dynamo_shared.kube import AlreadyExists, Conflict, KubeClient, KubeError, NotFound
-from dynamo_shared.leases import Drainer, GainListener, Listener
+from dynamo_shared.kube import AlreadyExists, Conflict, KubeClient, KubeError, NotFound, get_if_present
+from dynamo_shared.leases import Listener, Ownership
 from dynamo_shared.leases.candidate import LeaseCandidate, LeaseRecord
 from dynamo_shared.leases.rendezvous import ALL
 from dynamo_shared.leases.term import Term, lease_clock
@@ -33,7 +33,7 @@ RELEASE_WITHIN = 2.0
 log = structlog.get_logger("dynamo.leases")
 
 
-class KubeClaim:
+class KubeClaim(Ownership):
     """Ownership and leadership of one service through one Lease. `run` must run; all methods belong to its event loop."""
 
     def __init__(
@@ -46,6 +46,7 @@ class KubeClaim:
         clock: Callable[[], float] = lease_clock,
     ) -> None:
         """`clock` says how long this replica holds the Lease, in seconds."""
+        super().__init__()
         self._kube = kube
         self._key = key
         self._replica = replica
@@ -54,8 +55,6 @@ class KubeClaim:
         self._candidate = LeaseCandidate(replica, ttl)
         self._term: Term | None = None
         self._written: KubeObject | None = None
-        self._gain: list[GainListener] = []
-        self._loss: list[Listener] = []
         self._listeners: list[Listener] = []
         self._elected, self._lost = asyncio.Event(), asyncio.Event()
         self._lost.set()
@@ -100,24 +99,9 @@ class KubeClaim:
         while self.may_write():
             await self._lost.wait()
 
-    def on_gain(self, listener: GainListener) -> None:
-        """Call back when the Lease was taken: everything is this replica's to work on."""
-        self._gain.append(listener)
-
-    def on_loss(self, listener: Listener) -> None:
-        """Call back when it was lost: work under way must end now."""
-        self._loss.append(listener)
-
-    def before_release(self, drainer: Drainer) -> None:
-        """Nothing is given away while services run; see `close`."""
-
     def on_change(self, listener: Listener) -> None:
         """Call back when the Lease was taken or lost, changed hands, or requests for it begin or cease to fail."""
         self._listeners.append(listener)
-
-    def detach(self) -> None:
-        """Forget the listeners of a service: it was started again."""
-        self._gain, self._loss = [], []
 
     async def run(self) -> None:
         """Hold the Lease, or stand by for it, until cancelled."""
@@ -164,10 +148,7 @@ class KubeClaim:
         """Read where that is necessary, decide, write; returns the seconds until the next round."""
         observed = self._written
         if observed is None or not self.may_write():
-            try:
-                observed = await self._kube.get(LEASES, self._key)
-            except NotFound:
-                observed = None
+            observed = await get_if_present(self._kube, LEASES, self._key)
             record = LeaseRecord.of(observed) if observed is not None else None
             # A time of day that is set right may end what this replica holds too early, and not what another one does.
             if not self._candidate.may_take(record, time.monotonic()):
@@ -201,8 +182,7 @@ class KubeClaim:
             log.info("Lease taken", lease=str(self._key), replica=self._replica)
             self._lost.clear()
             self._elected.set()
-            for listener in self._gain:
-                listener(ALL)
+            self._report_gain(ALL)
             self._notify()
 
     def _lease(self, observed: KubeObject | None, *, holder: str) -> KubeObject:
@@ -215,8 +195,7 @@ class KubeClaim:
         metadata = dict(observed["metadata"]) if observed is not None else {}
         metadata.pop("managedFields", None)
         return {
-            "apiVersion": LEASES.api_version,
-            "kind": LEASES.kind,
+            **LEASES.type_meta,
             "metadata": {**metadata, "name": self._key.name, "namespace": self._key.namespace},
             "spec": {
                 "holderIdentity": holder,
@@ -234,8 +213,7 @@ class KubeClaim:
         log.warning("Lease held no more", lease=str(self._key), replica=self._replica, reason=reason)
         self._elected.clear()
         self._lost.set()
-        for listener in self._loss:
-            listener()
+        self._report_loss()
         self._notify()
 
     async def _wait(self, pause: float) -> None:

@@ -72,8 +72,7 @@ class StatusWriter:
             written = await self.kube.apply_status(
                 resource,
                 {
-                    "apiVersion": resource.api_version,
-                    "kind": resource.kind,
+                    **resource.type_meta,
                     # What is written was concluded from this version. The uid alone would not do: of custom resources the
                     # API server ignores it here, and a successor of the same name would get its predecessor's status.
                     "metadata": {

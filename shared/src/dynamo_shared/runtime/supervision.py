@@ -21,25 +21,6 @@ log = structlog.get_logger("dynamo.runtime")
 
 
 @dataclass(frozen=True, slots=True)
-class _Reporter:
-    """How one part does, for the log, `/metrics` and `/readyz`."""
-
-    supervisor: Supervisor
-    while_failing: HealthState
-
-    def failed(self, part: str, error: Exception) -> None:
-        supervisor = self.supervisor
-        log.error("part failed, started again", service=supervisor.service, part=part, exc_info=error)
-        supervisor.metrics.part_failures.labels(supervisor.service, part).inc()
-        supervisor.health.set(supervisor.health_part(part), self.while_failing, _in_words(error))
-
-    def recovered(self, part: str) -> None:
-        supervisor = self.supervisor
-        log.info("part works again", service=supervisor.service, part=part)
-        supervisor.health.forget(supervisor.health_part(part))
-
-
-@dataclass(frozen=True, slots=True)
 class Supervisor:
     """Supervises the parts of one service."""
 
@@ -49,12 +30,23 @@ class Supervisor:
 
     async def keep(self, part: str, work: Callable[[], Awaitable[object]], *, essential: bool = False) -> None:
         """Run a part until cancelled; begin it again whenever it fails. Without an `essential` part nothing is ready."""
-        self.metrics.part_failures.labels(self.service, part)
-        reporter = _Reporter(self, HealthState.FAILED if essential else HealthState.DEGRADED)
+        failures, health_part = self.metrics.part_failures.labels(self.service, part), self.health_part(part)
+
+        def failed(error: Exception) -> None:
+            log.error("part failed, started again", service=self.service, part=part, exc_info=error)
+            failures.inc()
+            # The kind of error: its text may quote what a tenant wrote, and `/readyz` is read by anyone who can reach it.
+            words = f"{kind_of(error)}; the log has the details; it is started again"
+            self.health.set(health_part, HealthState.FAILED if essential else HealthState.DEGRADED, words)
+
+        def recovered() -> None:
+            log.info("part works again", service=self.service, part=part)
+            self.health.forget(health_part)
+
         try:
-            await supervised(part, work, reporter)
+            await supervised(work, failed, recovered)
         finally:
-            self.health.forget(self.health_part(part))
+            self.health.forget(health_part)
 
     @contextmanager
     def isolated(self, resource: Resource, key: ObjectKey) -> Iterator[None]:
@@ -68,11 +60,6 @@ class Supervisor:
     def health_part(self, part: str) -> str:
         """The name under which `/readyz` reports a part while it fails."""
         return f"{self.service}/{part}"
-
-
-def _in_words(error: Exception) -> str:
-    """The kind of error: its text may quote what a tenant wrote, and `/readyz` is read by anyone who can reach it."""
-    return f"{kind_of(error)}; the log has the details; it is started again"
 
 
 def kind_of(error: BaseException) -> str:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
@@ -26,6 +25,7 @@ import structlog
 
 from dynamo_shared.api.objects import KubeObject, without_managed_fields
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
+from dynamo_shared.newest import Newest
 from dynamo_shared.state.packing import Packer, Recent
 from dynamo_shared.state.versions import Version, version_of
 
@@ -193,7 +193,7 @@ class ObjectCache:
         self._recent: Recent[tuple[_Table, ObjectKey]] = Recent()
         self._listeners: list[Listener] = []
         self._on_leave: list[LeaveListener] = []
-        self._deleted: OrderedDict[str, bool] = OrderedDict()
+        self._deleted: Newest[str, bool] = Newest(REMEMBERED_DELETIONS)
         """uids of deleted objects -> whether a writer learned of the deletion ahead of STATE"""
         self._written: dict[_Slot, OwnWrite] = {}
         """what this service has written and STATE has not said yet"""
@@ -389,9 +389,6 @@ class ObjectCache:
     def _forget(self, uid: str, *, by_writer: bool) -> None:
         """Remembers that a uid is gone. Where STATE says so, too, a writer's word counts no longer."""
         self._deleted[uid] = by_writer
-        self._deleted.move_to_end(uid)
-        if len(self._deleted) > REMEMBERED_DELETIONS:
-            self._deleted.popitem(last=False)
 
     def _set(self, resource: Resource, key: ObjectKey, obj: KubeObject | None) -> bool:
         table = self._table(resource)

@@ -47,8 +47,7 @@ def as_object(
         metadata["namespace"] = data.namespace
     metadata |= {"creationTimestamp": created, "generation": generation}
     return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
+        **resource.type_meta,
         "metadata": metadata,
         "spec": msgspec.to_builtins(data),
     }

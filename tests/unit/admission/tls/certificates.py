@@ -7,7 +7,7 @@ import ssl
 
 from cryptography import x509
 from dynamo_admission.tls.rotation import SecretState
-from dynamo_admission.tls.secret import Stored
+from dynamo_admission.tls.secret import SecretStore, Stored
 from dynamo_shared.kube import AlreadyExists, Conflict, Unavailable
 
 #: 2026-01-01.
@@ -15,7 +15,7 @@ START = 1767225600.0
 NAMES = ("dynamo-webhook.dynamo-system.svc", "127.0.0.1")
 
 
-class MemoryStore:
+class MemoryStore(SecretStore):
     """The Secret, as a value with a version; `failing` writes do not arrive, `unheard` ones do, without an answer.
 
     `written` is when the API server says that it took the last one.

@@ -11,11 +11,12 @@ from cryptography import x509
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.own import OwnCertificates
 from dynamo_admission.tls.rotation import SecretState
-from dynamo_admission.tls.secret import Stored
+from dynamo_admission.tls.secret import SecretStore, Stored
 from dynamo_admission.tls.timing import Timing
 from dynamo_shared.kube import Unavailable
 
 from tests.building.clock import ManualClock
+from tests.building.waiting import turns
 
 from .certificates import NAMES, START, MemoryStore
 
@@ -26,7 +27,7 @@ HEARD_WITHIN = 20.0
 TIMING = Timing(authority=3600, serving=900, poll=10, announce=10, settle=90, overlap=180)
 
 
-class Network:
+class Network(SecretStore):
     """One replica's way to the Secret."""
 
     def __init__(self, store: MemoryStore) -> None:
@@ -125,10 +126,10 @@ class World:
                 await self.start(number)
         for replica in self.replicas.values():
             self._settle(replica)
-        await _settle()
+        await turns()
         for replica in self.replicas.values():
             self._check(replica)
-        await _settle()
+        await turns()
         self.verify()
 
     def verify(self) -> None:
@@ -208,8 +209,3 @@ class World:
 def served(replica: Replica) -> x509.Certificate:
     """The certificate that a replica serves."""
     return replica.certificates.serving
-
-
-async def _settle() -> None:
-    for _ in range(6):
-        await asyncio.sleep(0)

@@ -211,7 +211,7 @@ def manifests(resource: Resource) -> Strategy:
             metadata["annotations"] = dict(annotations)
         if labels is not None:
             metadata["labels"] = labels
-        return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **body}
+        return {**resource.type_meta, "metadata": metadata, **body}
 
     return st.builds(build, bodies(resource), ANNOTATIONS, st.sampled_from([None, {"l": "v"}]))
 

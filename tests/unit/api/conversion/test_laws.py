@@ -206,7 +206,7 @@ def _with_more(spec: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
 def test_anything_is_converted(here: Resource, there: Resource, data: st.DataObject) -> None:
     """No object that JSON can hold makes it fail, nor is anything of one lost."""
     body = data.draw(st.dictionaries(st.sampled_from(["spec", "status", "data"]), junk | things, max_size=3))
-    obj = {"apiVersion": here.api_version, "kind": here.kind, "metadata": {"name": "x"}, **body}
+    obj = {**here.type_meta, "metadata": {"name": "x"}, **body}
     other = convert(obj, there.api_version)
     assert convert(other, here.api_version) == obj
     assert other["apiVersion"] == there.api_version

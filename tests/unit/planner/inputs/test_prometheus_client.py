@@ -6,6 +6,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from aiohttp import web
 from dynamo_devcluster.certs import CertificateAuthority
 from dynamo_planner.core.observing import Missing
 from dynamo_planner.inputs.prometheus import PrometheusClient, PrometheusError, PrometheusOptions
+from dynamo_shared.runtime.endpoints import serving
 
 
 def vector(*values):
@@ -38,23 +40,22 @@ class Server:
             await self.ended.wait()
         return web.Response(status=self.status, body=self.body, headers=self.headers)
 
-    async def start(self, tls: ssl.SSLContext | None = None) -> web.AppRunner:
+    @asynccontextmanager
+    async def serving(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
         app = web.Application()
         app.router.add_get("/{path:.*}", self.answer)
-        runner = web.AppRunner(app, shutdown_timeout=0)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
-        self.url = f"http{'s' if tls else ''}://127.0.0.1:{runner.addresses[0][1]}"
-        return runner
+        async with serving(app, "127.0.0.1", 0, tls) as port:
+            self.url = f"http{'s' if tls else ''}://127.0.0.1:{port}"
+            try:
+                yield self
+            finally:
+                self.ended.set()
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[Server]:
-    made = Server()
-    runner = await made.start()
-    yield made
-    made.ended.set()
-    await runner.cleanup()
+    async with Server().serving() as made:
+        yield made
 
 
 async def ask(server, promql="up", at=None, **options):
@@ -196,10 +197,8 @@ class TestTls:
         pair = authority.server("prometheus")
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         tls.load_cert_chain(pair.certificate, pair.key)
-        made = Server()
-        runner = await made.start(tls)
-        yield made
-        await runner.cleanup()
+        async with Server().serving(tls) as made:
+            yield made
 
     async def test_certificates_of_a_named_authority_are_trusted(self, secure, authority):
         assert await ask(secure, ca_file=authority.certificate)

@@ -89,7 +89,12 @@ def healthy(**changes):
 def reader(answers, source=MetricsSource.FRONTEND, model="qwen", **options):
     client = Scripted(answers)
     return TrafficReader(
-        client, source=source, namespace="ns-a", kubernetes_namespace="ns", model=model, **options
+        client,  # type: ignore[arg-type]
+        source=source,
+        namespace="ns-a",
+        kubernetes_namespace="ns",
+        model=model,
+        **options,
     ), client
 
 

@@ -81,8 +81,7 @@ def plans() -> tuple[Plans, Announced]:
 
 def graph(uid: str = "u", **annotations: str) -> KubeObject:
     return {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "metadata": {
             "name": "g",
             "namespace": "ns",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from dynamo_planner.planning.reporting import PlanReporter, TickResult
-from dynamo_planner.planning.runner import Acted
+from dynamo_planner.planning.reporting import PlanReporter
+from dynamo_planner.planning.runner import Acted, TickResult
 from dynamo_shared.api.objects import KubeObject
 
 from tests.unit.announced import Announced

@@ -11,8 +11,8 @@ from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.observing import Missing, Observation, Pool, PoolCounts, Traffic
 from dynamo_planner.planning.gathering import Gathered
 from dynamo_planner.planning.plans import PlannedGraph
-from dynamo_planner.planning.reporting import TickOutcome, TickResult, plan_data
-from dynamo_planner.planning.runner import AFTER_A_FAULT, Acted, Runner, changes
+from dynamo_planner.planning.reporting import outcome_of, plan_data
+from dynamo_planner.planning.runner import AFTER_A_FAULT, Acted, Runner, TickResult, changes
 from dynamo_planner.planning.scaling import ScaleSender
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.resources import ObjectKey
@@ -74,12 +74,12 @@ class World:
     async def observe(self, tick: Tick, now: float) -> Gathered:
         return Gathered(Observation(now=now, workers=READY), {})
 
-    async def act(self, plan: PlannedGraph, decision: Decision) -> Acted:
+    async def act(self, decision: Decision) -> Acted:
         self.asked.append((self.now, dict(decision.replicas)))
         return Acted("id", "done", done=True)
 
-    async def report(self, plan: PlannedGraph, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
-        self.ticked.append(TickResult(gathered, effects, acted))
+    async def report(self, ticked: TickResult) -> None:
+        self.ticked.append(ticked)
         if len(self.ticked) == self.ticks:
             raise Stop
 
@@ -93,7 +93,7 @@ async def fly(world: World, *policies: Scripted, **config: Any) -> None:
     runner = Runner(
         plan(**config),
         make=make,
-        gather=world,
+        observe=world.observe,
         act=world.act,
         report=world.report,
         clock=world.clock,
@@ -136,7 +136,7 @@ async def test_that_the_scaler_cannot_be_asked_is_its_answer(error: BusError, mo
 
     bus = MemoryBus()
     monkeypatch.setattr(bus, "publish", refuse)
-    acted = await ScaleSender(CommandSender(bus, "c"), "now")(plan(), more(decode=3))
+    acted = await ScaleSender(CommandSender(bus, "c"), plan(), "now")(more(decode=3))
     assert (acted.answer, acted.done) == (f"the scaler cannot be asked: {error}", False)
 
 
@@ -198,13 +198,13 @@ def at_risk() -> Effects:
 def test_the_condition_says_what_came_of_a_tick(
     config: dict[str, Any], ticked: TickResult, status: bool, reason: str
 ) -> None:
-    outcome = TickOutcome(plan(**config), ticked)
+    outcome = outcome_of(plan(**config), ticked)
     assert (outcome.status, outcome.reason) == (status, reason)
 
 
 def test_the_event_has_inputs_what_is_desired_and_what_is_missing() -> None:
     ticked = TickResult(gathered(forward_passes="no NATS"), effects(more(prefill=2)), Acted("id", "", done=True))
-    data = plan_data(plan(), ticked, TickOutcome(plan(), ticked))
+    data = plan_data(plan(), ticked, outcome_of(plan(), ticked))
     assert data.inputs == {"requestsPerSecond": 5.0, "isl": 1000, "osl": 100}
     assert (data.replicas, data.current) == ({"prefill": 2}, {"prefill": 1, "decode": 2})
     assert (data.missing, data.command) == ({"forward_passes": "unreachable"}, "id")
@@ -215,7 +215,7 @@ def test_the_event_has_alternatives_of_one_pool_and_why_they_were_not_taken() ->
     explained = effects(more(decode=2))
     explanation = replace(explained.explanation, alternatives=(option,))
     ticked = TickResult(gathered(), replace(explained, explanation=explanation), None)
-    result = plan_data(plan(), ticked, TickOutcome(plan(), ticked)).alternatives
+    result = plan_data(plan(), ticked, outcome_of(plan(), ticked)).alternatives
     assert [(each.replicas, each.figures, each.reason) for each in result] == [
         ({"decode": 3}, {"share_within_target": 0.97}, "the GPU budget")
     ]

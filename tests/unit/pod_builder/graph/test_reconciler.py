@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 import pytest
 from dynamo_pod_builder import checkpoints, children, pods, surroundings
@@ -24,34 +23,12 @@ from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.announced import Announced
 from tests.unit.render.building import CONFIG, component, component_children, graph_children, of_kind
+from tests.unit.written import Written
 
 from .building import NOW, deployment, stored, stored_graph
 from .test_carry_out import Keys, Ledger
 
 KEY = ObjectKey("ns", "graph")
-
-
-class Writer:
-    """A StatusWriter that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.statuses: list[KubeObject] = []
-        self.urgent: list[bool] = []
-
-    async def write(
-        self,
-        _resource: Resource,
-        _obj: KubeObject,
-        status: KubeObject,
-        *,
-        urgent: bool,
-        settle: float = SETTLE,
-        report: Any,
-    ) -> None:
-        self.statuses.append(status)
-        self.urgent.append(urgent)
-        self.settle = settle
-        report()
 
 
 class Applier(Ledger):
@@ -84,7 +61,7 @@ class World:
             module.index(self.cache)
         for each in stored_objects:
             self.cache.put(resources.of(each), each)
-        self.applier, self.writer, self.announced = Applier(self.cache), Writer(), Announced()
+        self.applier, self.writer, self.announced = Applier(self.cache), Written(), Announced()
         self.reconciler = GraphReconciler(
             GraphObserver(self.cache, lambda: CONFIG, lambda: NOW, None),  # type: ignore[arg-type]
             Executor(self.applier, Keys(), self.announced),  # type: ignore[arg-type]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +19,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 
 from tests.unit.announced import Announced
+from tests.unit.written import Written
 
 from .building import NOW, clique, deployment, desiring, observed, stored, stored_graph
 
@@ -253,13 +253,6 @@ def test_when_the_next_reconcile_is_due(plan, outcome, pods, delay):
     assert result == (pytest.approx(delay, abs=1) if delay is not None else None)
 
 
-class Writing:
-    """Writes every status."""
-
-    async def write(self, *_: object, report: Callable[[], None], **__: object) -> None:
-        report()
-
-
 @pytest.mark.parametrize("refused", [None, REFUSED], ids=["written", "an object is refused"])
 @pytest.mark.parametrize(
     ("rollout", "line"),
@@ -270,21 +263,14 @@ class Writing:
 )
 async def test_a_rolling_update_is_news_with_the_status_that_says_so(rollout, line, refused):
     plan, outcome = desiring(NEW, rollout=rollout), CarryOutResult(observed(), failure=refused)
-    for statuses, lines in ((Waiting(), []), (Writing(), [f"Normal RollingUpdate{line}"])):
+    for statuses, lines in ((Written(OBSERVED_WITHIN), []), (Written(), [f"Normal RollingUpdate{line}"])):
         announced = Announced()
         await GraphReport(statuses, announced, PodEvents(None)).write(plan, outcome)  # type: ignore[arg-type]
         assert [each for each in announced.lines if "RollingUpdate" in each] == lines
 
 
-class Waiting:
-    """Writes no status yet."""
-
-    async def write(self, *_: object, **__: object) -> float:
-        return OBSERVED_WITHIN
-
-
 async def test_the_next_step_of_a_restart_does_not_wait_for_a_status_that_may() -> None:
-    report = GraphReport(Waiting(), Announced(), PodEvents(None))  # type: ignore[arg-type]
+    report = GraphReport(Written(OBSERVED_WITHIN), Announced(), PodEvents(None))  # type: ignore[arg-type]
     under_way = desiring(restart=RestartPlan(status={"observedID": "1", "phase": "Restarting"}))
     assert await report.write(under_way, CarryOutResult(observed())) == RESTART_INTERVAL
     assert await report.write(desiring(), CarryOutResult(observed())) == OBSERVED_WITHIN

@@ -21,6 +21,7 @@ from dynamo_shared.kube.errors import Forbidden, NamespaceTerminating, NotFound,
 from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.announced import Announced
+from tests.unit.written import Written
 
 
 def graph(uid: str) -> dict[str, Any]:
@@ -150,12 +151,12 @@ async def test_a_request_that_lost_its_graph_follows_one_that_its_user_makes_of_
         },
     }
     cache.put(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, obj)
-    written = Statuses()
+    written = Written()
     absent: Any = None
     reconciler = RequestReconciler(
         absent,
         cache,
-        written,  # type: ignore[arg-type]
+        written,
         Announced(),
         absent,
         absent,
@@ -165,15 +166,5 @@ async def test_a_request_that_lost_its_graph_follows_one_that_its_user_makes_of_
         lambda: datetime(2026, 1, 2, tzinfo=UTC),
     )
     await reconciler.reconcile(ObjectKey("ns", "qwen"))
-    status = written.last or obj["status"]
+    status = written.statuses[-1] if written.statuses else obj["status"]
     assert (status["phase"], status.get("dgdName")) == (becomes, None if becomes == "Failed" else "qwen-dgd")
-
-
-class Statuses:
-    """Remembers the status that is written."""
-
-    def __init__(self) -> None:
-        self.last: dict[str, Any] = {}
-
-    async def write(self, _resource: Resource, _obj: dict[str, Any], status: dict[str, Any], **_: Any) -> None:
-        self.last = status

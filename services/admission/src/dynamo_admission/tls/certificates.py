@@ -1,10 +1,18 @@
-"""What the server and the registration need to know of certificates, from every source of them."""
+"""What the server and the registration need to know of certificates, and how every source of them is kept up to date."""
 
 from __future__ import annotations
 
+import asyncio
+import datetime
 import ssl
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+
+import structlog
+from cryptography import x509
+from dynamo_shared.aio import Backoff, spread
+
+from dynamo_admission.tls.timing import Timing
 
 Clock = Callable[[], float]
 """Seconds since 1970: what certificates' dates are compared with."""
@@ -12,29 +20,85 @@ Clock = Callable[[], float]
 Changed = Callable[[], Awaitable[None]]
 """Writes the bundle to where the API server looks for it: webhook configurations and CRDs."""
 
+#: Seconds before the first repetition of what failed; each further one waits twice as long.
+_FIRST_RETRY = 1.0
+
+log = structlog.get_logger("dynamo.admission")
+
 
 class Unusable(ValueError):
     """A certificate, its key or its authorities cannot be used; the message says which, why, and what to do."""
 
 
-class Certificates(Protocol):
+class Certificates(ABC):
     """The serving certificate and who vouches for it."""
 
+    inject_from = ""
+    """`namespace/certificate` for cert-manager's cainjector; empty where we write the bundle."""
+
+    def __init__(self, clock: Clock, timing: Timing) -> None:
+        self._clock = clock
+        self._timing = timing
+        self._announced: bytes | None = None
+        self._since = 0.0
+
     @property
+    @abstractmethod
     def context(self) -> ssl.SSLContext:
         """For the listening socket; what it serves is exchanged inside, without a restart."""
 
     @property
+    @abstractmethod
     def bundle(self) -> bytes:
         """PEM authorities to write into webhook configurations and CRDs; empty where cert-manager or the user writes them."""
 
     @property
-    def inject_from(self) -> str:
-        """`namespace/certificate` for cert-manager's cainjector; empty where we write the bundle."""
+    @abstractmethod
+    def serving(self) -> x509.Certificate:
+        """The certificate that is served."""
 
     @property
     def expires(self) -> float:
         """When the certificate that is served ends, in seconds since 1970."""
+        return self.serving.not_valid_after_utc.timestamp()
+
+    @abstractmethod
+    async def refresh(self) -> None:
+        """Take what the source has now."""
 
     async def keep(self, changed: Changed) -> None:
-        """Runs until cancelled: renews; awaits `changed` first of all and whenever the bundle is another one."""
+        """Runs until cancelled: renews; awaits `changed` first of all and whenever the bundle is another one.
+
+        Failures are logged, with the end of the certificate in service.
+        """
+        backoff = Backoff(_FIRST_RETRY, self._timing.poll)
+        while True:
+            pause = self._timing.poll
+            try:
+                await self.round(changed)
+                backoff.reset()
+            except Exception as error:  # also what `changed` raises, which is its owner's
+                pause = backoff.next()
+                until = datetime.datetime.fromtimestamp(self.expires, datetime.UTC).isoformat()
+                log.warning("certificates not checked", error=f"{type(error).__name__}: {error}", ends=until)
+            # Replicas that were started together need not ask together.
+            await asyncio.sleep(spread(pause, least=0.8))
+
+    async def round(self, changed: Changed) -> None:
+        """Refresh once, and await `changed` where the bundle is another one than the last.
+
+        Raises what either raises, and TimeoutError where `changed` takes too long.
+        """
+        await self.refresh()
+        bundle = self.bundle
+        if bundle == self._announced:
+            return
+        # Unknown until it is done: what fails halfway may have been written.
+        self._announced = None
+        async with asyncio.timeout(self._timing.announce):
+            await changed()
+        self._announced, self._since = bundle, self._clock()
+
+    def _settled(self, bundle: bytes) -> bool:
+        """Whether the API server can be relied on to know exactly this bundle."""
+        return bundle == self._announced and self._clock() >= self._since + self._timing.settle

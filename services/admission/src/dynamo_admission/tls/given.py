@@ -10,16 +10,14 @@ from cryptography import x509
 from dynamo_shared.runtime.tls import ServingTls, context_of
 
 from dynamo_admission.tls import files, pki
-from dynamo_admission.tls.announcing import Announced
-from dynamo_admission.tls.certificates import Changed, Clock, Unusable
-from dynamo_admission.tls.poll import poll
+from dynamo_admission.tls.certificates import Certificates, Clock, Unusable
 from dynamo_admission.tls.succession import Shown, succeed
 from dynamo_admission.tls.timing import Timing
 
 log = structlog.get_logger("dynamo.admission")
 
 
-class GivenCertificates:
+class GivenCertificates(Certificates):
     """What the files say. Raises Unusable where they cannot be served; later such files are passed over.
 
     With `inject_from` (`namespace/certificate`) cert-manager's cainjector announces the authorities, and not we.
@@ -35,12 +33,10 @@ class GivenCertificates:
         inject_from: str = "",
         client_authorities: str = "",
     ) -> None:
+        super().__init__(clock, timing)
         self.inject_from = inject_from
         self._folder = folder
         self._name = pki.normal(name)
-        self._clock = clock
-        self._timing = timing
-        self._announced = Announced(clock, timing)
         self._trouble = ""
         first = self._read()
         self._shown = Shown(first, first.authorities, clock())
@@ -58,25 +54,11 @@ class GivenCertificates:
         return self._shown.bundle
 
     @property
-    def expires(self) -> float:
-        """When the certificate that is served ends."""
-        return pki.ends(self.serving)
-
-    @property
     def serving(self) -> x509.Certificate:
         """The certificate that is served."""
         return self._shown.given.chain[0]
 
-    async def keep(self, changed: Changed) -> None:
-        """Read the files again and again, until cancelled."""
-        await poll(lambda: self.round(changed), self._timing.poll, lambda: self.expires)
-
-    async def round(self, changed: Changed) -> None:
-        """Read the files once, and announce what changed. Raises what `changed` raises."""
-        self.read()
-        await self._announced.announce(self.bundle, changed)
-
-    def read(self) -> None:
+    async def refresh(self) -> None:
         """Take what the files hold; nothing changes while they are half written or cannot be used."""
         try:
             given = self._read()
@@ -87,9 +69,7 @@ class GivenCertificates:
             return
         self._trouble = ""
         before = self._shown
-        self._shown = succeed(
-            before, given, self._clock(), self._timing, settled=self._announced.settled(before.bundle)
-        )
+        self._shown = succeed(before, given, self._clock(), self._timing, settled=self._settled(before.bundle))
         if self._shown.given != before.given:
             self._tls.exchange(context_of(pki.pem_of(*given.chain), given.key))
             log.info("certificate in service", **pki.described(given.chain[0]))

@@ -11,11 +11,9 @@ from dynamo_shared.kube import AlreadyExists, Conflict, NotFound
 from dynamo_shared.runtime.tls import ServingTls, context_of
 
 from dynamo_admission.tls import pki
-from dynamo_admission.tls.announcing import Announced
-from dynamo_admission.tls.certificates import Changed, Clock
-from dynamo_admission.tls.poll import poll
+from dynamo_admission.tls.certificates import Certificates, Clock
 from dynamo_admission.tls.rotation import SecretState, completed, plan
-from dynamo_admission.tls.secret import Store
+from dynamo_admission.tls.secret import SecretStore
 from dynamo_admission.tls.timing import Timing
 
 #: How often a change is planned again because another replica was faster.
@@ -24,21 +22,17 @@ _ATTEMPTS = 5
 log = structlog.get_logger("dynamo.admission")
 
 
-class OwnCertificates:
+class OwnCertificates(Certificates):
     """What the Secret says, kept up to date. `refresh` must have succeeded once before anything is asked of it."""
 
-    inject_from = ""
-
     def __init__(
-        self, store: Store, names: Sequence[str], clock: Clock, timing: Timing, client_authorities: str = ""
+        self, store: SecretStore, names: Sequence[str], clock: Clock, timing: Timing, client_authorities: str = ""
     ) -> None:
+        super().__init__(clock, timing)
         self._store = store
         self._names = tuple(pki.normal(name) for name in names)
-        self._clock = clock
-        self._timing = timing
         self._client_authorities = client_authorities
         self._state = SecretState()
-        self._announced = Announced(clock, timing)
         self._tls: ServingTls | None = None
 
     @property
@@ -54,23 +48,9 @@ class OwnCertificates:
         return self._state.bundle
 
     @property
-    def expires(self) -> float:
-        """When the certificate that is served ends."""
-        return pki.ends(self.serving)
-
-    @property
     def serving(self) -> x509.Certificate:
         """The certificate that is served."""
         return self._state.serving[0]
-
-    async def keep(self, changed: Changed) -> None:
-        """Read the Secret again and again, until cancelled."""
-        await poll(lambda: self.round(changed), self._timing.poll, lambda: self.expires)
-
-    async def round(self, changed: Changed) -> None:
-        """Read the Secret once, and announce what changed. KubeError, and what `changed` raises."""
-        await self.refresh()
-        await self._announced.announce(self.bundle, changed)
 
     async def refresh(self) -> None:
         """Take what the Secret says, and take the step that is due. KubeError; Unusable where its content is another owner's."""
@@ -83,7 +63,7 @@ class OwnCertificates:
             now = max(self._clock(), stored.written if stored is not None else 0.0)
             desired = plan(
                 begun, now, self._timing, self._names,
-                settled=self._announced.settled(begun.bundle), forced=forced,
+                settled=self._settled(begun.bundle), forced=forced,
             )  # fmt: skip
             if desired == there and not forced:
                 break

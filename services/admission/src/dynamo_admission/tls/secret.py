@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 from cryptography import x509
@@ -15,7 +15,7 @@ from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.registry.annotations import ROTATE_AUTHORITY
 from dynamo_shared.api.resources import SECRETS, ObjectKey
 from dynamo_shared.api.untrusted.times import moment
-from dynamo_shared.kube import KubeClient, NotFound
+from dynamo_shared.kube import KubeClient, get_if_present
 
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.certificates import Unusable
@@ -41,16 +41,6 @@ class Stored:
     forced: bool
 
 
-class Store(Protocol):
-    """Where the state is shared."""
-
-    async def read(self) -> Stored | None:
-        """None where the Secret does not exist. Unusable where its content is another owner's."""
-
-    async def write(self, state: SecretState, stored: Stored | None) -> None:
-        """Replace what was read; AlreadyExists or Conflict where that has changed meanwhile. It ends the request."""
-
-
 class SecretStore:
     """A Secret. The platform writes only the four entries; others, its type and its metadata stay as they are."""
 
@@ -59,10 +49,9 @@ class SecretStore:
         self._key = key
 
     async def read(self) -> Stored | None:
-        """What is there now."""
-        try:
-            secret = await self._kube.get(SECRETS, self._key)
-        except NotFound:
+        """What is there now; None where the Secret does not exist. Unusable where its content is another owner's."""
+        secret = await get_if_present(self._kube, SECRETS, self._key)
+        if secret is None:
             return None
         metadata, data = secret["metadata"], secret.get("data") or {}
         _require_replaceable(f"Secret {self._key}", metadata, data)
@@ -75,7 +64,7 @@ class SecretStore:
         )
 
     async def write(self, state: SecretState, stored: Stored | None) -> None:
-        """Create or change it."""
+        """Create it, or replace what was read, which ends the request; AlreadyExists or Conflict where that has changed."""
         content = {
             AUTHORITIES: state.bundle,
             AUTHORITY_KEY: state.authority_key,

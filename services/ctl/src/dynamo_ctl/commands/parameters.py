@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+
+if TYPE_CHECKING:
+    from dynamo_ctl.targets import Where
 
 #: A label of DNS (RFC 1123).
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -95,3 +102,54 @@ class LineOutput(StrEnum):
 
 
 JsonOutput = Annotated[LineOutput, typer.Option("--output", "-o", help="For people, or as JSON.")]
+
+
+@dataclass(frozen=True, slots=True)
+class BusOptions:
+    """Which NATS server a command asks, and about which cluster."""
+
+    nats: Nats = None
+    cluster: Cluster = None
+    config: Config = None
+
+    def where(self) -> Where:
+        """The server of the command line, else of the settings, else of the platform that runs here. CtlError for none."""
+        from dynamo_ctl.targets import nats_server  # noqa: PLC0415 - quick help
+
+        return nats_server(self.nats, self.cluster, self.config)
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command for typer. Each parameter whose type is a dataclass stands for the options that are its fields."""
+    own = inspect.signature(command, eval_str=True)
+    groups: dict[str, Any] = {
+        name: each.annotation for name, each in own.parameters.items() if is_dataclass(each.annotation)
+    }
+    parameters = [
+        option
+        for name, each in own.parameters.items()
+        for option in (_options(groups[name]) if name in groups else (each,))
+    ]
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        made = {
+            name: group(**{each.name: given.pop(each.name) for each in fields(group)}) for name, group in groups.items()
+        }
+        command(**given, **made)
+
+    called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {each.name: each.annotation for each in parameters}
+    return called
+
+
+def _options(group: Any) -> Iterator[inspect.Parameter]:
+    types = get_type_hints(group, include_extras=True)
+    for each in fields(group):
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        yield inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if default is MISSING else default,
+            annotation=types[each.name],
+        )

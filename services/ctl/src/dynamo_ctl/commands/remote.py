@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import valid_namespace
+from dynamo_ctl.commands.parameters import Kubeconfig, valid_namespace
 
 if TYPE_CHECKING:
     from dynamo_ctl.remote import Remote
@@ -36,38 +37,45 @@ Namespace = Annotated[
 NO_SERVER = "which server? --server https://HOST, or $DYNAMO_SERVER_URL, or call this where dynamoctl up or demo runs"
 
 
-def over_api(
-    server: str,
-    token_file: Path | None,
-    kubeconfig: Path | None,
-    work: Callable[[Remote], Awaitable[None]],
-    *,
-    follow: bool = False,
-    otherwise: str = "",
-) -> None:
-    """Do the work of a command with the API: without a server, that of the platform that runs in this folder.
+@dataclass(frozen=True, slots=True)
+class ApiOptions:
+    """The REST API that a command calls, and who its caller is."""
 
-    CtlError where none does; `otherwise` then says what needs none.
+    server: Server = ""
+    token_file: TokenFile = None
+    kubeconfig: Kubeconfig = None
 
-    Work that follows has no end: Ctrl-C ends it well.
-    """
-    from dynamo_ctl import interrupts, remote, running, settings  # noqa: PLC0415 - quick help
-    from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
+    def run(self, work: Callable[[Remote], Awaitable[None]], *, follow: bool = False, otherwise: str = "") -> None:
+        """Do the work of a command with the API: without a server, that of the platform that runs in this folder.
 
-    settings.quiet(follow=follow)
-    here = running.find()
-    if not server and (here is None or not here.api):
-        raise CtlError(NO_SERVER + otherwise, ExitCode.UNREACHABLE)
-    if here is not None and here.api and (not server or remote.same_local(server, here.api)):
-        server = server or here.api
-        if here.token_file and not (token_file or kubeconfig or os.environ.get(remote.TOKEN)):
-            token_file = Path(here.token_file)
+        CtlError where none does; `otherwise` then says what needs none.
+        Work that follows has no end: Ctrl-C ends it well.
+        """
+        from dynamo_ctl import interrupts, remote, running, settings  # noqa: PLC0415 - quick help
+        from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
 
-    async def run() -> None:
-        async with remote.Remote.open(server, token_file, kubeconfig) as api:
-            await work(api)
+        server, token_file = self.server, self.token_file
+        settings.quiet(follow=follow)
+        here = running.find()
+        if not server and (here is None or not here.api):
+            raise CtlError(NO_SERVER + otherwise, ExitCode.UNREACHABLE)
+        if here is not None and here.api and (not server or remote.same_local(server, here.api)):
+            server = server or here.api
+            if here.token_file and not (token_file or self.kubeconfig or os.environ.get(remote.TOKEN)):
+                token_file = Path(here.token_file)
 
-    (interrupts.serve if follow else interrupts.run)(run())
+        async def run() -> None:
+            async with remote.Remote.open(server, token_file, self.kubeconfig) as api:
+                await work(api)
+
+        (interrupts.serve if follow else interrupts.run)(run())
+
+
+@dataclass(frozen=True, slots=True)
+class OtherWayOptions(ApiOptions):
+    """The same, of a command that has another way: it calls the API where a server is named."""
+
+    server: ViaServer = ""
 
 
 def refuse_with_server(**options: object) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from dynamo_dynadmin.api.estimating import NotEstimated
-from dynamo_dynadmin.api.replaying import NotReplayed, ReplayCase
-from dynamo_planner.planning.opt_in import config_map_of
+from dynamo_dynadmin.api.simulation import NotSimulated, ReplayCase
+from dynamo_planner.planning.plans import config_map_of
 from dynamo_profiler.profiling.models import known_model
 from dynamo_profiler.profiling.naive import naive
 from dynamo_profiler.profiling.objective import objective_of
@@ -36,7 +35,7 @@ class Estimation:
     async def estimate(
         self, manifest: KubeObject, nodes: Sequence[KubeObject], report: Callable[[str, Any], None]
     ) -> dict[str, Any]:
-        """The selected deployment and the Pareto front, with figures. NotEstimated."""
+        """The selected deployment and the Pareto front, with figures. NotSimulated."""
         spec = DynamoGraphDeploymentRequestSpec.model_validate(manifest["spec"])
         try:
             plan = hardware.complete(
@@ -57,10 +56,10 @@ class Estimation:
 
             result = await self._profiler.run(request, progress)
         except hardware.HardwareUnknown as error:
-            raise NotEstimated(str(error), "spec.hardware") from error
+            raise NotSimulated(str(error), "spec.hardware") from error
         except ProfilingFailed as error:
             field = str(error).partition(":")[0]
-            raise NotEstimated(str(error), field if field.startswith("spec.") else "") from error
+            raise NotSimulated(str(error), field if field.startswith("spec.") else "") from error
         return {
             "selected": _figures(result.selected),
             "pareto": [_figures(each) for each in result.pareto],
@@ -79,17 +78,17 @@ class Estimation:
         report("estimate", {"selected": selected, "pareto": [], "notes": [], "source": "naive", "final": False})
 
     def config_maps(self, graph: KubeObject) -> tuple[str, str]:
-        """Names of the ConfigMaps with the graph's PlannerConfig and with its profile. NotReplayed."""
+        """Names of the ConfigMaps with the graph's PlannerConfig and with its profile. NotSimulated."""
         name = config_map_of(graph)
         if not name:
-            raise NotReplayed(
+            raise NotSimulated(
                 f"this graph is not planned by the planner service: annotation {PLANNER_CONFIG} names no ConfigMap with "
                 "a PlannerConfig"
             )
         return name, profile_data_name(name)
 
     async def replay(self, asked: ReplayCase) -> dict[str, Any]:
-        """The traffic with the PlannerConfig as it is, and with changes. NotReplayed."""
+        """The traffic with the PlannerConfig as it is, and with changes. NotSimulated."""
         # Planning loads numpy, which takes a while, and only replays need it here.
         replays = await asyncio.to_thread(import_module, "dynamo_ctl.simulations.replays")
         answer: dict[str, Any] = await replays.replay(self._profiler.simulations, self._settings.rapid, asked)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from dynamo_dynadmin.api.replaying import NotReplayed, ReplayCase
+from dynamo_dynadmin.api.simulation import NotSimulated, ReplayCase
 from dynamo_planner.core.profile import Profile, ProfileError
 from dynamo_planner.core.profile_arrays import from_arrays
 from dynamo_planner.inputs.startup import StartupTimes
@@ -35,14 +35,14 @@ SHOWN = (
 
 
 async def replay(simulations: Simulations, settings: Rapid, asked: ReplayCase) -> dict[str, Any]:
-    """A row for the configuration as it is, one for the changed one, and what was assumed. NotReplayed."""
+    """A row for the configuration as it is, one for the changed one, and what was assumed. NotSimulated."""
     try:
         plan = await asyncio.to_thread(read_plan, asked.graph, asked.config_map, asked.profile_map)
         written, remarks = changed_config(plan.config, asked.changes)
     except NotPlannable as error:
-        raise NotReplayed(str(error)) from error
+        raise NotSimulated(str(error)) from error
     except InvalidChange as error:
-        raise NotReplayed(str(error), error.field) from error
+        raise NotSimulated(str(error), error.field) from error
     profile, source = await _profile(simulations, settings, plan)
     startup, words = _startup(asked)
     steps = [(each.rate, each.seconds, each.isl, each.osl) for each in asked.steps]
@@ -50,10 +50,10 @@ async def replay(simulations: Simulations, settings: Rapid, asked: ReplayCase) -
     try:
         job = job_of(plan, profile, configs, steps, startup=startup, replicas=asked.replicas)
     except ProfileError as error:
-        raise NotReplayed(str(error)) from error
+        raise NotSimulated(str(error)) from error
     answer = await simulations.computed(job, lambda _, __: None)
     if answer.outcome is not JobStatus.FEASIBLE:
-        raise NotReplayed(f"the replay gave nothing: {answer.message[:500]}")
+        raise NotSimulated(f"the replay gave nothing: {answer.message[:500]}")
     current, changed = ({**row, "config": _shown(config)} for row, config in zip(answer.points, configs, strict=True))
     return {
         "current": current,
@@ -81,14 +81,14 @@ async def _profile(simulations: Simulations, settings: Rapid, plan: PlannedGraph
         "decode_raw_data.json, nor aic_interpolation in its PlannerConfig; a deployment request with a planner makes both"
     )
     if engines is None:
-        raise NotReplayed(missing)
+        raise NotSimulated(missing)
     model = await asyncio.to_thread(known_model, engines.hf_id, settings)
     job = curves_of(plan.config, model.path or "", settings.database.value)
     if job is None or not model.path:
-        raise NotReplayed(f"AI Configurator does not know the model {engines.hf_id}, and {missing}")
+        raise NotSimulated(f"AI Configurator does not know the model {engines.hf_id}, and {missing}")
     answer = await simulations.answer(job, model.digest, lambda _, __: None)
     if answer.curves is None:
-        raise NotReplayed(f"the engines cannot be simulated: {answer.message[:300]}; {missing}")
+        raise NotSimulated(f"the engines cannot be simulated: {answer.message[:300]}; {missing}")
     profile = Profile()
     for name, arrays in answer.curves.items():
         profile = profile.joined(from_arrays(arrays, name))

@@ -23,14 +23,14 @@ from dynamo_shared.kube import AlreadyExists, Conflict, Invalid, KubeError, NotF
 from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
+from dynamo_dynadmin.api.models import AdapterScaleBody, PromoteBody, RestartBody, ScaleBody
 from dynamo_dynadmin.api.writing import Writing, mark_of, refuse_managed
-from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
+from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
-from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube
+from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube, validated
 from dynamo_dynadmin.state.hub import Hub
 
 _ADAPTER = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
-_MOST_REPLICAS = 2**31 - 1
 
 
 class Actions:
@@ -42,11 +42,8 @@ class Actions:
 
     async def scale(self, call: Call) -> web.StreamResponse:
         """Replicas of a component: its adapter's where it has one, else the graph's own field."""
-        body = await call.object()
-        _refuse_unknown(body, "component", "replicas")
-        component, replicas = body.get("component"), _replicas(body)
-        if not isinstance(component, str) or not component:
-            raise _invalid("/component", "required: the name of a component")
+        body = validated(ScaleBody, await call.object())
+        component, replicas = body.component, body.replicas
         key = ObjectKey(call.namespace, call.name)
         graph = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         listed = graph["spec"].get("components") or []
@@ -75,10 +72,8 @@ class Actions:
 
     async def scale_adapter(self, call: Call) -> web.StreamResponse:
         """Replicas of an adapter."""
-        body = await call.object()
-        _refuse_unknown(body, "replicas")
-        replicas = _replicas(body)
-        return await self._scale_adapter(call, ObjectKey(call.namespace, call.name), replicas)
+        body = validated(AdapterScaleBody, await call.object())
+        return await self._scale_adapter(call, ObjectKey(call.namespace, call.name), body.replicas)
 
     async def _scale_adapter(self, call: Call, key: ObjectKey, replicas: int) -> web.StreamResponse:
         if owner := self._autoscaler(key):
@@ -108,11 +103,10 @@ class Actions:
 
     async def restart(self, call: Call) -> web.StreamResponse:
         """Restart a graph's pods: a new id, and the order."""
-        body = await call.object()
-        _refuse_unknown(body, "id", "strategy")
-        restart: dict[str, Any] = {"id": body.get("id") or uuid.uuid4().hex}
-        if body.get("strategy") is not None:
-            restart["strategy"] = body["strategy"]
+        body = validated(RestartBody, await call.object())
+        restart: dict[str, Any] = {"id": body.id or uuid.uuid4().hex}
+        if body.strategy is not None:
+            restart["strategy"] = body.strategy
         key = ObjectKey(call.namespace, call.name)
         # The whole of it: merged, it would keep the order of the restart before. Of whatever version: the status of a graph
         # changes all the time while it starts.
@@ -142,14 +136,13 @@ class Actions:
     async def promote(self, call: Call) -> web.StreamResponse:
         """Deploy one of the points; a graph that was created for the request becomes it."""
         body = await call.object()
-        _refuse_unknown(body, "point")
-        number = body.get("point")
+        number = validated(PromoteBody, body).point
         request = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(call.namespace, call.name))
         points, _ = _points(request)
         if not points:
             phase = (request.get("status") or {}).get("phase") or "Pending"
             raise ProblemError("conflict", f"the request has no result yet; its phase is {phase}")
-        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(points):
+        if number > len(points):
             raise _invalid("/point", f"a number from 1 to {len(points)}")
         graph = marked(request, points[number - 1]["config"], owner=None)
         return await self._deploy_point(call, request, graph, body)
@@ -198,18 +191,6 @@ def _points(request: KubeObject) -> tuple[list[KubeObject], KubeObject]:
         return [], results
     figures = results.get("selectedFigures") or {}
     return points_of(results.get("pareto") or [], results["selectedConfig"], figures), results
-
-
-def _replicas(body: KubeObject) -> int:
-    replicas = body.get("replicas")
-    if isinstance(replicas, bool) or not isinstance(replicas, int) or not 0 <= replicas <= _MOST_REPLICAS:
-        raise _invalid("/replicas", f"required: a whole number from 0 to {_MOST_REPLICAS}")
-    return replicas
-
-
-def _refuse_unknown(body: KubeObject, *known: str) -> None:
-    if unknown := set(body) - {*known}:
-        raise _invalid(pointer(sorted(unknown)[:1]), f"no such field; there are {', '.join(known)}")
 
 
 def _invalid(place: str, detail: str) -> ProblemError:

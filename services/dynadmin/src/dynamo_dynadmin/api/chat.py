@@ -16,14 +16,13 @@ from dynamo_shared.api.component_names import frontend_service
 from dynamo_shared.api.registry import ports
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, SERVICES, ObjectKey
 from dynamo_shared.kube import KubeError
-from pydantic import ValidationError
 
 from dynamo_dynadmin.api.completion import RESERVED, Completion, Garbled, chunk_of, models_of, request
 from dynamo_dynadmin.api.models import ChatBody
 from dynamo_dynadmin.api.reading import CollectionReader
-from dynamo_dynadmin.deploy.problems import FieldProblem, pointer, problems_of
+from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.call import Call
-from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube
+from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube, validated
 from dynamo_dynadmin.http.pulse import Pulse
 from dynamo_dynadmin.http.streaming import Stream, StreamEnded, Streams
 from dynamo_dynadmin.identity.access import ResourceAttributes
@@ -168,10 +167,7 @@ def _refused(error: Exception) -> ProblemError:
 
 
 def _body(sent: dict[str, Any]) -> ChatBody:
-    try:
-        body = ChatBody.model_validate(sent, by_alias=True, by_name=False)
-    except ValidationError as error:
-        raise invalid(problems_of(error, ChatBody)) from None
+    body = validated(ChatBody, sent)
     errors = [
         FieldProblem(pointer(("parameters", name)), "is set by this API")
         for name in RESERVED

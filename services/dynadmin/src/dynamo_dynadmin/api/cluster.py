@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from aiohttp import web
@@ -31,13 +31,14 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.api.validation.request import GPU_SKUS
 from dynamo_shared.kube import Forbidden, KubeClient, NotServed
+from dynamo_shared.newest import Newest
 from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api import fit
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, KINDS
 from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.http.call import Call
-from dynamo_dynadmin.identity.access import Access, ResourceAttributes
+from dynamo_dynadmin.identity.access import ResourceAttributes
 from dynamo_dynadmin.state.hub import Hub
 
 _VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
@@ -60,13 +61,12 @@ class _GpuUsage:
 class Cluster:
     """Answers what is about no single object."""
 
-    def __init__(self, hub: Hub, access: Access, reading: CollectionReader, kube: KubeClient, version: str) -> None:
+    def __init__(self, hub: Hub, reading: CollectionReader, kube: KubeClient, version: str) -> None:
         self._hub = hub
-        self._access = access
         self._reading = reading
         self._kube = kube
         self._version = version
-        self._usages: OrderedDict[tuple[str, bool, bool | None], _GpuUsage] = OrderedDict()
+        self._usages: Newest[tuple[str, bool, bool | None], _GpuUsage] = Newest(_CALLERS)
         """by caller, and what the caller may list: what one may see is shown to no other"""
 
     async def namespaces(self, call: Call) -> web.StreamResponse:
@@ -79,16 +79,11 @@ class Cluster:
         except Forbidden:
             # A caller who may not list them gets those with something that the caller may list.
             names = set().union(*(self._hub.entries(kind.resource).namespaces() for kind in KINDS))
-        slots = asyncio.Semaphore(_ASKED_AT_ONCE)
-
-        async def visible(name: str) -> bool:
-            async with slots:
-                return await self._reading.may(call, ResourceAttributes("list", DEPLOYMENTS.resource, name))
-
-        ordered = sorted(names)
-        allowed = await asyncio.gather(*(visible(name) for name in ordered))
-        items = [name for name, each in zip(ordered, allowed, strict=True) if each]
-        return call.answer({"items": [{"name": name} for name in items]})
+        resource = DEPLOYMENTS.resource
+        allowed = await self._allowed(
+            call, {name: ResourceAttributes("list", resource, name) for name in sorted(names)}
+        )
+        return call.answer({"items": [{"name": name} for name, each in allowed.items() if each]})
 
     async def capabilities(self, call: Call) -> web.StreamResponse:
         """Served versions, orchestrators, and GPUs by kind and node where the caller may see nodes."""
@@ -136,9 +131,7 @@ class Cluster:
     async def _used(self, call: Call, *, pods: bool, claims: bool | None) -> fit.UsedGpus:
         """The GPUs in use. Whether the caller may list all pods and claims, else the platform's count; None: without claims."""
         key = call.caller.key, pods, claims
-        self._usages[key] = usage = self._usages.pop(key, None) or _GpuUsage()
-        if len(self._usages) > _CALLERS:
-            self._usages.popitem(last=False)
+        self._usages[key] = usage = self._usages.get(key) or _GpuUsage()
         async with usage.reading:
             if (now := time.monotonic()) - usage.read_at > REMEMBERED:
                 # Others than the platform's have GPUs, too.
@@ -179,39 +172,36 @@ class Cluster:
         )
 
     async def access(self, call: Call) -> web.StreamResponse:
-        """What the caller may do in a namespace: by collection and verb, and with the reason where it is given."""
+        """What the caller may do in a namespace: by collection and verb, and with what belongs to no collection."""
         namespace = call.namespace
-        acts = [ResourceAttributes(verb, kind.resource, namespace) for kind in KINDS for verb in _VERBS]
-        acts += [
-            ResourceAttributes("create", SERVICES, namespace, subresource="proxy"),
-            ResourceAttributes("list", EVENTS, namespace),
-            ResourceAttributes("get", PODS, namespace, subresource="log"),
-            ResourceAttributes("list", PODS, namespace),
-            ResourceAttributes("list", NODES),
-        ]
-        slots = asyncio.Semaphore(_ASKED_AT_ONCE)
-
-        async def verdict(act: ResourceAttributes) -> tuple[bool, str]:
-            async with slots:
-                return await self._access.may(call.caller, act)
-
-        verdicts = dict(zip(acts, await asyncio.gather(*(verdict(act) for act in acts)), strict=True))
-        collections: dict[str, dict[str, bool]] = {}
-        for kind in KINDS:
-            collections[kind.collection] = {
-                verb: verdicts[ResourceAttributes(verb, kind.resource, namespace)][0] for verb in _VERBS
-            }
+        others: dict[Any, ResourceAttributes] = {
+            "chat": ResourceAttributes("create", SERVICES, namespace, subresource="proxy"),
+            "events": ResourceAttributes("list", EVENTS, namespace),
+            "logs": ResourceAttributes("get", PODS, namespace, subresource="log"),
+            "pods": ResourceAttributes("list", PODS, namespace),
+            "nodes": ResourceAttributes("list", NODES),
+        }
+        of_kinds = {
+            (each, verb): ResourceAttributes(verb, each.resource, namespace) for each in KINDS for verb in _VERBS
+        }
+        allowed = await self._allowed(call, {**of_kinds, **others})
         return call.answer(
             {
                 "namespace": namespace,
-                "collections": collections,
-                "chat": verdicts[acts[-5]][0],
-                "events": verdicts[acts[-4]][0],
-                "logs": verdicts[acts[-3]][0],
-                "pods": verdicts[acts[-2]][0],
-                "nodes": verdicts[acts[-1]][0],
+                "collections": {each.collection: {verb: allowed[each, verb] for verb in _VERBS} for each in KINDS},
+                **{name: allowed[name] for name in others},
             }
         )
+
+    async def _allowed(self, call: Call, acts: Mapping[Any, ResourceAttributes]) -> dict[Any, bool]:
+        """Which of some acts the caller may do, by their keys."""
+        slots = asyncio.Semaphore(_ASKED_AT_ONCE)
+
+        async def may(act: ResourceAttributes) -> bool:
+            async with slots:
+                return await self._reading.may(call, act)
+
+        return dict(zip(acts, await asyncio.gather(*map(may, acts.values())), strict=True))
 
     async def _served(self) -> list[str]:
         try:

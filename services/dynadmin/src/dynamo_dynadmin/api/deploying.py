@@ -15,9 +15,9 @@ from dynamo_dynadmin.api import fit
 from dynamo_dynadmin.api.cluster import Cluster
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, REQUESTS
 from dynamo_dynadmin.api.writing import Writing, location
-from dynamo_dynadmin.deploy import PlatformDefaults, Translation, read_intent, translate
+from dynamo_dynadmin.deploy import Draft, PlatformDefaults, read_intent, translate
 from dynamo_dynadmin.deploy.intent import Mode
-from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
+from dynamo_dynadmin.deploy.problems import pointer
 from dynamo_dynadmin.http.call import Call, etag, without_managed_fields
 from dynamo_dynadmin.http.problems import ProblemError, of_kube
 
@@ -61,7 +61,7 @@ class IntentDeployer:
             return call.answer(answer)
         return call.answer(answer, 201, headers)
 
-    def described(self, made: Translation) -> dict[str, Any]:
+    def described(self, made: Draft) -> dict[str, Any]:
         """What can be said of an intent without any cluster."""
         tree, wrong = self._planned(made.manifest) if self._planned is not None else (None, ())
         return {
@@ -86,11 +86,10 @@ class IntentDeployer:
         return fit.fit(fit.demands_of(graph, await self._cluster.claims(call)), nodes, exact=exact)
 
 
-def _at_the_form(made: Translation, error: KubeError) -> ProblemError:
+def _at_the_form(made: Draft, error: KubeError) -> ProblemError:
     """A refusal of the manifest, at the fields of the intent that it came from."""
     problem = of_kube(error)
-    draft = made.draft()
-    errors = [FieldProblem(draft.pointer_of(each.source), each.detail, each.source) for each in problem.errors]
+    errors = [made.problem(each.source, each.detail) for each in problem.errors]
     return ProblemError(problem.kind, problem.detail, errors=errors, headers=problem.headers, **problem.extensions)
 
 

@@ -11,15 +11,13 @@ from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api import family
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, Kind
-from dynamo_dynadmin.api.ownership import manager_of
+from dynamo_dynadmin.api.ownership import manager_of, manifest_of
 from dynamo_dynadmin.api.reading import CollectionReader
-from dynamo_dynadmin.http.call import Call, without_managed_fields
+from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import YAML
 from dynamo_dynadmin.identity.access import ResourceAttributes
 from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Hub
-
-_SERVERS_FIELDS = ("resourceVersion", "uid", "generation", "creationTimestamp", "selfLink", "ownerReferences")
 
 
 class Details:
@@ -56,9 +54,7 @@ class Details:
 
     async def manifest(self, call: Call, kind: Kind) -> web.StreamResponse:
         """What a user would apply: without status and without what the API server writes."""
-        obj = without_managed_fields(await self.object(call, kind))
-        metadata = {name: value for name, value in obj["metadata"].items() if name not in _SERVERS_FIELDS}
-        clean = {**{name: value for name, value in obj.items() if name != "status"}, "metadata": metadata}
+        clean = manifest_of(await self.object(call, kind))
         if call.text("format") == "yaml":
             return web.Response(text=to_yaml(clean), content_type=YAML)
         return call.answer(clean)
@@ -110,4 +106,4 @@ class Details:
 
 
 def _with_kind(obj: KubeObject, resource: Resource) -> KubeObject:
-    return {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
+    return {**obj, **resource.type_meta}

@@ -1,7 +1,4 @@
-"""`POST /estimate`: what an intent is expected to do, simulated; streamed as it gets better, cached, fair among callers.
-
-The simulation is the profiler's. A service imports no other, so the process that composes both passes it here.
-"""
+"""`POST /estimate`: what an intent is expected to do, simulated; streamed as it gets better, cached, fair among callers."""
 
 from __future__ import annotations
 
@@ -9,18 +6,20 @@ import asyncio
 import hashlib
 import json
 import time
-from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 from aiohttp import web
 from dynamo_shared.api import gpus
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, NODES
+from dynamo_shared.newest import Newest
 from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api.reading import CollectionReader
+from dynamo_dynadmin.api.simulation import NO_SIMULATION, NotSimulated, Report, Simulation
 from dynamo_dynadmin.api.turns import CallerSlots
 from dynamo_dynadmin.deploy import PlatformDefaults, read_intent, translate
 from dynamo_dynadmin.deploy.intent import DeployIntent, Mode
@@ -33,28 +32,8 @@ from dynamo_dynadmin.identity.access import ResourceAttributes
 from dynamo_dynadmin.state.hub import Hub
 
 CACHED = 256
-NO_SIMULATION = "this process has no simulation: run dynadmin where dynamo-ctl[planner] is installed"
 _AS_GRAPH = "what the same GPUs and backend do at their best; not the graph exactly as it is described"
-
-Report = Callable[[str, Any], None]
-
-
-class NotEstimated(Exception):
-    """Nothing can be expected; the text says why, and what to do. `field` is that of a request's spec."""
-
-    def __init__(self, message: str, field: str = "") -> None:
-        super().__init__(message)
-        self.field = field
-
-
-class Estimator(Protocol):
-    """Estimates requests. Cancelling ends the work."""
-
-    async def estimate(self, manifest: KubeObject, nodes: Sequence[KubeObject], report: Report) -> dict[str, Any]:
-        """The estimate of a DynamoGraphDeploymentRequest; `report` gets `progress` and earlier `estimate`s. NotEstimated."""
-
-    async def close(self) -> None:
-        """End what works for it."""
+_Answer = Callable[[Report], Coroutine[Any, Any, dict[str, Any]]]
 
 
 class Estimating:
@@ -67,7 +46,7 @@ class Estimating:
         streams: Streams,
         *,
         platform: PlatformDefaults,
-        estimator: Estimator | None,
+        simulation: Simulation | None,
         turns: CallerSlots,
         within: float,
     ) -> None:
@@ -75,14 +54,14 @@ class Estimating:
         self._reading = reading
         self._streams = streams
         self._platform = platform
-        self._estimator = estimator
+        self._simulation = simulation
         self._within = within
         self._turns = turns
-        self._cache: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._cache: Newest[str, dict[str, Any]] = Newest(CACHED)
 
     async def estimate(self, call: Call) -> web.StreamResponse:
         """The estimate; as server-sent events where the caller accepts them."""
-        if self._estimator is None:
+        if self._simulation is None:
             raise ProblemError("unavailable", NO_SIMULATION)
         intent = read_intent(await call.body())
         objective, remarks = as_objective(intent)
@@ -92,18 +71,19 @@ class Estimating:
         nodes: list[KubeObject] = []
         if await self._reading.may(call, ResourceAttributes("list", NODES)):
             nodes = [messages.decode_object(each.payload) for each in self._hub.entries(NODES).all()]
-        work = _EstimateWork(self._estimator, made.manifest, nodes)
+        simulate = partial(self._simulation.estimate, made.manifest, nodes)
+        answer = partial(self._answer, call.caller.key, _key(made.manifest, nodes), simulate, remarks)
         if "text/event-stream" in call.request.headers.get("Accept", ""):
             async with self._streams.opened(call, [act]) as stream:
-                await self._streamed(call, work, remarks, stream)
+                await self._streamed(answer, stream)
             return stream.response
         try:
-            return call.answer(await self._answer(call, work, remarks, lambda _, __: None))
-        except NotEstimated as error:
-            pointer = made.draft().pointer_of(error.field) if error.field else ""
+            return call.answer(await answer(lambda _, __: None))
+        except NotSimulated as error:
+            pointer = made.pointer_of(error.field) if error.field else ""
             raise ProblemError("invalid", str(error), errors=[FieldProblem(pointer, str(error), error.field)]) from None
 
-    async def _streamed(self, call: Call, work: _EstimateWork, remarks: list[str], stream: Stream) -> None:
+    async def _streamed(self, answer: _Answer, stream: Stream) -> None:
         reports: asyncio.Queue[tuple[str, Any]] = asyncio.Queue(256)
 
         def report(event: str, data: Any) -> None:
@@ -116,7 +96,7 @@ class Estimating:
             while not (task.done() and reports.empty()):
                 yield await reports.get()
 
-        task = asyncio.create_task(self._answer(call, work, remarks, report), name="estimate")
+        task = asyncio.create_task(answer(report), name="estimate")
         task.add_done_callback(lambda _: report("", None))
         try:
             async with Pulse(reported(), stream, lambda: self._streams.heartbeat) as pulse:
@@ -126,51 +106,41 @@ class Estimating:
             try:
                 await stream.send("estimate", task.result())
                 await stream.send("end", {})
-            except (NotEstimated, ProblemError) as error:
+            except (NotSimulated, ProblemError) as error:
                 raise StreamEnded("failed", str(error)) from None
         finally:
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await task
 
-    async def _answer(self, call: Call, work: _EstimateWork, remarks: list[str], report: Report) -> dict[str, Any]:
-        key = work.key
-        if (kept := self._cache.get(key)) is not None:
-            self._cache.move_to_end(key)
+    async def _answer(
+        self, caller: str, key: str, simulate: _Answer, remarks: list[str], report: Report
+    ) -> dict[str, Any]:
+        if (kept := self._cache.used(key)) is not None:
             return {**kept, "cached": True, "notes": [*remarks, *kept["notes"]]}
         started = time.monotonic()
-        async with self._turns.taken(call.caller.key):
+        async with self._turns.taken(caller):
             try:
                 async with asyncio.timeout(self._within):
-                    result = await work.estimator.estimate(work.manifest, work.nodes, report)
+                    result = await simulate(report)
             except TimeoutError:
-                raise NotEstimated(f"no estimate within {self._within:g} s; try again, or a smaller model") from None
+                raise NotSimulated(f"no estimate within {self._within:g} s; try again, or a smaller model") from None
         answer = {**result, "seconds": round(time.monotonic() - started, 3), "cached": False}
         self._cache[key] = answer
-        if len(self._cache) > CACHED:
-            self._cache.popitem(last=False)
         return {**answer, "notes": [*remarks, *answer["notes"]]}
 
 
-class _EstimateWork:
-    def __init__(self, estimator: Estimator, manifest: KubeObject, nodes: list[KubeObject]) -> None:
-        self.estimator = estimator
-        self.manifest = manifest
-        self.nodes = nodes
-
-    @property
-    def key(self) -> str:
-        """The same for what must give the same estimate: names do not count, GPUs of nodes do."""
-        kinds = sorted(
-            (
-                sorted((key, value) for key, value in (each["metadata"].get("labels") or {}).items() if "gpu" in key),
-                gpus.count({"resources": {"limits": (each.get("status") or {}).get("allocatable") or {}}}),
-                bool((each.get("spec") or {}).get("unschedulable")),
-            )
-            for each in self.nodes
+def _key(manifest: KubeObject, nodes: Sequence[KubeObject]) -> str:
+    """The same for what must give the same estimate: names do not count, GPUs of nodes do."""
+    kinds = sorted(
+        (
+            sorted((key, value) for key, value in (each["metadata"].get("labels") or {}).items() if "gpu" in key),
+            gpus.count({"resources": {"limits": (each.get("status") or {}).get("allocatable") or {}}}),
+            bool((each.get("spec") or {}).get("unschedulable")),
         )
-        text = json.dumps([self.manifest["spec"], kinds], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        for each in nodes
+    )
+    return hashlib.sha256(json.dumps([manifest["spec"], kinds], sort_keys=True).encode()).hexdigest()
 
 
 def as_objective(intent: DeployIntent) -> tuple[DeployIntent, list[str]]:

@@ -5,10 +5,12 @@ Objects of Kubernetes are described by their own schemas (`kubectl explain`), an
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+
+_Replicas = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
 
 
 class Schema(BaseModel):
@@ -214,14 +216,18 @@ class LogLines(Schema):
 class ScaleBody(Schema):
     """Replicas of a component."""
 
+    model_config = ConfigDict(extra="forbid")
+
     component: str
-    replicas: int = Field(ge=0, le=2**31 - 1)
+    replicas: _Replicas
 
 
 class AdapterScaleBody(Schema):
     """Replicas of an adapter."""
 
-    replicas: int = Field(ge=0, le=2**31 - 1)
+    model_config = ConfigDict(extra="forbid")
+
+    replicas: _Replicas
 
 
 class Scaled(BaseModel):
@@ -235,6 +241,8 @@ class Scaled(BaseModel):
 
 class RestartBody(Schema):
     """A restart; both fields may be left out."""
+
+    model_config = ConfigDict(extra="forbid")
 
     id: str | None = None
     """A new text restarts; else one is chosen."""
@@ -357,7 +365,9 @@ class Decisions(Schema):
 class PromoteBody(Schema):
     """Which point to deploy."""
 
-    point: int = Field(ge=1)
+    model_config = ConfigDict(extra="forbid")
+
+    point: int = Field(ge=1, strict=True)
 
 
 class Unexpressed(Schema):

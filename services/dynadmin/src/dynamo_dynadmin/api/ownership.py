@@ -15,7 +15,9 @@ _FLUX = (
     ("helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace", "HelmRelease"),
 )
 #: Written by the API server, or by controllers: no part of what a user wants.
-_SERVERS = frozenset({"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"})
+_SERVERS = frozenset(
+    {"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink", "ownerReferences"}
+)
 
 
 def manager_of(obj: KubeObject) -> str:
@@ -61,10 +63,11 @@ def merged(old: Any, patch: Any) -> Any:
 
 def to_commit(old: KubeObject, new: Mapping[str, Any]) -> KubeObject:
     """The change that a user wants, as a patch for the repository."""
-    patch = merge_patch(_desired(old), _desired(new))
+    patch = merge_patch(manifest_of(old), manifest_of(new))
     return patch if isinstance(patch, dict) else {}
 
 
-def _desired(obj: Mapping[str, Any]) -> KubeObject:
+def manifest_of(obj: Mapping[str, Any]) -> KubeObject:
+    """What a user would apply: without status and without what the API server writes."""
     metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if name not in _SERVERS}
     return {**{name: value for name, value in obj.items() if name != "status"}, "metadata": metadata}

@@ -1,78 +1,33 @@
 """`POST .../replay`: the traffic of a graph again, with its PlannerConfig as it is and with changes to it, simulated.
 
-The simulation is the planner's. A service imports no other, so the process that composes both passes it here. What the
-graph's planner reads (PlannerConfig, profile) is read with the rights of the caller.
+What the graph's planner reads (PlannerConfig, profile) is read with the rights of the caller.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
 
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
-from dynamo_shared.kube import NotFound
-from pydantic import ValidationError
+from dynamo_shared.kube import get_if_present
 
 from dynamo_dynadmin.api.decisions import DecisionReader
 from dynamo_dynadmin.api.details import Details
-from dynamo_dynadmin.api.estimating import NO_SIMULATION, Estimator
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.replay_models import ReplayBody
+from dynamo_dynadmin.api.simulation import NO_SIMULATION, NotSimulated, ReplayCase, Simulation
 from dynamo_dynadmin.api.traffic import MOST_REQUESTS, ObservedTraffic, TrafficStep, observed
 from dynamo_dynadmin.api.turns import CallerSlots
-from dynamo_dynadmin.deploy.problems import FieldProblem, pointer, problems_of
+from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.call import Call
-from dynamo_dynadmin.http.problems import ProblemError, invalid
+from dynamo_dynadmin.http.problems import ProblemError, validated
 from dynamo_dynadmin.identity.access import ResourceAttributes
 
 #: Decisions that are read for the traffic; more than a replay has steps.
 _READ = 2000
-
-
-class NotReplayed(Exception):
-    """Nothing can be replayed; the text says what is missing and what to do. `field` is a key of the changes."""
-
-    def __init__(self, message: str, field: str = "") -> None:
-        super().__init__(message)
-        self.field = field
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayCase:
-    """What is replayed."""
-
-    graph: KubeObject
-    config_map: KubeObject | None
-    """with the PlannerConfig"""
-    profile_map: KubeObject | None
-    pods: Sequence[KubeObject]
-    """of the graph, as far as the caller may see them: how long their start took"""
-    changes: Mapping[str, Any]
-    steps: Sequence[TrafficStep]
-    replicas: Mapping[str, int]
-    """by pool, at the beginning"""
-    startup: float | None
-    """seconds; None: as the pods say"""
-
-
-class Replayer(Protocol):
-    """Replays traffic. Cancelling ends the work."""
-
-    def config_maps(self, graph: KubeObject) -> tuple[str, str]:
-        """Names of the ConfigMaps with the graph's PlannerConfig and with its profile. NotReplayed."""
-
-    async def replay(self, asked: ReplayCase) -> dict[str, Any]:
-        """`current`, `changed`, `profile` and `notes` of the answer. NotReplayed."""
-
-
-class Simulation(Estimator, Replayer, Protocol):
-    """All that is simulated, in the same worker processes."""
 
 
 class Replaying:
@@ -84,7 +39,7 @@ class Replaying:
         details: Details,
         reading: CollectionReader,
         *,
-        simulation: Replayer | None,
+        simulation: Simulation | None,
         turns: CallerSlots,
         within: float,
     ) -> None:
@@ -99,7 +54,7 @@ class Replaying:
         """Both runs, and what was assumed."""
         if self._simulation is None:
             raise ProblemError("unavailable", NO_SIMULATION)
-        body = _body(await call.object())
+        body = validated(ReplayBody, await call.object())
         graph = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(call.namespace, call.name))
         started = time.monotonic()
         try:
@@ -108,8 +63,8 @@ class Replaying:
                 traffic = await self._traffic(call, graph, body)
                 asked = ReplayCase(
                     graph=graph,
-                    config_map=await _config_map(call, config),
-                    profile_map=await _config_map(call, profile),
+                    config_map=await get_if_present(call.kube, CONFIG_MAPS, ObjectKey(call.namespace, config)),
+                    profile_map=await get_if_present(call.kube, CONFIG_MAPS, ObjectKey(call.namespace, profile)),
                     pods=await self._pods(call),
                     changes=body.changes.model_dump(mode="json", exclude_unset=True),
                     steps=traffic.steps,
@@ -117,7 +72,7 @@ class Replaying:
                     startup=body.startup_seconds,
                 )
                 result = await self._simulation.replay(asked)
-        except NotReplayed as error:
+        except NotSimulated as error:
             if not error.field:
                 raise ProblemError("conflict", str(error)) from None
             place = pointer(("changes", error.field))
@@ -158,7 +113,7 @@ class Replaying:
         rows, _ = await self._decisions.history(call, key, metadata["uid"], _READ)
         result = observed(rows, body.seconds)
         if result is None:
-            raise NotReplayed(
+            raise NotSimulated(
                 "no decision about this graph shows any traffic yet: wait for the planner's next decision, or send `trace`"
             )
         return result
@@ -167,17 +122,3 @@ class Replaying:
         if not await self._reading.may(call, ResourceAttributes("list", PODS, call.namespace)):
             return []
         return await self._details.pods_of(call, DEPLOYMENTS)
-
-
-async def _config_map(call: Call, name: str) -> KubeObject | None:
-    try:
-        return await call.kube.get(CONFIG_MAPS, ObjectKey(call.namespace, name))
-    except NotFound:
-        return None
-
-
-def _body(sent: dict[str, Any]) -> ReplayBody:
-    try:
-        return ReplayBody.model_validate(sent, by_alias=True, by_name=False)
-    except ValidationError as error:
-        raise invalid(problems_of(error, ReplayBody)) from None

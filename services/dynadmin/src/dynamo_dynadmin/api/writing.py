@@ -211,7 +211,7 @@ class Writing:
         if name and metadata.get("name") not in (None, name):
             errors.append(FieldProblem("/metadata/name", f"must be {name}, as in the path"))
         kept = {**metadata, "namespace": call.namespace, **({"name": name} if name else {})}
-        obj = {**sent, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": kept}
+        obj = {**sent, **resource.type_meta, "metadata": kept}
         if new and is_of_kind:
             said, wrong = {each.pointer for each in errors}, schema_errors(obj)
             if errors or wrong:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dynamo_dynadmin.deploy.draft import Draft
 from dynamo_dynadmin.deploy.intent import DeployIntent, read_intent
 from dynamo_dynadmin.deploy.platform_defaults import PlatformDefaults
 from dynamo_dynadmin.deploy.problems import FieldProblem, InvalidIntent
-from dynamo_dynadmin.deploy.translation import Translation, translate
+from dynamo_dynadmin.deploy.translation import translate
 
 __all__ = [
     "DeployIntent",
+    "Draft",
     "FieldProblem",
     "InvalidIntent",
     "PlatformDefaults",
-    "Translation",
     "read_intent",
     "translate",
 ]

@@ -35,9 +35,12 @@ class Draft:
     origins: dict[tuple[str, ...], str] = field(default_factory=dict)
     """by path of the manifest: pointer into the intent"""
     defaulted: list[Defaulted] = field(default_factory=list)
+    """fields that the intent does not name"""
     unexpressed: list[FieldProblem] = field(default_factory=list)
+    """fields of the intent that the manifest has no place for: reported, never dropped"""
     warnings: list[str] = field(default_factory=list)
     problems: list[FieldProblem] = field(default_factory=list)
+    """why there can be no manifest"""
 
     def came_from(self, path: str, *source: str | int) -> None:
         """A field of the manifest is what a field of the intent says."""
@@ -54,6 +57,10 @@ class Draft:
     def refuse(self, *source: str | int, why: str) -> None:
         """A field of the intent makes the whole impossible."""
         self.problems.append(FieldProblem(pointer(source), why))
+
+    def problem(self, path: str, detail: str) -> FieldProblem:
+        """A refused field of the manifest as a problem of the intent."""
+        return FieldProblem(self.pointer_of(path), detail, path)
 
     def pointer_of(self, path: str) -> str:
         """Where in the intent a refused field of the manifest came from; empty where the caller did not set it."""

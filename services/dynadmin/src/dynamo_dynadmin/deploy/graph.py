@@ -14,6 +14,7 @@ from dynamo_shared.api.registry.env import DYN_ROUTER_MODE
 from dynamo_shared.api.registry.labels import GPU_PRODUCT
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
+from pydantic.alias_generators import to_camel
 
 from dynamo_dynadmin.deploy.draft import Draft
 from dynamo_dynadmin.deploy.intent import Backend, DeployIntent, ServingMode
@@ -33,8 +34,7 @@ def draft_of(intent: DeployIntent, namespace: str, platform: PlatformDefaults) -
     spec: KubeObject = {"backendFramework": backend}
     draft = Draft(
         {
-            "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-            "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+            **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
             "metadata": metadata,
             "spec": spec,
         }
@@ -152,15 +152,16 @@ class _Writer:
             for field in fields:
                 if getattr(section, field) is None:
                     continue
-                alias = type(section).model_fields[field].alias or field
                 if (group, field) == ("workload", "isl") and intent.engine.max_batch_size:
                     continue  # batches of prompts are sized by it
-                draft.cannot_express(group, alias, why="a graph has no objective; use mode objective")
+                draft.cannot_express(group, section.alias_of(field), why="a graph has no objective; use mode objective")
         if intent.planner is not None:
             draft.cannot_express("planner", why="a planner needs an objective; use mode objective, or a PlannerConfig")
         for option in sorted(self._unknown_options):
-            group, alias = _place_of(option)
-            draft.cannot_express(group, alias, why=f"{self._backend} has no argument for it; use engine.args")
+            group = "model" if option == "revision" else "engine"
+            draft.cannot_express(
+                group, to_camel(option), why=f"{self._backend} has no argument for it; use engine.args"
+            )
         counts, present = intent.serving.replicas, {"frontend", *(COMPONENTS[role][0] for role in _roles(intent))}
         for name in ("worker", "prefill", "decode"):
             if counts is not None and getattr(counts, name) is not None and name not in present:
@@ -332,10 +333,3 @@ class _Writer:
             **({"revision": model.revision} if model.revision else {}),
         }
         self._draft.came_from(f"{path}.modelRef", "model", "name")
-
-
-def _place_of(option: str) -> tuple[str, str]:
-    if option == "revision":
-        return "model", "revision"
-    head, *rest = option.split("_")
-    return "engine", head + "".join(each.title() for each in rest)

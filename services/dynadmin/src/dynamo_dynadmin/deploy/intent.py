@@ -45,6 +45,11 @@ class IntentSection(BaseModel):
         alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, use_attribute_docstrings=True
     )
 
+    @classmethod
+    def alias_of(cls, field: str) -> str:
+        """A field as it is on the wire."""
+        return cls.model_fields[field].alias or field
+
 
 class Mode(StrEnum):
     """Whether a graph is described, or an objective that a graph is looked for."""

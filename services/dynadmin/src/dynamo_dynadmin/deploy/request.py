@@ -8,8 +8,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS
 
 from dynamo_dynadmin.deploy.draft import Draft
-from dynamo_dynadmin.deploy.intent import DeployIntent, IntentSection, RouterMode
-from dynamo_dynadmin.deploy.platform_defaults import PlatformDefaults
+from dynamo_dynadmin.deploy.intent import DeployIntent, RouterMode
 
 _CHOSEN = "profiling chooses it; use mode graph, or deploy a point of the result and change that"
 _ONLY_KV = "a request has only kv; name another one in overrides.dgd of the request, or deploy a point and change it"
@@ -68,15 +67,13 @@ _DEFAULTS = {
 }
 
 
-def draft_of(intent: DeployIntent, namespace: str, platform: PlatformDefaults) -> Draft:
+def draft_of(intent: DeployIntent, namespace: str) -> Draft:
     """The request. What describes a single engine has no place in it."""
-    del platform
     metadata: KubeObject = {"name": intent.name, "namespace": namespace}
     spec: KubeObject = {"model": intent.model.name}
     draft = Draft(
         {
-            "apiVersion": DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.api_version,
-            "kind": DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind,
+            **DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta,
             "metadata": metadata,
             "spec": spec,
         }
@@ -118,7 +115,7 @@ def _direct(intent: DeployIntent, spec: KubeObject, draft: Draft) -> None:
         parent, _, last = path.rpartition(".")
         target = spec.setdefault(parent, {}) if parent else spec
         target[last] = value if isinstance(value, (bool, int, float)) else str(value)
-        draft.came_from(f"spec.{path}", group, _alias(section, field))
+        draft.came_from(f"spec.{path}", group, section.alias_of(field))
 
 
 def _features(intent: DeployIntent, spec: KubeObject, draft: Draft) -> None:
@@ -156,8 +153,7 @@ def _overrides(intent: DeployIntent, metadata: KubeObject, spec: KubeObject, dra
     if graph:
         spec["overrides"] = {
             "dgd": {
-                "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-                "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+                **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
                 **graph,
             }
         }
@@ -177,17 +173,13 @@ def _report(intent: DeployIntent, draft: Draft) -> None:
     for group, field, why in _NOWHERE:
         section = getattr(intent, group)
         if getattr(section, field) not in (None, [], {}):
-            draft.cannot_express(group, _alias(section, field), why=why)
+            draft.cannot_express(group, section.alias_of(field), why=why)
     if (counts := intent.serving.replicas) is not None:
         for field in type(counts).model_fields:
             if getattr(counts, field) is not None:
                 draft.cannot_express("serving", "replicas", field, why=_CHOSEN)
     if intent.compilation_cache is not None:
         draft.cannot_express("compilationCache", why=_LATER)
-
-
-def _alias(section: IntentSection, field: str) -> str:
-    return type(section).model_fields[field].alias or field
 
 
 def _given(spec: KubeObject, path: str) -> bool:

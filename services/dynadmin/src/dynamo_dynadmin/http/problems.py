@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -22,9 +22,12 @@ from dynamo_shared.kube import (
     Unauthorized,
     Unavailable,
 )
+from pydantic import BaseModel, ValidationError
 
 from dynamo_dynadmin.deploy.draft import parts_of
-from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
+from dynamo_dynadmin.deploy.problems import FieldProblem, pointer, problems_of
+
+Body = TypeVar("Body", bound=BaseModel)
 
 MEDIA_TYPE = "application/problem+json"
 #: Every kind of problem, with its status and its title. The type is `urn:dynamo:problem:<kind>`.
@@ -127,6 +130,14 @@ def invalid(errors: Sequence[FieldProblem]) -> ProblemError:
     more = len(errors) - 1
     others = f"; and {more} more, in errors" if more else ""
     return ProblemError("invalid", f"{first}{others}", errors=errors)
+
+
+def validated(model: type[Body], sent: Any) -> Body:
+    """What was sent, as a model. ProblemError with every mistake."""
+    try:
+        return model.model_validate(sent, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise invalid(problems_of(error, model)) from None
 
 
 def manifest_problems(error: KubeError) -> list[FieldProblem]:

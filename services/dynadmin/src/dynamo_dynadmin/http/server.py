@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from hashlib import sha256
 
 import structlog
 from aiohttp import web
 from dynamo_shared.kube import Identity, KubeClient, KubeError
+from dynamo_shared.newest import Newest
 from dynamo_shared.runtime.ratelimit import RateLimit
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 
@@ -67,7 +68,7 @@ class HttpServer:
         self._metrics = metrics
         self._settings = settings
         self._clock = clock
-        self._limits: OrderedDict[str, RateLimit] = OrderedDict()
+        self._limits: Newest[str, RateLimit] = Newest(_LIMITS)
         self._in_flight = 0
         self._of_callers: Counter[str] = Counter()
         self.draining = False
@@ -233,13 +234,10 @@ class HttpServer:
         return Call(request, route, identifier, caller, kube, warnings)
 
     def _limit(self, caller: Caller) -> None:
-        limit = self._limits.get(caller.key)
+        limit = self._limits.used(caller.key)
         if limit is None:
             settings = self._settings
             limit = self._limits[caller.key] = RateLimit(settings.requests_per_second, settings.burst, self._clock)
-            if len(self._limits) > _LIMITS:
-                self._limits.popitem(last=False)
-        self._limits.move_to_end(caller.key)
         if (wait := limit.take()) > 0:
             limit.give_back()
             self._metrics.refused("rate")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.reviews import review_access
+from dynamo_shared.newest import Newest
 
 from dynamo_dynadmin.identity.who import Caller
 
@@ -44,7 +44,7 @@ class Access:
     def __init__(self, kube: KubeClient, keep: float) -> None:
         self._kube = kube
         self._keep = keep
-        self._known: OrderedDict[tuple[str, ResourceAttributes], tuple[float, AccessVerdict]] = OrderedDict()
+        self._known: Newest[tuple[str, ResourceAttributes], tuple[float, AccessVerdict]] = Newest(_ENTRIES)
         self._asking: dict[tuple[str, ResourceAttributes], asyncio.Future[AccessVerdict]] = {}
 
     async def may(self, caller: Caller, act: ResourceAttributes, *, again: bool = False) -> AccessVerdict:
@@ -72,9 +72,6 @@ class Access:
         finally:
             del self._asking[key]
         self._known[key] = (time.monotonic() + self._keep, verdict)
-        self._known.move_to_end(key)
-        if len(self._known) > _ENTRIES:
-            self._known.popitem(last=False)
         return verdict
 
     async def _ask(self, caller: Caller, act: ResourceAttributes) -> AccessVerdict:

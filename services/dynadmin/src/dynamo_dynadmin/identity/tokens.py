@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import OrderedDict
-from typing import Protocol
 
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.oidc import token_expiry
 from dynamo_shared.kube.reviews import plausible, review_token
+from dynamo_shared.newest import Newest
 
-from dynamo_dynadmin.identity.oidc import LEEWAY
+from dynamo_dynadmin.identity.oidc import LEEWAY, Issuer
 from dynamo_dynadmin.identity.who import Caller, Unidentified, identity_of
 
 #: A token that was withdrawn counts for no longer than this. Seconds.
 REMEMBERED = 30.0
 _ENTRIES = 4096
-
-
-class Verifier(Protocol):
-    """Verifies tokens of one issuer."""
-
-    def knows(self, token: str) -> bool:
-        """Whether the token claims to be of this issuer."""
-
-    async def caller(self, token: str) -> Caller:
-        """Whose token it is. Unidentified, Disallowed."""
 
 
 class Tokens:
@@ -36,12 +25,12 @@ class Tokens:
         self,
         kube: KubeClient,
         audiences: tuple[str, ...] = (),
-        issuer: Verifier | None = None,
+        issuer: Issuer | None = None,
     ) -> None:
         self._kube = kube
         self._audiences = audiences
         self._issuer = issuer
-        self._known: OrderedDict[str, tuple[float, Caller]] = OrderedDict()
+        self._known: Newest[str, tuple[float, Caller]] = Newest(_ENTRIES)
 
     async def caller(self, token: str) -> Caller:
         """Whose token it is. Unidentified, Disallowed, and KubeError where the API server cannot be asked."""
@@ -58,9 +47,6 @@ class Tokens:
             caller = await self._reviewed(token)
         self._current(caller, now)
         self._known[digest] = (now + REMEMBERED, caller)
-        self._known.move_to_end(digest)
-        if len(self._known) > _ENTRIES:
-            self._known.popitem(last=False)
         return caller
 
     def _current(self, caller: Caller, now: float) -> Caller:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 from urllib.parse import quote
 
 import aiohttp
@@ -51,22 +51,6 @@ class Listing:
     """path of its LoRA management; None where only its models are listed"""
 
 
-class WorkerApi(Protocol):
-    """The LoRA management of workers. All methods raise LoraError."""
-
-    async def listing(self, url: str) -> Listing:
-        """What the worker has loaded."""
-        ...
-
-    async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
-        """Ask the worker to load an adapter; `path` as its listing has it."""
-        ...
-
-    async def unload(self, url: str, path: str | None, name: str) -> bool:
-        """Ask the worker to unload an adapter; False where it does not say that it did."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _EngineAnswer:
     status: int
@@ -82,8 +66,8 @@ class _EngineAnswer:
         return f"HTTP {self.status}: {text}" if text else f"HTTP {self.status}"
 
 
-class HttpWorkerApi:
-    """`WorkerApi` over HTTP. Enter it to open its connections."""
+class WorkerApi:
+    """The LoRA management of workers. Enter it to open its connections. All requests raise LoraError."""
 
     def __init__(
         self, *, timeout: float, concurrency: int, proxy: str = "", observe: Observer = lambda *_: None
@@ -132,7 +116,7 @@ class HttpWorkerApi:
         )
 
     async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
-        """Ask for an adapter. An answer of 2xx is a promise; the next listing confirms it."""
+        """Ask for an adapter; `path` as its listing has it. An answer of 2xx is a promise; the next listing confirms it."""
         body = {"lora_name": adapter.name, "source": {"uri": adapter.uri}}
         answer, asked = None, ""
         for asked in (path,) if path else PATHS:
@@ -144,7 +128,7 @@ class HttpWorkerApi:
             raise LoraError(f"POST {asked}: {answer.said}")
 
     async def unload(self, url: str, path: str | None, name: str) -> bool:
-        """Ask to unload an adapter. After any answer but 2xx only its listing shows whether it is loaded."""
+        """Ask to unload an adapter; False where it does not say that it did: only its listing shows it then."""
         segment = quote(name, safe="")
         for asked in (path,) if path else PATHS:
             answer = await self._request("unload", "DELETE", f"{url}{asked}/{segment}")

@@ -15,6 +15,7 @@ import structlog
 from dynamo_shared.aio import delay, spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.newest import Newest
 from dynamo_shared.runtime import Result, WorkQueue
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
@@ -88,7 +89,7 @@ class AdapterKeeper:
         self._models: dict[str, dict[str, AdapterState]] = {}
         self._owed: dict[str, _Owed] = {}
         #: Last listing of a worker, and of which incarnation: one answer serves many adapters on one worker.
-        self._listings: dict[str, tuple[str, float, Listing]] = {}
+        self._listings: Newest[str, tuple[str, float, Listing]] = Newest(LISTINGS)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -300,8 +301,6 @@ class AdapterKeeper:
         names = listing.names
         if len(names) > LISTED_NAMES or sum(map(len, names)) > LISTED_CHARACTERS:
             return
-        if len(self._listings) >= LISTINGS:
-            self._listings.clear()
         self._listings[worker.uid] = (worker.incarnation, self._clock(), listing)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -104,7 +104,7 @@ def _differences(
 ) -> Iterator[StateChange]:
     for key in sorted(published.keys() - desired.keys()):
         entry = published[key]
-        last = PublishedEntry(entry.data, entry.uid, stamp.version(), entry.created, entry.generation)
+        last = replace(entry, version=stamp.version())
         yield StateChange(resource, key, last, event_of(entry.data, None), removed=True)
     for key, data in sorted(desired.items(), key=lambda item: item[0]):
         before = published.get(key)
@@ -113,7 +113,7 @@ def _differences(
                 resource, key, PublishedEntry(data, stamp.uid(), stamp.version(), stamp.now()), event_of(None, data)
             )
         elif before.data != data:
-            entry = PublishedEntry(data, before.uid, stamp.version(), before.created, before.generation + 1)
+            entry = replace(before, data=data, version=stamp.version(), generation=before.generation + 1)
             yield StateChange(resource, key, entry, event_of(before.data, data))
 
 

@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 import structlog
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
-from dynamo_shared.bus import Bus, EventPublisher, streams
-from dynamo_shared.bus.protocol import CaughtUp, Message, Start, SubscriptionRestarted
+from dynamo_shared.bus import Bus, EventPublisher
+from dynamo_shared.bus.protocol import Message
 from dynamo_shared.state import messages
+from dynamo_shared.state.last_messages import last_messages
 from dynamo_shared.state.messages import ChangeType
 from dynamo_shared.state.publisher import StatePublisher
 from dynamo_shared.state.versions import Version
@@ -74,18 +75,11 @@ class Publication:
         """Learns what was published. Waits until the bus answers."""
         await self.state.load(RESOURCES)
         self.view = DiscoveryView()
-        filters = [subjects.state_filter(self._cluster, resource.id) for resource in RESOURCES]
-        subscription = await self._bus.subscribe(streams.STATE, filters, start=Start.LAST_PER_SUBJECT)
-        try:
-            async for item in subscription:
-                if isinstance(item, Message):
-                    self._take(item)
-                elif isinstance(item, SubscriptionRestarted):
-                    self.view = DiscoveryView()
-                elif isinstance(item, CaughtUp):
-                    break
-        finally:
-            await subscription.close()
+        async for message in last_messages(self._bus, self._cluster, RESOURCES):
+            if message is not None:
+                self._take(message)
+            else:
+                self.view = DiscoveryView()
 
     async def publish(self, steps: Sequence[StateChange]) -> None:
         """Publishes the steps, events first. Waits while the bus is away. BusClosedError."""

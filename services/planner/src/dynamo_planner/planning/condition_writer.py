@@ -11,7 +11,7 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import PLANNING, condition, find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, key_of
-from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube import KubeClient, get_if_present
 from dynamo_shared.kube.errors import Conflict, NotFound
 
 #: A graph whose status changes faster than it is read gets its condition with the next report.
@@ -52,12 +52,10 @@ class ConditionWriter:
                     raise
             else:
                 return
-            try:
-                graph = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key_of(graph))
-            except NotFound:
+            now = await get_if_present(self.kube, DYNAMO_GRAPH_DEPLOYMENTS, key_of(graph))
+            if now is None or objects.uid(now) != uid:
                 return
-            if objects.uid(graph) != uid:
-                return
+            graph = now
 
     def _conditions(self, graph: KubeObject, desired: PlanningCondition | None) -> list[KubeObject] | None:
         """None where the graph has the condition as it should be."""
@@ -80,8 +78,7 @@ class ConditionWriter:
 def _patch(graph: KubeObject, conditions: list[KubeObject]) -> KubeObject:
     metadata = graph["metadata"]
     return {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         # Of custom resources the API server ignores the uid here: only the version keeps a successor of the name apart.
         "metadata": {each: metadata[each] for each in ("name", "namespace", "resourceVersion")},
         "status": {"conditions": conditions},

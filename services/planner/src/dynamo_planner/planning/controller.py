@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
@@ -28,7 +29,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.nats import NatsListener
-from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.kube import get_if_present
 from dynamo_shared.runtime import Controller, Result, ServiceContext
 from dynamo_shared.runtime.controller import now
 from dynamo_shared.runtime.outbound import platform_hosts
@@ -37,18 +38,17 @@ from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state import StateReader
 from dynamo_shared.wire.discovered import WORKERS
 
-from dynamo_planner.core.decision import Effects, Policy
+from dynamo_planner.core.decision import Policy
 from dynamo_planner.core.policies import make_policy
 from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.prometheus.options import prometheus_options
 from dynamo_planner.metrics import PlanMetrics
 from dynamo_planner.planning import gathering
 from dynamo_planner.planning.condition_writer import ConditionWriter, PlanningCondition
-from dynamo_planner.planning.gathering import Gathered, gatherer
-from dynamo_planner.planning.opt_in import config_map_of
-from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, read_plan
-from dynamo_planner.planning.reporting import PlanReporter, TickResult
-from dynamo_planner.planning.runner import Acted, Runner
+from dynamo_planner.planning.gathering import gatherer
+from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, config_map_of, read_plan
+from dynamo_planner.planning.reporting import PlanReporter
+from dynamo_planner.planning.runner import Runner, TickResult
 from dynamo_planner.planning.scaling import ScaleSender
 
 OF_SHARE = (PODS, CONFIG_MAPS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
@@ -203,12 +203,7 @@ class Plans(Controller):
 
     async def _config_map(self, key: ObjectKey) -> KubeObject | None:
         """From STATE. ConfigMaps of users may lack the label that brings them there."""
-        if (config_map := self.cache.get(CONFIG_MAPS, key)) is not None:
-            return config_map
-        try:
-            return await self.kube.get(CONFIG_MAPS, key)
-        except NotFound:
-            return None
+        return self.cache.get(CONFIG_MAPS, key) or await get_if_present(self.kube, CONFIG_MAPS, key)
 
     def _prometheus(self, plan: PlannedGraph) -> Any:
         settings = self.context.settings
@@ -230,19 +225,18 @@ class Plans(Controller):
             await Runner(
                 plan,
                 make=lambda: self._fits.run(1, make),
-                gather=gather,
-                act=ScaleSender(sender, now().isoformat()),
-                report=self._report,
+                observe=gather.observe,
+                act=ScaleSender(sender, plan, now().isoformat()),
+                report=partial(self._report, plan),
                 clock=clock,
             ).run()
 
-    async def _report(self, plan: PlannedGraph, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
+    async def _report(self, plan: PlannedGraph, ticked: TickResult) -> None:
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, plan.graph)
         if graph is None or graph["metadata"]["uid"] != plan.uid:
             return
-        ticked = TickResult(gathered, effects, acted)
         outcome = self._reporter.tick(graph, plan, ticked, now())
-        missing = gathered.observation.missing
+        missing = ticked.gathered.observation.missing
         self._metrics.tick((plan.graph.namespace, plan.graph.name), _figures(ticked), missing, outcome.reason)
         present = objects.condition(graph, PLANNING)
         same = present is not None and (present["status"], present["reason"]) == (str(outcome.status), outcome.reason)
@@ -250,7 +244,7 @@ class Plans(Controller):
         if same and present is not None and (recently or present["message"] == outcome.message):
             return
         try:
-            await self._condition.write(graph, PlanningCondition(outcome.status, outcome.reason, outcome.message))
+            await self._condition.write(graph, outcome)
         except Exception as error:
             log.info("the condition of a planned graph could not be written", graph=str(plan.graph), error=str(error))
         else:

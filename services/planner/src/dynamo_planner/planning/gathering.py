@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 from dynamo_shared.api.contracts.planner import Mode
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace, worker_namespace
@@ -56,13 +55,6 @@ class Gathered:
     troubles: dict[str, str]
 
 
-class Gatherer(Protocol):
-    """Gives a policy what it needs to know."""
-
-    async def observe(self, tick: Tick, now: float) -> Gathered:
-        """What is known at a tick; never raises for what is missing."""
-
-
 def index(cache: ObjectCache) -> None:
     """Pods are indexed by the component that they belong to."""
     cache.add_index(PODS, OF_COMPONENT, _component_of)
@@ -99,7 +91,7 @@ class ClusterGatherer:
         self._listening: tuple[str, ...] = ()
 
     async def observe(self, tick: Tick, now: float) -> Gathered:
-        """What is known now."""
+        """What is known now; never raises for what is missing."""
         missing: dict[str, Missing] = {}
         troubles: dict[str, str] = {}
 

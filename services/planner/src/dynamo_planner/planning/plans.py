@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from pathlib import PurePosixPath
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.contracts import PlannerConfig, contract_errors
 from dynamo_shared.api.dynamo_namespace import GLOBAL, dynamo_namespace
 from dynamo_shared.api.errors import InvalidManifest
@@ -25,7 +26,6 @@ from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError
 from dynamo_planner.core.warmup import Interval, WarmupError, intervals
 from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.workers import SharedGpusError, UnknownGpusError, find_pools, gpus_of_worker
-from dynamo_planner.planning.opt_in import config_map_of
 
 CONFIG_KEYS = ("planner_config.json", "planner_config.yaml")
 PROFILE_KEYS = ("prefill_raw_data.json", "decode_raw_data.json")
@@ -53,6 +53,11 @@ class PlannedGraph:
     profile: Profile | None
     warmup: tuple[Interval, ...] = ()
     """load that predictors begin with"""
+
+
+def config_map_of(graph: KubeObject) -> str:
+    """Name of the ConfigMap that a graph's annotation names; empty where it asks for no planning."""
+    return str(objects.annotations(graph).get(PLANNER_CONFIG, "")).strip()
 
 
 def read_plan(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
 from dynamo_shared.api.contracts.planner import PlanningPolicy
 from dynamo_shared.api.objects import KubeObject
@@ -13,23 +13,15 @@ from dynamo_shared.runtime.facts import Announcer, Fact
 from dynamo_shared.wire.specifications.planning import PlanAlternative, PlanData
 
 from dynamo_planner import events
-from dynamo_planner.core.decision import Effects
 from dynamo_planner.core.observing import Observation
-from dynamo_planner.planning.gathering import FORWARD_PASSES, Gathered
+from dynamo_planner.planning.condition_writer import PlanningCondition
+from dynamo_planner.planning.gathering import FORWARD_PASSES
 from dynamo_planner.planning.plans import PlannedGraph
-from dynamo_planner.planning.runner import Acted
+from dynamo_planner.planning.runner import TickResult
 
 HOLDS, PLANNED, INPUT_MISSING, REFUSED = "Holds", "Planned", "InputMissing", "ScalerRefused"
 AT_RISK = "PromiseAtRisk"
 """Planning works, and what it may use does not keep the promised share of requests."""
-
-
-class TickResult(NamedTuple):
-    """What happened at a tick."""
-
-    gathered: Gathered
-    effects: Effects
-    acted: Acted | None
 
 
 def _needs_passes(plan: PlannedGraph) -> bool:
@@ -37,28 +29,22 @@ def _needs_passes(plan: PlannedGraph) -> bool:
     return plan.config.policy is PlanningPolicy.REFERENCE and plan.config.load_scaling
 
 
-class TickOutcome:
-    """A tick in a few words: what the condition says. Two with the same reason and text are the same news."""
-
-    def __init__(self, plan: PlannedGraph, ticked: TickResult) -> None:
-        gathered, effects, acted = ticked
-        explanation = effects.explanation
-        said = explanation.message or explanation.throughput_reason or explanation.load_reason
-        held = {name: text for name, text in gathered.troubles.items() if name != FORWARD_PASSES or _needs_passes(plan)}
-        if gathered.troubles and not held:
-            said = f"{said}; planned by traffic alone: {gathered.troubles[FORWARD_PASSES]}"
-        self.status = not held and (acted is None or acted.done)
-        if acted is not None and not acted.done:
-            self.reason, self.message = REFUSED, f"{said}; the scaler says: {acted.answer}"
-        elif held:
-            troubles = "; ".join(f"{name}: {text}" for name, text in sorted(held.items()))
-            self.reason, self.message = INPUT_MISSING, f"replicas are held; {troubles}"
-        elif explanation.at_risk:
-            self.reason, self.message = AT_RISK, said
-        elif effects.decision is not None:
-            self.reason, self.message = PLANNED, said
-        else:
-            self.reason, self.message = HOLDS, said
+def outcome_of(plan: PlannedGraph, ticked: TickResult) -> PlanningCondition:
+    """A tick in a few words. Two with the same reason and text are the same news."""
+    gathered, effects, acted = ticked
+    explanation = effects.explanation
+    said = explanation.message or explanation.throughput_reason or explanation.load_reason
+    held = {name: text for name, text in gathered.troubles.items() if name != FORWARD_PASSES or _needs_passes(plan)}
+    if gathered.troubles and not held:
+        said = f"{said}; planned by traffic alone: {gathered.troubles[FORWARD_PASSES]}"
+    if acted is not None and not acted.done:
+        return PlanningCondition(False, REFUSED, f"{said}; the scaler says: {acted.answer}")
+    if held:
+        troubles = "; ".join(f"{name}: {text}" for name, text in sorted(held.items()))
+        return PlanningCondition(False, INPUT_MISSING, f"replicas are held; {troubles}")
+    if explanation.at_risk:
+        return PlanningCondition(True, AT_RISK, said)
+    return PlanningCondition(True, HOLDS if effects.decision is None else PLANNED, said)
 
 
 class PlanReporter:
@@ -69,10 +55,10 @@ class PlanReporter:
         self._last: dict[str, tuple[str, ...]] = {}
         """by uid: what was reported last"""
 
-    def tick(self, graph: KubeObject, plan: PlannedGraph, ticked: TickResult, at: datetime) -> TickOutcome:
+    def tick(self, graph: KubeObject, plan: PlannedGraph, ticked: TickResult, at: datetime) -> PlanningCondition:
         """Events of a tick: always where something is asked for, otherwise where the reason is another one."""
         gathered, effects, acted = ticked
-        outcome = TickOutcome(plan, ticked)
+        outcome = outcome_of(plan, ticked)
         news = (outcome.reason, *sorted(gathered.observation.missing.values()))
         is_news = self._last.get(plan.uid) != news
         self._last[plan.uid] = news
@@ -106,7 +92,7 @@ class PlanReporter:
         self._last.pop(uid, None)
 
 
-def plan_data(plan: PlannedGraph, ticked: TickResult, outcome: TickOutcome) -> PlanData:
+def plan_data(plan: PlannedGraph, ticked: TickResult, outcome: PlanningCondition) -> PlanData:
     """Data of a tick's event: what was observed, what follows, and why."""
     gathered, effects, acted = ticked
     explanation, decision = effects.explanation, effects.decision

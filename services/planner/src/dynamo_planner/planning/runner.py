@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import structlog
 
 from dynamo_planner.core.decision import Decision, Effects, Policy, Tick
 from dynamo_planner.core.observing import Observation, Pool
-from dynamo_planner.planning.gathering import Gathered, Gatherer
+from dynamo_planner.planning.gathering import Gathered
 from dynamo_planner.planning.plans import PlannedGraph
 
 log = structlog.get_logger("dynamo.planner.planning")
@@ -28,18 +28,12 @@ class Acted(NamedTuple):
     done: bool
 
 
-class Actuator(Protocol):
-    """Carries a decision out."""
+class TickResult(NamedTuple):
+    """What happened at a tick."""
 
-    async def __call__(self, plan: PlannedGraph, decision: Decision) -> Acted:
-        """Asks the scaler, and waits a while for its answer."""
-
-
-class ReportTick(Protocol):
-    """Reports a tick to users and programs."""
-
-    async def __call__(self, plan: PlannedGraph, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
-        """Condition, events, metrics."""
+    gathered: Gathered
+    effects: Effects
+    acted: Acted | None
 
 
 class Runner:
@@ -50,13 +44,13 @@ class Runner:
         plan: PlannedGraph,
         *,
         make: Callable[[], Awaitable[Policy]],
-        gather: Gatherer,
-        act: Actuator,
-        report: ReportTick,
+        observe: Callable[[Tick, float], Awaitable[Gathered]],
+        act: Callable[[Decision], Awaitable[Acted]],
+        report: Callable[[TickResult], Awaitable[None]],
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._plan, self._make, self._gather = plan, make, gather
+        self._plan, self._make, self._observe = plan, make, observe
         self._act, self._report, self._clock, self._sleep = act, report, clock, sleep
 
     async def run(self) -> None:
@@ -77,7 +71,7 @@ class Runner:
 
     async def tick(self, policy: Policy, tick: Tick) -> Tick:
         """One tick; the next one."""
-        gathered = await self._gather.observe(tick, self._clock())
+        gathered = await self._observe(tick, self._clock())
         # Predictors compute for a while, and the loop has others to serve.
         effects = await asyncio.to_thread(policy.on_tick, tick, gathered.observation)
         acted = None
@@ -86,8 +80,8 @@ class Runner:
             and not self._plan.config.advisory
             and changes(effects.decision, gathered.observation)
         ):
-            acted = await self._act(self._plan, effects.decision)
-        await self._report(self._plan, gathered, effects, acted)
+            acted = await self._act(effects.decision)
+        await self._report(TickResult(gathered, effects, acted))
         return effects.next_tick
 
 

@@ -16,16 +16,18 @@ REQUESTER = "planner"
 
 
 class ScaleSender:
-    """Sends scale commands. `moment` makes each its own: a decision that is made twice at once is one command."""
+    """Sends scale commands of a plan. `moment` makes each its own: a decision that is made twice at once is one command."""
 
-    def __init__(self, sender: CommandSender, moment: str) -> None:
+    def __init__(self, sender: CommandSender, plan: PlannedGraph, moment: str) -> None:
         self._sender = sender
+        self._plan = plan
         self._moment = moment
         self._count = 0
 
-    async def __call__(self, plan: PlannedGraph, decision: Decision) -> Acted:
+    async def __call__(self, decision: Decision) -> Acted:
         """Asks for what was decided."""
         self._count += 1
+        plan = self._plan
         request = f"{plan.uid}.{self._moment}.{self._count}"
         targets = [
             ScaleTarget(component=plan.components[pool], replicas=replicas)

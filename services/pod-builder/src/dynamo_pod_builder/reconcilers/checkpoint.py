@@ -28,8 +28,8 @@ from dynamo_shared.api.resources import (
     key_of,
 )
 from dynamo_shared.api.v1alpha1 import DynamoCheckpoint, DynamoCheckpointSpec, parse_checkpoint
-from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import AlreadyExists, NotFound
+from dynamo_shared.kube import KubeClient, get_if_present
+from dynamo_shared.kube.errors import AlreadyExists
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.status_writer import StatusWriter
@@ -155,8 +155,11 @@ class CheckpointReconciler:
         observation = GONE if taker is None else checkpoint_status.observe(taker, troubles(pods, now))
         if observation.progress is JobProgress.UNDER_WAY:
             return await self._report(obj, checkpoint_status.under_way(obj, observation, now), recheck_after(pods, now))
-        if observation.progress is JobProgress.UNCONFIRMED and checkpoint_status.is_held(await self._lease(key), now):
-            return Result(requeue_after=CONFIRM)
+        if observation.progress is JobProgress.UNCONFIRMED:
+            # The agent's hold on a checkpoint is a Lease named as the Job.
+            lease = await get_if_present(self.kube, LEASES, key)
+            if checkpoint_status.is_held(lease, now):
+                return Result(requeue_after=CONFIRM)
         if taker is not None and observation.progress is JobProgress.FAILED and (words := await self._last_words(key)):
             observation = replace(observation, message=f"{observation.message}; {words}")
         return await self._report(obj, checkpoint_status.ended(obj, observation, now))
@@ -167,21 +170,9 @@ class CheckpointReconciler:
         return checkpoint_status.last_words(listed.items)
 
     async def _job(self, obj: KubeObject, key: ObjectKey) -> KubeObject | None:
-        taker = self.cache.get(JOBS, key)
-        if taker is None:
-            # The event of the Job may come after that of the status that reports it.
-            try:
-                taker = await self.kube.get(JOBS, key)
-            except NotFound:
-                return None
-        return taker if objects.controls(obj, taker) else None
-
-    async def _lease(self, key: ObjectKey) -> KubeObject | None:
-        """The agent's hold on a checkpoint, a Lease named as the Job."""
-        try:
-            return await self.kube.get(LEASES, key)
-        except NotFound:
-            return None
+        # The event of the Job may come after that of the status that reports it.
+        taker = self.cache.get(JOBS, key) or await get_if_present(self.kube, JOBS, key)
+        return taker if taker is not None and objects.controls(obj, taker) else None
 
     async def _refuse(self, obj: KubeObject, digest: str, obstacle: Obstacle, again: float | None = None) -> Result:
         return await self._report(obj, checkpoint_status.refused(obj, digest, obstacle, self.now()), again)

@@ -18,7 +18,6 @@ from dynamo_shared.api.conditions import condition, find
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.field_errors import field_errors
-from dynamo_shared.api.meta import ObjectMeta
 from dynamo_shared.api.objects import KubeObject, size_of
 from dynamo_shared.api.resources import (
     DYNAMO_DEPLOYMENTS,
@@ -27,6 +26,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_NIM_REQUESTS,
     ObjectKey,
     Resource,
+    controller_reference,
     key_of,
 )
 from dynamo_shared.runtime import Result
@@ -39,7 +39,6 @@ from dynamo_pod_builder import events
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.artifact_images import Waiting, answer_of, artifact_of, lacks_image, request_for, with_image
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
-from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.graph import FAILED, INITIALIZING, PENDING
 
@@ -79,7 +78,7 @@ def graph_of(resource: Resource, obj: KubeObject, image: str = "") -> KubeObject
     """The graph of a stored object, as it is applied; `image` is for services that name none. Pure. Raises InvalidManifest."""
     successor = successor_of(resource, obj)
     graph = convert(with_image(successor, image) if image else successor, DYNAMO_GRAPH_DEPLOYMENTS.api_version)
-    owner = controller_reference(resource, ObjectMeta.model_validate(obj["metadata"], extra="ignore"))
+    owner = controller_reference(resource, objects.name(obj), objects.uid(obj))
     return {**graph, "metadata": {**graph["metadata"], "ownerReferences": [owner]}}
 
 

@@ -7,6 +7,7 @@ Both take the number from the adapter in the cache, so whichever comes first, no
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -72,11 +73,9 @@ class ScalingReconciler:
         workload, replicas = workload_of(self.cache, component), replicas_of(self.cache, component)
         if workload is None or replicas is None or workload["spec"].get("replicas") == replicas:
             return Result()
-        try:
+        # Gone, or refused: the component itself is reconciled next, and reports it.
+        with contextlib.suppress(NotFound, Invalid):
             await self.applier.patch_replicas(resources.of(workload), workload, replicas)
-        except (NotFound, Invalid):
-            # Gone, or refused: the component itself is reconciled next, and reports it.
-            return Result()
         return Result()
 
 

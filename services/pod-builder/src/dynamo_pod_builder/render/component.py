@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, SERVICES
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, SERVICES, controller_reference
 from dynamo_shared.api.v1beta1 import DynamoComponentDeployment
 
 from dynamo_pod_builder.render import names
@@ -16,7 +16,6 @@ from dynamo_pod_builder.render.context import context_of
 from dynamo_pod_builder.render.features import check_component, check_sharing
 from dynamo_pod_builder.render.network.ingress import ways_in
 from dynamo_pod_builder.render.network.service import component_service, model_service, needs_service
-from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.render.sharing.claims import claim_templates
 from dynamo_pod_builder.render.workloads.deployment import deployment
 from dynamo_pod_builder.render.workloads.leader_worker_set import leader_worker_set
@@ -35,7 +34,7 @@ def component_children(
     check_sharing(context.component, component.spec, engine, claims=config.device_claims, grove=False)
     check_checkpoint(context.component, component.spec, config.checkpoints)
     names.check(context.component, context.name, context.dynamo_namespace)
-    owner = controller_reference(DYNAMO_COMPONENT_DEPLOYMENTS, component.metadata)
+    owner = controller_reference(DYNAMO_COMPONENT_DEPLOYMENTS, component.metadata.name, component.metadata.uid)
     own = component.metadata.labels
     children: list[KubeObject] = []
     if not context.of_graph:

@@ -8,7 +8,7 @@ from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyGraph, legacy_grap
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE
-from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, controller_reference
 from dynamo_shared.api.v1beta1 import Component, ComponentType, DynamoGraphDeployment, to_dict
 
 from dynamo_pod_builder.render import hashing, names
@@ -25,7 +25,6 @@ from dynamo_pod_builder.render.legacy.volume_claims import volume_claims
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.network import picker
 from dynamo_pod_builder.render.network.gateway import gateway_children
-from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.render.pod.discovery import discovery_of
 from dynamo_pod_builder.render.pod.template import graph_annotations, graph_template, main_container, with_labels
 from dynamo_pod_builder.render.sharing.claims import claim_templates
@@ -43,7 +42,7 @@ def graph_children(
     The objects share parts with each other and with the input: they are for reading.
     """
     _check(graph, config)
-    owner = controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph.metadata)
+    owner = controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph.metadata.name, graph.metadata.uid)
     namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
     legacy = legacy_graph(graph)
     specs = _component_specs(graph, config)
@@ -171,8 +170,7 @@ def _component_deployment(
         labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name,
     }
     return {
-        "apiVersion": DYNAMO_COMPONENT_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind,
+        **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
         "metadata": object_metadata(name, namespace, label_set, {}, owner),
         "spec": spec,
     }

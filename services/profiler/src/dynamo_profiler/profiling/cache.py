@@ -7,12 +7,12 @@ import contextlib
 import hashlib
 import json
 import os
-from collections import OrderedDict
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 
 import structlog
+from dynamo_shared.newest import Newest
 
 from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, SimulationSweep, answer_from
 
@@ -38,37 +38,28 @@ class AnswerCache:
     def __init__(self, entries: int, folder: Path | None) -> None:
         self._entries = entries
         self._folder = folder
-        self._memory: OrderedDict[str, JobResult] = OrderedDict()
+        self._memory: Newest[str, JobResult] = Newest(entries)
 
     def __len__(self) -> int:
         return len(self._memory)
 
     async def get(self, key: str) -> JobResult | None:
         """What is remembered; None where nothing is."""
-        known = self._memory.get(key)
-        if known is not None:
-            self._memory.move_to_end(key)
+        known = self._memory.used(key)
+        if known is not None or self._folder is None or not self._entries:
             return known
-        if self._folder is None or not self._entries:
-            return None
         known = await asyncio.to_thread(_read, self._folder / f"{key}.json")
         if known is not None:
-            self._remember(key, known)
+            self._memory[key] = known
         return known
 
     async def put(self, key: str, answer: JobResult) -> None:
         """Remember an answer that will be the same again."""
         if answer.outcome not in _LASTING or not self._entries:
             return
-        self._remember(key, answer)
+        self._memory[key] = answer
         if self._folder is not None:
             await asyncio.to_thread(_write, self._folder, f"{key}.json", answer, self._entries)
-
-    def _remember(self, key: str, answer: JobResult) -> None:
-        self._memory[key] = answer
-        self._memory.move_to_end(key)
-        while len(self._memory) > self._entries:
-            self._memory.popitem(last=False)
 
 
 def _read(path: Path) -> JobResult | None:

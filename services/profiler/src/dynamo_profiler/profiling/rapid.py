@@ -309,7 +309,11 @@ def _remarks(run: _ProfilingRun, swept: _Swept, selected: Choice) -> Iterable[Re
         )
         yield Remark(reason="LoadNotServed", message=text)
     broken = sorted(
-        {f"{job.backend}: {a.message}" for job, a in zip(swept.jobs, swept.answers, strict=True) if _broke(a)}
+        {
+            f"{job.backend}: {a.message}"
+            for job, a in zip(swept.jobs, swept.answers, strict=True)
+            if a.outcome is JobStatus.BROKEN
+        }
     )
     if broken:
         yield Remark(
@@ -326,10 +330,6 @@ def _beyond_context(run: _ProfilingRun) -> Iterable[Remark]:
     if made_for is not None and objective.isl + objective.osl > made_for:
         text = f"{objective.isl} + {objective.osl} tokens exceed the {made_for} that {run.model.name} was made for"
         yield Remark(reason="BeyondContext", message=text)
-
-
-def _broke(answer: JobResult) -> bool:
-    return answer.outcome is JobStatus.BROKEN
 
 
 def _front(picked: Picked, most: int) -> list[Choice]:

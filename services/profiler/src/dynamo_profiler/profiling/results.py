@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
@@ -81,8 +81,5 @@ class ProfilingFailed(Exception):
         self.reason = reason
 
 
-class Profiler(Protocol):
-    """Profiles requests. Cancelling `run` ends the work that it started."""
-
-    async def run(self, request: ProfilingRequest, progress: Progress) -> ProfilingResult:
-        """The best deployment; ProfilingFailed where there is no deployment at all."""
+ProfileRequest: TypeAlias = Callable[[ProfilingRequest, Progress], Awaitable[ProfilingResult]]
+"""The best deployment for a request; ProfilingFailed where there is no deployment at all. Cancelling it ends the work."""

@@ -25,7 +25,7 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
 
 from dynamo_profiler import events
-from dynamo_profiler.profiling.results import Profiler, ProfilingRequest
+from dynamo_profiler.profiling.results import ProfileRequest, ProfilingRequest
 from dynamo_profiler.requests.dcgm import DcgmExporters
 from dynamo_profiler.requests.deploying import GraphDeployer
 from dynamo_profiler.requests.finding import HardwareFinder
@@ -51,7 +51,7 @@ class RequestController(Controller):
         self,
         context: ServiceContext,
         name: str,
-        profiler: Profiler,
+        profile: ProfileRequest,
         read: Reader,
         *,
         candidates: Candidates = no_candidates_asked,
@@ -62,9 +62,7 @@ class RequestController(Controller):
         reads = (DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, CONFIG_MAPS, *nodes)
         super().__init__(context, name, reads, identity=IDENTITY)
         self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, CONFIG_MAPS)
-        self._profilings = Profilings(
-            profiler, lambda key: self.enqueue(Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key))
-        )
+        self._profilings = Profilings(profile, lambda key: self.enqueue(Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)))
         exporters = DcgmExporters(self.kube, context.clock, planner.dcgm)
         thorough = ThoroughProfiling(
             self.kube,

@@ -14,11 +14,13 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     ObjectKey,
+    controller_reference,
     key_of,
+    owner_reference,
 )
 from dynamo_shared.api.v1beta1.request import RequestPhase
-from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NamespaceTerminating, NotFound
+from dynamo_shared.kube import KubeClient, get_if_present
+from dynamo_shared.kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NamespaceTerminating
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state.cache import ObjectCache
 
@@ -104,10 +106,7 @@ class GraphDeployer:
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         if graph is not None and is_made_for(graph, obj):
             return graph
-        try:
-            return await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-        except NotFound:
-            return None
+        return await get_if_present(self.kube, DYNAMO_GRAPH_DEPLOYMENTS, key)
 
     async def _create(self, obj: KubeObject, draft: StatusDraft, name: str) -> None:
         graph = marked(obj, draft.status["profilingResults"]["selectedConfig"], owner=None)
@@ -215,21 +214,9 @@ class GraphDeployer:
 
 
 def _graph_owner(graph: KubeObject) -> KubeObject:
-    return {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
-        "name": graph["metadata"]["name"],
-        "uid": graph["metadata"]["uid"],
-    }
+    return owner_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph["metadata"]["name"], graph["metadata"]["uid"])
 
 
 def owner_of(obj: KubeObject) -> KubeObject:
     """The request as the controller of what is made for it."""
-    return {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind,
-        "name": obj["metadata"]["name"],
-        "uid": obj["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    return controller_reference(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, obj["metadata"]["name"], obj["metadata"]["uid"])

@@ -27,8 +27,8 @@ from dynamo_shared.api.v1beta1.request import (
     RequestPhase,
 )
 from dynamo_shared.api.validation import Facts
-from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import Forbidden, Invalid, NotFound
+from dynamo_shared.kube import KubeClient, get_if_present
+from dynamo_shared.kube.errors import Forbidden, Invalid
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.status_writer import StatusWriter
@@ -144,11 +144,7 @@ class RequestReconciler:
         return await self._write(obj, draft.fail(VALIDATION, "ValidationFailed", message))
 
     async def _has_claim(self, namespace: str, name: str) -> bool:
-        try:
-            await self.kube.get(PERSISTENT_VOLUME_CLAIMS, ObjectKey(namespace, name))
-        except NotFound:
-            return False
-        return True
+        return await get_if_present(self.kube, PERSISTENT_VOLUME_CLAIMS, ObjectKey(namespace, name)) is not None
 
     async def _begin_thorough(
         self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: StatusDraft

@@ -11,7 +11,7 @@ import structlog
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
 
-from dynamo_profiler.profiling.results import Profiler, ProfilingFailed, ProfilingRequest, ProfilingResult
+from dynamo_profiler.profiling.results import ProfileRequest, ProfilingFailed, ProfilingRequest, ProfilingResult
 
 Outcome: TypeAlias = ProfilingResult | ProfilingFailed
 
@@ -31,8 +31,8 @@ class _Work:
 class Profilings:
     """Starts, follows and stops profiling. `moved` is called with the key of a request that is a step further, or through."""
 
-    def __init__(self, profiler: Profiler, moved: Callable[[ObjectKey], None]) -> None:
-        self._profiler = profiler
+    def __init__(self, profile: ProfileRequest, moved: Callable[[ObjectKey], None]) -> None:
+        self._result_for = profile
         self._moved = moved
         self._works: dict[str, _Work] = {}
         """by uid of the request; they go when the outcome is in the request's status, or the request is gone"""
@@ -80,7 +80,7 @@ class Profilings:
     async def _profile(self, uid: str, request: ProfilingRequest) -> None:
         outcome: Outcome
         try:
-            outcome = await self._profiler.run(request, lambda phase, message: self._advance(uid, phase, message))
+            outcome = await self._result_for(request, lambda phase, message: self._advance(uid, phase, message))
         except ProfilingFailed as failed:
             outcome = failed
         except Exception as error:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.kube.field_ownership import managers_of
+from dynamo_shared.newest import Newest
 
 FIELD_MANAGER = "dynamo-scaler"
 #: Field managers of the platform that write a graph's replicas, or did: `manager` is the reference operator.
@@ -43,14 +44,11 @@ class WriterConflicts:
     """Notices that two writers of one adapter undo each other's work: one, another, and the first again."""
 
     clock: Callable[[], float]
-    _turns: dict[str, deque[tuple[str, int, float]]] = field(default_factory=dict)
+    _turns: Newest[str, deque[tuple[str, int, float]]] = field(default_factory=lambda: Newest(CAPACITY))
 
     def took(self, uid: str, writer: str, replicas: int) -> tuple[str, str] | None:
         """A writer set a number. Returns the two that take turns, the present one first; None otherwise."""
-        turns = self._turns.pop(uid, None) or deque(maxlen=3)
-        self._turns[uid] = turns
-        if len(self._turns) > CAPACITY:
-            del self._turns[next(iter(self._turns))]
+        turns = self._turns[uid] = self._turns.get(uid) or deque(maxlen=3)
         now = self.clock()
         if turns and turns[-1][0] == writer:
             turns[-1] = (writer, replicas, now)

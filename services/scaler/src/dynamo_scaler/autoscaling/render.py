@@ -10,6 +10,7 @@ from dynamo_shared.api.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     SCALED_OBJECTS,
     Resource,
+    controller_reference,
 )
 
 #: Where no metric is given (defaults of the reference, seed 004).
@@ -78,15 +79,14 @@ def _scaled_object(adapter: KubeObject, settings: ComponentAutoscaling) -> KubeO
 
 def _target(adapter: KubeObject) -> KubeObject:
     resource = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "name": adapter["metadata"]["name"]}
+    return {**resource.type_meta, "name": adapter["metadata"]["name"]}
 
 
 def _object(resource: Resource, adapter: KubeObject, spec: KubeObject) -> KubeObject:
     metadata, reference = adapter["metadata"], adapter["spec"]["dgdRef"]
     owner = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
     return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
+        **resource.type_meta,
         "metadata": {
             "name": metadata["name"],
             "namespace": metadata["namespace"],
@@ -95,16 +95,7 @@ def _object(resource: Resource, adapter: KubeObject, spec: KubeObject) -> KubeOb
                 labels.COMPONENT: reference["componentName"],
                 labels.APP_MANAGED_BY: OPERATOR,
             },
-            "ownerReferences": [
-                {
-                    "apiVersion": owner.api_version,
-                    "kind": owner.kind,
-                    "name": metadata["name"],
-                    "uid": metadata["uid"],
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
+            "ownerReferences": [controller_reference(owner, metadata["name"], metadata["uid"])],
         },
         "spec": spec,
     }

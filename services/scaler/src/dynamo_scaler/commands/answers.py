@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 import msgspec
 from dynamo_shared.bus import Bus, streams
 from dynamo_shared.bus.commands import Answered, CommandRefusedError
 from dynamo_shared.bus.errors import BusError
+from dynamo_shared.newest import Newest
 from dynamo_shared.wire import CommandResult, cloudevents, subjects
 from dynamo_shared.wire.specifications import COMMAND
 
@@ -24,7 +23,7 @@ class Answers:
         self._cluster = cluster
         #: By namespace and id: ids are of the senders' making, and those of two namespaces may be the same.
         #: An error is kept as its text: it holds the frames that raised it, and they whole graphs.
-        self._known: OrderedDict[tuple[str, str], tuple[str, Answered]] = OrderedDict()
+        self._known: Newest[tuple[str, str], tuple[str, Answered]] = Newest(_CAPACITY)
 
     def keep(self, namespace: str, command: str, answer: Answered | CommandRefusedError) -> None:
         """A command of a namespace was answered."""
@@ -32,8 +31,6 @@ class Answers:
             self._known[namespace, command] = FAILED, Answered(answer.reason, str(answer))
         else:
             self._known[namespace, command] = COMPLETED, answer
-        if len(self._known) > _CAPACITY:
-            self._known.popitem(last=False)
 
     async def find(self, namespace: str, command: str) -> Answered | CommandRefusedError | None:
         """The answer that a command was given; None where none is known. While NATS is away only memory is asked."""

@@ -14,7 +14,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube import KubeClient, get_if_present
 from dynamo_shared.kube.errors import Conflict, Invalid, NotFound
 from dynamo_shared.state import ObjectCache
 
@@ -95,14 +95,11 @@ class Writer:
 
     async def read_again(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
         """The object as the API server has it now, also put into the cache; None where it is gone."""
-        try:
-            obj = await self.kube.get(resource, key)
-        except NotFound:
-            old = self.cache.get(resource, key)
-            if old is not None:
-                self.cache.remove(resource, key, old["metadata"]["uid"])
-            return None
-        self.cache.put(resource, obj)
+        obj, old = await get_if_present(self.kube, resource, key), self.cache.get(resource, key)
+        if obj is not None:
+            self.cache.put(resource, obj)
+        elif old is not None:
+            self.cache.remove(resource, key, old["metadata"]["uid"])
         return obj
 
 

@@ -107,8 +107,7 @@ def build(definition: Definition) -> dict[str, Any]:
     if definition.is_converted:
         spec["conversion"] = _CONVERSION
     return {
-        "apiVersion": resources.CUSTOM_RESOURCE_DEFINITIONS.api_version,
-        "kind": resources.CUSTOM_RESOURCE_DEFINITIONS.kind,
+        **resources.CUSTOM_RESOURCE_DEFINITIONS.type_meta,
         "metadata": {"name": f"{resource.plural}.{resource.group}"},
         "spec": spec,
     }

@@ -81,8 +81,7 @@ def _graph(metadata: KubeObject, services: KubeObject, written: Mapping[str, Any
     kept = {key: metadata[key] for key in ("name", "namespace", "labels", "annotations") if metadata.get(key)}
     head = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1")
     return {
-        "apiVersion": head.api_version,
-        "kind": head.kind,
+        **head.type_meta,
         "metadata": kept,
         "spec": {"services": services, **({"pvcs": list(claims.values())} if claims else {})},
     }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from dynamo_shared.bus import metrics
-from dynamo_shared.bus.errors import BusError, BusUnavailableError
+from dynamo_shared.bus.errors import BusUnavailableError
 from dynamo_shared.bus.nats import management
 from dynamo_shared.bus.nats.consumer import NatsConsumer
 from dynamo_shared.bus.nats.keeper import Keeper
@@ -93,7 +94,7 @@ class NatsBus(Bus):
 
     async def last_message(self, stream: StreamSpec, subject: str) -> Message | None:
         """The last message of a subject."""
-        return await management.last_message(self._keeper.session(), stream, subject)
+        return await management.stored(self._keeper.session(), stream, subject=subject)
 
     async def stream_state(self, stream: StreamSpec) -> StreamState:
         """What the stream holds."""
@@ -101,7 +102,7 @@ class NatsBus(Bus):
 
     async def read(self, stream: StreamSpec, sequence: int) -> Message | None:
         """The message of a sequence number."""
-        return await management.read(self._keeper.session(), stream, sequence)
+        return await management.stored(self._keeper.session(), stream, seq=sequence)
 
     async def remove(self, stream: StreamSpec, sequence: int) -> None:
         """Takes one message out of a stream."""
@@ -114,13 +115,16 @@ class NatsBus(Bus):
         subscription = NatsSubscription(
             self._keeper, self._declare, stream, filters, start=start, headers_only=headers_only
         )
-        await _try(subscription.establish)
+        # Where it cannot be made now, the first reading makes it.
+        with suppress(BusUnavailableError):
+            await subscription.establish()
         return subscription
 
     async def consume(self, spec: ConsumerSpec, *, prefetch: int = 16) -> NatsConsumer:
         """Deliveries of a durable consumer."""
         consumer = NatsConsumer(self._keeper, self._declare, spec, prefetch)
-        await _try(consumer.establish)
+        with suppress(BusUnavailableError):
+            await consumer.establish()
         return consumer
 
     async def close(self) -> None:
@@ -129,13 +133,3 @@ class NatsBus(Bus):
 
     async def _declare(self, spec: StreamSpec) -> None:
         await management.declare(self._keeper.session(), spec, self._options.replicas)
-
-
-async def _try(establish: Callable[[], Any]) -> None:
-    """Where it cannot be made now, the first reading makes it."""
-    try:
-        await establish()
-    except BusUnavailableError:
-        return
-    except BusError:
-        raise

@@ -9,7 +9,7 @@ from functools import partial
 
 import structlog
 
-from dynamo_shared.aio import Backoff, LogReporter, ended, supervised
+from dynamo_shared.aio import Backoff, ended, supervised
 from dynamo_shared.bus import metrics
 from dynamo_shared.bus.errors import BusClosedError, BusUnavailableError
 from dynamo_shared.bus.nats.options import NatsOptions
@@ -39,7 +39,13 @@ class Keeper:
 
     def start(self) -> None:
         """Begins to connect."""
-        self._task = asyncio.create_task(supervised("nats-keeper", self._keep, LogReporter()), name="nats-keeper")
+        part = "nats-keeper"
+        kept = supervised(
+            self._keep,
+            lambda error: log.error("part failed, started again", part=part, exc_info=error),
+            lambda: log.info("part works again", part=part),
+        )
+        self._task = asyncio.create_task(kept, name=part)
 
     @property
     def health(self) -> BusHealth:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import structlog
 from nats.js import api
 from nats.js.errors import APIError, NotFoundError
@@ -108,16 +106,6 @@ async def state(session: NatsSession, spec: StreamSpec) -> StreamState:
     return StreamState(str(info.created), info.state.messages, info.state.first_seq, info.state.last_seq)
 
 
-async def last_message(session: NatsSession, spec: StreamSpec, subject: str) -> Message | None:
-    """Last message of a subject, from the stream's leader."""
-    return await _stored(session, spec, subject=subject)
-
-
-async def read(session: NatsSession, spec: StreamSpec, sequence: int) -> Message | None:
-    """Message of a sequence number."""
-    return await _stored(session, spec, seq=sequence)
-
-
 async def remove(session: NatsSession, spec: StreamSpec, sequence: int) -> None:
     """Takes a message out."""
     try:
@@ -126,7 +114,7 @@ async def remove(session: NatsSession, spec: StreamSpec, sequence: int) -> None:
         return
     except APIError as error:
         # "no message found" comes as a 400 here.
-        if await read(session, spec, sequence) is not None:
+        if await stored(session, spec, seq=sequence) is not None:
             raise translate(error) from error
     except TRANSLATED as error:
         raise translate(error) from error
@@ -161,7 +149,6 @@ async def make_durable(session: NatsSession, spec: ConsumerSpec) -> str:
     config = api.ConsumerConfig(
         name=spec.name,
         durable_name=spec.name,
-        description=spec.description or None,
         ack_policy=api.AckPolicy.EXPLICIT,
         ack_wait=spec.ack_wait,
         max_deliver=spec.max_deliver,
@@ -182,9 +169,12 @@ async def _make(session: NatsSession, spec: StreamSpec, config: api.ConsumerConf
     return info.name, info.num_pending or 0
 
 
-async def _stored(session: NatsSession, spec: StreamSpec, **which: Any) -> Message | None:
+async def stored(
+    session: NatsSession, spec: StreamSpec, *, subject: str | None = None, seq: int | None = None
+) -> Message | None:
+    """Last message of a subject, or that of a sequence number, from the stream's leader."""
     try:
-        raw = await session.call(session.js.get_msg, spec.name, direct=False, **which)
+        raw = await session.call(session.js.get_msg, spec.name, seq=seq, subject=subject, direct=False)
     except NotFoundError as error:
         if isinstance(missing := translate(error), StreamNotFoundError):
             raise missing from error

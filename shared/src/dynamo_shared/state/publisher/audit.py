@@ -18,9 +18,10 @@ from dynamo_shared.api.resources import Resource
 from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError
 from dynamo_shared.bus.protocol import BusHealth, Message
 from dynamo_shared.state import messages
+from dynamo_shared.state.last_messages import last_messages
 from dynamo_shared.state.publisher.correction import Correction
 from dynamo_shared.state.publisher.desired import Desired
-from dynamo_shared.state.publisher.ledger import LastMessage, last_messages, resource_of
+from dynamo_shared.state.publisher.ledger import LastMessage, resource_of
 from dynamo_shared.state.publisher.markers import Markers
 from dynamo_shared.state.publisher.stream import StateStream
 from dynamo_shared.wire import subjects

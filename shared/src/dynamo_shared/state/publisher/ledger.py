@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from dynamo_shared.api.resources import ObjectKey, Resource
-from dynamo_shared.bus import streams
-from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Start, SubscriptionRestarted
+from dynamo_shared.bus.protocol import Bus
 from dynamo_shared.state import messages
+from dynamo_shared.state.last_messages import last_messages
 from dynamo_shared.state.versions import Version
 from dynamo_shared.text_table import TextTable
 from dynamo_shared.wire import subjects
@@ -140,7 +140,7 @@ class Ledger:
 
     async def _load(self, bus: Bus, cluster: str, resources: Iterable[Resource]) -> None:
         read = Ledger()
-        async for message in last_messages(bus, cluster, resources, headers_only=False):
+        async for message in last_messages(bus, cluster, resources):
             if message is None:
                 read.clear()
             elif (resource_id := resource_of(message.subject)) is not None:
@@ -161,21 +161,3 @@ def resource_of(subject: str) -> str | None:
         return subjects.parse_state(subject).resource_id
     except ValueError:
         return None
-
-
-async def last_messages(
-    bus: Bus, cluster: str, resources: Iterable[Resource], *, headers_only: bool
-) -> AsyncIterator[Message | None]:
-    """The last message of every subject of some resources; None where the reading begins again."""
-    filters = [subjects.state_filter(cluster, each) for each in sorted({resource.id for resource in resources})]
-    subscription = await bus.subscribe(streams.STATE, filters, start=Start.LAST_PER_SUBJECT, headers_only=headers_only)
-    try:
-        async for item in subscription:
-            if isinstance(item, Message):
-                yield item
-            elif isinstance(item, SubscriptionRestarted):
-                yield None
-            elif isinstance(item, CaughtUp):
-                return
-    finally:
-        await subscription.close()

@@ -6,9 +6,8 @@ import secrets
 import time
 from pathlib import Path
 
-from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import SECRETS, ObjectKey
-from dynamo_shared.kube import KubeClient, NotFound
+from dynamo_shared.kube import KubeClient, get_if_present
 
 from dynamo_ctl.commands.bootstrap.plan import SecretStep, is_created_here, manifest, plan
 from dynamo_ctl.commands.bootstrap.specification import NamespaceCredentials
@@ -26,7 +25,8 @@ async def carry_out(
     """Each Secret's name and what became of it: created, renewed or kept. KubeError where the API server refuses."""
     async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager=FIELD_MANAGER) as client:
         where = namespace or client.namespace
-        observed = {name: secret for name in _names(desired) if (secret := await _get(client, where, name)) is not None}
+        there = {name: await get_if_present(client, SECRETS, ObjectKey(where, name)) for name in _names(desired)}
+        observed = {name: secret for name, secret in there.items() if secret is not None}
         password, key = lambda: secrets.token_urlsafe(_PASSWORD_BYTES), lambda: secrets.token_bytes(_KEY_BYTES)
         steps = list(plan(desired, observed, time.time(), password, key))
         return [(step.name, await _write(client, where, desired, step)) for step in steps]
@@ -40,13 +40,6 @@ def _names(desired: NamespaceCredentials) -> list[str]:
         *desired.keys,
     ]
     return [*names, *([desired.nats_authorization] if desired.nats_authorization else [])]
-
-
-async def _get(client: KubeClient, namespace: str, name: str) -> KubeObject | None:
-    try:
-        return await client.get(SECRETS, ObjectKey(namespace, name))
-    except NotFound:
-        return None
 
 
 async def _write(client: KubeClient, namespace: str, desired: NamespaceCredentials, step: SecretStep) -> str:

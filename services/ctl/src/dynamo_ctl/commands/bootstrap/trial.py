@@ -62,8 +62,7 @@ def graph(trial: Trial) -> KubeObject:
         _component("Mocker", "worker", trial.image, ["-m", "dynamo.mocker", *mocker]),
     ]
     return {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "metadata": {"name": trial.key.name, "namespace": trial.key.namespace},
         "spec": {"backendFramework": "vllm", "components": components},
     }

@@ -51,8 +51,7 @@ async def refuse(kube: KubeClient, namespace: str) -> None:
 def wrong_graph(namespace: str) -> KubeObject:
     """A graph that the schema lets in and the webhooks do not."""
     return {
-        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "metadata": {"name": WRONG_NAME, "namespace": namespace},
         "spec": {"backendFramework": "vllm", "components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]},
     }

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import JsonOutput, Kubeconfig, LineOutput
-from dynamo_ctl.commands.remote import Namespace, Server, TokenFile, over_api
+from dynamo_ctl.commands.parameters import JsonOutput, LineOutput, with_options
+from dynamo_ctl.commands.remote import ApiOptions, Namespace
 
 
+@with_options
 def chat(
     graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.", show_default=False)],
     message: Annotated[
@@ -24,9 +25,7 @@ def chat(
     max_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of an answer at most.")] = 1024,
     output: JsonOutput = LineOutput.TABLE,
     namespace: Namespace = "default",
-    server: Server = "",
-    token_file: TokenFile = None,
-    kubeconfig: Kubeconfig = None,
+    api: ApiOptions,
 ) -> None:
     """Chat with the model of a graph; after each answer its times are shown."""
     from dynamo_ctl.commands.chat import conversation  # noqa: PLC0415 - quick help
@@ -34,12 +33,9 @@ def chat(
     if message is not None and not message.strip():
         raise typer.BadParameter("it is empty; write a message, or leave it out to type several", param_hint="MESSAGE")
 
-    over_api(
-        server,
-        token_file,
-        kubeconfig,
-        lambda api: conversation.chat(
-            conversation.Talk(api, namespace, graph, model=model, system=system, max_tokens=max_tokens),
+    api.run(
+        lambda remote: conversation.chat(
+            conversation.Talk(remote, namespace, graph, model=model, system=system, max_tokens=max_tokens),
             message,
             as_json=output is LineOutput.JSON,
         ),

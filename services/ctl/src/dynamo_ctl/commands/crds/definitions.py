@@ -10,7 +10,7 @@ from dynamo_shared.aio import Backoff
 from dynamo_shared.api.crds import crd_manifests
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey
-from dynamo_shared.kube import KubeClient, NotFound
+from dynamo_shared.kube import KubeClient, get_if_present
 from dynamo_shared.kube.discovery import install_crds
 from dynamo_shared.kube.errors import Unavailable
 
@@ -52,9 +52,9 @@ async def _with_its_converter(client: KubeClient, manifest: KubeObject) -> KubeO
     """The definition without its stand-in for a converter, where the admission service has written its own address."""
     if "conversion" not in manifest["spec"]:
         return manifest
-    try:
-        definition = await client.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", manifest["metadata"]["name"]))
-    except NotFound:
+    key = ObjectKey("", manifest["metadata"]["name"])
+    definition = await get_if_present(client, CUSTOM_RESOURCE_DEFINITIONS, key)
+    if definition is None:
         return manifest
     for entry in definition["metadata"].get("managedFields") or ():
         if entry["manager"] == CONVERSION_MANAGER and "f:conversion" in entry.get("fieldsV1", {}).get("f:spec", {}):

@@ -13,7 +13,7 @@ from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.manifest import schema_errors, unlisted
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, GROUP, ObjectKey, Resource
-from dynamo_shared.kube import KubeClient, KubeError, NotFound, NotServed
+from dynamo_shared.kube import KubeClient, KubeError, NotServed, get_if_present
 
 from dynamo_ctl.commands.crds.later_fields import what_to_do
 from dynamo_ctl.errors import CtlError, ExitCode
@@ -67,7 +67,7 @@ def of_object(obj: KubeObject, resource: Resource) -> Iterator[str]:
     kept, lost = pruned(body, schema_of(resource))
     for field in lost:
         yield f"{title}: {path_of(field)} would be dropped: {what_to_do(field)}"
-    head = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+    head = {**resource.type_meta, "metadata": metadata}
     for error in schema_errors({**head, **kept}, embedded=False):
         yield f"{title}: {error.path} would be refused: {error.message}"
 
@@ -90,9 +90,8 @@ def _of_manifest(obj: dict[str, Any]) -> Iterator[str]:
 async def _served(client: KubeClient, definition: Definition) -> list[Resource]:
     """Versions in which a cluster serves a kind, of those that this platform knows, newest first; none without the kind."""
     name = f"{definition.resource.plural}.{GROUP}"
-    try:
-        installed = await client.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name))
-    except NotFound:
+    installed = await get_if_present(client, CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name))
+    if installed is None:
         return []
     served = {each["name"] for each in installed["spec"]["versions"] if each["served"]}
     return [version.resource for version in reversed(definition.versions) if version.resource.version in served]

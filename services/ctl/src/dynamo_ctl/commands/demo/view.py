@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol
 
 from rich.console import Console
 from rich.live import Live
@@ -20,43 +19,27 @@ COLOURS = {"successful": "bold green", "pending": "yellow", "failed": "bold red"
 PER_SECOND = 10
 
 
-class ProgressView(Protocol):
-    """Shows how far graphs are; `ages` are seconds since creation by name, which stand still once a graph is up."""
-
-    def show(self, lines: Sequence[GraphLine], ages: Mapping[str, float]) -> None:
-        """Show them as they are now."""
+Show = Callable[[Sequence[GraphLine], Mapping[str, float]], None]
+"""Shows how far graphs are, with seconds since creation by name, which stand still once a graph is up."""
 
 
-class TableView:
-    """A table that is drawn again for each change."""
+def in_lines(out: Callable[[str], object]) -> Show:
+    """Prints a line for each change, with the seconds since the graph was created."""
+    shown: dict[str, tuple[str, str]] = {}
 
-    def __init__(self, live: Live) -> None:
-        self._live = live
-
-    def show(self, lines: Sequence[GraphLine], ages: Mapping[str, float]) -> None:
-        """Draw the table."""
-        self._live.update(table(lines, ages), refresh=True)
-
-
-class LineView:
-    """A line for each change, with the seconds since the graph was created."""
-
-    def __init__(self, out: Callable[[str], object]) -> None:
-        self._out = out
-        self._shown: dict[str, tuple[str, str]] = {}
-
-    def show(self, lines: Sequence[GraphLine], ages: Mapping[str, float]) -> None:
-        """Print what has changed."""
+    def show(lines: Sequence[GraphLine], ages: Mapping[str, float]) -> None:
         for line in lines:
             now = (line.state, line.components)
-            if self._shown.get(line.name) == now:
+            if shown.get(line.name) == now:
                 continue
-            self._shown[line.name] = now
+            shown[line.name] = now
             detail = f": {line.message}" if line.message else ""
-            self._out(
+            out(
                 f"{line.name} ({line.backend}) {line.state} after {ages.get(line.name, 0.0):.1f} s, "
                 f"components {line.components}{detail}"
             )
+
+    return show
 
 
 def table(lines: Sequence[GraphLine], ages: Mapping[str, float]) -> Table:
@@ -84,10 +67,10 @@ def table(lines: Sequence[GraphLine], ages: Mapping[str, float]) -> Table:
 
 
 @contextmanager
-def showing(console: Console) -> Iterator[ProgressView]:
+def showing(console: Console) -> Iterator[Show]:
     """A view for a console; the table stays on the terminal when this ends."""
     if not console.is_terminal:
-        yield LineView(partial(console.print, markup=False))
+        yield in_lines(partial(console.print, markup=False))
         return
     with Live(console=console, refresh_per_second=PER_SECOND) as live:
-        yield TableView(live)
+        yield lambda lines, ages: live.update(table(lines, ages), refresh=True)

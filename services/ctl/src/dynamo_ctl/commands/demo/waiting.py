@@ -10,7 +10,7 @@ from dynamo_shared.api.objects import KubeObject, condition
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, EVENTS
 from dynamo_shared.kube import KubeClient
 
-from dynamo_ctl.commands.demo.view import ProgressView
+from dynamo_ctl.commands.demo.view import Show
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.summary import graph_line, is_successful
 
@@ -71,7 +71,7 @@ async def until_successful(
     client: KubeClient,
     namespace: str,
     names: Sequence[str],
-    view: ProgressView,
+    show: Show,
     *,
     timeout: float,
     applying: asyncio.Task[None],
@@ -85,7 +85,7 @@ async def until_successful(
         graphs = (await client.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items
         now = time.monotonic() - begun
         progress.observe(graphs, now)
-        view.show([graph_line(graph) for graph in progress.graphs], progress.ages(now))
+        show([graph_line(graph) for graph in progress.graphs], progress.ages(now))
         if applying.done():
             applying.result()
         if progress.complete:

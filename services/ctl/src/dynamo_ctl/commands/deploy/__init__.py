@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.deploy.intent import IntentOptions, taking_intent
-from dynamo_ctl.commands.parameters import Config, JsonOutput, Kubeconfig, LineOutput
-from dynamo_ctl.commands.remote import Namespace, Server, TokenFile, over_api
+from dynamo_ctl.commands.deploy.intent import IntentOptions
+from dynamo_ctl.commands.parameters import Config, JsonOutput, LineOutput, with_options
+from dynamo_ctl.commands.remote import ApiOptions, Namespace
 
 
 class DryRun(StrEnum):
@@ -19,7 +19,7 @@ class DryRun(StrEnum):
     SERVER = "server"
 
 
-@taking_intent
+@with_options
 def deploy(
     options: IntentOptions,
     *,
@@ -33,10 +33,8 @@ def deploy(
         str, typer.Option("--request", metavar="ID", help="Key of this request: the same key again creates nothing.")
     ] = "",
     output: JsonOutput = LineOutput.TABLE,
-    server: Server = "",
-    token_file: TokenFile = None,
     config: Config = None,
-    kubeconfig: Kubeconfig = None,
+    api: ApiOptions,
 ) -> None:
     """Deploy a model: a graph as described, or with --ttft and --itl a graph that keeps these times.
 
@@ -52,38 +50,31 @@ def deploy(
         deployment.offline(sent, namespace, settings.load(config), typer.echo, as_json=as_json)
         return
     mode = dry_run.value if dry_run is not None else ""
-    over_api(
-        server,
-        token_file,
-        kubeconfig,
-        lambda api: deployment.deploy(api, namespace, sent, typer.echo, dry_run=mode, as_json=as_json, key=key),
+    api.run(
+        lambda remote: deployment.deploy(remote, namespace, sent, typer.echo, dry_run=mode, as_json=as_json, key=key),
         otherwise="; --dry-run client needs none",
     )
 
 
-@taking_intent
+@with_options
 def estimate(
     options: IntentOptions,
     *,
     namespace: Namespace = "default",
     output: JsonOutput = LineOutput.TABLE,
-    server: Server = "",
-    token_file: TokenFile = None,
-    kubeconfig: Kubeconfig = None,
+    api: ApiOptions,
 ) -> None:
     """What an intent is expected to do: times, throughput, GPUs, and the Pareto points to choose from."""
     from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
 
     sent = options.intent(name="estimate")
     as_json = output is LineOutput.JSON
-    over_api(
-        server,
-        token_file,
-        kubeconfig,
-        lambda api: deployment.estimate(api, namespace, sent, typer.echo, as_json=as_json),
+    api.run(
+        lambda remote: deployment.estimate(remote, namespace, sent, typer.echo, as_json=as_json),
     )
 
 
+@with_options
 def logs(
     graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.", show_default=False)],
     *,
@@ -93,19 +84,14 @@ def logs(
     ] = False,
     tail: Annotated[int, typer.Option(min=0, max=10_000, metavar="N", help="Last lines of each container.")] = 100,
     namespace: Namespace = "default",
-    server: Server = "",
-    token_file: TokenFile = None,
-    kubeconfig: Kubeconfig = None,
+    api: ApiOptions,
 ) -> None:
     """Logs of all pods of a graph, merged."""
     from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
 
-    over_api(
-        server,
-        token_file,
-        kubeconfig,
-        lambda api: deployment.logs(
-            api,
+    api.run(
+        lambda remote: deployment.logs(
+            remote,
             namespace,
             graph,
             component,
@@ -113,5 +99,5 @@ def logs(
             remark=lambda line: typer.echo(line, err=True),
             follow=follow,
             tail=tail,
-        ),
+        )
     )

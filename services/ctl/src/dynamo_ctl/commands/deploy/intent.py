@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from functools import wraps
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
@@ -73,22 +70,3 @@ class IntentOptions:
             "serving": {"replicas": {"worker": replicas}},
         }
         return deployment.intent_of(self.file, given)
-
-
-def taking_intent(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose first parameter is an IntentOptions, for typer: with the options in its place."""
-    own = inspect.signature(command, eval_str=True)
-    types = get_type_hints(IntentOptions, include_extras=True)
-    names = [each.name for each in fields(IntentOptions)]
-
-    @wraps(command)
-    def called(**given: Any) -> None:
-        command(IntentOptions(**{name: given.pop(name) for name in names}), **given)
-
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=types[name]) for name in names
-    ]
-    parameters = [*options, *list(own.parameters.values())[1:]]
-    called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    called.__annotations__ = {each.name: each.annotation for each in parameters}
-    return called

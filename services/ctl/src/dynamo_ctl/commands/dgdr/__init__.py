@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Context, ContextNamespace, Kubeconfig
-from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api, refuse_with_server
+from dynamo_ctl.commands.parameters import Context, ContextNamespace, with_options
+from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
 
 if TYPE_CHECKING:
     from dynamo_ctl.remote import Remote
@@ -19,6 +19,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="DynamoGraphDeployment
 
 
 @dgdr.command(short_help="The Pareto front of a request, with figures.")
+@with_options
 def plot(
     name: Name,
     *,
@@ -28,9 +29,7 @@ def plot(
         typer.Option("--file", "-f", metavar="FILE", help="Draw into FILE.png or FILE.html.", show_default=False),
     ] = None,
     width: Annotated[int, typer.Option(min=40, max=200, help="Characters of the drawing.")] = 78,
-    server: ViaServer = "",
-    token_file: TokenFile = None,
-    kubeconfig: Kubeconfig = None,
+    api: OtherWayOptions,
     context: Context = None,
 ) -> None:
     """Draw the result of profiling: tokens a second of a GPU over those of a request, and each graph's figures.
@@ -40,21 +39,22 @@ def plot(
     from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.dgdr import by_api, points  # noqa: PLC0415
 
-    if server:
+    if api.server:
         refuse_with_server(context=context)
 
-        async def work(api: Remote) -> None:
-            request = await by_api.request_object(api, namespace or "default", name)
+        async def work(remote: Remote) -> None:
+            request = await by_api.request_object(remote, namespace or "default", name)
             points.plot(request, typer.echo, file=file, width=width)
 
-        over_api(server, token_file, kubeconfig, work)
+        api.run(work)
         return
     settings.quiet()
-    request = interrupts.run(points.read(targets.cluster(kubeconfig, context), name, namespace))
+    request = interrupts.run(points.read(targets.cluster(api.kubeconfig, context), name, namespace))
     points.plot(request, typer.echo, file=file, width=width)
 
 
 @dgdr.command(short_help="Deploy one of the graphs of the result.")
+@with_options
 def apply(
     name: Name,
     *,
@@ -66,9 +66,7 @@ def apply(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Let the cluster check it, and print the graph instead.")
     ] = False,
-    server: ViaServer = "",
-    token_file: TokenFile = None,
-    kubeconfig: Kubeconfig = None,
+    api: OtherWayOptions,
     context: Context = None,
 ) -> None:
     """Create the graph of a point, or change the one that was made for the request into it.
@@ -78,15 +76,12 @@ def apply(
     from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.dgdr import by_api, points  # noqa: PLC0415
 
-    if server:
+    if api.server:
         refuse_with_server(context=context)
-        over_api(
-            server,
-            token_file,
-            kubeconfig,
-            lambda api: by_api.promote(api, namespace or "default", name, point, typer.echo, dry_run=dry_run),
+        api.run(
+            lambda remote: by_api.promote(remote, namespace or "default", name, point, typer.echo, dry_run=dry_run),
         )
         return
     settings.quiet()
-    where = targets.cluster(kubeconfig, context)
+    where = targets.cluster(api.kubeconfig, context)
     interrupts.run(points.apply(where, name, namespace, point, typer.echo, dry_run=dry_run))

@@ -16,7 +16,7 @@ from dynamo_shared.api.resources import (
     key_of,
 )
 from dynamo_shared.api.yaml_output import to_yaml
-from dynamo_shared.kube import AlreadyExists, Invalid, KubeClient, NotFound
+from dynamo_shared.kube import AlreadyExists, Invalid, KubeClient, NotFound, get_if_present
 
 from dynamo_ctl.commands.dgdr.drawing import Drawn, save, terminal
 from dynamo_ctl.errors import CtlError
@@ -48,7 +48,7 @@ async def apply(
         request = await _request(client, name, namespace)
         graph = marked(request, _graph(request, number), owner=None)
         key = key_of(graph)
-        existing = await _existing(client, key)
+        existing = await get_if_present(client, DYNAMO_GRAPH_DEPLOYMENTS, key)
         if existing is not None and not is_made_for(existing, request):
             raise CtlError(
                 f"DynamoGraphDeployment {key.name} exists, and was not made for this request: delete it, or name the graph "
@@ -87,9 +87,7 @@ async def _planner_words(client: KubeClient, graph: KubeObject, number: int | No
     config = graph["metadata"]["annotations"].get(PLANNER_CONFIG)
     if config is None:
         return []
-    try:
-        await client.get(CONFIG_MAPS, ObjectKey(graph["metadata"]["namespace"], config))
-    except NotFound:
+    if await get_if_present(client, CONFIG_MAPS, ObjectKey(graph["metadata"]["namespace"], config)) is None:
         return [f"note: it names the PlannerConfig in ConfigMap {config}, which is not there; nothing scales it"]
     if number is not None and number > 1:
         return [f"note: the profile in ConfigMap {config} is that of the selected graph's engines, point 1"]
@@ -102,13 +100,6 @@ async def _request(client: KubeClient, name: str, namespace: str | None) -> Kube
         return await client.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)
     except NotFound as error:
         raise CtlError(f"no DynamoGraphDeploymentRequest {name!r} in namespace {key.namespace}") from error
-
-
-async def _existing(client: KubeClient, key: ObjectKey) -> KubeObject | None:
-    try:
-        return await client.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-    except NotFound:
-        return None
 
 
 def _results(request: KubeObject) -> KubeObject:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Cluster, Config, Nats, Output
+from dynamo_ctl.commands.parameters import BusOptions, Output, with_options
 
 Namespace = Annotated[
     str | None,
@@ -19,38 +18,34 @@ Graph = Annotated[
 Form = Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")]
 
 
+@with_options
 def workers(
     *,
     namespace: Namespace = None,
     graph: Graph = None,
     output: Form = Output.TABLE,
-    nats: Nats = None,
-    cluster: Cluster = None,
-    config: Config = None,
+    bus: BusOptions,
 ) -> None:
     """Show the workers that Dynamo's discovery knows, in etcd or in Kubernetes, and what they serve."""
-    _show("workers", (namespace, graph, output.value), (nats, cluster, config))
+    _show("workers", namespace, graph, output, bus)
 
 
+@with_options
 def models(
     *,
     namespace: Namespace = None,
     graph: Graph = None,
     output: Form = Output.TABLE,
-    nats: Nats = None,
-    cluster: Cluster = None,
-    config: Config = None,
+    bus: BusOptions,
 ) -> None:
     """Show the models that workers serve together, and what is missing where requests cannot be answered."""
-    _show("models", (namespace, graph, output.value), (nats, cluster, config))
+    _show("models", namespace, graph, output, bus)
 
 
-def _show(
-    what: str, filters: tuple[str | None, str | None, str], source: tuple[str | None, str | None, Path | None]
-) -> None:
-    from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
+def _show(what: str, namespace: str | None, graph: str | None, output: Output, bus: BusOptions) -> None:
+    from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.discovered import listing  # noqa: PLC0415
 
     settings.quiet()
-    query = listing.DiscoveredQuery(what, *filters)
-    interrupts.run(listing.show(query, targets.nats_server(*source), typer.echo))
+    query = listing.DiscoveredQuery(what, namespace, graph, output.value)
+    interrupts.run(listing.show(query, bus.where(), typer.echo))

@@ -6,9 +6,10 @@ import asyncio
 from dataclasses import dataclass
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Start, SubscriptionRestarted
+from dynamo_shared.bus.protocol import Bus
 from dynamo_shared.bus.streams import STATE
 from dynamo_shared.state import messages
+from dynamo_shared.state.last_messages import last_messages
 from dynamo_shared.wire import subjects
 from dynamo_shared.wire.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
 
@@ -62,25 +63,19 @@ async def _read(query: DiscoveredQuery, bus: Bus, cluster: str) -> tuple[list[Ku
     """The objects, sorted, and whether they are all (their marker is there)."""
     objects: dict[str, KubeObject] = {}
     published = False
-    filters = [subjects.state_filter(cluster, RESOURCES[query.what].id)]
-    subscription = await bus.subscribe(STATE, filters, start=Start.LAST_PER_SUBJECT)
     try:
         async with asyncio.timeout(READ_WITHIN):
-            async for item in subscription:
-                if isinstance(item, CaughtUp):
-                    break
-                if isinstance(item, SubscriptionRestarted):
+            async for message in last_messages(bus, cluster, [RESOURCES[query.what]]):
+                if message is None:
                     objects.clear()
-                elif isinstance(item, Message) and subjects.parse_synced(item.subject) is not None:
+                elif subjects.parse_synced(message.subject) is not None:
                     published = True
-                elif isinstance(item, Message) and messages.is_tombstone(item.headers):
-                    objects.pop(item.subject, None)
-                elif isinstance(item, Message):
-                    objects[item.subject] = messages.decode_object(item.payload, item.headers)
+                elif messages.is_tombstone(message.headers):
+                    objects.pop(message.subject, None)
+                else:
+                    objects[message.subject] = messages.decode_object(message.payload, message.headers)
     except TimeoutError:
         raise CtlError(f"NATS stopped answering while {query.what} were read", ExitCode.UNREACHABLE) from None
-    finally:
-        await subscription.close()
     matching = [obj for obj in objects.values() if _matches(obj, query)]
     return sorted(matching, key=lambda obj: (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])), published
 

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Cluster, Config, Kubeconfig, LineOutput, Nats
-from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api, refuse_with_server
+from dynamo_ctl.commands.parameters import BusOptions, LineOutput, with_options
+from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
 
 
+@with_options
 def events(
     *,
     namespace: Annotated[
@@ -46,33 +47,26 @@ def events(
     output: Annotated[
         LineOutput, typer.Option("--output", "-o", help="For people, or the CloudEvents as lines of JSON.")
     ] = LineOutput.TABLE,
-    nats: Nats = None,
-    cluster: Cluster = None,
-    config: Config = None,
-    server: ViaServer = "",
-    token_file: TokenFile = None,
-    kubeconfig: Kubeconfig = None,
+    bus: BusOptions,
+    api: OtherWayOptions,
 ) -> None:
     """Show the platform's events: the stored ones (a week is kept), oldest first, and with --follow new ones.
 
     Filters become NATS subject filters, so the server sends only what is asked for. With --server these are the
     Kubernetes Events of one object, and of all that it owns: name it with --kind dgd, dcd or dgdr, and --name.
     """
-    from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
+    from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.events import by_api, stream  # noqa: PLC0415
     from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
 
     age = stream.duration(since) if since else None
-    if server:
-        refuse_with_server(type=types, nats=nats, cluster=cluster)
+    if api.server:
+        refuse_with_server(type=types, nats=bus.nats, cluster=bus.cluster)
         if not name:
             raise CtlError("with --server name an object: --kind dgd --name NAME", ExitCode.USAGE)
         where, as_json = (namespace or "default", kind or "dgd", name), output is LineOutput.JSON
-        over_api(
-            server,
-            token_file,
-            kubeconfig,
-            lambda api: by_api.events(api, *where, typer.echo, since=age, follow=follow, as_json=as_json),
+        api.run(
+            lambda remote: by_api.events(remote, *where, typer.echo, since=age, follow=follow, as_json=as_json),
             follow=follow,
         )
         return
@@ -85,11 +79,10 @@ def events(
         since=age,
         follow=follow,
     )
-    bus = targets.nats_server(nats, cluster, config)
     (interrupts.serve if follow else interrupts.run)(
         stream.listen(
             query,
-            bus,
+            bus.where(),
             typer.echo,
             as_json=output is LineOutput.JSON,
             remark=lambda line: typer.echo(line, err=True),

@@ -10,6 +10,7 @@ from typing import Any
 
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
 from dynamo_shared.bus.streams import EVENTS, STATE
+from dynamo_shared.newest import Newest
 from dynamo_shared.wire import specifications, subjects
 
 from dynamo_ctl.errors import CtlError, ExitCode
@@ -80,7 +81,7 @@ async def listen(
             raise CtlError(f"no events at {where.options.servers[0]}: the platform has never run there")
         await until_stands(bus, EVENTS)
         subscription = await bus.subscribe(EVENTS, filters(query, where.cluster), start=Start.ALL)
-        printed: dict[str, None] = {}
+        printed: Newest[str, None] = Newest(REMEMBERED)
         async for item in subscription:
             if isinstance(item, CaughtUp) and not query.follow:
                 if not printed:
@@ -102,8 +103,6 @@ def _line(message: Message, earliest: datetime | None, printed: dict[str, None],
     if identity in printed or (earliest is not None and moment < earliest):
         return None
     printed[identity] = None
-    if len(printed) > REMEMBERED:
-        del printed[next(iter(printed))]
     if as_json:
         return message.payload.decode("utf-8", "replace")
     return _readable(event, message.subject, moment)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Context, ContextNamespace, Kubeconfig, Output
-from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api, refuse_with_server
+from dynamo_ctl.commands.parameters import Context, ContextNamespace, Output, with_options
+from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
 
 
 class What(StrEnum):
@@ -19,6 +19,7 @@ class What(StrEnum):
     ALL = "all"
 
 
+@with_options
 def get(
     what: Annotated[What, typer.Argument(help="dgd: graphs, dcd: their components, all: both.")] = What.ALL,
     name: Annotated[str | None, typer.Argument(help="Only the one of this name.", show_default=False)] = None,
@@ -27,9 +28,7 @@ def get(
     all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="In all namespaces.")] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TABLE,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on with every change, until Ctrl-C.")] = False,
-    server: ViaServer = "",
-    token_file: TokenFile = None,
-    kubeconfig: Kubeconfig = None,
+    api: OtherWayOptions,
     context: Context = None,
 ) -> None:
     """Show graphs and their components.
@@ -41,14 +40,14 @@ def get(
 
     query = objects.ObjectQuery(what.value, name, namespace, all_namespaces=all_namespaces, output=output.value)
     work = objects.watch if watch else objects.show
-    if server:
+    if api.server:
         refuse_with_server(context=context)
-        over_api(server, token_file, kubeconfig, lambda api: work(query, sources.OfApi(api), typer.echo), follow=watch)
+        api.run(lambda remote: work(query, sources.OfApi(remote), typer.echo), follow=watch)
         return
     settings.quiet(follow=watch)
 
     async def run() -> None:
-        async with await targets.cluster(kubeconfig, context).client() as client:
+        async with await targets.cluster(api.kubeconfig, context).client() as client:
             await work(query, sources.OfCluster(client), typer.echo)
 
     (interrupts.serve if watch else interrupts.run)(run())

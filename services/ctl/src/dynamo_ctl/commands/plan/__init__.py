@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from dynamo_ctl.commands.parameters import with_options
 
 plan = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
@@ -17,62 +20,67 @@ def about() -> None:
     """What planning would do, without any cluster."""
 
 
-@plan.command(short_help="Simulate a graph under a trace, planned by policies and static splits.")
-def replay(
-    *,
+@dataclass(frozen=True, slots=True)
+class ReplayRequest:
+    """What is simulated, and how."""
+
     config: Annotated[
         Path,
         typer.Option("--config", metavar="FILE", help="PlannerConfig of the graph, YAML or JSON; - is standard input."),
-    ],
-    profile: Annotated[
+    ]
+    profiles: Annotated[
         list[Path],
         typer.Option(
             "--profile",
             metavar="PATH",
             help="Measured profile: .npz or .json files, or the folder of a profiler. Repeatable.",
         ),
-    ],
+    ]
     trace: Annotated[
         str,
         typer.Option(
             "--trace", metavar="TRACE", help=f"Mooncake JSONL file, or requests by chance: {TRACES} (requests/s, s)."
         ),
-    ],
-    policy: Annotated[
+    ]
+    policies: Annotated[
         list[str], typer.Option("--policy", metavar="NAME", help="adaptive or reference. Repeatable.")
-    ] = ["adaptive", "reference"],  # noqa: B006 - typer copies it
-    static: Annotated[
-        list[str] | None,
+    ] = field(default_factory=lambda: ["adaptive", "reference"])
+    splits: Annotated[
+        list[str],
         typer.Option(
             "--static",
             metavar="SPLIT",
             help="Replicas that never change: 2P3D, 4 (one pool), or best. Repeatable.",
             show_default=False,
         ),
-    ] = None,
-    startup: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="That a new replica takes to serve.")] = 60.0,
+    ] = field(default_factory=list)
+    startup: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="That a new replica takes to serve.")] = 60.0
     duration: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", min=1, help="Planned time; else to the end of the trace.", show_default=False),
-    ] = None,
-    isl: Annotated[int, typer.Option(min=1, help="Input tokens of generated requests.")] = 3000,
-    osl: Annotated[int, typer.Option(min=1, help="Output tokens of generated requests.")] = 300,
-    seed: Annotated[int, typer.Option(help="Of generated requests.")] = 0,
+    ] = None
+    isl: Annotated[int, typer.Option(min=1, help="Input tokens of generated requests.")] = 3000
+    osl: Annotated[int, typer.Option(min=1, help="Output tokens of generated requests.")] = 300
+    seed: Annotated[int, typer.Option(help="Of generated requests.")] = 0
     max_batched_tokens: Annotated[
         int, typer.Option(min=1, help="Prompt tokens of an iteration (max_num_batched_tokens).")
-    ] = 8192,
-    max_seqs: Annotated[int, typer.Option(min=1, help="Sequences of an engine (max_num_seqs).")] = 1024,
+    ] = 8192
+    max_seqs: Annotated[int, typer.Option(min=1, help="Sequences of an engine (max_num_seqs).")] = 1024
     transfer: Annotated[
         float, typer.Option(metavar="MICROSECONDS", min=0, help="To move the KV cache of a token to a decode engine.")
-    ] = 2.0,
+    ] = 2.0
     cluster_gpus: Annotated[
         int | None, typer.Option(min=1, help="GPUs that the cluster has; else enough.", show_default=False)
-    ] = None,
+    ] = None
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write an HTML report with plots.", show_default=False),
-    ] = None,
-) -> None:
+    ] = None
+
+
+@plan.command(short_help="Simulate a graph under a trace, planned by policies and static splits.")
+@with_options
+def replay(asked: ReplayRequest) -> None:
     """Simulate a graph under a trace and print what came of it, for policies and for splits that never change.
 
     Router, queues, chunked prefill, KV transfer, continuous batching, start-up and draining are simulated; iterations take
@@ -83,23 +91,4 @@ def replay(
     from dynamo_ctl.commands.plan import simulation  # noqa: PLC0415 - quick help
 
     settings.quiet()
-    simulation.run(
-        simulation.ReplayRequest(
-            config=config,
-            profiles=tuple(profile),
-            trace=trace,
-            policies=tuple(policy),
-            splits=tuple(static or ()),
-            startup=startup,
-            duration=duration,
-            isl=isl,
-            osl=osl,
-            seed=seed,
-            max_batched_tokens=max_batched_tokens,
-            max_seqs=max_seqs,
-            transfer=transfer / 1e6,
-            cluster_gpus=cluster_gpus,
-            output=output,
-        ),
-        typer.echo,
-    )
+    simulation.run(asked, typer.echo)

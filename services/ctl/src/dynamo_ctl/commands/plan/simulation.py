@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -25,33 +25,13 @@ from dynamo_shared.api.contracts import checking
 from dynamo_shared.api.contracts.planner import PlannerConfig
 
 from dynamo_ctl import files
+from dynamo_ctl.commands.plan import ReplayRequest
 from dynamo_ctl.errors import CtlError
 
 GENERATED_SECONDS = 1800.0
 """Of a generated trace, where --duration says nothing."""
 STATIC_BUDGET = 16
 """GPUs up to which the best static split is looked for, where the configuration has no budget."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayRequest:
-    """The command line, as it was written."""
-
-    config: Path
-    profiles: tuple[Path, ...]
-    trace: str
-    policies: tuple[str, ...]
-    splits: tuple[str, ...]
-    startup: float
-    duration: float | None
-    isl: int
-    osl: int
-    seed: int
-    max_batched_tokens: int
-    max_seqs: int
-    transfer: float
-    cluster_gpus: int | None
-    output: Path | None
 
 
 def run(asked: ReplayRequest, say: Callable[[str], None]) -> None:
@@ -64,7 +44,7 @@ def run(asked: ReplayRequest, say: Callable[[str], None]) -> None:
         Graph.of(config, startup=asked.startup, max_kv_tokens=profile.max_kv_tokens),
         max_num_batched_tokens=asked.max_batched_tokens,
         max_num_seqs=asked.max_seqs,
-        transfer=asked.transfer,
+        transfer=asked.transfer / 1e6,
         cluster_gpus=asked.cluster_gpus,
     )
     splits = [(text, _split(text, graph)) for text in asked.splits]
@@ -117,7 +97,7 @@ def _policy(name: str) -> PolicyName:
     raise CtlError(f"--policy {name}: write {' or '.join(get_args(PolicyName))}")
 
 
-def _profile(paths: tuple[Path, ...], config: PlannerConfig) -> Profile:
+def _profile(paths: Sequence[Path], config: PlannerConfig) -> Profile:
     # Engines have one GPU where the configuration does not say it, as the simulation takes them to.
     gpus = EngineGpus(prefill=config.prefill_engine_num_gpu or 1, decode=config.decode_engine_num_gpu or 1)
     try:

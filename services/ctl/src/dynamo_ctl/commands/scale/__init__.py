@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Cluster, Config, Kubeconfig, LineOutput, Nats, valid_namespace
-from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api, refuse_with_server
+from dynamo_ctl.commands.parameters import BusOptions, LineOutput, valid_namespace, with_options
+from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
 
 
+@with_options
 def scale(
     graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.", show_default=False)],
     targets: Annotated[
@@ -45,12 +46,8 @@ def scale(
     output: Annotated[
         LineOutput, typer.Option("--output", "-o", help="For people, or the answer as JSON.")
     ] = LineOutput.TABLE,
-    nats: Nats = None,
-    cluster: Cluster = None,
-    config: Config = None,
-    server: ViaServer = "",
-    token_file: TokenFile = None,
-    kubeconfig: Kubeconfig = None,
+    bus: BusOptions,
+    api: OtherWayOptions,
 ) -> None:
     """Ask the platform for other replicas of a graph's components, and print its answer.
 
@@ -60,16 +57,14 @@ def scale(
     """
     from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.scale import by_api, command  # noqa: PLC0415
-    from dynamo_ctl.targets import nats_server  # noqa: PLC0415
 
     replicas, as_json = command.replicas(targets), output is LineOutput.JSON
-    if server:
-        refuse_with_server(reason=reason, generation=generation, request=request, nats=nats, cluster=cluster)
-        over_api(
-            server,
-            token_file,
-            kubeconfig,
-            lambda api: by_api.scale(api, namespace, graph, replicas, typer.echo, dry_run=dry_run, as_json=as_json),
+    if api.server:
+        refuse_with_server(reason=reason, generation=generation, request=request, nats=bus.nats, cluster=bus.cluster)
+        api.run(
+            lambda remote: by_api.scale(
+                remote, namespace, graph, replicas, typer.echo, dry_run=dry_run, as_json=as_json
+            ),
         )
         return
     settings.quiet()
@@ -83,5 +78,4 @@ def scale(
         request=request,
         timeout=timeout,
     )
-    where = nats_server(nats, cluster, config)
-    interrupts.run(command.scale(query, where, typer.echo, as_json=as_json))
+    interrupts.run(command.scale(query, bus.where(), typer.echo, as_json=as_json))

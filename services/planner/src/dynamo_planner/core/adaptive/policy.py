@@ -180,7 +180,7 @@ class AdaptivePolicy:
             return
         past, share = list(self._demand.samples), self._promise.holds
         sizers = self._sizers(self._demand.load(highest(past)), observation)
-        desired = {pool: min(sizer.fit(NEARLY_ALL).replicas, MOST) for pool, sizer in sizers.items()}
+        desired = {pool: sizer.fewest(NEARLY_ALL) for pool, sizer in sizers.items()}
         most = max(self._limits.bounded(desired, observation.capabilities).values())
         self._holding.recall(past, self._sample, sizers, most, share)
 
@@ -311,7 +311,7 @@ class AdaptivePolicy:
         backlog = tokens / max(self._demand.load(0.0).fresh, 1.0)
         # Prompts that wait come on top of what arrives, until new replicas have worked them off.
         highest += backlog / max(self._settings.together, self._startup(pool, observation))
-        enough = self._sizing.sizer(pool, self._demand.load(highest), able).fit(NEARLY_ALL).replicas
+        enough = self._sizing.sizer(pool, self._demand.load(highest), able).fewest(NEARLY_ALL)
         return PoolState(
             sizer=sizer,
             ready=counts.ready,

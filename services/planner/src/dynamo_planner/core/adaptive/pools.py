@@ -49,7 +49,7 @@ class Sizing:
         if busy > 0.5:
             return
         # Mean waiting time of M/D/1 for the little that is waited.
-        overhead = ttft - sizer.service * (1 + busy / (2 * (1 - busy)))
+        overhead = ttft - sizer.latency * (1 + busy / (2 * (1 - busy)))
         if overhead > MOST_OVERHEAD * self._config.ttft_ms:
             return  # an old queue that is worked off, not what every request waits for
         overhead = max(overhead, 0.0)

@@ -7,15 +7,14 @@ scatters about its mean (Poisson).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import erfc, exp, isfinite, sqrt
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erfc as erfc_of
+from scipy.special import erfc
 
-from dynamo_planner.core.estimator.capacity import Capacity, decode_capacity, mixed_capacity
+from dynamo_planner.core.estimator.capacity import decode_capacity, mixed_capacity
 from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.observing import EngineCapabilities, hit_rate
 
@@ -54,22 +53,51 @@ class Load:
         return self.isl + self.osl / 2
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """Replicas, and the share of requests that they are expected to serve within the target."""
+class Sizer(ABC):
+    """How many replicas of one pool a load needs, and which share of its requests so many serve within the target."""
 
-    replicas: int
-    share: float
+    rate: float
+    """requests a second"""
     latency: float
-    """ms of a request that need not wait"""
+    """ms of a prompt that need not wait, or of a token"""
     capacity: float
-    """requests a second of one replica, busy all the time"""
-    reachable: bool = True
-    """whether more replicas would reach the target at all; if not, these bear the load"""
+    """requests a second of one replica: busy all the time, or within the target of a token"""
+    reachable: bool
+    """whether any number of replicas meets the target"""
+    queues: bool
+    """whether who comes while all are busy waits, and those behind wait for it: sequences alone slow each other down"""
+    longest_wait: float
+    """seconds that a prompt may wait"""
+
+    @abstractmethod
+    def shares(self, rates: Array, most: int) -> Array:
+        """Of requests in time: first by replicas from 0 to `most`, then as `rates` are.
+
+        Where the target cannot be met, 1 for replicas that bear the load and 0 for fewer.
+        """
+
+    def share(self, replicas: int) -> float:
+        """Of requests that so many replicas serve in time."""
+        if self.rate <= 0:
+            return 1.0
+        return float(self.shares(np.array([self.rate]), replicas)[-1, 0]) if self.reachable else 0.0
+
+    def fewest(self, desired: float) -> int:
+        """The fewest replicas that serve the desired share in time; as many as bear the load where no number does."""
+        if self.rate <= 0:
+            return 0
+        most = 1
+        while not (enough := self.shares(np.array([self.rate]), most)[:, 0] >= desired).any():
+            if most == MOST:
+                return MOST
+            most = min(2 * most, MOST)
+        return int(enough.argmax())
 
 
-class PrefillSizer:
+class PrefillSizer(Sizer):
     """Replicas of the prefill pool: time to first token is waiting, computing, and what comes after it."""
+
+    queues = True
 
     def __init__(
         self,
@@ -81,83 +109,37 @@ class PrefillSizer:
         *,
         variation: float = 0.0,
     ) -> None:
-        self._rate = load.rate
+        self.rate = load.rate
         chunk = able.max_num_batched_tokens
-        self.service = engine.prefill_ms(load.fresh, chunk)
+        self.latency = engine.prefill_ms(load.fresh, chunk)
         # Short prompts share iterations, so a prompt costs what it adds to one.
         together = max(1, min(int((chunk or 8192) / max(load.fresh, 1.0)), 8))
-        self.each = min(self.service, engine.prefill_ms(together * load.fresh, chunk) / together)
-        self._budget = target - self.service - after
+        self.each = min(self.latency, engine.prefill_ms(together * load.fresh, chunk) / together)
+        self.capacity = 1000 / self.each
+        budget = target - self.latency - after
+        self.reachable = budget > 0
+        self.longest_wait = max(budget, 0.0) / 1000
         # Who waits has to wait for what is left of others' prompts: long ones are more of it than their number says (M/G/1).
-        self._tail = TAIL * self._budget / (self.service * (1 + variation))
-
-    queues = True
-    """Who comes while all are busy waits, and those behind wait for it."""
-
-    @property
-    def reachable(self) -> bool:
-        """Whether any number of replicas meets the target."""
-        return self._budget > 0
-
-    @property
-    def latency(self) -> float:
-        """Milliseconds of a prompt that need not wait."""
-        return self.service
-
-    @property
-    def capacity(self) -> float:
-        """Requests a second of one replica, busy all the time."""
-        return 1000 / self.each
-
-    @property
-    def longest_wait(self) -> float:
-        """Seconds that a prompt may wait."""
-        return max(self._budget, 0.0) / 1000
+        self._tail = TAIL * budget / (self.latency * (1 + variation))
 
     def shares(self, rates: Array, most: int) -> Array:
-        """`share` at other rates: first by replicas from 0 to `most`, then as `rates` are."""
-        offered = rates * self.each / 1000
-        shares, blocked = np.zeros((most + 1, *rates.shape)), np.ones(rates.shape)
-        for replicas in range(1, most + 1):
-            blocked = offered * blocked / (replicas + offered * blocked)
-            busy = offered / replicas
-            if not self.reachable:
-                shares[replicas] = busy < BORNE
-                continue
-            held = np.minimum(busy, BUSIEST)
-            tail = np.exp(-(1 - held) * replicas * self._tail)
-            shares[replicas] = np.where(busy < BUSIEST, 1 - blocked / (1 - held * (1 - blocked)) * tail, 0.0)
-        return shares
-
-    def share(self, replicas: int) -> float:
         """Of requests whose first token comes in time."""
-        if self._budget <= 0:
-            return 0.0
-        if self._rate <= 0:
-            return 1.0
-        if replicas < 1:
-            return 0.0
-        offered = self._rate * self.each / 1000
-        busy = offered / replicas
-        if busy >= BUSIEST:
-            return 0.0
-        tail = exp(-(1 - busy) * replicas * self._tail)
-        return 1.0 - waiting(replicas, offered) * tail
-
-    def least(self) -> int:
-        """Replicas that bear the load at all."""
-        return _bearing(self._rate * self.each / 1000) if self._rate > 0 else 0
-
-    def fit(self, desired: float) -> Fit:
-        """The fewest replicas that serve the desired share in time; as many as bear the load where no number does."""
-        if self._rate <= 0:
-            return Fit(0, 1.0, self.service, 1000 / self.each)
-        if self._budget <= 0:
-            return Fit(self.least(), 0.0, self.service, 1000 / self.each, reachable=False)
-        return _fewest(self.share, desired, self.service, 1000 / self.each)
+        offered = rates * self.each / 1000
+        replicas = np.arange(most + 1).reshape(-1, *[1] * rates.ndim)
+        if not self.reachable:
+            return np.asarray((offered < BORNE * replicas) * 1.0)
+        # Erlang B by its recursion; the share of arrivals that find all busy and wait (Erlang C) follows from it.
+        blocked = np.ones((most + 1, *rates.shape))
+        for count in range(1, most + 1):
+            carried = offered * blocked[count - 1]
+            blocked[count] = carried / (count + carried)
+        busy = np.minimum(offered / np.maximum(replicas, 1), BUSIEST)
+        tail = np.exp(-(1 - busy) * replicas * self._tail)
+        shares = 1 - blocked / (1 - busy * (1 - blocked)) * tail
+        return np.asarray(np.where(offered < BUSIEST * replicas, shares, 0.0))
 
 
-class DecodeSizer:
+class DecodeSizer(Sizer):
     """Replicas of the decode pool, or of the one that does both."""
 
     def __init__(
@@ -169,9 +151,9 @@ class DecodeSizer:
         *,
         ttft: float | None = None,
     ) -> None:
-        self._rate = load.rate
+        self.rate = load.rate
         if ttft is None:
-            self.one = decode_capacity(
+            one = decode_capacity(
                 engine,
                 load.context,
                 load.osl,
@@ -180,7 +162,7 @@ class DecodeSizer:
                 max_num_seqs=able.max_num_seqs,
             )
         else:
-            self.one = mixed_capacity(
+            one = mixed_capacity(
                 engine,
                 load.isl,
                 load.osl,
@@ -191,82 +173,18 @@ class DecodeSizer:
                 max_kv_tokens=able.max_kv_tokens,
                 max_num_seqs=able.max_num_seqs,
             )
-        # Sequences that are there at once, by Little's law, at the pace that the target allows.
-        self._sequences = load.rate * load.osl * self.one.latency / 1000
-        self._each = load.osl * self.one.latency / 1000
+        self.latency, self.capacity, self.reachable, self._batch = one.latency, one.rps, one.meets, one.batch
+        # Sequences that are there at once for a request a second, by Little's law, at the pace that the target allows.
+        self._each = load.osl * one.latency / 1000
         self.queues = ttft is not None
-        """Whether it computes prompts, too: sequences alone slow each other down and do not queue."""
         self.longest_wait = (ttft or 0.0) / 1000
-        """seconds that a prompt may wait"""
-
-    @property
-    def reachable(self) -> bool:
-        """Whether any number of replicas meets the target."""
-        return self.one.meets
-
-    @property
-    def latency(self) -> float:
-        """Milliseconds of a token."""
-        return self.one.latency
-
-    @property
-    def capacity(self) -> float:
-        """Requests a second of one replica within the target."""
-        return self.one.rps
 
     def shares(self, rates: Array, most: int) -> Array:
-        """`share` at other rates: first by replicas from 0 to `most`, then as `rates` are."""
+        """Of requests whose tokens come fast enough."""
         sequences = rates * self._each
-        room = np.arange(most + 1).reshape(-1, *[1] * rates.ndim) * self.one.batch
+        room = np.arange(most + 1).reshape(-1, *[1] * rates.ndim) * self._batch
         if not self.reachable:
             return np.asarray((sequences < BORNE * room) * 1.0)
         spread = np.sqrt(2 * FELT * np.maximum(sequences, 1e-9))
-        shares = np.where(sequences < BUSIEST * room, 1 - 0.5 * erfc_of((room - sequences) / spread), 0.0)
+        shares = np.where(sequences < BUSIEST * room, 1 - 0.5 * erfc((room - sequences) / spread), 0.0)
         return np.asarray(np.where(sequences <= 0, room > 0, shares) * 1.0)
-
-    def share(self, replicas: int) -> float:
-        """Of requests whose tokens come fast enough."""
-        if self._rate <= 0:
-            return 1.0
-        if replicas < 1 or not self.one.meets:
-            return 0.0
-        room = replicas * self.one.batch
-        if self._sequences >= BUSIEST * room:
-            return 0.0
-        return 1.0 - 0.5 * erfc((room - self._sequences) / sqrt(2 * FELT * self._sequences))
-
-    def fit(self, desired: float) -> Fit:
-        """The fewest replicas that serve the desired share fast enough; as many as bear the load where no number does."""
-        one: Capacity = self.one
-        if self._rate <= 0:
-            return Fit(0, 1.0, one.latency, one.rps)
-        if not one.meets:
-            return Fit(_bearing(self._rate / one.rps), 0.0, one.latency, one.rps, reachable=False)
-        return _fewest(self.share, desired, one.latency, one.rps)
-
-
-Sizer = PrefillSizer | DecodeSizer
-
-
-def _bearing(offered: float) -> int:
-    """Replicas that bear what keeps so many of them busy."""
-    return int(min(offered / BORNE, MOST - 1)) + 1
-
-
-def _fewest(share: Callable[[int], float], desired: float, latency: float, capacity: float) -> Fit:
-    low, high = 1, 1
-    while share(high) < desired and high < MOST:
-        low, high = high + 1, min(2 * high, MOST)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if share(middle) >= desired else (middle + 1, high)
-    reached = share(low)
-    return Fit(low, reached if isfinite(reached) else 0.0, latency, capacity, reachable=reached >= desired)
-
-
-def waiting(servers: int, offered: float) -> float:
-    """Share of arrivals that find all servers busy (Erlang C); `offered` is less than `servers`."""
-    blocked = 1.0
-    for n in range(1, servers + 1):
-        blocked = offered * blocked / (n + offered * blocked)
-    return blocked / (1 - (offered / servers) * (1 - blocked))

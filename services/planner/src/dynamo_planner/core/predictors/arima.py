@@ -29,29 +29,22 @@ class ArimaPredictor(LoadPredictor):
         self._fitted_log1p = False
         self._new: list[float] = []
         self._learnt = 0
-        self._kept: list[float] = []
 
     def _learn(self, value: float) -> None:
-        self._kept = []
         if self._model is not None:
             self._new.append(value)
 
-    def _forecast(self, steps: int) -> list[float]:
-        if len(self._values) < LEAST_POINTS:
-            return [self._values[-1]] * steps
-        if len(set(self._values)) == 1:
-            return [self._values[-1]] * steps
-        if len(self._kept) < steps:
-            try:
-                self._bring_up_to_date()
-                self._kept = [
-                    max(0.0, self._predicted(float(v))) for v in np.asarray(self._model.predict(n_periods=steps))
-                ]
-            except Exception:
-                # A model that could not take a value does not have all of them; the next prediction fits a new one.
-                self._model = None
-                raise
-        return self._kept[:steps]
+    def _predict(self) -> float:
+        if len(self.values) < LEAST_POINTS or len(set(self.values)) == 1:
+            return self.values[-1]
+        try:
+            self._bring_up_to_date()
+            value = float(np.asarray(self._model.predict(n_periods=1))[0])
+        except Exception:
+            # A model that could not take a value does not have all of them; the next prediction fits a new one.
+            self._model = None
+            raise
+        return max(0.0, expm1(value) if self._fitted_log1p else self._outward(value))
 
     def _bring_up_to_date(self) -> None:
         import pmdarima  # noqa: F401, PLC0415 - brings the libraries whose threads are then limited
@@ -65,16 +58,13 @@ class ArimaPredictor(LoadPredictor):
         self._new = []
 
     def _fit(self) -> None:
-        values = [self._inward(value) for value in self._values]
+        values = [self._inward(value) for value in self.values]
         self._fitted_log1p = False
         self._model = _auto_arima(values)
         if not self._log1p and self._model.order[0] == 0 and self._model.order[2] == 0:
             self._fitted_log1p = True
             self._model = _auto_arima([log1p(max(value, 0.0)) for value in values])
         self._learnt = 0
-
-    def _predicted(self, value: float) -> float:
-        return expm1(value) if self._fitted_log1p else self._outward(value)
 
 
 def _auto_arima(values: list[float]) -> Any:

@@ -14,7 +14,7 @@ HISTORY = 1024
 
 
 class LoadPredictor(ABC):
-    """Predicts the next values of one series, such as requests an interval.
+    """Predicts the next value of one series, such as requests an interval.
 
     A value that is not a number counts as 0. Zeros before the first other value are passed over: a graph without
     requests has no load to learn from. Without values it predicts 0. Synchronous, and it may compute for seconds: never
@@ -22,22 +22,14 @@ class LoadPredictor(ABC):
     """
 
     def __init__(self, *, use_log1p: bool = False, history: int = HISTORY) -> None:
-        self._values: deque[float] = deque(maxlen=history)
-        self._log1p = use_log1p
-        self._idle = True
-        self._steps = 0
+        self.values: deque[float] = deque(maxlen=history)
+        """what was learnt from, oldest first"""
+        self.steps = 0
+        """how many values were ever learnt from"""
         self.fallback: str | None = None
         """why the last value was given in place of a forecast, in words; None where it was not"""
-
-    @property
-    def values(self) -> tuple[float, ...]:
-        """What was learnt from, oldest first."""
-        return tuple(self._values)
-
-    @property
-    def steps(self) -> int:
-        """How many values were ever learnt from."""
-        return self._steps
+        self._log1p = use_log1p
+        self._idle = True
 
     def observe(self, value: float) -> None:
         """Learn the value of the interval that ended."""
@@ -45,8 +37,8 @@ class LoadPredictor(ABC):
         if self._idle and number == 0:
             return
         self._idle = False
-        self._values.append(number)
-        self._steps += 1
+        self.values.append(number)
+        self.steps += 1
         self._learn(self._inward(number))
 
     def end_warmup(self) -> None:
@@ -54,31 +46,27 @@ class LoadPredictor(ABC):
         self._idle = True
 
     def predict(self) -> float:
-        """The value of the next interval. Asking again changes nothing."""
-        return self.forecast(1)[0]
-
-    def forecast(self, steps: int) -> list[float]:
-        """The values of the next `steps` intervals (at least one); the last value over again where the model fails."""
+        """The value of the next interval; the last value where the model fails. Asking again changes nothing."""
         self.fallback = None
-        if not self._values:
-            return [0.0] * steps
+        if not self.values:
+            return 0.0
         try:
-            predicted = self._forecast(steps)
-            if len(predicted) == steps and all(isfinite(value) for value in predicted):
+            predicted = self._predict()
+            if isfinite(predicted):
                 return predicted
-            self.fallback = f"{type(self).__name__} predicted {predicted}, which are not numbers"
+            self.fallback = f"{type(self).__name__} predicted {predicted}, which is not a number"
         except Exception as error:
             # Whatever numerical libraries raise: a plan made of the last value is better than none.
             logger.debug("forecast failed", exc_info=True)
             self.fallback = f"{type(self).__name__} failed: {type(error).__name__}: {error}"
-        return [self._values[-1]] * steps
+        return self.values[-1]
 
     def _learn(self, value: float) -> None:  # noqa: B027 - most keep no more than the values
         """A value (as the model sees it) is new."""
 
     @abstractmethod
-    def _forecast(self, steps: int) -> list[float]:
-        """The next values; there is at least one value."""
+    def _predict(self) -> float:
+        """The next value; there is at least one value."""
 
     def _inward(self, value: float) -> float:
         """How the model sees a value."""

@@ -8,5 +8,5 @@ from dynamo_planner.core.predictors.base import LoadPredictor
 class ConstantPredictor(LoadPredictor):
     """Predicts the last value."""
 
-    def _forecast(self, steps: int) -> list[float]:
-        return [self._values[-1]] * steps
+    def _predict(self) -> float:
+        return self.values[-1]

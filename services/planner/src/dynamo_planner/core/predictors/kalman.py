@@ -30,10 +30,9 @@ class KalmanPredictor(LoadPredictor):
         self._filter.predict()
         self._filter.update(np.array([value]))
 
-    def _forecast(self, steps: int) -> list[float]:
+    def _predict(self) -> float:
         # Computed of the state, which stays as it is: asking twice does not let time pass.
-        level, trend = (float(part) for part in np.asarray(self._filter.x).ravel())
-        return [self._outward(level + step * trend) for step in range(1, steps + 1)]
+        return self._outward(float(np.sum(self._filter.x)))
 
 
 def _filter(first: float, q_level: float, q_trend: float, r: float) -> Any:

@@ -19,36 +19,21 @@ class ProphetPredictor(LoadPredictor):
     def __init__(self, *, step: float, window: int = 50, use_log1p: bool = False) -> None:
         super().__init__(use_log1p=use_log1p, history=window)
         self._step = timedelta(seconds=step)
-        self._kept: list[float] = []
 
-    @property
-    def next_timestamp(self) -> datetime:
-        """When the next value will be."""
-        return START + self.steps * self._step
+    def _predict(self) -> float:
+        return max(0.0, self._outward(self._fitted())) if len(self.values) >= LEAST_POINTS else self.values[-1]
 
-    def _learn(self, value: float) -> None:  # noqa: ARG002 - the window holds it
-        self._kept = []
-
-    def _forecast(self, steps: int) -> list[float]:
-        if len(self._values) < LEAST_POINTS:
-            return [self._values[-1]] * steps
-        if len(self._kept) < steps:
-            self._kept = [max(0.0, self._outward(value)) for value in self._fit(steps)]
-        return self._kept[:steps]
-
-    def _fit(self, steps: int) -> list[float]:
+    def _fitted(self) -> float:
         import pandas as pd  # noqa: PLC0415 - these take seconds, and not every configuration needs them
         from cmdstanpy.utils import get_logger  # noqa: PLC0415
         from prophet import Prophet  # noqa: PLC0415
 
-        first = self.steps - len(self._values)
-        times = [START + (first + index) * self._step for index in range(len(self._values))]
+        times = [START + step * self._step for step in range(self.steps - len(self.values), self.steps + 1)]
         # Intervals of uncertainty are what Prophet spends most of its time on, and nothing reads them.
         model = Prophet(uncertainty_samples=0)
         # They log of each fit that it began and ended; a logger that is only created later would be set to log so again.
         for logger in (get_logger(), logging.getLogger("prophet")):
             logger.setLevel(logging.WARNING)
-        coming = [self.next_timestamp + index * self._step for index in range(steps)]
         with alone():
-            model.fit(pd.DataFrame({"ds": times, "y": [self._inward(value) for value in self._values]}))
-            return [float(value) for value in model.predict(pd.DataFrame({"ds": coming}))["yhat"]]
+            model.fit(pd.DataFrame({"ds": times[:-1], "y": [self._inward(value) for value in self.values]}))
+            return float(model.predict(pd.DataFrame({"ds": times[-1:]}))["yhat"].iloc[0])

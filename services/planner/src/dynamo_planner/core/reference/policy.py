@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from dynamo_shared.api.contracts.planner import PlannerConfig, Target
@@ -76,16 +76,7 @@ class ReferencePolicy:
             return plan, Decision(replicas=final, reason=plan.reason.value)
         self._floors = {pool: max(count, self._limits.least(pool)) for pool, count in desired.items()}
         bound = ThroughputReason.SET_LOWER_BOUND
-        return (
-            ReplicaPlan(
-                reason=bound,
-                replicas=desired,
-                pool_reasons=dict.fromkeys(desired, bound),
-                predictions=plan.predictions,
-                message=plan.message,
-            ),
-            None,
-        )
+        return replace(plan, reason=bound, replicas=desired, pool_reasons=dict.fromkeys(desired, bound)), None
 
     def _react(self, tick: Tick, observation: Observation) -> LoadPlan:
         if not self._config.load_scaling:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, isfinite
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
@@ -85,13 +85,7 @@ class Throughput:
         fallbacks = {each.fallback for each in (self._requests, self._isl, self._osl, self._hits) if each.fallback}
         if fallbacks:
             note = f"{'; '.join(sorted(fallbacks))}; the last value was taken"
-            return ReplicaPlan(
-                reason=plan.reason,
-                replicas=plan.replicas,
-                pool_reasons=plan.pool_reasons,
-                predictions=plan.predictions,
-                message=f"{plan.message}; {note}" if plan.message else note,
-            )
+            return replace(plan, message=f"{plan.message}; {note}" if plan.message else note)
         return plan
 
     def _learn(self, requests: float, isl: float, osl: float) -> None:

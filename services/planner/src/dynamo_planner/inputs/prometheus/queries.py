@@ -43,15 +43,11 @@ class Queries:
 
     def requests(self, counter: str) -> str:
         """Requests that came within the window, a value for each series."""
-        return f"increase({self._of(counter)}[{self._span}])"
+        return f"increase({self.of(counter)}[{self._span}])"
 
     def scraped(self, counter: str) -> str:
         """The samples themselves: when they were scraped explains what `increase` made of them."""
-        return f"{self._of(counter)}[{self._span}]"
-
-    def there(self, counter: str) -> str:
-        """The counters of all models as they stand: for when none of them grew."""
-        return self._of(counter)
+        return f"{self.of(counter)}[{self._span}]"
 
     def unlabelled(self, counter: str) -> str:
         """Series that say of no Dynamo namespace: reported when the graph's own has none."""
@@ -74,10 +70,11 @@ class Queries:
         return f"sum({sums}) / sum({counts})"
 
     def _grown(self, histogram: str) -> tuple[str, str]:
-        sums, counts = (f"increase({self._of(histogram + part)}[{self._span}])" for part in ("_sum", "_count"))
+        sums, counts = (f"increase({self.of(histogram + part)}[{self._span}])" for part in ("_sum", "_count"))
         return sums, counts
 
-    def _of(self, metric: str) -> str:
+    def of(self, metric: str) -> str:
+        """The series of a metric, of all models, as they stand."""
         return f"{metric}{{{NAMESPACE}={_quoted(self.label_namespace)},{self._wall}}}"
 
     @property

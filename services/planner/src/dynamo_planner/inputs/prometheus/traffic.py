@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import isfinite
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import structlog
 from dynamo_shared.aio import all_of
@@ -16,7 +16,7 @@ from dynamo_shared.api.contracts.planner import MetricsSource
 
 from dynamo_planner.core.observing import Missing, PastTraffic, Traffic
 from dynamo_planner.inputs.outcome import InputUnavailable
-from dynamo_planner.inputs.prometheus.client import PrometheusError, SeriesValue, SeriesValues, Track
+from dynamo_planner.inputs.prometheus.client import PrometheusClient, PrometheusError, SeriesValue, SeriesValues, Track
 from dynamo_planner.inputs.prometheus.coverage import covered
 from dynamo_planner.inputs.prometheus.past import STEP, past_traffic
 from dynamo_planner.inputs.prometheus.queries import LENGTHS, MODEL, NAMESPACE, TIMES, Queries
@@ -34,29 +34,12 @@ Labelled = TypeVar("Labelled", SeriesValue, Track, SeriesValues)
 log = structlog.get_logger("dynamo.planner.inputs")
 
 
-class PrometheusQueries(Protocol):
-    """A Prometheus that can be asked: `PrometheusClient`."""
-
-    @property
-    def url(self) -> str:
-        """Its address, without secrets."""
-
-    async def query(self, promql: str, *, at: float | None = None) -> list[SeriesValue]:
-        """The values of an instant query; PrometheusError where it cannot be asked."""
-
-    async def scrapes(self, selector: str, *, at: float) -> list[Track]:
-        """When the series of a range selector were scraped; PrometheusError as `query`."""
-
-    async def query_range(self, promql: str, *, since: float, until: float, step: float) -> list[SeriesValues]:
-        """The values of a query every `step` seconds; PrometheusError as `query`."""
-
-
 class TrafficReader:
     """Reads the traffic of one graph. Remembers the lengths of the last requests, for intervals that bring none."""
 
     def __init__(
         self,
-        client: PrometheusQueries,
+        client: PrometheusClient,
         *,
         source: MetricsSource,
         namespace: str,
@@ -94,7 +77,7 @@ class TrafficReader:
         queries = Queries(self._source, self._namespace, self._kubernetes_namespace, self._step)
         try:
             for counter in queries.counters:
-                if there := self._of_model(await self._client.query(queries.there(counter))):
+                if there := self._of_model(await self._client.query(queries.of(counter))):
                     return await self._past(queries, counter, there[0].at - before, seconds)
         except PrometheusError as error:
             log.info("planning begins without the past traffic", graph=self._namespace, error=str(error))
@@ -168,7 +151,7 @@ class TrafficReader:
     async def _nothing(self, queries: Queries) -> InputUnavailable:
         """Why no series says how many requests came."""
         where = f"{self._client.url} has no {queries.counters[0]}"
-        there = [each for name in queries.counters for each in await self._client.query(queries.there(name))]
+        there = [each for name in queries.counters for each in await self._client.query(queries.of(name))]
         if self._of_model(there):
             return InputUnavailable(
                 why=Missing.TOO_YOUNG,

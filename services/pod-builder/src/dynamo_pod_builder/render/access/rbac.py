@@ -86,16 +86,14 @@ def shared_access(account: str, namespace: str, rules: list[KubeObject], cluster
 
 def _service_account(name: str, namespace: str, owner: KubeObject | None) -> KubeObject:
     return {
-        "apiVersion": SERVICE_ACCOUNTS.api_version,
-        "kind": SERVICE_ACCOUNTS.kind,
+        **SERVICE_ACCOUNTS.type_meta,
         "metadata": object_metadata(name, namespace, _labels(name), {}, owner),
     }
 
 
 def _role(account: str, namespace: str, name: str, rules: list[KubeObject], owner: KubeObject | None) -> KubeObject:
     return {
-        "apiVersion": ROLES.api_version,
-        "kind": ROLES.kind,
+        **ROLES.type_meta,
         "metadata": object_metadata(name, namespace, _labels(account), {}, owner),
         "rules": rules,
     }
@@ -103,8 +101,7 @@ def _role(account: str, namespace: str, name: str, rules: list[KubeObject], owne
 
 def _binding(account: str, namespace: str, role_kind: Resource, role: str, owner: KubeObject | None) -> KubeObject:
     return {
-        "apiVersion": ROLE_BINDINGS.api_version,
-        "kind": ROLE_BINDINGS.kind,
+        **ROLE_BINDINGS.type_meta,
         "metadata": object_metadata(f"{account}-binding", namespace, _labels(account), {}, owner),
         "roleRef": {"apiGroup": ROLE_BINDINGS.group, "kind": role_kind.kind, "name": role},
         "subjects": [{"kind": SERVICE_ACCOUNTS.kind, "name": account, "namespace": namespace}],

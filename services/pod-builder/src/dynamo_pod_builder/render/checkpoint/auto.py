@@ -52,8 +52,7 @@ def checkpoint_of(
     if memory is not None:
         spec["gpuMemoryService"] = _gpu_memory(memory)
     return {
-        "apiVersion": DYNAMO_CHECKPOINTS.api_version,
-        "kind": DYNAMO_CHECKPOINTS.kind,
+        **DYNAMO_CHECKPOINTS.type_meta,
         "metadata": object_metadata(
             names.checkpoint(digest),
             context.namespace,

@@ -8,7 +8,7 @@ from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.probes import PROBES
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import SNAPSHOT_ARTIFACT_VERSION, SNAPSHOT_TARGET_CONTAINERS
-from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, JOBS
+from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, JOBS, controller_reference
 from dynamo_shared.api.v1alpha1 import DynamoCheckpoint, DynamoCheckpointSpec
 from dynamo_shared.api.v1alpha1.enums import SharingMode
 from dynamo_shared.api.v1beta1 import (
@@ -29,7 +29,6 @@ from dynamo_pod_builder.render.context import PodContext, context_of
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.names import discovery_account
-from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.render.pod.containers import worker
 from dynamo_pod_builder.render.pod.env import merge_env, standard
 from dynamo_pod_builder.render.pod.volumes import share_memory
@@ -67,7 +66,7 @@ def children(
     checkpoint: DynamoCheckpoint, spec: DynamoCheckpointSpec, taking: Taking, config: RenderConfig
 ) -> list[KubeObject]:
     """What a DynamoCheckpoint owns while it is taken. RenderError where no pod can be made of it."""
-    owner = controller_reference(DYNAMO_CHECKPOINTS, checkpoint.metadata)
+    owner = controller_reference(DYNAMO_CHECKPOINTS, checkpoint.metadata.name, checkpoint.metadata.uid)
     context = _context(checkpoint, spec, taking, config)
     account = discovery_account(checkpoint.metadata.name) if context.discovery.kubernetes else ""
     made = discovery_access(checkpoint.metadata.name, context.namespace, owner) if account else []
@@ -124,8 +123,7 @@ def _job(
         "spec": _pod(spec, taking, context, account),
     }
     return {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
+        **JOBS.type_meta,
         "metadata": object_metadata(
             taking.job, context.namespace, own, {SNAPSHOT_ARTIFACT_VERSION: taking.version}, owner
         ),

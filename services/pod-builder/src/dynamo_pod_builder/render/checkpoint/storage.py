@@ -33,8 +33,7 @@ def claim_of(defaults: CheckpointDefaults, namespace: str) -> KubeObject | None:
         spec["storageClassName"] = defaults.storage_class
     label_set = {labels.APP_NAME: "dynamo", labels.APP_COMPONENT: "checkpoint-storage"}
     return {
-        "apiVersion": PERSISTENT_VOLUME_CLAIMS.api_version,
-        "kind": PERSISTENT_VOLUME_CLAIMS.kind,
+        **PERSISTENT_VOLUME_CLAIMS.type_meta,
         "metadata": object_metadata(defaults.claim, namespace, label_set, {}, None),
         "spec": spec,
     }

@@ -25,8 +25,7 @@ def _claim(graph: str, namespace: str, claim: KubeObject, owner: KubeObject) -> 
         spec["storageClassName"] = claim["storageClass"]
     label_set = {labels.GRAPH_DEPLOYMENT_NAME: graph}
     return {
-        "apiVersion": PERSISTENT_VOLUME_CLAIMS.api_version,
-        "kind": PERSISTENT_VOLUME_CLAIMS.kind,
+        **PERSISTENT_VOLUME_CLAIMS.type_meta,
         "metadata": object_metadata(claim["name"], namespace, label_set, {}, owner),
         "spec": spec,
     }

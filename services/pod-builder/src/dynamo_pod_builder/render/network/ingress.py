@@ -60,14 +60,13 @@ def _ingress(metadata: KubeObject, host: str, class_name: str, service: str, sec
         spec["ingressClassName"] = class_name
     if secret:
         spec["tls"] = [{"hosts": [host], "secretName": secret}]
-    return {"apiVersion": INGRESSES.api_version, "kind": INGRESSES.kind, "metadata": metadata, "spec": spec}
+    return {**INGRESSES.type_meta, "metadata": metadata, "spec": spec}
 
 
 def _virtual_service(metadata: KubeObject, host: str, gateway: str, service: str) -> KubeObject:
     destination = {"host": service, "port": {"number": ports.HTTP.number}}
     return {
-        "apiVersion": VIRTUAL_SERVICES.api_version,
-        "kind": VIRTUAL_SERVICES.kind,
+        **VIRTUAL_SERVICES.type_meta,
         "metadata": metadata,
         "spec": {
             "hosts": [host],

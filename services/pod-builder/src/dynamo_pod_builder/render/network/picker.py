@@ -38,8 +38,7 @@ def config_map(graph: str, namespace: str, component: KubeObject, owner: KubeObj
     plugins = [{"parameters": None, **plugin} for plugin in inline.get("plugins") or ()]
     text = yaml.dump({**inline, "plugins": plugins}, Dumper=_GoDumper, default_flow_style=False, width=1 << 16)
     return {
-        "apiVersion": CONFIG_MAPS.api_version,
-        "kind": CONFIG_MAPS.kind,
+        **CONFIG_MAPS.type_meta,
         "metadata": object_metadata(
             names.epp_config_map(graph), namespace, _labels(graph, component["name"]), {}, owner
         ),
@@ -57,8 +56,7 @@ def inference_pool(
         labels.DYNAMO_NAMESPACE: dynamo_namespace,
     }
     return {
-        "apiVersion": INFERENCE_POOLS.api_version,
-        "kind": INFERENCE_POOLS.kind,
+        **INFERENCE_POOLS.type_meta,
         "metadata": object_metadata(
             names.inference_pool(graph), namespace, _labels(graph, component["name"]), {}, owner
         ),

@@ -54,8 +54,7 @@ def _service(
         **selected,
     }
     return {
-        "apiVersion": SERVICES.api_version,
-        "kind": SERVICES.kind,
+        **SERVICES.type_meta,
         "metadata": object_metadata(names.service(context.name), context.namespace, label_set, annotations, owner),
         "spec": {"type": "ClusterIP", "selector": selector, "ports": [_port(context.spec.type)]},
     }
@@ -65,8 +64,7 @@ def model_service(model: str, namespace: str, owner: KubeObject) -> KubeObject:
     """Headless Service over all workers of a model in the namespace, whatever graph they belong to."""
     digest = base_model_hash(model)
     return {
-        "apiVersion": SERVICES.api_version,
-        "kind": SERVICES.kind,
+        **SERVICES.type_meta,
         "metadata": object_metadata(
             names.model_service(model),
             namespace,

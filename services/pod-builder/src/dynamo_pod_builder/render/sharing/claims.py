@@ -47,8 +47,7 @@ def claim_templates(
     count = gpus_of(component, template)
     return [
         {
-            "apiVersion": RESOURCE_CLAIM_TEMPLATES.api_version,
-            "kind": RESOURCE_CLAIM_TEMPLATES.kind,
+            **RESOURCE_CLAIM_TEMPLATES.type_meta,
             "metadata": object_metadata(names.claim_template(graph, component), namespace, {}, {}, owner),
             "spec": {"spec": _devices(_OF_POD, service.device_class_name, count)},
         }

@@ -42,8 +42,7 @@ def deployment(context: PodContext, own_labels: Mapping[str, str], owner: KubeOb
     if context.spec.replicas is not None:
         spec["replicas"] = context.spec.replicas
     return {
-        "apiVersion": DEPLOYMENTS.api_version,
-        "kind": DEPLOYMENTS.kind,
+        **DEPLOYMENTS.type_meta,
         "metadata": object_metadata(
             context.name, context.namespace, object_labels(context, own_labels), own_annotations, owner
         ),

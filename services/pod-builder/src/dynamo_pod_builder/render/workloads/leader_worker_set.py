@@ -31,8 +31,7 @@ def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner:
         },
     }
     return {
-        "apiVersion": LEADER_WORKER_SETS.api_version,
-        "kind": LEADER_WORKER_SETS.kind,
+        **LEADER_WORKER_SETS.type_meta,
         "metadata": object_metadata(
             names.leader_worker_set(context.name),
             context.namespace,

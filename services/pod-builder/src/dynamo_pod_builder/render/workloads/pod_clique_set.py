@@ -105,8 +105,7 @@ def _pod_clique_set(
     label_set = {**graph.spec.labels, labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name}
     namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
     return {
-        "apiVersion": POD_CLIQUE_SETS.api_version,
-        "kind": POD_CLIQUE_SETS.kind,
+        **POD_CLIQUE_SETS.type_meta,
         "metadata": object_metadata(
             names.pod_clique_set(graph.metadata.name, parts), namespace, label_set, {**graph.spec.annotations}, owner
         ),

@@ -17,8 +17,7 @@ def scaling_adapters(graph: DynamoGraphDeployment, owner: KubeObject) -> list[Ku
     name, namespace = graph.metadata.name, graph.metadata.namespace or DEFAULT_NAMESPACE
     return [
         {
-            "apiVersion": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.api_version,
-            "kind": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind,
+            **DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.type_meta,
             "metadata": object_metadata(
                 names.component_deployment(name, component.name),
                 namespace,

@@ -24,8 +24,7 @@ def script(graph: str, namespace: str, owner: KubeObject) -> KubeObject:
     """ConfigMap with the script, one a graph."""
     label_set = {labels.GRAPH_DEPLOYMENT_NAME: graph}
     return {
-        "apiVersion": CONFIG_MAPS.api_version,
-        "kind": CONFIG_MAPS.kind,
+        **CONFIG_MAPS.type_meta,
         "metadata": object_metadata(names.wait_script(graph), namespace, label_set, {}, owner),
         "data": {FILE: _SCRIPT},
     }

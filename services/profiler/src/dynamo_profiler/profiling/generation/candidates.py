@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dynamo_shared.api.gpus import of_replica
 from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.objects import KubeObject
@@ -22,27 +24,21 @@ from dynamo_profiler.profiling.results import DeploymentCandidate, Remark
 def candidate_of(choice: Choice, parts: GenerationInputs) -> tuple[DeploymentCandidate, tuple[Remark, ...]]:
     """A candidate of a point with its figures, and what to know of it. ProfilingFailed where it would be refused."""
     point = choice.point
-    graph, maps, remarks = _made(point, parts)
+    candidate, remarks = unmeasured(point, parts)
     rate = point.requests_per_second
-    tokens = None if rate is None else rate * parts.objective.osl
-    candidate = DeploymentCandidate(
-        backend=point.backend,
-        serving=point.serving,
-        gpus=point.gpus if parts.mocked else _gpus_of(graph),
-        parallelism=_parallelism(point),
-        dgd=graph,
-        config_maps=maps,
+    measured = replace(
+        candidate,
         meets_sla=choice.meets and choice.served >= 1.0,
         ttft_ms=point.ttft_ms,
         itl_ms=point.itl_ms,
         request_latency_ms=point.latency_ms,
         concurrency=point.concurrency,
         requests_per_second=rate,
-        tokens_per_second=tokens,
+        tokens_per_second=None if rate is None else rate * parts.objective.osl,
         tokens_per_second_per_gpu=point.tokens_per_second_per_gpu,
         tokens_per_second_per_user=point.tokens_per_second_per_user,
     )
-    return candidate, remarks
+    return measured, remarks
 
 
 def unmeasured(layout: Layout, parts: GenerationInputs) -> tuple[DeploymentCandidate, tuple[Remark, ...]]:

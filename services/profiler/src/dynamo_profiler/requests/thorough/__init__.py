@@ -15,7 +15,7 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, JOBS, PODS, ObjectKey
 from dynamo_shared.api.untrusted.words import quoted
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
-from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube import KubeClient, get_if_present
 from dynamo_shared.kube.errors import AlreadyExists, NotFound
 from dynamo_shared.state.cache import ObjectCache
 
@@ -141,22 +141,17 @@ class ThoroughProfiling:
         job = self.cache.get(JOBS, key)
         if job is not None and _is_of(job, obj):
             return job
-        try:
-            job = await self.kube.get(JOBS, key)
-        except NotFound:
-            return None
-        return job if _is_of(job, obj) else None
+        job = await get_if_present(self.kube, JOBS, key)
+        return job if job is not None and _is_of(job, obj) else None
 
     def _output(self, obj: KubeObject, request: ProfilingRequest) -> KubeObject | None:
         config_map = self.cache.get(CONFIG_MAPS, ObjectKey(request.namespace, names.output(request.name)))
         return config_map if config_map is not None and _is_of(config_map, obj) else None
 
     async def _written(self, obj: KubeObject, request: ProfilingRequest) -> KubeObject | None:
-        try:
-            config_map = await self.kube.get(CONFIG_MAPS, ObjectKey(request.namespace, names.output(request.name)))
-        except NotFound:
-            return None
-        return config_map if _is_of(config_map, obj) else None
+        key = ObjectKey(request.namespace, names.output(request.name))
+        config_map = await get_if_present(self.kube, CONFIG_MAPS, key)
+        return config_map if config_map is not None and _is_of(config_map, obj) else None
 
     async def _pods(self, request: ProfilingRequest) -> list[KubeObject]:
         selector = f"{labels.PROFILER_REQUEST}={request.name}"

@@ -23,16 +23,13 @@ RULES: tuple[KubeObject, ...] = (
 def objects(namespace: str, cluster_role: str) -> list[KubeObject]:
     """Account, role and binding; bound to a ClusterRole instead of a role of our own where its name is given."""
     metadata = {"name": names.SERVICE_ACCOUNT, "namespace": namespace, "labels": {labels.MANAGED_BY: OPERATOR}}
-    made: list[KubeObject] = [
-        {"apiVersion": SERVICE_ACCOUNTS.api_version, "kind": SERVICE_ACCOUNTS.kind, "metadata": metadata}
-    ]
+    made: list[KubeObject] = [{**SERVICE_ACCOUNTS.type_meta, "metadata": metadata}]
     if not cluster_role:
-        made.append({"apiVersion": ROLES.api_version, "kind": ROLES.kind, "metadata": metadata, "rules": list(RULES)})
+        made.append({**ROLES.type_meta, "metadata": metadata, "rules": list(RULES)})
     kind, name = ("ClusterRole", cluster_role) if cluster_role else ("Role", names.SERVICE_ACCOUNT)
     made.append(
         {
-            "apiVersion": ROLE_BINDINGS.api_version,
-            "kind": ROLE_BINDINGS.kind,
+            **ROLE_BINDINGS.type_meta,
             # A binding cannot be changed to another role: each has a name of its own.
             "metadata": {**metadata, "name": f"{names.SERVICE_ACCOUNT}-{name}" if cluster_role else name},
             "roleRef": {"apiGroup": ROLES.group, "kind": kind, "name": name},

@@ -34,8 +34,7 @@ def profiling_job(obj: KubeObject, request: ProfilingRequest, *, image: str, dea
         "volumes": _volumes(obj, request),
     }
     job: KubeObject = {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
+        **JOBS.type_meta,
         "metadata": {
             "name": names.job(request.name),
             "namespace": request.namespace,
