@@ -7,6 +7,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from aiohttp import web
 from dynamo_shared.api.device_claims import KnownClaims
