@@ -26,7 +26,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.kube.errors import NotFound
-from dynamo_shared.leases import AllKeys
+from dynamo_shared.leases import AllKeys, Drainer
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.metrics import Metrics
@@ -61,13 +61,32 @@ class NoObjects:
         return obj
 
 
-def plans() -> tuple[Plans, Announced]:
+class Shared(AllKeys):
+    """All keys, until they are given away."""
+
+    def __init__(self) -> None:
+        self.mine = True
+        self.drainers: list[Drainer] = []
+
+    def owns(self, key: ObjectKey) -> bool:
+        return self.mine
+
+    def before_release(self, drainer: Drainer) -> None:
+        self.drainers.append(drainer)
+
+    async def give_away(self) -> None:
+        self.mine = False
+        for drainer in self.drainers:
+            await drainer(lambda key: not self.owns(key))
+
+
+def plans(ownership: AllKeys | None = None) -> tuple[Plans, Announced]:
     announced = Announced()
     context = SimpleNamespace(
         settings=Settings.model_validate({"infrastructure": {"prometheusEndpoint": "http://prometheus.example"}}),
         kube=NoObjects(),
         bus=MemoryBus(),
-        ownership=lambda _: AllKeys(),
+        ownership=lambda _: ownership or AllKeys(),
         supervisor=lambda _: SimpleNamespace(isolated=lambda *_: nullcontext()),
         queue=lambda *_: SimpleNamespace(add=lambda *_: None),
         clock=lambda: 0.0,
@@ -75,6 +94,8 @@ def plans() -> tuple[Plans, Announced]:
     )
     controller = Plans(cast(Any, context), "planner", PlanMetrics(CollectorRegistry()), None)
     controller._reporter._announcer = cast(Announcer, announced)
+    # Nothing is read here: what tests put into the cache is all that there is.
+    cast(Any, controller.reader).covers = lambda _: True
     controller.cache.on_change(controller._changed)
     return controller, announced
 
@@ -103,6 +124,39 @@ async def test_planning_ends_where_another_platform_serves_the_namespace() -> No
     lease["metadata"] |= {"uid": "l", "resourceVersion": "1"}
     controller.cache.put(LEASES, lease)
     assert list(controller._runners) == [ObjectKey("other", "g")]
+
+
+async def test_planning_has_ended_before_graphs_are_given_to_another_replica() -> None:
+    shared = Shared()
+    controller, _ = plans(shared)
+    ends: list[str] = []
+
+    async def runs() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ends.append("ended")
+
+    controller._runners[KEY] = _Running(plan(), asyncio.create_task(runs()))
+    await asyncio.sleep(0)
+    await shared.give_away()
+    assert (list(controller._runners), ends) == ([], ["ended"])
+
+
+async def test_a_reconcile_begins_no_planning_of_a_graph_that_was_given_away_meanwhile() -> None:
+    shared = Shared()
+    controller, _ = plans(shared)
+    desired = graph()
+    desired["spec"]["components"] = [{"name": "Worker", "type": "worker"}]
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, desired)
+    metadata = {"namespace": "ns", "name": "plan", "uid": "m", "resourceVersion": "1"}
+    controller.cache.put(CONFIG_MAPS, {"metadata": metadata, "data": {"planner_config.json": '{"mode": "agg"}'}})
+    reconciling = asyncio.create_task(controller.reconcile(KEY))
+    await asyncio.sleep(0)
+    await shared.give_away()
+    await reconciling
+    assert list(controller._runners) == []
 
 
 async def test_a_refusal_is_reported_again_when_planning_is_asked_for_again() -> None:

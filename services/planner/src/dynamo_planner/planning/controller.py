@@ -111,6 +111,7 @@ class Plans(Controller):
             background={"runners": self._own, "engines": engines.run},
         )
         self.ownership.on_loss(lambda: self._stop_where(lambda key: not self.ownership.owns(key)))
+        self.ownership.before_release(self._release)
 
     def _of_config_map(self, change: CacheChange) -> Iterator[Task]:
         for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace):
@@ -167,6 +168,9 @@ class Plans(Controller):
             self._reporter.refused(graph, reason, str(error))
             await self._condition.write(graph, PlanningCondition(False, reason, str(error)))
             return Result(RETRY_AFTER)
+        if not self.ownership.owns(key) or self.is_held(key.namespace):
+            # It was given away while its plan was read.
+            return Result()
         running = self._runners.get(key)
         if running is None or running.plan != plan or running.task.done():
             self._stop(key)
@@ -271,12 +275,16 @@ class Plans(Controller):
         for key in [key for key in self._runners if concerns(key)]:
             self._stop(key)
 
+    async def _release(self, gone: Callable[[ObjectKey], bool]) -> None:
+        """Planning has ended before another replica begins it."""
+        self._stop_where(gone)
+        await asyncio.gather(*self._stopping, return_exceptions=True)
+
     async def _own(self) -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            self._stop_where(lambda _: True)
-            await asyncio.gather(*self._stopping, return_exceptions=True)
+            await self._release(lambda _: True)
 
 
 def _task(graph: ObjectKey) -> Task:

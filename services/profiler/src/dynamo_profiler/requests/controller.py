@@ -102,6 +102,7 @@ class RequestController(Controller):
             background={"profiling": self._profilings.run},
         )
         self.ownership.on_loss(lambda: self._profilings.stop_where(lambda key: not self.ownership.owns(key)))
+        self.ownership.before_release(self._profilings.release)
 
     def _image(self, request: ProfilingRequest) -> str:
         platform = self.context.settings.platform

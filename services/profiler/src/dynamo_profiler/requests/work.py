@@ -68,14 +68,17 @@ class Profilings:
         for uid in [uid for uid, work in self._works.items() if concerns(work.key)]:
             self.stop(uid)
 
+    async def release(self, concerns: Callable[[ObjectKey], bool]) -> None:
+        """Ends the work for keys that another replica is to have, and returns when it has ended."""
+        self.stop_where(concerns)
+        await asyncio.gather(*self._stopping, return_exceptions=True)
+
     async def run(self) -> None:
         """Owns the tasks: they end with it."""
         try:
             await asyncio.Event().wait()
         finally:
-            for uid in list(self._works):
-                self.stop(uid)
-            await asyncio.gather(*self._stopping, return_exceptions=True)
+            await self.release(lambda _: True)
 
     async def _profile(self, uid: str, request: ProfilingRequest) -> None:
         outcome: Outcome
