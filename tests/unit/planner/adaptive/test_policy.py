@@ -159,6 +159,15 @@ def test_what_is_missing_is_never_no_demand(graph: Follower, why: Missing) -> No
     assert graph.replicas == before
 
 
+@pytest.mark.parametrize("startup", [961.5, 965.0, 1003.0, 4094.5])
+def test_starts_that_take_a_quarter_of_an_hour_are_planned_for(startup: float) -> None:
+    graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=startup)
+    explanation = graph.run(40, 60).explanation
+    assert sum(graph.replicas.values()) > sum(BOTH.values())
+    highest = max(float(each.get("requests_per_second_in_time", 0)) for each in explanation.alternatives)
+    assert 0 < highest <= (40 + 40 + 3 * 40) / 3, "of three rates that may come, one is a burst"
+
+
 def test_a_source_that_is_scraped_seldom_is_asked_for_longer_windows(graph: Follower) -> None:
     assert graph.tick.traffic_window == 10
     windows = []

@@ -40,6 +40,13 @@ class Rates:
         """Seconds between two lead times."""
         return float(self.leads[1] - self.leads[0])
 
+    def within(self, since: float, until: float) -> npt.NDArray[np.bool_]:
+        """Which lead times lie between two; of a time that is shorter than a step, the next one."""
+        first = min(int(np.searchsorted(self.leads, since)), len(self.leads) - 1)
+        within = (self.leads >= since) & (self.leads < until)
+        within[first] = True
+        return within
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolState:
@@ -85,8 +92,8 @@ class Weighing:
         Those that are late because of prompts that wait are taken off, whatever the other pool does: so a backlog of prompts
         is a reason for more prefill replicas, and none for fewer decode replicas.
         """
-        chosen = (self._rates.leads >= since) & (self._rates.leads < until)
-        weights = self._rates.rates[:, chosen] * self._rates.step / len(self._rates.rates)
+        chosen = self._rates.within(since, until)
+        weights = self._rates.rates[:, chosen] * min(self._rates.step, until - since) / len(self._rates.rates)
         first = self._first[:, :, chosen] * weights
         late = (first * self._late[:, :, chosen]).sum(axis=(1, 2))
         late += BEHIND * self._waits[:, int(np.flatnonzero(chosen)[-1])]
@@ -137,8 +144,8 @@ class Weighing:
 
     def comes(self, since: float, until: float) -> float:
         """Requests that are predicted between two lead times."""
-        chosen = (self._rates.leads >= since) & (self._rates.leads < until)
-        return float(self._rates.rates[:, chosen].sum() * self._rates.step / len(self._rates.rates))
+        chosen = self._rates.within(since, until)
+        return float(self._rates.rates[:, chosen].sum() * min(self._rates.step, until - since) / len(self._rates.rates))
 
     def around(self, pool: Pool, counts: Mapping[Pool, int], since: float, until: float) -> dict[int, float]:
         """Requests a second in time between two lead times, with one replica of a pool fewer and more, as far as considered."""
