@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from dynamo_planner.core.adaptive import AdaptivePolicy
+from dynamo_planner.core.adaptive.forecasting import MEMORY
 from dynamo_planner.core.adaptive.policy import PAST
 from dynamo_planner.core.decision import Effects
 from dynamo_planner.core.observing import Missing, PastTraffic, Pool, Traffic
@@ -73,6 +74,12 @@ def test_a_trace_stands_in_where_no_past_is_known(clock: float) -> None:
         graph.run(20, 200)
         sizes.append(sum(graph.replicas.values()))
     assert sizes[0] < sizes[1]
+
+
+def test_of_a_long_trace_it_is_the_newest_part() -> None:
+    trace = [Interval(requests=index, isl=3000, osl=200) for index in range(2 * MEMORY)]
+    known = AdaptivePolicy(config(), profile=PROFILE, warmup=trace)._past
+    assert (len(known), known[0].traffic.requests, known[-1].ago) == (MEMORY, MEMORY, 0.0)
 
 
 def test_a_past_without_requests_says_nothing_of_the_load() -> None:

@@ -10,7 +10,7 @@ from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 from dynamo_planner.core.adaptive.constant_replicas import constant_replicas, highest
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.explaining import explain
-from dynamo_planner.core.adaptive.forecasting import UNSEEN, Forecast, Forecaster
+from dynamo_planner.core.adaptive.forecasting import MEMORY, UNSEEN, Forecast, Forecaster
 from dynamo_planner.core.adaptive.holding import OVER, Holding, HoldTime, Needed
 from dynamo_planner.core.adaptive.pools import PoolPlan, Sizing
 from dynamo_planner.core.adaptive.promise import WINDOW, Promise
@@ -55,7 +55,8 @@ class AdaptivePolicy:
         self._hold = HoldTime(0.0, {})
         self._sample = self._window = self._settings.sample(config)
         self._queued = 0
-        self._past = as_past(warmup, float(config.throughput_adjustment_interval_seconds))
+        # By older ones no way to predict is judged, and each costs milliseconds of the first tick.
+        self._past = as_past(warmup[-MEMORY:], float(config.throughput_adjustment_interval_seconds))
         self._begun = False
 
     def first_tick(self, now: float) -> Tick:
