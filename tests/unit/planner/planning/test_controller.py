@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.metrics import PlanMetrics
 from dynamo_planner.planning.controller import RETRY_AFTER, Plans, _Running
 from dynamo_shared.api import namespace_scope
+from dynamo_shared.api.conditions import PLANNING
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
@@ -36,7 +38,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.unit.announced import Announced
 
-from .test_runner import plan
+from .test_runner import effects, gathered, plan
 
 KEY = ObjectKey("ns", "g")
 
@@ -157,6 +159,20 @@ async def test_a_reconcile_begins_no_planning_of_a_graph_that_was_given_away_mea
     await shared.give_away()
     await reconciling
     assert list(controller._runners) == []
+
+
+@pytest.mark.parametrize(("observed", "written"), [(3, []), (2, [3])], ids=["current", "of an earlier spec"])
+async def test_the_condition_is_about_the_graph_as_it_is_now(observed: int, written: list[int]) -> None:
+    controller, _ = plans()
+    said = {"type": PLANNING, "status": "True", "reason": "Holds", "message": "said", "observedGeneration": observed}
+    planned = graph()
+    planned["metadata"]["generation"] = 3
+    planned["status"] = {"conditions": [{**said, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, planned)
+    controller._written["u"] = 0.0
+    await controller._report(plan(), gathered(), effects(), None)
+    kube = cast(NoObjects, controller.kube)
+    assert [each["status"]["conditions"][0]["observedGeneration"] for each in kube.statuses] == written
 
 
 async def test_a_refusal_is_reported_again_when_planning_is_asked_for_again() -> None:

@@ -248,10 +248,11 @@ class Plans(Controller):
         outcome = self._reporter.tick(graph, plan, ticked, now())
         missing = gathered.observation.missing
         self._metrics.tick((plan.graph.namespace, plan.graph.name), _figures(ticked), missing, outcome.reason)
-        present = objects.condition(graph, PLANNING)
-        same = present is not None and (present["status"], present["reason"]) == (str(outcome.status), outcome.reason)
+        present = objects.condition(graph, PLANNING) or {}
+        concluded = str(outcome.status), outcome.reason, graph["metadata"].get("generation", 0)
+        same = concluded == tuple(present.get(each) for each in ("status", "reason", "observedGeneration"))
         recently = self.context.clock() - self._written.get(plan.uid, float("-inf")) < WORDS_INTERVAL
-        if same and present is not None and (recently or present["message"] == outcome.message):
+        if same and (recently or present["message"] == outcome.message):
             return
         try:
             await self._condition.write(graph, PlanningCondition(outcome.status, outcome.reason, outcome.message))
