@@ -175,6 +175,18 @@ async def test_the_condition_is_about_the_graph_as_it_is_now(observed: int, writ
     assert [each["status"]["conditions"][0]["observedGeneration"] for each in kube.statuses] == written
 
 
+async def test_that_planning_fails_is_reported() -> None:
+    controller, announced = plans()
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph())
+    for _ in range(2):
+        await controller._report_failure(plan(), ZeroDivisionError("division by zero"))
+    said = "planning fails, and replicas stay as they are: ZeroDivisionError: division by zero; it is tried again every 30 s"
+    kube = cast(NoObjects, controller.kube)
+    (written, _) = [each["status"]["conditions"][0] for each in kube.statuses]
+    assert [written[each] for each in ("status", "reason", "message")] == ["False", "PlanningFailed", said]
+    assert announced.lines == [f"Warning PlanningFailed Plan: {said}"]
+
+
 async def test_a_refusal_is_reported_again_when_planning_is_asked_for_again() -> None:
     controller, announced = plans()
     for asks in (graph(), graph(), graph(unrelated="x"), graph()):

@@ -62,6 +62,7 @@ class World:
         self.asked: list[tuple[float, dict[Pool, int]]] = []
         self.ticked: list[TickResult] = []
         self.slept: list[float] = []
+        self.failures: list[str] = []
 
     def clock(self) -> float:
         return self.now
@@ -83,6 +84,9 @@ class World:
         if len(self.ticked) == self.ticks:
             raise Stop
 
+    async def failed(self, plan: PlannedGraph, error: Exception) -> None:
+        self.failures.append(repr(error))
+
 
 async def fly(world: World, *policies: Scripted, **config: Any) -> None:
     made = iter(policies)
@@ -96,6 +100,7 @@ async def fly(world: World, *policies: Scripted, **config: Any) -> None:
         gather=world,
         act=world.act,
         report=world.report,
+        failed=world.failed,
         clock=world.clock,
         sleep=world.sleep,
     )
@@ -125,7 +130,7 @@ async def test_advice_is_reported_and_not_carried_out() -> None:
 async def test_a_policy_that_fails_is_recreated_after_a_while() -> None:
     world = World(1)
     await fly(world, Scripted(ZeroDivisionError()), Scripted(more(decode=3)))
-    assert AFTER_A_FAULT in world.slept
+    assert (world.failures, AFTER_A_FAULT in world.slept) == (["ZeroDivisionError()"], True)
     assert [asked for _, asked in world.asked] == [{Pool.DECODE: 3}]
 
 

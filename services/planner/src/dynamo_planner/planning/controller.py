@@ -48,7 +48,7 @@ from dynamo_planner.planning.gathering import Gathered, gatherer
 from dynamo_planner.planning.opt_in import config_map_of
 from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, read_plan
 from dynamo_planner.planning.reporting import PlanReporter, TickResult
-from dynamo_planner.planning.runner import Acted, Runner
+from dynamo_planner.planning.runner import AFTER_A_FAULT, Acted, Runner
 from dynamo_planner.planning.scaling import ScaleSender
 
 OF_SHARE = (PODS, CONFIG_MAPS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
@@ -61,6 +61,10 @@ IDENTITY = "planner-plans"
 WORDS_INTERVAL = 30.0
 #: Time until the next check of a graph that lacks inputs for planning. Seconds.
 RETRY_AFTER = 30.0
+#: Reason of the condition of a graph whose policy fails: by a fault of this program, or numbers that no one foresaw.
+FAILED = "PlanningFailed"
+#: Characters of an error in a condition.
+LONGEST_ERROR = 500
 #: Policies that begin at once. The largest profile takes one several seconds.
 FITS_AT_ONCE = 2
 
@@ -237,12 +241,12 @@ class Plans(Controller):
                 gather=gather,
                 act=ScaleSender(sender, now().isoformat()),
                 report=self._report,
+                failed=self._report_failure,
                 clock=clock,
             ).run()
 
     async def _report(self, plan: PlannedGraph, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
-        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, plan.graph)
-        if graph is None or graph["metadata"]["uid"] != plan.uid:
+        if (graph := self._graph(plan)) is None:
             return
         ticked = TickResult(gathered, effects, acted)
         outcome = self._reporter.tick(graph, plan, ticked, now())
@@ -254,8 +258,25 @@ class Plans(Controller):
         recently = self.context.clock() - self._written.get(plan.uid, float("-inf")) < WORDS_INTERVAL
         if same and (recently or present["message"] == outcome.message):
             return
+        await self._write(plan, graph, PlanningCondition(outcome.status, outcome.reason, outcome.message))
+
+    async def _report_failure(self, plan: PlannedGraph, error: Exception) -> None:
+        if (graph := self._graph(plan)) is None:
+            return
+        why = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
+        message = f"planning fails, and replicas stay as they are: {why}; it is tried again every {AFTER_A_FAULT:.0f} s"
+        self._reporter.refused(graph, FAILED, message)
+        self._metrics.tick((plan.graph.namespace, plan.graph.name), {}, {}, FAILED)
+        await self._write(plan, graph, PlanningCondition(False, FAILED, message))
+
+    def _graph(self, plan: PlannedGraph) -> KubeObject | None:
+        """The graph of a plan, where it is still there."""
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, plan.graph)
+        return graph if graph is not None and objects.uid(graph) == plan.uid else None
+
+    async def _write(self, plan: PlannedGraph, graph: KubeObject, condition: PlanningCondition) -> None:
         try:
-            await self._condition.write(graph, PlanningCondition(outcome.status, outcome.reason, outcome.message))
+            await self._condition.write(graph, condition)
         except Exception as error:
             log.info("the condition of a planned graph could not be written", graph=str(plan.graph), error=str(error))
         else:

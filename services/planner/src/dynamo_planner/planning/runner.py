@@ -42,6 +42,13 @@ class ReportTick(Protocol):
         """Condition, events, metrics."""
 
 
+class ReportFailure(Protocol):
+    """Reports that a policy failed."""
+
+    async def __call__(self, plan: PlannedGraph, error: Exception) -> None:
+        """Condition, event, metrics. Must not raise."""
+
+
 class Runner:
     """Plans one graph until cancelled."""
 
@@ -53,19 +60,22 @@ class Runner:
         gather: Gatherer,
         act: Actuator,
         report: ReportTick,
+        failed: ReportFailure,
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._plan, self._make, self._gather = plan, make, gather
-        self._act, self._report, self._clock, self._sleep = act, report, clock, sleep
+        self._act, self._report, self._failed = act, report, failed
+        self._clock, self._sleep = clock, sleep
 
     async def run(self) -> None:
         """Tick until cancelled. A policy that fails is created again, and has to learn again."""
         while True:
             try:
                 await self._run_policy()
-            except Exception:
+            except Exception as error:
                 log.exception("planning of a graph failed", graph=str(self._plan.graph))
+                await self._failed(self._plan, error)
                 await self._sleep(AFTER_A_FAULT)
 
     async def _run_policy(self) -> None:
