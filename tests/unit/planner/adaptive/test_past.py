@@ -55,6 +55,29 @@ def test_a_wave_is_known_at_once() -> None:
     assert "(wave)" in effects.explanation.message
 
 
+@pytest.mark.parametrize(
+    ("times", "missed", "kept"),
+    [
+        ({"ttft": 900.0, "itl": 8.0}, range(30), 0.5),
+        ({"ttft": 100.0, "itl": 30.0}, range(30), 0.5),
+        ({"ttft": 100.0, "itl": 8.0}, range(30), 1.0),
+        # An hour ago, and of a minute of which no time is known.
+        ({"ttft": 900.0, "itl": 8.0}, range(60, 120), 1.0),
+        ({}, range(120), 1.0),
+    ],
+)
+def test_what_the_last_hour_missed_is_made_up_for(times: dict[str, float], missed: range, kept: float) -> None:
+    in_time = {"ttft": 100.0, "itl": 8.0}
+    minutes = [
+        replace(each, traffic=replace(each.traffic, **(times if each.ago / MINUTE in missed else in_time)))
+        for each in past(lambda _: 20)
+    ]
+    graph, effects = begun(20, 10, {Pool.PREFILL: 6, Pool.DECODE: 6}, past=tuple(minutes))
+    assert effects.explanation.predictions["attainment_of_last_hour"] == pytest.approx(kept, abs=0.02)
+    new = AdaptivePolicy(config(), profile=PROFILE)
+    assert (graph.policy._promise.aim > new._promise.aim) is (kept < 1)
+
+
 def test_it_is_asked_for_until_traffic_is_known_and_never_again() -> None:
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH)
     assert graph.tick.past_window == PAST

@@ -158,24 +158,29 @@ class AdaptivePolicy:
         share = 1.0
         for pool, sizer in self._sizers(load, observation).items():
             share *= sizer.share(observation.workers[pool].ready)
-        late = any(
+        requests = load.rate * min(traffic.duration, self._sample)
+        self._promise.observe(observation.now, requests, 0.0 if self._is_late(traffic) else share)
+
+    def _is_late(self, traffic: Traffic) -> bool:
+        """Whether a mean time is beyond its target."""
+        return any(
             mean is not None and mean > target
             for mean, target in ((traffic.ttft, self._config.ttft_ms), (traffic.itl, self._config.itl_ms))
         )
-        requests = load.rate * min(traffic.duration, self._sample)
-        self._promise.observe(observation.now, requests, 0.0 if late else share)
 
     def _recall(self, observation: Observation, ended: float) -> None:
         """Learn from what came before planning began, up to `ended`, as if it had been planned for.
 
         So a planner that starts again forgets neither waves nor bursts. The trace of the configuration stands in where nothing
-        is known.
+        is known. Which replicas served it is not known: of the promise, only what mean times show to be late counts as missed.
         """
         known, self._past = self._past, ()
         horizon = self._horizon(observation)
         for each in known:
-            at = ended - each.ago
-            if self._demand.observe(at, each.traffic) and self._demand.known:
+            at, traffic = ended - each.ago, each.traffic
+            if each.ago < WINDOW and (traffic.ttft is not None or traffic.itl is not None):
+                self._promise.observe(at, traffic.requests, 0.0 if self._is_late(traffic) else 1.0)
+            if self._demand.observe(at, traffic) and self._demand.known:
                 self._forecaster.forecast(self._demand, at, horizon)
         if not self._demand.known or not all(self._sizing.ready(pool) for pool in self._limits.pools):
             return

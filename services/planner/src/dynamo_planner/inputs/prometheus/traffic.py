@@ -106,8 +106,8 @@ class TrafficReader:
             return self._of_model(series)
 
         counts = await over_time(queries.requests(counter))
-        lengths = {signal: await over_time(queries.mean(signal)) for signal in LENGTHS}
-        return past_traffic(counts, lengths, until, self._step)
+        means = {signal: await over_time(queries.mean(signal)) for signal in (*LENGTHS, *TIMES)}
+        return past_traffic(counts, means, until, self._step)
 
     async def _traffic(
         self, queries: Queries, counter: str, counts: Sequence[SeriesValue]
