@@ -252,6 +252,7 @@ def test_without_any_knowledge_of_engines_it_holds() -> None:
     effects = graph.run(40, 100)
     assert reason(effects) == Reason.HOLD_NOT_READY
     assert "prefill and decode engines" in effects.explanation.message
+    assert effects.explanation.needs_passes
     assert graph.replicas == BOTH
 
 

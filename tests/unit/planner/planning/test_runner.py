@@ -172,6 +172,11 @@ def at_risk() -> Effects:
     return Effects(next_tick=Tick(at=1), explanation=Explanation(message="said; too few GPUs", at_risk="too few GPUs"))
 
 
+def unready() -> Effects:
+    said = Explanation(message="too little is known of the prefill engines", needs_passes=True)
+    return Effects(next_tick=Tick(at=1), explanation=said)
+
+
 @pytest.mark.parametrize(
     ("config", "ticked", "status", "reason"),
     [
@@ -186,6 +191,8 @@ def at_risk() -> Effects:
         ({}, TickResult(gathered(), at_risk(), None), True, "PromiseAtRisk"),
         ({}, TickResult(gathered(traffic="no Prometheus"), effects(), None), False, "InputMissing"),
         ({}, TickResult(gathered(forward_passes="no NATS"), effects(), None), True, "Holds"),
+        ({}, TickResult(gathered(forward_passes="no NATS"), unready(), None), False, "InputMissing"),
+        ({}, TickResult(gathered(), unready(), None), True, "Holds"),
         (
             {
                 "policy": "reference",
@@ -205,6 +212,11 @@ def test_the_condition_says_what_came_of_a_tick(
 ) -> None:
     outcome = TickOutcome(plan(**config), ticked)
     assert (outcome.status, outcome.reason) == (status, reason)
+
+
+def test_what_engines_do_not_say_is_the_reason_where_nothing_else_is_known_of_them() -> None:
+    outcome = TickOutcome(plan(), TickResult(gathered(forward_passes="no NATS"), unready(), None))
+    assert outcome.message == "too little is known of the prefill engines; forward_passes: no NATS"
 
 
 def test_the_event_has_inputs_what_is_desired_and_what_is_missing() -> None:

@@ -44,7 +44,8 @@ class TickOutcome:
         gathered, effects, acted = ticked
         explanation = effects.explanation
         said = explanation.message or explanation.throughput_reason or explanation.load_reason
-        held = {name: text for name, text in gathered.troubles.items() if name != FORWARD_PASSES or _needs_passes(plan)}
+        needs_passes = explanation.needs_passes or _needs_passes(plan)
+        held = {name: text for name, text in gathered.troubles.items() if name != FORWARD_PASSES or needs_passes}
         if gathered.troubles and not held:
             said = f"{said}; planned by traffic alone: {gathered.troubles[FORWARD_PASSES]}"
         self.status = not held and (acted is None or acted.done)
@@ -52,7 +53,8 @@ class TickOutcome:
             self.reason, self.message = REFUSED, f"{said}; the scaler says: {acted.answer}"
         elif held:
             troubles = "; ".join(f"{name}: {text}" for name, text in sorted(held.items()))
-            self.reason, self.message = INPUT_MISSING, f"replicas are held; {troubles}"
+            held_for = said if explanation.needs_passes else "replicas are held"
+            self.reason, self.message = INPUT_MISSING, f"{held_for}; {troubles}"
         elif explanation.at_risk:
             self.reason, self.message = AT_RISK, said
         elif effects.decision is not None:

@@ -91,7 +91,7 @@ class AdaptivePolicy:
         lacking = [pool for pool in self._limits.pools if not self._sizing.ready(pool)]
         if lacking:
             message = f"too little is known of the {' and '.join(lacking)} engines: no profile, and too few iterations measured"
-            return Effects(next_tick=next_tick, explanation=_held(Reason.HOLD_NOT_READY, message))
+            return Effects(next_tick=next_tick, explanation=_held(Reason.HOLD_NOT_READY, message, needs_passes=True))
         self._review(observation, traffic)
         plans = self._plan(observation, forecast)
         return self._decide(next_tick, observation, forecast, plans)
@@ -425,5 +425,7 @@ def _asked(counts: PoolCounts) -> int:
     return counts.expected if counts.expected is not None else counts.ready + counts.starting + counts.pending
 
 
-def _held(reason: Reason, message: str) -> Explanation:
-    return Explanation(load_reason=reason.value, throughput_reason=reason.value, message=message)
+def _held(reason: Reason, message: str, *, needs_passes: bool = False) -> Explanation:
+    return Explanation(
+        load_reason=reason.value, throughput_reason=reason.value, message=message, needs_passes=needs_passes
+    )

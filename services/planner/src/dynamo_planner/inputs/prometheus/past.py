@@ -35,14 +35,15 @@ def past_traffic(
             requests=sum(values),
             isl=known["isl"],
             osl=known["osl"],
-            ttft=_milliseconds(now.get("ttft")),
-            itl=_milliseconds(now.get("itl")),
+            ttft=milliseconds(now.get("ttft")),
+            itl=milliseconds(now.get("itl")),
         )
         samples.append(PastTraffic(ago=max(0.0, until - at), traffic=traffic))
     return tuple(samples)
 
 
-def _milliseconds(seconds: float | None) -> float | None:
+def milliseconds(seconds: float | None) -> float | None:
+    """Of a time that may not be known."""
     return None if seconds is None else seconds * 1000
 
 
