@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -173,6 +175,23 @@ async def test_the_condition_is_about_the_graph_as_it_is_now(observed: int, writ
     await controller._report(plan(), gathered(), effects(), None)
     kube = cast(NoObjects, controller.kube)
     assert [each["status"]["conditions"][0]["observedGeneration"] for each in kube.statuses] == written
+
+
+async def test_graphs_of_one_namespace_do_not_hold_up_the_planning_of_others() -> None:
+    controller, _ = plans()
+    done = threading.Event()
+
+    async def computed(namespace: str, work: Callable[[], bool]) -> bool:
+        return await controller._in_turn("tick", namespace, lambda: asyncio.to_thread(work))
+
+    busy = [asyncio.create_task(computed("busy", done.wait)) for _ in range(64)]
+    await asyncio.sleep(0)
+    try:
+        async with asyncio.timeout(5):
+            assert await computed("other", lambda: True)
+    finally:
+        done.set()
+    assert all(await asyncio.gather(*busy))
 
 
 async def test_that_planning_fails_is_reported() -> None:

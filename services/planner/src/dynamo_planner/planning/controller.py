@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import structlog
 from dynamo_shared.aio import Offload
@@ -51,6 +52,8 @@ from dynamo_planner.planning.reporting import PlanReporter, TickResult
 from dynamo_planner.planning.runner import AFTER_A_FAULT, Acted, Runner
 from dynamo_planner.planning.scaling import ScaleSender
 
+T = TypeVar("T")
+
 OF_SHARE = (PODS, CONFIG_MAPS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
 READS = (DYNAMO_GRAPH_DEPLOYMENTS, *OF_SHARE)
 #: Names the reconciler of planning.
@@ -88,6 +91,7 @@ class Plans(Controller):
         self._listener = listener
         self._condition = ConditionWriter(self.kube, now)
         self._reporter = PlanReporter(self.announcer)
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         # A policy begins with fits to a profile, which take seconds: threads of their own, so that no tick waits for them.
         self._fits = Offload(above=0, at_once=FITS_AT_ONCE)
         self._runners: dict[ObjectKey, _Running] = {}
@@ -227,6 +231,14 @@ class Plans(Controller):
             platform_hosts(settings),
         )
 
+    async def _in_turn(self, kind: str, namespace: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Work of a kind, of each namespace one at a time: a few threads compute for all, and fits take seconds."""
+        turn = self._turns.get((kind, namespace))
+        if turn is None:
+            self._turns[kind, namespace] = turn = asyncio.Lock()
+        async with turn:
+            return await work()
+
     async def _run_plan(self, plan: PlannedGraph) -> None:
         clock = self.context.clock
         sender = CommandSender(self.context.bus, self.context.settings.platform.cluster_name)
@@ -237,9 +249,10 @@ class Plans(Controller):
         async with gatherer(plan, self.cache, self._prometheus(plan), self._listener, clock) as gather:
             await Runner(
                 plan,
-                make=lambda: self._fits.run(1, make),
+                make=lambda: self._in_turn("fit", plan.graph.namespace, lambda: self._fits.run(1, make)),
                 gather=gather,
                 act=ScaleSender(sender, now().isoformat()),
+                compute=lambda work: self._in_turn("tick", plan.graph.namespace, lambda: asyncio.to_thread(work)),
                 report=self._report,
                 failed=self._report_failure,
                 clock=clock,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import structlog
@@ -59,6 +60,7 @@ class Runner:
         make: Callable[[], Awaitable[Policy]],
         gather: Gatherer,
         act: Actuator,
+        compute: Callable[[Callable[[], Effects]], Awaitable[Effects]] = asyncio.to_thread,
         report: ReportTick,
         failed: ReportFailure,
         clock: Callable[[], float],
@@ -66,7 +68,7 @@ class Runner:
     ) -> None:
         self._plan, self._make, self._gather = plan, make, gather
         self._act, self._report, self._failed = act, report, failed
-        self._clock, self._sleep = clock, sleep
+        self._compute, self._clock, self._sleep = compute, clock, sleep
 
     async def run(self) -> None:
         """Tick until cancelled. A policy that fails is created again, and has to learn again."""
@@ -89,7 +91,7 @@ class Runner:
         """One tick; the next one."""
         gathered = await self._gather.observe(tick, self._clock())
         # Predictors compute for a while, and the loop has others to serve.
-        effects = await asyncio.to_thread(policy.on_tick, tick, gathered.observation)
+        effects = await self._compute(partial(policy.on_tick, tick, gathered.observation))
         acted = None
         if (
             effects.decision is not None
