@@ -166,7 +166,7 @@ class ClusterGatherer:
         plan = self._plan
         workers = [
             worker
-            for worker in _workers_of(self._cache)
+            for worker in _workers_of(self._cache, plan.graph.namespace)
             if is_of_pool(
                 worker,
                 graph=plan.graph,
@@ -207,8 +207,9 @@ class ClusterGatherer:
         return {name.lower(): pool for pool, name in self._plan.components.items()}
 
 
-def _workers_of(cache: ObjectCache) -> Iterator[WorkerData]:
-    for obj in cache.list(discovered.WORKERS):
+def _workers_of(cache: ObjectCache, namespace: str) -> Iterator[WorkerData]:
+    """Workers of a Kubernetes namespace, and those of which it is not known: others' are many, and never a graph's."""
+    for obj in (*cache.list(discovered.WORKERS, namespace), *cache.list(discovered.WORKERS, "")):
         with suppress(ValueError):
             yield worker_of(obj)
 
