@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ from dynamo_planner.inputs.workers import pool_counts
 from dynamo_planner.planning.plans import PlannedGraph
 
 TRAFFIC, WORKERS, FORWARD_PASSES = "traffic", "workers", "forward_passes"
+#: Generations of workers whose engines are listened to: each has a Dynamo namespace, and a graph that is updated has two.
+MOST_GENERATIONS = 8
 #: Index of pods: `<namespace>/<graph>/<component>`.
 OF_COMPONENT = "of-planned-component"
 
@@ -180,14 +183,12 @@ class ClusterGatherer:
         return engines_of(workers, asked or plan.gpus.get(pool))
 
     def _namespaces(self, pods: dict[Pool, list[KubeObject]]) -> tuple[str, ...]:
-        """Dynamo namespaces of the graph: its own, and those of each generation of workers."""
+        """Dynamo namespaces of the graph: its own, and those of the generations of workers that have most pods."""
         base = self._plan.config.namespace or dynamo_namespace(self._plan.graph.namespace, self._plan.graph.name)
-        hashes = {
-            (pod["metadata"].get("labels") or {}).get(labels.WORKER_HASH, "")
-            for members in pods.values()
-            for pod in members
-        }
-        return tuple(sorted({worker_namespace(base, each) for each in {"", *hashes}}))
+        known = (pod["metadata"].get("labels") or {} for members in pods.values() for pod in members)
+        generations = Counter(each[labels.WORKER_HASH] for each in known if each.get(labels.WORKER_HASH))
+        largest = [generation for generation, _ in generations.most_common(MOST_GENERATIONS)]
+        return tuple(sorted({worker_namespace(base, each) for each in ("", *largest)}))
 
     async def _passes(self, namespaces: tuple[str, ...]) -> tuple[ForwardPass, ...] | InputUnavailable:
         if self._listener is None:
