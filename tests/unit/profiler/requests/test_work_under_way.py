@@ -1,4 +1,4 @@
-"""Profiling that is under way: it ends with its request, and before another replica begins it."""
+"""Profiling that is under way: in turn by namespace; it ends with its request, and before another replica begins it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 from dynamo_profiler.profiling.results import ProfilingRequest, ProfilingResult, Progress
 from dynamo_profiler.profiling.thorough import read_output
 from dynamo_profiler.requests.controller import RequestController
+from dynamo_profiler.requests.work import Profilings
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
+from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
 from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.leases import AllKeys, Drainer
 from dynamo_shared.runtime.metrics import Metrics
@@ -75,3 +76,25 @@ async def test_it_has_ended_before_requests_are_given_to_another_replica(given: 
         await drainer(gone)
     assert profiler.works == left
     await controller._profilings.release(lambda _: True)
+
+
+async def test_the_requests_of_one_namespace_do_not_hold_up_those_of_another() -> None:
+    profiler = Endless()
+    profilings = Profilings(profiler, lambda _: None, at_once=2)
+    for number in range(20):
+        profilings.ensure(f"u-{number}", asked(f"r-{number}", "busy"))
+    profilings.ensure("u-other", asked("other", "quiet"))
+    await settled()
+    assert profiler.works == {"r-0", "r-1", "other"}
+    assert profilings.step("u-2") == (ProfilingPhase.INITIALIZING, "waiting for its turn")
+    profilings.stop("u-0")
+    profilings.stop("u-2")
+    await settled()
+    assert profiler.works == {"r-1", "r-3", "other"}
+    await profilings.release(lambda _: True)
+
+
+async def settled() -> None:
+    """All that can go on has gone on."""
+    for _ in range(10):
+        await asyncio.sleep(0)

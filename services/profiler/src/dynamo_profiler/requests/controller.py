@@ -63,7 +63,9 @@ class RequestController(Controller):
         super().__init__(context, name, reads, identity=IDENTITY)
         self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, CONFIG_MAPS)
         self._profilings = Profilings(
-            profiler, lambda key: self.enqueue(Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key))
+            profiler,
+            lambda key: self.enqueue(Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)),
+            planner.rapid.processes,
         )
         exporters = DcgmExporters(self.kube, context.clock, planner.dcgm)
         thorough = ThoroughProfiling(
