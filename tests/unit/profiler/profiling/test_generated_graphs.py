@@ -362,6 +362,15 @@ def test_a_planner_keeps_no_more_engines_than_there_are():
     assert [remark.reason for remark in remarks] == ["EndpointsLowered"]
 
 
+def test_a_planner_keeps_no_more_engines_of_a_role_than_there_are():
+    asked = {"min_endpoint": 0, "prefill_min_endpoint": 3, "decode_min_endpoint": 2}
+    graph, (remark,) = unmeasured(layout(**DENSE), parts(features={"planner": asked}))
+    config = json.loads(graph.config_maps[0]["data"]["planner_config.json"])
+    assert {key: config[key] for key in asked} == {**asked, "prefill_min_endpoint": 1, "decode_min_endpoint": 1}
+    assert remark.reason == "EndpointsLowered"
+    assert "prefill_min_endpoint 3 and decode_min_endpoint 2; the planner keeps 1 and 1" in remark.message
+
+
 def test_without_planner_nothing_is_named():
     graph = made(layout(**DENSE))
     assert "annotations" not in graph.dgd["metadata"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -12,6 +13,7 @@ from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, 
 from pydantic import ValidationError
 
 from dynamo_profiler.profiling.gpus import vram_of
+from dynamo_profiler.profiling.points import PREFILL, EngineLayout
 from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest
 
 DISAGG, AGG = "disagg", "agg"
@@ -55,6 +57,21 @@ class ServingObjective:
     concurrency: float | None
     picking: Picking
     planner: PlannerConfig | None
+
+    def least(self, role: str) -> int:
+        """Engines of a role that a planner must keep, one at least."""
+        if self.planner is None:
+            return 1
+        own = self.planner.prefill_min_endpoint if role == PREFILL else self.planner.decode_min_endpoint
+        return max(1, self.planner.min_endpoint if own is None else own)
+
+    def endpoints(self, engines: Mapping[str, EngineLayout]) -> dict[str, int]:
+        """Engines by role that a planner begins with: as many as it must keep, or as fit."""
+        least = {role: self.least(role) for role in engines}
+        if sum(engine.gpus * least[role] for role, engine in engines.items()) > self.total_gpus:
+            fits = self.total_gpus // sum(engine.gpus for engine in engines.values())
+            return {role: max(1, min(count, fits)) for role, count in least.items()}
+        return least
 
     def meets(self, *, ttft_ms: float, itl_ms: float, latency_ms: float) -> bool:
         """Whether times are kept; always so where none are asked for."""
