@@ -289,6 +289,31 @@ async def test_a_claim_concerns_graphs_that_name_it_or_whose_pod_it_was_made_for
     assert concerned(None, _claim("other", pod="away")) == []
 
 
+def test_a_config_map_concerns_graphs_that_name_it_and_no_other_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller, _ = plans()
+    for number in range(3):
+        other = graph(f"o{number}", **({} if number else {"unrelated": "x"}))
+        other["metadata"]["name"] = f"other-{number}"
+        if number:
+            other["metadata"]["annotations"] = {PLANNER_CONFIG: f"plan-{number}"}
+        controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, other)
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph())
+
+    def all_of_them(*_: object) -> None:
+        raise AssertionError("a namespace may have many graphs, and each is unpacked")
+
+    monkeypatch.setattr(controller.cache, "list", all_of_them)
+
+    def concerned(name: str, namespace: str = "ns") -> list[str]:
+        change = CacheChange(CONFIG_MAPS, ObjectKey(namespace, name), None, {"metadata": {}})
+        (route,) = controller._routes[CONFIG_MAPS]
+        return [task.key.name for task, _ in route.tasks(change)]
+
+    assert concerned("plan") == concerned("planner-profile-data-plan") == ["g"]
+    assert concerned("plan-1") == ["other-1"]
+    assert concerned("unrelated") == concerned("plan", "elsewhere") == []
+
+
 def _newer(controller: Plans, obj: KubeObject) -> KubeObject:
     """The object, as written after the one that is there."""
     known = controller.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, KEY)

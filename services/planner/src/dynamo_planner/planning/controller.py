@@ -56,6 +56,8 @@ T = TypeVar("T")
 
 OF_SHARE = (PODS, CONFIG_MAPS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
 READS = (DYNAMO_GRAPH_DEPLOYMENTS, *OF_SHARE)
+#: Index of graphs that ask for planning: `<namespace>/<ConfigMap>`, and `<namespace>/` of all. Many of a namespace do not ask.
+PLANNED_BY = "planned-by"
 #: Names the reconciler of planning.
 CONCERN = "plans"
 #: As in release 0.1.0, so that a graph has one owner during an upgrade, too: there `planner` has the requests.
@@ -87,6 +89,7 @@ class Plans(Controller):
         super().__init__(context, name, READS, of_share=OF_SHARE, identity=IDENTITY)
         self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, PODS, RESOURCE_CLAIMS)
         gathering.index(self.cache)
+        self.cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, PLANNED_BY, _planned_by)
         self._metrics = metrics
         self._listener = listener
         self._condition = ConditionWriter(self.kube, now)
@@ -122,14 +125,12 @@ class Plans(Controller):
         self.ownership.before_release(self._release)
 
     def _of_config_map(self, change: CacheChange) -> Iterator[Task]:
-        for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace):
-            name = config_map_of(graph)
-            if name and change.key.name in (name, profile_data_name(name)):
-                yield _task(key_of(graph))
+        for graph in self._asking(change.key):
+            yield _task(key_of(graph))
 
     def _of_template(self, change: CacheChange) -> Iterator[Task]:
-        for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace):
-            if config_map_of(graph) and names_template(graph, change.key.name):
+        for graph in self._asking(ObjectKey(change.key.namespace, "")):
+            if names_template(graph, change.key.name):
                 yield _task(key_of(graph))
 
     def _of_claim(self, change: CacheChange) -> Iterator[Task]:
@@ -137,9 +138,13 @@ class Plans(Controller):
         owner = objects.controller_of(change.obj)
         pod = self.cache.get(PODS, ObjectKey(change.key.namespace, owner["name"])) if owner else None
         made = objects.labels(pod).get(labels.GRAPH_DEPLOYMENT_NAME) if pod is not None else None
-        for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace):
-            if config_map_of(graph) and (made == key_of(graph).name or names_claim(graph, change.key.name)):
+        for graph in self._asking(ObjectKey(change.key.namespace, "")):
+            if made == key_of(graph).name or names_claim(graph, change.key.name):
                 yield _task(key_of(graph))
+
+    def _asking(self, config_map: ObjectKey) -> list[KubeObject]:
+        """Graphs that ask for planning by a ConfigMap; of no name: all of the namespace."""
+        return self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENTS, PLANNED_BY, f"{config_map.namespace}/{config_map.name}")
 
     def _graph_changed(self, change: CacheChange) -> None:
         """Planning ends with the graph."""
@@ -324,6 +329,11 @@ class Plans(Controller):
 
 def _task(graph: ObjectKey) -> Task:
     return Task(CONCERN, graph)
+
+
+def _planned_by(graph: KubeObject) -> list[str]:
+    name, namespace = config_map_of(graph), graph["metadata"]["namespace"]
+    return [f"{namespace}/{each}" for each in ("", name, profile_data_name(name))] if name else []
 
 
 def _asked(graph: KubeObject | None) -> tuple[Any, ...]:
