@@ -172,9 +172,31 @@ def test_a_source_that_is_scraped_seldom_is_asked_for_longer_windows(graph: Foll
     assert graph.tick.traffic_window == 10
     windows = []
     for _ in range(5):
-        graph.step(None)
+        graph.step(None, missing={"traffic": Missing.TOO_YOUNG})
         windows.append(graph.tick.traffic_window)
     assert windows == [20, 40, 60, 60, 60]
+
+
+def answered(graph: Follower, needs: float, seconds: float) -> int:
+    """Ticks that a source leaves without an answer, which needs so long a window."""
+    held, until = 0, graph.tick.at + seconds
+    while graph.tick.at < until:
+        known = (graph.tick.traffic_window or 0) >= needs
+        effects = graph.step(20 if known else None, missing={} if known else {"traffic": Missing.TOO_YOUNG})
+        held += reason(effects) == Reason.HOLD_MISSING
+    return held
+
+
+def test_a_window_that_has_an_answer_is_kept_and_a_shorter_one_tried_now_and_then(graph: Follower) -> None:
+    assert answered(graph, 40, 1800) == 2 + 2
+    assert answered(graph, 10, 1200) == 0
+    assert graph.tick.traffic_window == 10
+
+
+@pytest.mark.parametrize("why", [Missing.UNREACHABLE, Missing.STALE, Missing.NO_SERIES])
+def test_a_longer_window_does_not_help_against_anything_else(graph: Follower, why: Missing) -> None:
+    graph.step(None, missing={"traffic": why})
+    assert graph.tick.traffic_window == 10
 
 
 def test_values_that_are_not_numbers_and_unknown_workers_hold(graph: Follower) -> None:

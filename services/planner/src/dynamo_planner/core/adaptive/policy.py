@@ -22,12 +22,14 @@ from dynamo_planner.core.adaptive.weighing import PoolState, Rates, Weighing
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.limits import Limits
-from dynamo_planner.core.observing import EngineCapabilities, Observation, Pool, PoolCounts, Traffic
+from dynamo_planner.core.observing import EngineCapabilities, Missing, Observation, Pool, PoolCounts, Traffic
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.core.warmup import Interval, as_past
 
 LONGER = 2.0
 """A source without samples for a short window is asked for one so many times longer: it is scraped too seldom."""
+SHORTER_AFTER = 600.0
+"""Seconds after which a shorter one is tried again: each attempt that fails holds everything for a sample."""
 SHORTEST_STEP = 2.5
 MOST_STEPS = 60
 """Lead times that are weighed: seconds between them at least, and their number at most."""
@@ -54,6 +56,7 @@ class AdaptivePolicy:
         self._holding = Holding()
         self._hold = HoldTime(0.0, {})
         self._sample = self._window = self._settings.sample(config)
+        self._shorter_at = 0.0
         self._queued = 0
         # By older ones no way to predict is judged, and each costs milliseconds of the first tick.
         self._past = as_past(warmup[-MEMORY:], float(config.throughput_adjustment_interval_seconds))
@@ -67,15 +70,17 @@ class AdaptivePolicy:
         """Observe, learn, predict, decide."""
         self._past = observation.past or self._past
         self._begun = self._begun or observation.traffic is not None
-        next_tick = self._tick(max(tick.at + self._sample, observation.now))
+        at = max(tick.at + self._sample, observation.now)
         self._engine.observe(observation.forward_passes)
         self._sizing.lengths.observe(observation.forward_passes)
         held = self._unknown(observation)
         if held is not None:
-            return Effects(next_tick=self._tick(next_tick.at), explanation=held)
+            return Effects(next_tick=self._tick(at), explanation=held)
         assert observation.traffic is not None
         now, traffic = observation.now, observation.traffic
-        self._window = self._sample
+        if now >= self._shorter_at:
+            self._window = max(self._sample, self._window / LONGER)
+        next_tick = self._tick(at)
         if not self._demand.samples:
             self._recall(observation, now - traffic.duration)
         if not self._demand.observe(now, traffic):
@@ -124,8 +129,10 @@ class AdaptivePolicy:
             )
         if observation.traffic is None or "traffic" in observation.missing:
             why = observation.missing.get("traffic")
-            longest = float(self._config.throughput_adjustment_interval_seconds)
-            self._window = min(max(longest, self._sample), self._window * LONGER)
+            if why is Missing.TOO_YOUNG:
+                longest = float(self._config.throughput_adjustment_interval_seconds)
+                self._window = min(max(longest, self._sample), self._window * LONGER)
+                self._shorter_at = observation.now + SHORTER_AFTER
             return _held(
                 Reason.HOLD_MISSING, f"the traffic is not known{f' ({why.value})' if why else ''}: replicas hold"
             )
