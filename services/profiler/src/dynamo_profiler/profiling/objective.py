@@ -21,6 +21,8 @@ DEFAULT_TTFT_MS, DEFAULT_ITL_MS = 2000.0, 30.0
 DEFAULT_ISL, DEFAULT_OSL = 4000, 1000
 #: Without times to keep, sweeps try everything: no engine is slower than this. Milliseconds.
 NO_LIMIT_MS = 1e7
+_PROMPT_SHARE = 0.25
+"""Of the time to the whole answer, where engines of both roles are chosen alone, or scaled."""
 
 
 class Picking(StrEnum):
@@ -57,6 +59,12 @@ class ServingObjective:
     concurrency: float | None
     picking: Picking
     planner: PlannerConfig | None
+
+    def times_of_roles(self) -> tuple[float, float]:
+        """TTFT and ITL, milliseconds, where each role has a time of its own: of the whole answer's, a quarter is the prompt's."""
+        if self.latency_ms is None:
+            return self.ttft_ms, self.itl_ms
+        return split(self.latency_ms, self.osl)
 
     def least(self, role: str) -> int:
         """Engines of a role that a planner must keep, one at least."""
@@ -100,6 +108,11 @@ class ServingObjective:
         if self.latency_ms is not None:
             return f"e2eLatency {self.latency_ms:g} ms{load}"
         return f"ttft {self.ttft_ms:g} ms, itl {self.itl_ms:g} ms{load}"
+
+
+def split(latency_ms: float, osl: int) -> tuple[float, float]:
+    """TTFT and ITL, milliseconds, that make a latency of an answer of so many tokens."""
+    return latency_ms * _PROMPT_SHARE, latency_ms * (1 - _PROMPT_SHARE) / max(1, osl - 1)
 
 
 def objective_of(request: ProfilingRequest) -> ServingObjective:

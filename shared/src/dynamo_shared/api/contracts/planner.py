@@ -264,7 +264,7 @@ class PlannerConfig(PlannerExtensions):
             )
         if self.gpu_price is not None and "attainment" in self.model_fields_set:
             yield ("attainment",), "ignored with gpu_price, which weighs requests against GPUs; leave one of them out"
-        if self.optimization_target is Target.SLA:
+        if self.optimization_target is Target.SLA or self.policy is PlanningPolicy.ADAPTIVE:
             return
         target = f"optimization_target {self.optimization_target.value!r}"
         for name in ("ttft_ms", "itl_ms"):

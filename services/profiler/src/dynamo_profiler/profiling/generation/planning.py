@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dynamo_shared.api.contracts.planner import PlannerConfig, Sweeping, Target
+from dynamo_shared.api.contracts.planner import PlannerConfig, PlanningPolicy, Sweeping, Target
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.planner_names import planner_config_name, profile_data_name
 from dynamo_shared.api.registry.labels import REQUEST_NAME, REQUEST_NAMESPACE
@@ -44,8 +44,10 @@ def _config(asked: PlannerConfig, layout: Layout, parts: GenerationInputs) -> Ku
     if PREFILL in engines:
         computed["prefill_engine_num_gpu"] = engines[PREFILL].gpus
     defaults: KubeObject = {"model_name": parts.spec.model, "max_gpu_budget": objective.total_gpus}
-    if asked.optimization_target is Target.SLA and objective.latency_ms is None and objective.tune_for is None:
-        defaults |= {"ttft_ms": objective.ttft_ms, "itl_ms": objective.itl_ms}
+    works_towards_times = asked.policy is PlanningPolicy.ADAPTIVE or asked.optimization_target is Target.SLA
+    if works_towards_times and objective.tune_for is None:
+        ttft, itl = objective.times_of_roles()
+        defaults |= {"ttft_ms": ttft, "itl_ms": itl}
     if parts.interpolation is not None and asked.pre_deployment_sweeping_mode is not Sweeping.NONE:
         defaults["aic_interpolation"] = {
             **parts.interpolation,
