@@ -42,6 +42,16 @@ def test_ticks_are_announced(ticks: list[TickResult], reasons: list[str], events
     assert {fact.causation_id for fact in announced.facts} == {f"{plan().uid}.2026-01-01T00:00:00+00:00"}
 
 
+def test_advice_is_announced_when_it_changes() -> None:
+    announced = Announced()
+    reporter = PlanReporter(announced)
+    two, three = (TickResult(gathered(), effects(more(prefill=count)), None) for count in (2, 3))
+    for ticked in (two, two, three, HOLDS, three):
+        reporter.tick(GRAPH, plan(advisory=True), ticked, datetime(2026, 1, 1, tzinfo=UTC))
+    assert announced.events == ["planned", "planned", "plan-held", "planned"]
+    assert len(announced.lines) == 3
+
+
 def test_a_graph_that_cannot_be_planned_is_announced_once_for_each_reason() -> None:
     announced = Announced()
     reporter = PlanReporter(announced)

@@ -72,13 +72,15 @@ class PlanReporter:
         """by uid: what was reported last"""
 
     def tick(self, graph: KubeObject, plan: PlannedGraph, ticked: TickResult, at: datetime) -> TickOutcome:
-        """Events of a tick: always where something is asked for, otherwise where the reason is another one."""
+        """Events of a tick: always where something is asked for, otherwise where the reason, or the advice, is another one."""
         gathered, effects, acted = ticked
         outcome = TickOutcome(plan, ticked)
-        news = (outcome.reason, *sorted(gathered.observation.missing.values()))
+        advice = effects.decision.replicas if effects.decision is not None and plan.config.advisory else {}
+        advised = (f"{pool.value} {count}" for pool, count in sorted(advice.items()))
+        news = (outcome.reason, *sorted(gathered.observation.missing.values()), *advised)
         is_news = self._last.get(plan.uid) != news
         self._last[plan.uid] = news
-        asked = acted is not None or (effects.decision is not None and plan.config.advisory)
+        asked = acted is not None or (bool(advice) and is_news)
         if not asked and not is_news:
             return outcome
         event = "planned" if outcome.reason == PLANNED or (outcome.reason == AT_RISK and asked) else "plan-held"
