@@ -177,6 +177,26 @@ def test_a_source_that_is_scraped_seldom_is_asked_for_longer_windows(graph: Foll
     assert windows == [20, 40, 60, 60, 60]
 
 
+def prefill_of_ranks(ranks: int, **fields: Any) -> int:
+    """Prefill replicas that are planned where engines report so many ranks each."""
+    graph = Follower(AdaptivePolicy(config(**fields), profile=PROFILE), BOTH)
+    passes = tuple(
+        ForwardPass(pool=Pool.PREFILL, worker_id=worker, dp_rank=rank) for worker in "ab" for rank in range(ranks)
+    )
+    for _ in range(30):
+        graph.step(25, forward_passes=passes)
+    return graph.replicas[Pool.PREFILL]
+
+
+def test_engines_of_several_ranks_are_worth_as_many_prompts_at_once() -> None:
+    one = prefill_of_ranks(1)
+    assert prefill_of_ranks(0) == one
+    assert prefill_of_ranks(4) < one
+    described = {"hf_id": "m", "system": "h200_sxm", "backend": "vllm", "isl": 3000, "osl": 200}
+    described |= {"sweep_max_context_length": 8192, "prefill_pick": {"dp": 4}}
+    assert prefill_of_ranks(0, aic_interpolation=described) == prefill_of_ranks(4)
+
+
 def answered(graph: Follower, needs: float, seconds: float) -> int:
     """Ticks that a source leaves without an answer, which needs so long a window."""
     held, until = 0, graph.tick.at + seconds

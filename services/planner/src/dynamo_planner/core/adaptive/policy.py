@@ -72,7 +72,7 @@ class AdaptivePolicy:
         self._begun = self._begun or observation.traffic is not None
         at = max(tick.at + self._sample, observation.now)
         self._engine.observe(observation.forward_passes)
-        self._sizing.lengths.observe(observation.forward_passes)
+        self._sizing.observe(observation.forward_passes)
         held = self._unknown(observation)
         if held is not None:
             return Effects(next_tick=self._tick(at), explanation=held)

@@ -80,8 +80,11 @@ class PrefillSizer:
         after: float,
         *,
         variation: float = 0.0,
+        ranks: int = 1,
     ) -> None:
+        """`ranks`: data parallel ones of an engine, each of which computes prompts of its own."""
         self._rate = load.rate
+        self._ranks = ranks
         chunk = able.max_num_batched_tokens
         self.service = engine.prefill_ms(load.fresh, chunk)
         # Short prompts share iterations, so a prompt costs what it adds to one.
@@ -107,7 +110,7 @@ class PrefillSizer:
     @property
     def capacity(self) -> float:
         """Requests a second of one replica, busy all the time."""
-        return 1000 / self.each
+        return self._ranks * 1000 / self.each
 
     @property
     def longest_wait(self) -> float:
@@ -118,14 +121,16 @@ class PrefillSizer:
         """`share` at other rates: first by replicas from 0 to `most`, then as `rates` are."""
         offered = rates * self.each / 1000
         shares, blocked = np.zeros((most + 1, *rates.shape)), np.ones(rates.shape)
-        for replicas in range(1, most + 1):
-            blocked = offered * blocked / (replicas + offered * blocked)
-            busy = offered / replicas
+        for servers in range(1, most * self._ranks + 1):
+            blocked = offered * blocked / (servers + offered * blocked)
+            if servers % self._ranks:
+                continue
+            replicas, busy = servers // self._ranks, offered / servers
             if not self.reachable:
                 shares[replicas] = busy < BORNE
                 continue
             held = np.minimum(busy, BUSIEST)
-            tail = np.exp(-(1 - held) * replicas * self._tail)
+            tail = np.exp(-(1 - held) * servers * self._tail)
             shares[replicas] = np.where(busy < BUSIEST, 1 - blocked / (1 - held * (1 - blocked)) * tail, 0.0)
         return shares
 
@@ -137,24 +142,24 @@ class PrefillSizer:
             return 1.0
         if replicas < 1:
             return 0.0
-        offered = self._rate * self.each / 1000
-        busy = offered / replicas
+        offered, servers = self._rate * self.each / 1000, replicas * self._ranks
+        busy = offered / servers
         if busy >= BUSIEST:
             return 0.0
-        tail = exp(-(1 - busy) * replicas * self._tail)
-        return 1.0 - waiting(replicas, offered) * tail
+        tail = exp(-(1 - busy) * servers * self._tail)
+        return 1.0 - waiting(servers, offered) * tail
 
     def least(self) -> int:
         """Replicas that bear the load at all."""
-        return _bearing(self._rate * self.each / 1000) if self._rate > 0 else 0
+        return _bearing(self._rate / self.capacity) if self._rate > 0 else 0
 
     def fit(self, desired: float) -> Fit:
         """The fewest replicas that serve the desired share in time; as many as bear the load where no number does."""
         if self._rate <= 0:
-            return Fit(0, 1.0, self.service, 1000 / self.each)
+            return Fit(0, 1.0, self.service, self.capacity)
         if self._budget <= 0:
-            return Fit(self.least(), 0.0, self.service, 1000 / self.each, reachable=False)
-        return _fewest(self.share, desired, self.service, 1000 / self.each)
+            return Fit(self.least(), 0.0, self.service, self.capacity, reachable=False)
+        return _fewest(self.share, desired, self.service, self.capacity)
 
 
 class DecodeSizer:
