@@ -177,6 +177,13 @@ def test_a_source_that_is_scraped_seldom_is_asked_for_longer_windows(graph: Foll
     assert windows == [20, 40, 60, 60, 60]
 
 
+@pytest.mark.parametrize("least", [10, 11, 30])
+def test_a_pool_far_below_its_minimum_goes_to_it(least: int) -> None:
+    graph = Follower(AdaptivePolicy(config(min_endpoint=least, max_gpu_budget=-1), profile=PROFILE), BOTH)
+    assert reason(graph.step(0.1)) == Reason.SCALE_UP
+    assert set(graph.replicas.values()) == {least}
+
+
 def prefill_of_ranks(ranks: int, **fields: Any) -> int:
     """Prefill replicas that are planned where engines report so many ranks each."""
     graph = Follower(AdaptivePolicy(config(**fields), profile=PROFILE), BOTH)

@@ -138,7 +138,7 @@ class Weighing:
     def share(self, counts: Mapping[Pool, int], since: float, until: float) -> float:
         """Share of the requests between two lead times that counts keep in time; not below 0, 1 where none comes."""
         comes = self.comes(since, until)
-        places = [counts[each] - int(self._counts[each][0]) for each in self.pools]
+        places = self._places(counts)
         kept = self.brings(since, until)[places[0], places[1] if len(places) > 1 else 0]
         return max(0.0, float(kept) / comes) if comes > 0 else 1.0
 
@@ -150,11 +150,15 @@ class Weighing:
     def around(self, pool: Pool, counts: Mapping[Pool, int], since: float, until: float) -> dict[int, float]:
         """Requests a second in time between two lead times, with one replica of a pool fewer and more, as far as considered."""
         brings = self.brings(since, until) / max(until - since, 1e-9)
-        places = [counts[each] - int(self._counts[each][0]) for each in self.pools]
+        places = self._places(counts)
         axis = list(self.pools).index(pool)
         line = brings[:, places[1] if len(places) > 1 else 0] if axis == 0 else brings[places[0]]
         near = (counts[pool] - 1, counts[pool], counts[pool] + 1)
         return {int(n): float(line[i]) for i, n in enumerate(self._counts[pool]) if n in near}
+
+    def _places(self, counts: Mapping[Pool, int]) -> list[int]:
+        """Where counts stand among those that are considered; of fewer, as of a pool that grows to its least, the first."""
+        return [max(0, counts[pool] - int(self._counts[pool][0])) for pool in self.pools]
 
     def _shares(self, pool: Pool) -> Array:
         """Share of requests within the pool's target where no request waits, by count, row and lead time."""
