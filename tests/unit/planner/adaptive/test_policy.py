@@ -204,6 +204,21 @@ def test_engines_of_several_ranks_are_worth_as_many_prompts_at_once() -> None:
     assert prefill_of_ranks(0, aic_interpolation=described) == prefill_of_ranks(4)
 
 
+@pytest.mark.parametrize("mode", ["disagg", "agg"])
+def test_limits_of_a_model_card_are_those_of_one_rank(mode: str) -> None:
+    """Sequences at a time, and tokens in the KV cache; an engine has them once for each of its ranks."""
+    few = replace(ABLE, max_num_seqs=8, max_kv_tokens=30_000)
+    planned = []
+    for ranks in (0, 1, 4):
+        least = dict.fromkeys(BOTH if mode == "disagg" else [Pool.DECODE], 1)
+        graph = Follower(AdaptivePolicy(config(mode=mode, ttft_ms=2000, itl_ms=50), profile=PROFILE), least)
+        passes = tuple(ForwardPass(pool=Pool.DECODE, worker_id="a", dp_rank=rank) for rank in range(ranks))
+        for _ in range(30):
+            graph.step(20, capabilities=dict.fromkeys(least, few), forward_passes=passes)
+        planned.append(graph.replicas[Pool.DECODE])
+    assert planned[0] == planned[1] > planned[2]
+
+
 def answered(graph: Follower, needs: float, seconds: float) -> int:
     """Ticks that a source leaves without an answer, which needs so long a window."""
     held, until = 0, graph.tick.at + seconds

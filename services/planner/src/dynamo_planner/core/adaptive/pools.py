@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
@@ -30,16 +30,23 @@ class Sizing:
         self._config, self._engine, self._settings = config, engine, settings
         self.lengths = PromptLengths()
         engines = config.aic_interpolation
-        self._ranks = min(engines.prefill_pick.dp, MOST_RANKS) if engines else 1
-        """data parallel ranks of a prefill engine, as it was simulated, or as engines report"""
+        self._reported = {
+            Pool.PREFILL: engines.prefill_pick.dp if engines else 1,
+            Pool.DECODE: engines.decode_pick.dp if engines else 1,
+        }
+        """data parallel ranks of an engine, as it was simulated, or as engines report"""
         self.after: float | None = None
         """ms from a computed prompt to the first token (transfer of the KV cache, first iteration), as learnt"""
 
     def observe(self, passes: tuple[ForwardPass, ...]) -> None:
         """Learn what engines say of their prompts, and which ranks they have."""
         self.lengths.observe(passes)
-        ranks = Counter(forward.worker_id for forward in passes if forward.pool is Pool.PREFILL)
-        self._ranks = min(max(ranks.values(), default=self._ranks), MOST_RANKS)
+        ranks = Counter((forward.pool, forward.worker_id) for forward in passes)
+        for pool, known in self._reported.items():
+            self._reported[pool] = max((count for (each, _), count in ranks.items() if each is pool), default=known)
+
+    def _ranks(self, pool: Pool) -> int:
+        return min(self._reported[pool], MOST_RANKS)
 
     def ready(self, pool: Pool) -> bool:
         """Whether enough is known of its engines."""
@@ -49,17 +56,23 @@ class Sizing:
 
     def sizer(self, pool: Pool, load: Load, able: EngineCapabilities) -> Sizer:
         """Of one pool, for a load."""
-        config = self._config
+        config, ranks = self._config, self._ranks(pool)
         if pool is Pool.PREFILL:
             after = self.after if self.after is not None else config.itl_ms
             variation = self.lengths.variation
-            return PrefillSizer(self._engine, load, config.ttft_ms, able, after, variation=variation, ranks=self._ranks)
+            return PrefillSizer(self._engine, load, config.ttft_ms, able, after, variation=variation, ranks=ranks)
         ttft = config.ttft_ms if config.mode is Mode.AGG else None
-        return DecodeSizer(self._engine, load, config.itl_ms, able, ttft=ttft)
+        # A model card says what one rank is able to.
+        whole = replace(
+            able,
+            max_num_seqs=able.max_num_seqs and able.max_num_seqs * ranks,
+            max_kv_tokens=able.max_kv_tokens and able.max_kv_tokens * ranks,
+        )
+        return DecodeSizer(self._engine, load, config.itl_ms, whole, ttft=ttft, ranks=ranks)
 
     def learn_after(self, ttft: float, load: Load, able: EngineCapabilities, ready: int) -> None:
         """Learn from a mean TTFT (ms) of a pool of `ready` replicas that is not busy, where hardly anybody waits."""
-        sizer = PrefillSizer(self._engine, load, self._config.ttft_ms, able, 0.0, ranks=self._ranks)
+        sizer = PrefillSizer(self._engine, load, self._config.ttft_ms, able, 0.0, ranks=self._ranks(Pool.PREFILL))
         busy = load.rate / sizer.capacity / max(ready, 1)
         if busy > 0.5:
             return

@@ -173,7 +173,9 @@ class DecodeSizer:
         able: EngineCapabilities,
         *,
         ttft: float | None = None,
+        ranks: int = 1,
     ) -> None:
+        """`able` is of all data parallel `ranks` of an engine, but for the tokens of an iteration, which are of each."""
         self._rate = load.rate
         if ttft is None:
             self.one = decode_capacity(
@@ -195,6 +197,7 @@ class DecodeSizer:
                 chunk=able.max_num_batched_tokens,
                 max_kv_tokens=able.max_kv_tokens,
                 max_num_seqs=able.max_num_seqs,
+                ranks=ranks,
             )
         # Sequences that are there at once, by Little's law, at the pace that the target allows.
         self._sequences = load.rate * load.osl * self.one.latency / 1000
