@@ -87,6 +87,17 @@ def test_it_is_asked_for_until_traffic_is_known_and_never_again() -> None:
     assert graph.tick.past_window is None
 
 
+def test_it_is_asked_for_until_planning_begins() -> None:
+    """What came before a tick at which nothing could be planned is older when planning begins."""
+    graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH)
+    bursts = past(lambda ago: 40 if ago < 600 else 4)
+    graph.step(4, workers={}, missing={"workers": Missing.UNREACHABLE}, past=bursts)
+    assert graph.tick.past_window == PAST
+    graph.step(4, past=past(lambda _: 4))
+    assert graph.tick.past_window is None
+    assert max(each.rate for each in graph.policy._demand.samples) == pytest.approx(4)
+
+
 @pytest.mark.parametrize("clock", [0.0, 1_000_000.0])
 def test_a_trace_stands_in_where_no_past_is_known(clock: float) -> None:
     warmup = [Interval(requests=20 * 60, isl=3000, osl=200)] * 120

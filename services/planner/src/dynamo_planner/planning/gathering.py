@@ -123,7 +123,7 @@ class ClusterGatherer:
                 lacks(TRAFFIC, read)
             else:
                 traffic = read
-                if tick.past_window is not None:
+                if workers and tick.past_window is not None:
                     past = await self._traffic.past(tick.past_window, read.duration)
         passes: tuple[ForwardPass, ...] = ()
         if tick.need_forward_passes:

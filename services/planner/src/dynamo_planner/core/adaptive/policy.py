@@ -60,7 +60,6 @@ class AdaptivePolicy:
         self._queued = 0
         # By older ones no way to predict is judged, and each costs milliseconds of the first tick.
         self._past = as_past(warmup[-MEMORY:], float(config.throughput_adjustment_interval_seconds))
-        self._begun = False
 
     def first_tick(self, now: float) -> Tick:
         """One sample from now."""
@@ -68,8 +67,6 @@ class AdaptivePolicy:
 
     def on_tick(self, tick: Tick, observation: Observation) -> Effects:
         """Observe, learn, predict, decide."""
-        self._past = observation.past or self._past
-        self._begun = self._begun or observation.traffic is not None
         at = max(tick.at + self._sample, observation.now)
         self._engine.observe(observation.forward_passes)
         self._sizing.observe(observation.forward_passes)
@@ -80,10 +77,11 @@ class AdaptivePolicy:
         now, traffic = observation.now, observation.traffic
         if now >= self._shorter_at:
             self._window = max(self._sample, self._window / LONGER)
-        next_tick = self._tick(at)
         if not self._demand.samples:
             self._recall(observation, now - traffic.duration)
-        if not self._demand.observe(now, traffic):
+        is_number = self._demand.observe(now, traffic)
+        next_tick = self._tick(at)
+        if not is_number:
             return Effects(
                 next_tick=next_tick, explanation=_held(Reason.HOLD_MISSING, "the reported traffic is not a number")
             )
@@ -109,7 +107,7 @@ class AdaptivePolicy:
             run_load=True,
             run_throughput=True,
             traffic_window=self._window,
-            past_window=None if self._begun else PAST,
+            past_window=None if self._demand.samples else PAST,
             need_forward_passes=True,
         )
 
@@ -181,7 +179,7 @@ class AdaptivePolicy:
         So a planner that starts again forgets neither waves nor bursts. The trace of the configuration stands in where nothing
         is known. Which replicas served it is not known: of the promise, only what mean times show to be late counts as missed.
         """
-        known, self._past = self._past, ()
+        known, self._past = observation.past or self._past, ()
         horizon = self._horizon(observation)
         for each in known:
             at, traffic = ended - each.ago, each.traffic
