@@ -17,6 +17,7 @@ GRAPH: KubeObject = {"kind": "DynamoGraphDeployment", "metadata": {"name": "g", 
 HOLDS = TickResult(gathered(), effects(), None)
 ASKS = TickResult(gathered(), effects(more(prefill=2)), Acted("i", "", done=True))
 REFUSED = TickResult(gathered(), effects(more(prefill=2)), Acted("i", "NotFound", done=False))
+UNANSWERED = TickResult(gathered(), effects(more(prefill=2)), Acted("i", "not yet", done=False, answered=False))
 BLIND = TickResult(gathered(traffic="no Prometheus"), effects(), None)
 AT_RISK = TickResult(gathered(), at_risk(), None)
 
@@ -27,10 +28,11 @@ AT_RISK = TickResult(gathered(), at_risk(), None)
         ([HOLDS, HOLDS], [], ["plan-held"]),
         ([ASKS, ASKS], ["Normal Planned Plan"] * 2, ["planned"] * 2),
         ([REFUSED, REFUSED], ["Warning PlanningScalerRefused Plan"], ["plan-held"] * 2),
+        ([UNANSWERED, UNANSWERED], ["Warning PlanningScalerUnanswered Plan"], ["plan-held"] * 2),
         ([BLIND, BLIND, HOLDS, BLIND], ["Warning PlanningInputMissing Plan"] * 2, ["plan-held"] * 3),
         ([AT_RISK, AT_RISK], ["Warning PromiseAtRisk Plan"], ["plan-held"]),
     ],
-    ids=["holds", "asks", "is refused", "lacks inputs", "cannot keep its promise"],
+    ids=["holds", "asks", "is refused", "is not answered", "lacks inputs", "cannot keep its promise"],
 )
 def test_ticks_are_announced(ticks: list[TickResult], reasons: list[str], events: list[str]) -> None:
     announced = Announced()

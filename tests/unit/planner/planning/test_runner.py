@@ -142,7 +142,13 @@ async def test_that_the_scaler_cannot_be_asked_is_its_answer(error: BusError, mo
     bus = MemoryBus()
     monkeypatch.setattr(bus, "publish", refuse)
     acted = await ScaleSender(CommandSender(bus, "c"), "now")(plan(), more(decode=3))
-    assert (acted.answer, acted.done) == (f"the scaler cannot be asked: {error}", False)
+    assert acted == Acted(acted.command, f"the scaler cannot be asked: {error}", done=False, answered=False)
+
+
+async def test_a_scaler_that_does_not_answer_has_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynamo_planner.planning.scaling.ANSWER_WITHIN", 0.0)
+    acted = await ScaleSender(CommandSender(MemoryBus(), "c"), "now")(plan(), more(decode=3))
+    assert acted == Acted(acted.command, "the scaler has not answered yet", done=False, answered=False)
 
 
 @pytest.mark.parametrize(
@@ -187,6 +193,12 @@ def unready() -> Effects:
             TickResult(gathered(), effects(more(prefill=2)), Acted("i", "NotFound", done=False)),
             False,
             "ScalerRefused",
+        ),
+        (
+            {},
+            TickResult(gathered(), effects(more(prefill=2)), Acted("i", "not yet", done=False, answered=False)),
+            False,
+            "ScalerUnanswered",
         ),
         ({}, TickResult(gathered(), at_risk(), None), True, "PromiseAtRisk"),
         ({}, TickResult(gathered(traffic="no Prometheus"), effects(), None), False, "InputMissing"),

@@ -19,9 +19,16 @@ from dynamo_planner.planning.gathering import FORWARD_PASSES, Gathered
 from dynamo_planner.planning.plans import PlannedGraph
 from dynamo_planner.planning.runner import Acted
 
-HOLDS, PLANNED, INPUT_MISSING, REFUSED = "Holds", "Planned", "InputMissing", "ScalerRefused"
+HOLDS, PLANNED, INPUT_MISSING = "Holds", "Planned", "InputMissing"
+REFUSED, UNANSWERED = "ScalerRefused", "ScalerUnanswered"
 AT_RISK = "PromiseAtRisk"
 """Planning works, and what it may use does not keep the promised share of requests."""
+
+TROUBLES = {
+    REFUSED: events.SCALER_REFUSED,
+    UNANSWERED: events.SCALER_UNANSWERED,
+    INPUT_MISSING: events.INPUT_MISSING,
+}
 
 
 class TickResult(NamedTuple):
@@ -50,7 +57,8 @@ class TickOutcome:
             said = f"{said}; planned by traffic alone: {gathered.troubles[FORWARD_PASSES]}"
         self.status = not held and (acted is None or acted.done)
         if acted is not None and not acted.done:
-            self.reason, self.message = REFUSED, f"{said}; the scaler says: {acted.answer}"
+            says = f"the scaler says: {acted.answer}" if acted.answered else acted.answer
+            self.reason, self.message = REFUSED if acted.answered else UNANSWERED, f"{said}; {says}"
         elif held:
             troubles = "; ".join(f"{name}: {text}" for name, text in sorted(held.items()))
             held_for = said if explanation.needs_passes else "replicas are held"
@@ -91,8 +99,7 @@ class PlanReporter:
         elif outcome.reason in (PLANNED, AT_RISK) and asked:
             fact = events.PLANNED(outcome.message, event, data, data.reason, cause)
         elif is_news and not outcome.status:
-            trouble = events.SCALER_REFUSED if outcome.reason == REFUSED else events.INPUT_MISSING
-            fact = trouble(outcome.message, event, data, data.reason, cause)
+            fact = TROUBLES[outcome.reason](outcome.message, event, data, data.reason, cause)
         else:
             fact = Fact(event=event, data=data, identity=data.reason, causation_id=cause)
         self._announcer.announce(graph, fact)

@@ -27,6 +27,8 @@ class Acted(NamedTuple):
     """its id"""
     answer: str
     done: bool
+    answered: bool = True
+    """false where the scaler could not be asked, or says nothing: it may still do it"""
 
 
 class Actuator(Protocol):
