@@ -183,6 +183,10 @@ def unready() -> Effects:
     return Effects(next_tick=Tick(at=1), explanation=said)
 
 
+LARGE = {"prefill_engine_num_gpu": 8, "decode_engine_num_gpu": 8}
+"""Engines that the default budget of 8 GPUs does not hold together."""
+
+
 @pytest.mark.parametrize(
     ("config", "ticked", "status", "reason"),
     [
@@ -201,6 +205,15 @@ def unready() -> Effects:
             "ScalerUnanswered",
         ),
         ({}, TickResult(gathered(), at_risk(), None), True, "PromiseAtRisk"),
+        (
+            LARGE,
+            TickResult(gathered(), effects(more(prefill=0, decode=0)), Acted("i", "", done=True)),
+            True,
+            "PromiseAtRisk",
+        ),
+        (LARGE, TickResult(gathered(), effects(), None), True, "PromiseAtRisk"),
+        (LARGE | {"max_gpu_budget": 16}, TickResult(gathered(), effects(), None), True, "Holds"),
+        (LARGE | {"min_gpu_budget": 32, "max_gpu_budget": -1}, TickResult(gathered(), effects(), None), True, "Holds"),
         ({}, TickResult(gathered(traffic="no Prometheus"), effects(), None), False, "InputMissing"),
         ({}, TickResult(gathered(forward_passes="no NATS"), effects(), None), True, "Holds"),
         ({}, TickResult(gathered(forward_passes="no NATS"), unready(), None), False, "InputMissing"),
@@ -224,6 +237,13 @@ def test_the_condition_says_what_came_of_a_tick(
 ) -> None:
     outcome = TickOutcome(plan(**config), ticked)
     assert (outcome.status, outcome.reason) == (status, reason)
+
+
+def test_the_condition_says_that_a_budget_holds_no_engine() -> None:
+    outcome = TickOutcome(plan(**LARGE), TickResult(gathered(), effects(more(prefill=0, decode=0)), None))
+    assert outcome.message == (
+        "said; max_gpu_budget is 8, and 1 prefill and 1 decode (min_endpoint) need 16 GPUs: no replicas are kept"
+    )
 
 
 def test_what_engines_do_not_say_is_the_reason_where_nothing_else_is_known_of_them() -> None:

@@ -14,6 +14,7 @@ from dynamo_shared.wire.specifications.planning import PlanAlternative, PlanData
 
 from dynamo_planner import events
 from dynamo_planner.core.decision import Effects
+from dynamo_planner.core.limits import Limits
 from dynamo_planner.core.observing import Observation
 from dynamo_planner.planning.gathering import FORWARD_PASSES, Gathered
 from dynamo_planner.planning.plans import PlannedGraph
@@ -51,6 +52,8 @@ class TickOutcome:
         gathered, effects, acted = ticked
         explanation = effects.explanation
         said = explanation.message or explanation.throughput_reason or explanation.load_reason
+        too_low = Limits(plan.config).too_low(gathered.observation.capabilities)
+        said = "; ".join(filter(None, (said, too_low)))
         needs_passes = explanation.needs_passes or _needs_passes(plan)
         held = {name: text for name, text in gathered.troubles.items() if name != FORWARD_PASSES or needs_passes}
         if gathered.troubles and not held:
@@ -63,7 +66,7 @@ class TickOutcome:
             troubles = "; ".join(f"{name}: {text}" for name, text in sorted(held.items()))
             held_for = said if explanation.needs_passes else "replicas are held"
             self.reason, self.message = INPUT_MISSING, f"{held_for}; {troubles}"
-        elif explanation.at_risk:
+        elif explanation.at_risk or too_low:
             self.reason, self.message = AT_RISK, said
         elif effects.decision is not None:
             self.reason, self.message = PLANNED, said
