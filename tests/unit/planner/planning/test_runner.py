@@ -170,6 +170,13 @@ def gathered(**troubles: str) -> Gathered:
     return Gathered(Observation(now=0, traffic=traffic, workers=READY, missing=missing), troubles)
 
 
+def at_zero(**troubles: str) -> Gathered:
+    """Of a graph that has no replicas, and is not to have any."""
+    known = gathered(**troubles)
+    none = dict.fromkeys(READY, PoolCounts(ready=0, expected=0))
+    return replace(known, observation=replace(known.observation, workers=none))
+
+
 def effects(decision: Decision | None = None) -> Effects:
     return Effects(next_tick=Tick(at=1), decision=decision, explanation=Explanation(message="said"))
 
@@ -183,6 +190,13 @@ def unready() -> Effects:
     return Effects(next_tick=Tick(at=1), explanation=said)
 
 
+REACTIVE = {
+    "policy": "reference",
+    "optimization_target": "load",
+    "decode_scale_up_kv_rate": 80,
+    "decode_scale_down_kv_rate": 40,
+    "mode": "agg",
+}
 LARGE = {"prefill_engine_num_gpu": 8, "decode_engine_num_gpu": 8}
 """Engines that the default budget of 8 GPUs does not hold together."""
 
@@ -218,18 +232,9 @@ LARGE = {"prefill_engine_num_gpu": 8, "decode_engine_num_gpu": 8}
         ({}, TickResult(gathered(forward_passes="no NATS"), effects(), None), True, "Holds"),
         ({}, TickResult(gathered(forward_passes="no NATS"), unready(), None), False, "InputMissing"),
         ({}, TickResult(gathered(), unready(), None), True, "Holds"),
-        (
-            {
-                "policy": "reference",
-                "optimization_target": "load",
-                "decode_scale_up_kv_rate": 80,
-                "decode_scale_down_kv_rate": 40,
-                "mode": "agg",
-            },
-            TickResult(gathered(forward_passes="no NATS"), effects(), None),
-            False,
-            "InputMissing",
-        ),
+        (REACTIVE, TickResult(gathered(forward_passes="no NATS"), effects(), None), False, "InputMissing"),
+        (REACTIVE, TickResult(at_zero(forward_passes="no engine"), effects(), None), True, "Holds"),
+        ({}, TickResult(at_zero(forward_passes="no engine"), unready(), None), False, "InputMissing"),
     ],
 )
 def test_the_condition_says_what_came_of_a_tick(
@@ -237,6 +242,17 @@ def test_the_condition_says_what_came_of_a_tick(
 ) -> None:
     outcome = TickOutcome(plan(**config), ticked)
     assert (outcome.status, outcome.reason) == (status, reason)
+
+
+def test_only_what_planning_needs_is_missing() -> None:
+    troubled = TickResult(gathered(forward_passes="no NATS"), effects(), None)
+    assert TickOutcome(plan(), troubled).missing == {}
+    assert TickOutcome(plan(**REACTIVE), troubled).missing == {"forward_passes": Missing.UNREACHABLE}
+
+
+def test_nothing_is_said_of_engines_where_there_are_none() -> None:
+    outcome = TickOutcome(plan(), TickResult(at_zero(forward_passes="no engine"), effects(), None))
+    assert outcome.message == "said"
 
 
 def test_the_condition_says_that_a_budget_holds_no_engine() -> None:

@@ -268,8 +268,7 @@ class Plans(Controller):
             return
         ticked = TickResult(gathered, effects, acted)
         outcome = self._reporter.tick(graph, plan, ticked, now())
-        missing = gathered.observation.missing
-        self._metrics.tick((plan.graph.namespace, plan.graph.name), _figures(ticked), missing, outcome.reason)
+        self._metrics.tick((plan.graph.namespace, plan.graph.name), _figures(ticked), outcome.missing, outcome.reason)
         present = objects.condition(graph, PLANNING) or {}
         concluded = str(outcome.status), outcome.reason, graph["metadata"].get("generation", 0)
         same = concluded == tuple(present.get(each) for each in ("status", "reason", "observedGeneration"))

@@ -54,10 +54,14 @@ class TickOutcome:
         said = explanation.message or explanation.throughput_reason or explanation.load_reason
         too_low = Limits(plan.config).too_low(gathered.observation.capabilities)
         said = "; ".join(filter(None, (said, too_low)))
-        needs_passes = explanation.needs_passes or _needs_passes(plan)
+        # Where no engine is ready there is none that could speak.
+        speak = any(counts.ready for counts in gathered.observation.workers.values())
+        needs_passes = explanation.needs_passes or (speak and _needs_passes(plan))
         held = {name: text for name, text in gathered.troubles.items() if name != FORWARD_PASSES or needs_passes}
-        if gathered.troubles and not held:
+        if gathered.troubles and not held and speak:
             said = f"{said}; planned by traffic alone: {gathered.troubles[FORWARD_PASSES]}"
+        self.missing = {name: gathered.observation.missing[name] for name in held}
+        """inputs that planning needs and lacks, and why"""
         self.status = not held and (acted is None or acted.done)
         if acted is not None and not acted.done:
             says = f"the scaler says: {acted.answer}" if acted.answered else acted.answer
@@ -84,11 +88,11 @@ class PlanReporter:
 
     def tick(self, graph: KubeObject, plan: PlannedGraph, ticked: TickResult, at: datetime) -> TickOutcome:
         """Events of a tick: always where something is asked for, otherwise where the reason, or the advice, is another one."""
-        gathered, effects, acted = ticked
+        effects, acted = ticked.effects, ticked.acted
         outcome = TickOutcome(plan, ticked)
         advice = effects.decision.replicas if effects.decision is not None and plan.config.advisory else {}
         advised = (f"{pool.value} {count}" for pool, count in sorted(advice.items()))
-        news = (outcome.reason, *sorted(gathered.observation.missing.values()), *advised)
+        news = (outcome.reason, *sorted(outcome.missing.values()), *advised)
         is_news = self._last.get(plan.uid) != news
         self._last[plan.uid] = news
         asked = acted is not None or (bool(advice) and is_news)
