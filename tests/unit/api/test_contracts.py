@@ -168,12 +168,23 @@ def test_what_is_wrong_is_reported_at_its_path(name: str, value: Any, errors: li
         ),
         (
             "features.planner",
-            {"ttft": 300},
+            {"ttft": 300, "policy": "reference"},
             [
                 "ttft: is an older name of ttft_ms",
                 "ttft: ignored with optimization_target 'throughput'; only 'sla' works towards it",
             ],
         ),
+        (
+            "features.planner",
+            {"environment": "virtual", "total_gpu_power_limit": 900, "min_endpoint": 2},
+            [
+                "total_gpu_power_limit: is ignored: power is not planned; max_gpu_budget bounds the GPUs",
+                "environment: 'virtual' is ignored: the scaler carries decisions out",
+            ],
+        ),
+        ("features.planner", {"environment": "kubernetes"}, []),
+        # The policy adaptive works towards it with any target.
+        ("features.planner", {"ttft_ms": 300, "enable_load_scaling": False}, []),
         (
             "features.planner",
             {"min_gpu_budget": 9},

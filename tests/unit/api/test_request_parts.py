@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api.conversion import convert
-from dynamo_shared.api.request_parts import RequestParts, parts_of, spec_of
+from dynamo_shared.api.request_parts import RequestParts, in_own_words, parts_of, spec_of
 
 BETA = "nvidia.com/v1beta1"
 
@@ -151,3 +151,26 @@ def test_junk_in_annotations_says_nothing(text: str) -> None:
     parts = parts_of(obj)
     assert (parts.base_graph, parts.discovers_gpus) == (None, True)
     spec_of(obj)
+
+
+@pytest.mark.parametrize(
+    ("said", "own"),
+    [
+        (
+            "spec.hardware.gpuSku, spec.hardware.totalGpus not given",
+            "spec.profilingConfig.config.hardware.gpuType, spec.profilingConfig.config.hardware.maxNumGpusPerEngine not given",
+        ),
+        ("or larger GPUs in spec.hardware, or", "or larger GPUs in spec.profilingConfig.config.hardware, or"),
+        ("spec.overrides.dgd.metadata.name: 'x' is long", "spec.deploymentOverrides.name: 'x' is long"),
+        ("spec.workload.isl: 0 tokens", "spec.profilingConfig.config.sla.isl: 0 tokens"),
+        ("spec.features.planner.ttft: bad", "spec.profilingConfig.config.planner.ttft: bad"),
+        ("spec.modelCache.pvcName: there is", "spec.profilingConfig.config.deployment.modelCache.pvcName: there is"),
+        ("spec.autoApply, spec.hardwareStore, and x.spec.sla", "spec.autoApply, spec.hardwareStore, and x.spec.sla"),
+    ],
+)
+def test_messages_name_fields_of_the_version_that_a_request_was_written_in(said: str, own: str) -> None:
+    obj = stored()
+    assert in_own_words(said, obj) == own
+    kept_by_go = {"metadata": {"annotations": {"nvidia.com/dgdr-config-map-ref": "{}"}}}
+    assert in_own_words(said, kept_by_go) == own
+    assert in_own_words(said, {"metadata": {}}) == said

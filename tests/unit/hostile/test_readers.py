@@ -25,6 +25,7 @@ from dynamo_model_discovery.workers import records as worker_records
 from dynamo_planner.core.profile import ProfileError
 from dynamo_planner.core.profile_arrays import from_json
 from dynamo_planner.core.warmup import WarmupError, intervals
+from dynamo_planner.inputs.prometheus import client as prometheus
 from dynamo_planner.planning.plans import NotPlannable, read_plan
 from dynamo_pod_builder.render.access import pull_secrets
 from dynamo_pod_builder.render.errors import RenderError
@@ -169,6 +170,9 @@ READERS: dict[str, Reader] = {
     ),
     "listing of adapters": Reader(lambda text: answers.names_in(_bytes(text))),
     "complaint of a worker": Reader(lambda text: (answers.complaint(_bytes(text)), answers.is_refusal(_bytes(text)))),
+    "Prometheus": Reader(
+        lambda text: prometheus._series(_bytes(text), "vector", "http://prometheus"), (prometheus.PrometheusError,)
+    ),
     "DCGM": Reader(lambda text: dcgm.parse(text, "node")),
     "quantity": Reader(quantity.parse, (ValueError,)),
     "duration": Reader(durations.seconds, (ValueError,)),

@@ -10,4 +10,7 @@ PROMISE_AT_RISK = EventReason(
 )
 INPUT_MISSING = EventReason("PlanningInputMissing", "Replicas are held: planning lacks an input.", "Warning", "Plan")
 SCALER_REFUSED = EventReason("PlanningScalerRefused", "The scaler refused what planning asked for.", "Warning", "Plan")
+SCALER_UNANSWERED = EventReason(
+    "PlanningScalerUnanswered", "The scaler has not answered what planning asked for.", "Warning", "Plan"
+)
 NOT_PLANNABLE = EventReason("", "A graph cannot be planned.", "Warning", "Plan", "Planning")

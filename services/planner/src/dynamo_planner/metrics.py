@@ -42,7 +42,7 @@ class PlanMetrics:
         )
         self._missing = Gauge(
             "dynamo_planner_input_missing",
-            "1 while an input is not there, by why: none of these is zero demand.",
+            "1 while planning lacks an input that it needs, by why: none of these is zero demand.",
             (*GRAPH, "input", "why"),
             registry=registry,
         )

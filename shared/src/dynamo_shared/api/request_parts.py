@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,20 @@ _KEPT_BY_GO = {
     keys.DGDR_ENABLE_GPU_DISCOVERY: ("enableGpuDiscovery",),
     keys.DGDR_DEPLOYMENT_OVERRIDES: ("deploymentOverrides",),
 }
+
+
+#: Fields of v1beta1, and what a v1alpha1 request says in their stead.
+_ALPHA_FIELDS = {
+    "spec.hardware.gpuSku": "spec.profilingConfig.config.hardware.gpuType",
+    "spec.hardware.totalGpus": "spec.profilingConfig.config.hardware.maxNumGpusPerEngine",
+    "spec.hardware": "spec.profilingConfig.config.hardware",
+    "spec.workload": "spec.profilingConfig.config.sla",
+    "spec.sla": "spec.profilingConfig.config.sla",
+    "spec.modelCache": "spec.profilingConfig.config.deployment.modelCache",
+    "spec.features.planner": "spec.profilingConfig.config.planner",
+    "spec.overrides.dgd.metadata": "spec.deploymentOverrides",
+}
+_BETA_FIELD = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, _ALPHA_FIELDS))})(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +103,17 @@ def parts_of(obj: KubeObject) -> RequestParts:
         metadata={name: overrides[name] for name in ("name", "labels", "annotations") if overrides.get(name)},
         config=config,
     )
+
+
+def in_own_words(message: str, obj: KubeObject) -> str:
+    """A message about a v1beta1 request, with the fields of v1alpha1 where it was written in that.
+
+    A request whose fields all have a counterpart does not show it, and reads the words of v1beta1.
+    """
+    annotations = obj["metadata"].get("annotations") or {}
+    if not annotations.keys() & {keys.PRESERVED_FIELDS, *_KEPT_BY_GO}:
+        return message
+    return _BETA_FIELD.sub(lambda match: _ALPHA_FIELDS[match[0]], message)
 
 
 def spec_of(obj: KubeObject) -> DynamoGraphDeploymentRequestSpec:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dynamo_planner.core.adaptive.demand import Demand
+from dynamo_planner.core.adaptive.demand import Demand, RateSample
 from dynamo_planner.core.adaptive.explaining import explain
 from dynamo_planner.core.adaptive.forecasting import Forecast
-from dynamo_planner.core.adaptive.holding import FEWEST, Holding, HoldTime, Needed
+from dynamo_planner.core.adaptive.holding import FEWEST, OVER, Holding, HoldTime, Needed
 from dynamo_planner.core.adaptive.pools import PoolPlan
 from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.observing import Observation, Pool
@@ -84,6 +84,22 @@ def test_a_load_that_ended_is_not_held_for_longer_than_it_pays() -> None:
 
 def test_of_lengths_that_cost_the_same_the_calmest_is_used() -> None:
     assert hold(after(lambda at: 30.0, 3000.0)).seconds == 1920.0
+
+
+@pytest.mark.parametrize("seconds", [10.0, 60.0, 7200.0, 1e6])
+def test_a_past_of_any_length_is_recalled_for_the_time_that_counts(seconds: float) -> None:
+    class Counting(Holding):
+        taken = 0
+
+        def observe(self, needed: Needed) -> None:
+            self.taken += 1
+            super().observe(needed)
+
+    holding, sizers = Counting(), {Pool.DECODE: Sizer()}
+    past = [RateSample(seconds * number, 25.0, seconds) for number in range(1000)]
+    holding.recall(past, 10.0, sizers, 8, 0.95)  # type: ignore[arg-type]
+    assert holding.taken == len(holding._past) == OVER / 10
+    assert {needed.replicas[Pool.DECODE] for needed in holding._past} == {3}
 
 
 def test_plans_are_held_for_a_while_and_not_after_requests_have_ceased() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from dynamo_planner.core.adaptive import AdaptivePolicy
+from dynamo_planner.core.adaptive.forecasting import MEMORY
 from dynamo_planner.core.adaptive.policy import PAST
 from dynamo_planner.core.decision import Effects
 from dynamo_planner.core.observing import Missing, PastTraffic, Pool, Traffic
@@ -54,6 +55,29 @@ def test_a_wave_is_known_at_once() -> None:
     assert "(wave)" in effects.explanation.message
 
 
+@pytest.mark.parametrize(
+    ("times", "missed", "kept"),
+    [
+        ({"ttft": 900.0, "itl": 8.0}, range(30), 0.5),
+        ({"ttft": 100.0, "itl": 30.0}, range(30), 0.5),
+        ({"ttft": 100.0, "itl": 8.0}, range(30), 1.0),
+        # An hour ago, and of a minute of which no time is known.
+        ({"ttft": 900.0, "itl": 8.0}, range(60, 120), 1.0),
+        ({}, range(120), 1.0),
+    ],
+)
+def test_what_the_last_hour_missed_is_made_up_for(times: dict[str, float], missed: range, kept: float) -> None:
+    in_time = {"ttft": 100.0, "itl": 8.0}
+    minutes = [
+        replace(each, traffic=replace(each.traffic, **(times if each.ago / MINUTE in missed else in_time)))
+        for each in past(lambda _: 20)
+    ]
+    graph, effects = begun(20, 10, {Pool.PREFILL: 6, Pool.DECODE: 6}, past=tuple(minutes))
+    assert effects.explanation.predictions["attainment_of_last_hour"] == pytest.approx(kept, abs=0.02)
+    new = AdaptivePolicy(config(), profile=PROFILE)
+    assert (graph.policy._promise.aim > new._promise.aim) is (kept < 1)
+
+
 def test_it_is_asked_for_until_traffic_is_known_and_never_again() -> None:
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH)
     assert graph.tick.past_window == PAST
@@ -61,6 +85,17 @@ def test_it_is_asked_for_until_traffic_is_known_and_never_again() -> None:
     assert graph.tick.past_window == PAST
     graph.step(20)
     assert graph.tick.past_window is None
+
+
+def test_it_is_asked_for_until_planning_begins() -> None:
+    """What came before a tick at which nothing could be planned is older when planning begins."""
+    graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH)
+    bursts = past(lambda ago: 40 if ago < 600 else 4)
+    graph.step(4, workers={}, missing={"workers": Missing.UNREACHABLE}, past=bursts)
+    assert graph.tick.past_window == PAST
+    graph.step(4, past=past(lambda _: 4))
+    assert graph.tick.past_window is None
+    assert max(each.rate for each in graph.policy._demand.samples) == pytest.approx(4)
 
 
 @pytest.mark.parametrize("clock", [0.0, 1_000_000.0])
@@ -73,6 +108,12 @@ def test_a_trace_stands_in_where_no_past_is_known(clock: float) -> None:
         graph.run(20, 200)
         sizes.append(sum(graph.replicas.values()))
     assert sizes[0] < sizes[1]
+
+
+def test_of_a_long_trace_it_is_the_newest_part() -> None:
+    trace = [Interval(requests=index, isl=3000, osl=200) for index in range(2 * MEMORY)]
+    known = AdaptivePolicy(config(), profile=PROFILE, warmup=trace)._past
+    assert (len(known), known[0].traffic.requests, known[-1].ago) == (MEMORY, MEMORY, 0.0)
 
 
 def test_a_past_without_requests_says_nothing_of_the_load() -> None:

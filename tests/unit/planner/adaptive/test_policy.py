@@ -159,13 +159,86 @@ def test_what_is_missing_is_never_no_demand(graph: Follower, why: Missing) -> No
     assert graph.replicas == before
 
 
+@pytest.mark.parametrize("startup", [961.5, 965.0, 1003.0, 4094.5])
+def test_starts_that_take_a_quarter_of_an_hour_are_planned_for(startup: float) -> None:
+    graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=startup)
+    explanation = graph.run(40, 60).explanation
+    assert sum(graph.replicas.values()) > sum(BOTH.values())
+    highest = max(float(each.get("requests_per_second_in_time", 0)) for each in explanation.alternatives)
+    assert 0 < highest <= (40 + 40 + 3 * 40) / 3, "of three rates that may come, one is a burst"
+
+
 def test_a_source_that_is_scraped_seldom_is_asked_for_longer_windows(graph: Follower) -> None:
     assert graph.tick.traffic_window == 10
     windows = []
     for _ in range(5):
-        graph.step(None)
+        graph.step(None, missing={"traffic": Missing.TOO_YOUNG})
         windows.append(graph.tick.traffic_window)
     assert windows == [20, 40, 60, 60, 60]
+
+
+@pytest.mark.parametrize("least", [10, 11, 30])
+def test_a_pool_far_below_its_minimum_goes_to_it(least: int) -> None:
+    graph = Follower(AdaptivePolicy(config(min_endpoint=least, max_gpu_budget=-1), profile=PROFILE), BOTH)
+    assert reason(graph.step(0.1)) == Reason.SCALE_UP
+    assert set(graph.replicas.values()) == {least}
+
+
+def prefill_of_ranks(ranks: int, **fields: Any) -> int:
+    """Prefill replicas that are planned where engines report so many ranks each."""
+    graph = Follower(AdaptivePolicy(config(**fields), profile=PROFILE), BOTH)
+    passes = tuple(
+        ForwardPass(pool=Pool.PREFILL, worker_id=worker, dp_rank=rank) for worker in "ab" for rank in range(ranks)
+    )
+    for _ in range(30):
+        graph.step(25, forward_passes=passes)
+    return graph.replicas[Pool.PREFILL]
+
+
+def test_engines_of_several_ranks_are_worth_as_many_prompts_at_once() -> None:
+    one = prefill_of_ranks(1)
+    assert prefill_of_ranks(0) == one
+    assert prefill_of_ranks(4) < one
+    described = {"hf_id": "m", "system": "h200_sxm", "backend": "vllm", "isl": 3000, "osl": 200}
+    described |= {"sweep_max_context_length": 8192, "prefill_pick": {"dp": 4}}
+    assert prefill_of_ranks(0, aic_interpolation=described) == prefill_of_ranks(4)
+
+
+@pytest.mark.parametrize("mode", ["disagg", "agg"])
+def test_limits_of_a_model_card_are_those_of_one_rank(mode: str) -> None:
+    """Sequences at a time, and tokens in the KV cache; an engine has them once for each of its ranks."""
+    few = replace(ABLE, max_num_seqs=8, max_kv_tokens=30_000)
+    planned = []
+    for ranks in (0, 1, 4):
+        least = dict.fromkeys(BOTH if mode == "disagg" else [Pool.DECODE], 1)
+        graph = Follower(AdaptivePolicy(config(mode=mode, ttft_ms=2000, itl_ms=50), profile=PROFILE), least)
+        passes = tuple(ForwardPass(pool=Pool.DECODE, worker_id="a", dp_rank=rank) for rank in range(ranks))
+        for _ in range(30):
+            graph.step(20, capabilities=dict.fromkeys(least, few), forward_passes=passes)
+        planned.append(graph.replicas[Pool.DECODE])
+    assert planned[0] == planned[1] > planned[2]
+
+
+def answered(graph: Follower, needs: float, seconds: float) -> int:
+    """Ticks that a source leaves without an answer, which needs so long a window."""
+    held, until = 0, graph.tick.at + seconds
+    while graph.tick.at < until:
+        known = (graph.tick.traffic_window or 0) >= needs
+        effects = graph.step(20 if known else None, missing={} if known else {"traffic": Missing.TOO_YOUNG})
+        held += reason(effects) == Reason.HOLD_MISSING
+    return held
+
+
+def test_a_window_that_has_an_answer_is_kept_and_a_shorter_one_tried_now_and_then(graph: Follower) -> None:
+    assert answered(graph, 40, 1800) == 2 + 2
+    assert answered(graph, 10, 1200) == 0
+    assert graph.tick.traffic_window == 10
+
+
+@pytest.mark.parametrize("why", [Missing.UNREACHABLE, Missing.STALE, Missing.NO_SERIES])
+def test_a_longer_window_does_not_help_against_anything_else(graph: Follower, why: Missing) -> None:
+    graph.step(None, missing={"traffic": why})
+    assert graph.tick.traffic_window == 10
 
 
 def test_values_that_are_not_numbers_and_unknown_workers_hold(graph: Follower) -> None:
@@ -243,6 +316,7 @@ def test_without_any_knowledge_of_engines_it_holds() -> None:
     effects = graph.run(40, 100)
     assert reason(effects) == Reason.HOLD_NOT_READY
     assert "prefill and decode engines" in effects.explanation.message
+    assert effects.explanation.needs_passes
     assert graph.replicas == BOTH
 
 

@@ -39,12 +39,18 @@ def test_before_the_first_request_the_aim_leaves_room_for_what_no_plan_foresees(
         ([(10, 100, 1.0), (20, 300, 0.0)], 0.25),
         ([(10, 100, 0.0), (20 + WINDOW, 100, 1.0)], 1.0),
         ([(10, 100, 0.5), (20, 0, 1.0)], 0.5),
+        # Of so few requests their sum, less each of them, is not nothing.
+        ([(10, 0.1, 1.0), (20, 0.2, 0.5), (30, 0.3, 0.1), (40 + WINDOW, 10, 0.75)], 0.75),
     ],
 )
 def test_the_share_is_that_of_the_requests_of_the_last_hour(
     ticks: list[tuple[float, float, float]], share: float
 ) -> None:
     assert kept(*ticks).kept == pytest.approx(share)
+
+
+def test_nothing_is_said_of_an_hour_without_requests() -> None:
+    assert kept((10, 0.1, 1.0), (20, 0.2, 0.5), (30, 0.3, 0.1), (40 + WINDOW, 0, 1.0)).kept is None
 
 
 HALF = WINDOW / 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+import numpy as np
 import pytest
 from dynamo_planner.core.adaptive.sizing import MOST, DecodeSizer, Load, PrefillSizer
 from dynamo_planner.core.estimator.engine import EngineEstimator
@@ -38,6 +39,17 @@ def test_more_load_needs_no_fewer_and_more_replicas_serve_no_less(rate: float, m
         assert sizer(rate).fewest(DESIRED) <= sizer(rate + more).fewest(DESIRED)
         assert 0 <= sizer(rate + more).share(replicas) <= sizer(rate).share(replicas) + 1e-9 <= 1 + 1e-9
         assert sizer(rate).share(replicas) <= sizer(rate).share(replicas + 1) + 1e-9
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 5])
+def test_the_ranks_of_an_engine_compute_prompts_side_by_side(replicas: int) -> None:
+    load = Load(40, 3000, 200)
+    wide, narrow = (PrefillSizer(ENGINE, load, 250, ABLE, 15.0, ranks=ranks) for ranks in (4, 1))
+    assert wide.capacity == 4 * narrow.capacity
+    assert wide.share(replicas) == narrow.share(4 * replicas)
+    rates = np.array([0.0, 10.0, 40.0, 200.0])
+    assert wide.shares(rates, replicas) == pytest.approx(narrow.shares(rates, 4 * replicas)[::4])
+    assert wide.fewest(DESIRED) == -(-narrow.fewest(DESIRED) // 4)
 
 
 @pytest.mark.parametrize("rate", [3.0, 8.0, 20.0, 33.0, 60.0])

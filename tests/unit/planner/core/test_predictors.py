@@ -9,6 +9,7 @@ import pytest
 from dynamo_planner.core.predictors import arima as arima_module
 from dynamo_planner.core.predictors import make_predictor
 from dynamo_planner.core.predictors.arima import ArimaPredictor
+from dynamo_planner.core.predictors.base import HISTORY
 from dynamo_planner.core.predictors.constant import ConstantPredictor
 from dynamo_planner.core.predictors.kalman import KalmanPredictor
 from dynamo_planner.core.predictors.prophet import START, ProphetPredictor
@@ -170,3 +171,10 @@ class TestProphet:
         monkeypatch.setattr(Prophet, "fit", counted)
         fed(ProphetPredictor(step=180, window=50), sine(2000)).predict()
         assert fitted == [(50, timedelta(seconds=1999 * 180))]
+
+
+def test_prophet_fits_no_more_values_than_others_whatever_its_window():
+    predictor = ProphetPredictor(step=60, window=10**9)
+    for value in range(1, HISTORY + 100):
+        predictor.observe(value)
+    assert len(predictor.values) == HISTORY

@@ -9,7 +9,7 @@ from dynamo_planner.core.observing import EngineCapabilities, ForwardPass, Pool,
 from dynamo_planner.core.reference.aggregated import AggregatedEngine
 from dynamo_planner.core.reference.averages import MovingAverage, prefill_share
 from dynamo_planner.core.reference.decode import DecodeEngine
-from dynamo_planner.core.reference.engines import Engines
+from dynamo_planner.core.reference.engines import MOST_SAMPLES, Engines
 from dynamo_planner.core.reference.prefill import PrefillEngine
 from dynamo_planner.core.reference.samples import BucketedSamples, EngineSample
 
@@ -230,3 +230,9 @@ class TestSamples:
         for value in ((0.0, 0.0), (100.0, 100.0), (1.0, 99.0), (99.0, 1.0), (2.0, 2.0)):
             store.add(EngineSample(value, 1.0))
         assert [sample.features for sample in store.samples] == [(100.0, 100.0), (1.0, 99.0), (99.0, 1.0), (2.0, 2.0)]
+
+
+def test_samples_are_bounded_whatever_the_configuration_says():
+    engines = Engines(config(max_num_fpm_samples=10**9))
+    engines.learn(prefill_iteration(tokens, tokens / 1000) for tokens in range(1, MOST_SAMPLES + 100))
+    assert len(engines.prefill.model.samples) == MOST_SAMPLES

@@ -6,7 +6,10 @@ from dataclasses import replace
 
 import pytest
 from dynamo_planner.core.observing import Missing, Pool, PoolCounts
+from dynamo_planner.core.predictors.base import HISTORY
 from dynamo_planner.core.reference import LoadReason, ReferencePolicy, ThroughputReason
+from dynamo_planner.core.reference.engines import Engines
+from dynamo_planner.core.reference.throughput import Throughput
 from dynamo_planner.core.warmup import Interval
 
 from tests.unit.planner.core.reference_cases import (
@@ -43,6 +46,15 @@ def test_case_4_with_reactive_scaling_it_is_a_lower_bound():
     assert effects.decision is None
     assert effects.explanation.throughput_reason == ThroughputReason.SET_LOWER_BOUND
     assert effects.explanation.inputs["lower_bounds"] == {"prefill": 3, "decode": 3}
+
+
+@pytest.mark.parametrize("predictor", ["constant", "kalman"])
+def test_of_a_long_trace_predictors_learn_what_they_would_remember(predictor: str) -> None:
+    made = config(load_predictor=predictor)
+    trace = [Interval(requests=100 + 50 * (i % 7), isl=1000, osl=150) for i in range(5 * HISTORY)]
+    long, short = (Throughput(made, Engines(made, BOTH), warmup=each) for each in (trace, trace[-HISTORY:]))
+    assert long._requests.steps == long._isl.steps == HISTORY
+    assert long.plan(requests(100), {}).predictions == short.plan(requests(100), {}).predictions
 
 
 def test_case_5_latency_floor():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from dynamo_planner.core.warmup import Interval, WarmupError, intervals
+from dynamo_planner.core.warmup import LONGEST, Interval, WarmupError, intervals
 
 
 def record(at, isl=100, osl=10):
@@ -38,6 +38,12 @@ def test_nothing_is_nothing():
 def test_a_bad_line_is_named(line, words):
     with pytest.raises(WarmupError, match=words):
         intervals([record(0), line], 60, "t.jsonl")
+
+
+def test_a_trace_spans_20_000_intervals_at_most():
+    assert len(intervals([record(0), record(60_000 * (LONGEST - 1))], 60)) == LONGEST == 20_000
+    with pytest.raises(WarmupError, match="spans 20001 intervals of 60 s, 20000 at most"):
+        intervals([record(0), record(60_000 * LONGEST)], 60)
 
 
 def test_a_trace_in_the_wrong_unit_is_refused():

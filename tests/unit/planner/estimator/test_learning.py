@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -49,6 +50,26 @@ def test_an_engine_as_its_profile_says_changes_nothing() -> None:
     for _ in range(50):
         engine.observe((step(20, 20_000, 0.006), step(50, 50_000, 0.009)))
     assert engine.decode_ms(20, 1000) == pytest.approx(before, rel=0.02)
+
+
+def test_ranks_of_one_engine_are_one_engine() -> None:
+    engine, before = EngineEstimator(PROFILE), EngineEstimator(PROFILE).decode_ms(50, 1000)
+    each = step(8, 8000, (4 + 0.1 * 64) / 1000)
+    ranks = tuple(replace(each, dp_rank=rank) for rank in range(8))
+    others = tuple(replace(rank, worker_id="b") for rank in ranks)
+    for _ in range(50):
+        engine.observe(ranks + others)
+    assert engine.decode_ms(50, 1000) == pytest.approx(before, rel=0.02), "a profile has the sequences of all ranks"
+    assert engine.decode._store.count == 100
+
+
+def test_the_longest_prompt_of_ranks_is_what_an_iteration_takes() -> None:
+    engine = EngineEstimator()
+    for tokens in (500, 1000, 2000, 4000, 3000):
+        whole = prompt(tokens, (10 + 0.02 * tokens) / 1000)
+        idle = ForwardPass(pool=Pool.PREFILL, worker_id="a", dp_rank=1)
+        engine.observe((whole, idle, replace(prompt(100, 0.012), dp_rank=2)))
+    assert engine.prefill_ms(1500) == pytest.approx(40, rel=0.1)
 
 
 def test_without_a_profile() -> None:

@@ -27,6 +27,13 @@ def test_requests_of_all_series_are_summed_and_lengths_are_means_over_them() -> 
     assert past_traffic(counts, lengths, 120.0) == (minute(1, 10, 1000, 100), minute(0, 60, 2000, 200))
 
 
+def test_times_are_those_of_a_minute_or_not_known() -> None:
+    means = {**LENGTHS, "ttft": [series(m2=0.25), series(m2=0.75, m3=nan)], "itl": [series(m3=0.01)]}
+    first, second = past_traffic([series(m2=20.0, m3=20.0)], means, 180.0)
+    assert (first.traffic.ttft, first.traffic.itl) == (500.0, None)
+    assert (second.traffic.ttft, second.traffic.itl) == (None, 10.0)
+
+
 def test_a_minute_of_which_nothing_is_known_is_left_out_and_silence_is_zero() -> None:
     counts = [series(m1=0.0, m2=20.0, m4=0.0)]
     assert past_traffic(counts, LENGTHS, 240.0) == (

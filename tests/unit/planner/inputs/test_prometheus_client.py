@@ -14,6 +14,7 @@ from aiohttp import web
 from dynamo_devcluster.certs import CertificateAuthority
 from dynamo_planner.core.observing import Missing
 from dynamo_planner.inputs.prometheus import PrometheusClient, PrometheusError, PrometheusOptions
+from dynamo_planner.inputs.prometheus.client import MAX_SERIES
 from dynamo_shared.runtime.endpoints import serving
 
 
@@ -175,6 +176,13 @@ async def test_values_that_are_not_numbers(server):
 async def test_answers_are_bounded(server):
     server.body = b" " * 5000
     assert "sends more than 2 KiB" in str(await refused(server, max_answer=2048))
+
+
+async def test_series_are_bounded(server):
+    """Empty ones are 13 bytes, and each costs the event loop as much as one that says something."""
+    many = b", ".join([b'{"metric": {}}'] * (MAX_SERIES + 1))
+    server.body = b'{"status": "success", "data": {"resultType": "vector", "result": [%s]}}' % many
+    assert f"sends more than {MAX_SERIES} series" in str(await refused(server))
 
 
 async def test_time_is_bounded(server):

@@ -265,6 +265,19 @@ class TestMissing:
         assert isinstance(traffic, Traffic)
         assert traffic.requests == pytest.approx(120 * 180 / 127.5)
 
+    @pytest.mark.parametrize(
+        "tracks",
+        [
+            pytest.param((range(-180, -89, 15), range(-75, 1, 15)), id="half of it each"),
+            pytest.param((range(-180, -29, 15), range(-30, 1, 15)), id="an old one that ends later"),
+            pytest.param((range(-178, -58, 15), range(-60, -20, 15), range(-15, 1, 15)), id="three in turn"),
+        ],
+    )
+    async def test_frontends_that_follow_each_other_cover_it_together(self, tracks):
+        traffic = await read(healthy(scraped=scraped(*tracks)))
+        assert isinstance(traffic, Traffic)
+        assert traffic.requests == pytest.approx(120)
+
     @pytest.mark.parametrize("every", [1, 5, 15, 30, 60])
     @pytest.mark.parametrize("phase", [0, 0.3, 0.9])
     async def test_all_of_it_stands_for_itself_however_seldom_it_is_scraped(self, every, phase):

@@ -28,15 +28,16 @@ def sub_type(role):
     return {"podTemplate": {"metadata": {"labels": {"nvidia.com/dynamo-sub-component-type": role}}}}
 
 
-def pod(name, *, node="n1", scheduled="10:00:00", ready=None, reason=None, **metadata):
+def pod(name, *, node="n1", scheduled="10:00:00", ready=None, containers=None, reason=None, **metadata):
     conditions = []
     if reason:
         conditions.append({"type": "PodScheduled", "status": "False", "reason": reason})
     elif scheduled:
         at = f"2026-01-01T{scheduled}Z"
         conditions.append({"type": "PodScheduled", "status": "True", "lastTransitionTime": at})
-    if ready:
-        conditions.append({"type": "Ready", "status": "True", "lastTransitionTime": f"2026-01-01T{ready}Z"})
+    for kind, at in (("Ready", ready), ("ContainersReady", containers)):
+        if at:
+            conditions.append({"type": kind, "status": "True", "lastTransitionTime": f"2026-01-01T{at}Z"})
     return {
         "metadata": {"name": name, "uid": name, **metadata},
         "spec": {"nodeName": node} if node and not reason else {},
@@ -137,6 +138,8 @@ class TestStartup:
             (pod("waits", reason="Unschedulable"), None),
             (pod("clock", ready="09:00:00"), None),
             (pod("of a node that was away", ready="14:30:00"), None),
+            (pod("of one that was away, too", ready="11:00:00", containers="10:02:30"), 150.0),
+            (pod("starts", containers="10:02:30"), None),
             (
                 {
                     **pod("again", ready="10:02:30"),

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.metrics import PlanMetrics
 from dynamo_planner.planning.controller import RETRY_AFTER, Plans, _Running
+from dynamo_planner.planning.runner import TickResult
 from dynamo_shared.api import namespace_scope
+from dynamo_shared.api.conditions import PLANNING
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
@@ -36,7 +41,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.unit.announced import Announced
 
-from .test_runner import plan
+from .test_runner import effects, gathered, plan
 
 KEY = ObjectKey("ns", "g")
 
@@ -61,13 +66,29 @@ class NoObjects:
         return obj
 
 
-def plans() -> tuple[Plans, Announced]:
+class Shared(AllKeys):
+    """All keys, until they are given away."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mine = True
+
+    def owns(self, key: ObjectKey) -> bool:
+        return self.mine
+
+    async def give_away(self) -> None:
+        self.mine = False
+        for drainer in self._drainers:
+            await drainer(lambda key: not self.owns(key))
+
+
+def plans(ownership: AllKeys | None = None) -> tuple[Plans, Announced]:
     announced = Announced()
     context = SimpleNamespace(
         settings=Settings.model_validate({"infrastructure": {"prometheusEndpoint": "http://prometheus.example"}}),
         kube=NoObjects(),
         bus=MemoryBus(),
-        ownership=lambda _: AllKeys(),
+        ownership=lambda _: ownership or AllKeys(),
         supervisor=lambda _: SimpleNamespace(isolated=lambda *_: nullcontext()),
         queue=lambda *_: SimpleNamespace(add=lambda *_: None),
         clock=lambda: 0.0,
@@ -75,6 +96,8 @@ def plans() -> tuple[Plans, Announced]:
     )
     controller = Plans(cast(Any, context), "planner", PlanMetrics(CollectorRegistry()), None)
     controller._reporter._announcer = cast(Announcer, announced)
+    # Nothing is read here: what tests put into the cache is all that there is.
+    cast(Any, controller.reader).covers = lambda _: True
     controller.cache.on_change(controller._changed)
     return controller, announced
 
@@ -102,6 +125,82 @@ async def test_planning_ends_where_another_platform_serves_the_namespace() -> No
     lease["metadata"] |= {"uid": "l", "resourceVersion": "1"}
     controller.cache.put(LEASES, lease)
     assert list(controller._runners) == [ObjectKey("other", "g")]
+
+
+async def test_planning_has_ended_before_graphs_are_given_to_another_replica() -> None:
+    shared = Shared()
+    controller, _ = plans(shared)
+    ends: list[str] = []
+
+    async def runs() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ends.append("ended")
+
+    controller._runners[KEY] = _Running(plan(), asyncio.create_task(runs()))
+    await asyncio.sleep(0)
+    await shared.give_away()
+    assert (list(controller._runners), ends) == ([], ["ended"])
+
+
+async def test_a_reconcile_begins_no_planning_of_a_graph_that_was_given_away_meanwhile() -> None:
+    shared = Shared()
+    controller, _ = plans(shared)
+    desired = graph()
+    desired["spec"]["components"] = [{"name": "Worker", "type": "worker"}]
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, desired)
+    metadata = {"namespace": "ns", "name": "plan", "uid": "m", "resourceVersion": "1"}
+    controller.cache.put(CONFIG_MAPS, {"metadata": metadata, "data": {"planner_config.json": '{"mode": "agg"}'}})
+    reconciling = asyncio.create_task(controller.reconcile(KEY))
+    await asyncio.sleep(0)
+    await shared.give_away()
+    await reconciling
+    assert list(controller._runners) == []
+
+
+@pytest.mark.parametrize(("observed", "written"), [(3, []), (2, [3])], ids=["current", "of an earlier spec"])
+async def test_the_condition_is_about_the_graph_as_it_is_now(observed: int, written: list[int]) -> None:
+    controller, _ = plans()
+    said = {"type": PLANNING, "status": "True", "reason": "Holds", "message": "said", "observedGeneration": observed}
+    planned = graph()
+    planned["metadata"]["generation"] = 3
+    planned["status"] = {"conditions": [{**said, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, planned)
+    controller._written["u"] = 0.0
+    await controller._report(plan(), TickResult(gathered(), effects(), None))
+    kube = cast(NoObjects, controller.kube)
+    assert [each["status"]["conditions"][0]["observedGeneration"] for each in kube.statuses] == written
+
+
+async def test_graphs_of_one_namespace_do_not_hold_up_the_planning_of_others() -> None:
+    controller, _ = plans()
+    done = threading.Event()
+
+    async def computed(namespace: str, work: Callable[[], bool]) -> bool:
+        return await controller._in_turn("tick", namespace, lambda: asyncio.to_thread(work))
+
+    busy = [asyncio.create_task(computed("busy", done.wait)) for _ in range(64)]
+    await asyncio.sleep(0)
+    try:
+        async with asyncio.timeout(5):
+            assert await computed("other", lambda: True)
+    finally:
+        done.set()
+    assert all(await asyncio.gather(*busy))
+
+
+async def test_that_planning_fails_is_reported() -> None:
+    controller, announced = plans()
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph())
+    for _ in range(2):
+        await controller._report_failure(plan(), ZeroDivisionError("division by zero"))
+    said = "planning fails, and replicas stay as they are: ZeroDivisionError: division by zero; it is tried again every 30 s"
+    kube = cast(NoObjects, controller.kube)
+    (written, _) = [each["status"]["conditions"][0] for each in kube.statuses]
+    assert [written[each] for each in ("status", "reason", "message")] == ["False", "PlanningFailed", said]
+    assert announced.lines == [f"Warning PlanningFailed Plan: {said}"]
 
 
 async def test_a_refusal_is_reported_again_when_planning_is_asked_for_again() -> None:
@@ -185,6 +284,31 @@ async def test_a_claim_concerns_graphs_that_name_it_or_whose_pod_it_was_made_for
     assert concerned(None, _claim("four")) == ["sharing"]
     assert concerned(_claim("four"), None) == ["sharing"]
     assert concerned(None, _claim("other", pod="away")) == []
+
+
+def test_a_config_map_concerns_graphs_that_name_it_and_no_other_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller, _ = plans()
+    for number in range(3):
+        other = graph(f"o{number}", **({} if number else {"unrelated": "x"}))
+        other["metadata"]["name"] = f"other-{number}"
+        if number:
+            other["metadata"]["annotations"] = {PLANNER_CONFIG: f"plan-{number}"}
+        controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, other)
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph())
+
+    def all_of_them(*_: object) -> None:
+        raise AssertionError("a namespace may have many graphs, and each is unpacked")
+
+    monkeypatch.setattr(controller.cache, "list", all_of_them)
+
+    def concerned(name: str, namespace: str = "ns") -> list[str]:
+        change = CacheChange(CONFIG_MAPS, ObjectKey(namespace, name), None, {"metadata": {}})
+        (route,) = controller._routes[CONFIG_MAPS]
+        return [task.key.name for task, _ in route.tasks(change)]
+
+    assert concerned("plan") == concerned("planner-profile-data-plan") == ["g"]
+    assert concerned("plan-1") == ["other-1"]
+    assert concerned("unrelated") == concerned("plan", "elsewhere") == []
 
 
 def _newer(controller: Plans, obj: KubeObject) -> KubeObject:

@@ -17,6 +17,7 @@ GRAPH: KubeObject = {"kind": "DynamoGraphDeployment", "metadata": {"name": "g", 
 HOLDS = TickResult(gathered(), effects(), None)
 ASKS = TickResult(gathered(), effects(more(prefill=2)), Acted("i", "", done=True))
 REFUSED = TickResult(gathered(), effects(more(prefill=2)), Acted("i", "NotFound", done=False))
+UNANSWERED = TickResult(gathered(), effects(more(prefill=2)), Acted("i", "not yet", done=False, answered=False))
 BLIND = TickResult(gathered(traffic="no Prometheus"), effects(), None)
 AT_RISK = TickResult(gathered(), at_risk(), None)
 
@@ -27,10 +28,11 @@ AT_RISK = TickResult(gathered(), at_risk(), None)
         ([HOLDS, HOLDS], [], ["plan-held"]),
         ([ASKS, ASKS], ["Normal Planned Plan"] * 2, ["planned"] * 2),
         ([REFUSED, REFUSED], ["Warning PlanningScalerRefused Plan"], ["plan-held"] * 2),
+        ([UNANSWERED, UNANSWERED], ["Warning PlanningScalerUnanswered Plan"], ["plan-held"] * 2),
         ([BLIND, BLIND, HOLDS, BLIND], ["Warning PlanningInputMissing Plan"] * 2, ["plan-held"] * 3),
         ([AT_RISK, AT_RISK], ["Warning PromiseAtRisk Plan"], ["plan-held"]),
     ],
-    ids=["holds", "asks", "is refused", "lacks inputs", "cannot keep its promise"],
+    ids=["holds", "asks", "is refused", "is not answered", "lacks inputs", "cannot keep its promise"],
 )
 def test_ticks_are_announced(ticks: list[TickResult], reasons: list[str], events: list[str]) -> None:
     announced = Announced()
@@ -40,6 +42,16 @@ def test_ticks_are_announced(ticks: list[TickResult], reasons: list[str], events
     assert [line.partition(":")[0] for line in announced.lines] == reasons
     assert announced.events == events
     assert {fact.causation_id for fact in announced.facts} == {f"{plan().uid}.2026-01-01T00:00:00+00:00"}
+
+
+def test_advice_is_announced_when_it_changes() -> None:
+    announced = Announced()
+    reporter = PlanReporter(announced)
+    two, three = (TickResult(gathered(), effects(more(prefill=count)), None) for count in (2, 3))
+    for ticked in (two, two, three, HOLDS, three):
+        reporter.tick(GRAPH, plan(advisory=True), ticked, datetime(2026, 1, 1, tzinfo=UTC))
+    assert announced.events == ["planned", "planned", "plan-held", "planned"]
+    assert len(announced.lines) == 3
 
 
 def test_a_graph_that_cannot_be_planned_is_announced_once_for_each_reason() -> None:

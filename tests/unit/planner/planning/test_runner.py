@@ -11,7 +11,7 @@ from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.observing import Missing, Observation, Pool, PoolCounts, Traffic
 from dynamo_planner.planning.gathering import Gathered
 from dynamo_planner.planning.plans import PlannedGraph
-from dynamo_planner.planning.reporting import outcome_of, plan_data
+from dynamo_planner.planning.reporting import missing_inputs, outcome_of, plan_data
 from dynamo_planner.planning.runner import AFTER_A_FAULT, Acted, Runner, TickResult, changes
 from dynamo_planner.planning.scaling import ScaleSender
 from dynamo_shared.api.contracts.planner import PlannerConfig
@@ -62,6 +62,7 @@ class World:
         self.asked: list[tuple[float, dict[Pool, int]]] = []
         self.ticked: list[TickResult] = []
         self.slept: list[float] = []
+        self.failures: list[str] = []
 
     def clock(self) -> float:
         return self.now
@@ -83,6 +84,9 @@ class World:
         if len(self.ticked) == self.ticks:
             raise Stop
 
+    async def failed(self, error: Exception) -> None:
+        self.failures.append(repr(error))
+
 
 async def fly(world: World, *policies: Scripted, **config: Any) -> None:
     made = iter(policies)
@@ -96,6 +100,7 @@ async def fly(world: World, *policies: Scripted, **config: Any) -> None:
         observe=world.observe,
         act=world.act,
         report=world.report,
+        failed=world.failed,
         clock=world.clock,
         sleep=world.sleep,
     )
@@ -125,7 +130,7 @@ async def test_advice_is_reported_and_not_carried_out() -> None:
 async def test_a_policy_that_fails_is_recreated_after_a_while() -> None:
     world = World(1)
     await fly(world, Scripted(ZeroDivisionError()), Scripted(more(decode=3)))
-    assert AFTER_A_FAULT in world.slept
+    assert (world.failures, AFTER_A_FAULT in world.slept) == (["ZeroDivisionError()"], True)
     assert [asked for _, asked in world.asked] == [{Pool.DECODE: 3}]
 
 
@@ -137,7 +142,13 @@ async def test_that_the_scaler_cannot_be_asked_is_its_answer(error: BusError, mo
     bus = MemoryBus()
     monkeypatch.setattr(bus, "publish", refuse)
     acted = await ScaleSender(CommandSender(bus, "c"), plan(), "now")(more(decode=3))
-    assert (acted.answer, acted.done) == (f"the scaler cannot be asked: {error}", False)
+    assert acted == Acted(acted.command, f"the scaler cannot be asked: {error}", done=False, answered=False)
+
+
+async def test_a_scaler_that_does_not_answer_has_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynamo_planner.planning.scaling.ANSWER_WITHIN", 0.0)
+    acted = await ScaleSender(CommandSender(MemoryBus(), "c"), plan(), "now")(more(decode=3))
+    assert acted == Acted(acted.command, "the scaler has not answered yet", done=False, answered=False)
 
 
 @pytest.mark.parametrize(
@@ -159,12 +170,35 @@ def gathered(**troubles: str) -> Gathered:
     return Gathered(Observation(now=0, traffic=traffic, workers=READY, missing=missing), troubles)
 
 
+def at_zero(**troubles: str) -> Gathered:
+    """Of a graph that has no replicas, and is not to have any."""
+    known = gathered(**troubles)
+    none = dict.fromkeys(READY, PoolCounts(ready=0, expected=0))
+    return replace(known, observation=replace(known.observation, workers=none))
+
+
 def effects(decision: Decision | None = None) -> Effects:
     return Effects(next_tick=Tick(at=1), decision=decision, explanation=Explanation(message="said"))
 
 
 def at_risk() -> Effects:
     return Effects(next_tick=Tick(at=1), explanation=Explanation(message="said; too few GPUs", at_risk="too few GPUs"))
+
+
+def unready() -> Effects:
+    said = Explanation(message="too little is known of the prefill engines", needs_passes=True)
+    return Effects(next_tick=Tick(at=1), explanation=said)
+
+
+REACTIVE = {
+    "policy": "reference",
+    "optimization_target": "load",
+    "decode_scale_up_kv_rate": 80,
+    "decode_scale_down_kv_rate": 40,
+    "mode": "agg",
+}
+LARGE = {"prefill_engine_num_gpu": 8, "decode_engine_num_gpu": 8}
+"""Engines that the default budget of 8 GPUs does not hold together."""
 
 
 @pytest.mark.parametrize(
@@ -178,21 +212,29 @@ def at_risk() -> Effects:
             False,
             "ScalerRefused",
         ),
+        (
+            {},
+            TickResult(gathered(), effects(more(prefill=2)), Acted("i", "not yet", done=False, answered=False)),
+            False,
+            "ScalerUnanswered",
+        ),
         ({}, TickResult(gathered(), at_risk(), None), True, "PromiseAtRisk"),
+        (
+            LARGE,
+            TickResult(gathered(), effects(more(prefill=0, decode=0)), Acted("i", "", done=True)),
+            True,
+            "PromiseAtRisk",
+        ),
+        (LARGE, TickResult(gathered(), effects(), None), True, "PromiseAtRisk"),
+        (LARGE | {"max_gpu_budget": 16}, TickResult(gathered(), effects(), None), True, "Holds"),
+        (LARGE | {"min_gpu_budget": 32, "max_gpu_budget": -1}, TickResult(gathered(), effects(), None), True, "Holds"),
         ({}, TickResult(gathered(traffic="no Prometheus"), effects(), None), False, "InputMissing"),
         ({}, TickResult(gathered(forward_passes="no NATS"), effects(), None), True, "Holds"),
-        (
-            {
-                "policy": "reference",
-                "optimization_target": "load",
-                "decode_scale_up_kv_rate": 80,
-                "decode_scale_down_kv_rate": 40,
-                "mode": "agg",
-            },
-            TickResult(gathered(forward_passes="no NATS"), effects(), None),
-            False,
-            "InputMissing",
-        ),
+        ({}, TickResult(gathered(forward_passes="no NATS"), unready(), None), False, "InputMissing"),
+        ({}, TickResult(gathered(), unready(), None), True, "Holds"),
+        (REACTIVE, TickResult(gathered(forward_passes="no NATS"), effects(), None), False, "InputMissing"),
+        (REACTIVE, TickResult(at_zero(forward_passes="no engine"), effects(), None), True, "Holds"),
+        ({}, TickResult(at_zero(forward_passes="no engine"), unready(), None), False, "InputMissing"),
     ],
 )
 def test_the_condition_says_what_came_of_a_tick(
@@ -200,6 +242,29 @@ def test_the_condition_says_what_came_of_a_tick(
 ) -> None:
     outcome = outcome_of(plan(**config), ticked)
     assert (outcome.status, outcome.reason) == (status, reason)
+
+
+def test_only_what_planning_needs_is_missing() -> None:
+    troubled = TickResult(gathered(forward_passes="no NATS"), effects(), None)
+    assert missing_inputs(plan(), troubled) == {}
+    assert missing_inputs(plan(**REACTIVE), troubled) == {"forward_passes": Missing.UNREACHABLE}
+
+
+def test_nothing_is_said_of_engines_where_there_are_none() -> None:
+    outcome = outcome_of(plan(), TickResult(at_zero(forward_passes="no engine"), effects(), None))
+    assert outcome.message == "said"
+
+
+def test_the_condition_says_that_a_budget_holds_no_engine() -> None:
+    outcome = outcome_of(plan(**LARGE), TickResult(gathered(), effects(more(prefill=0, decode=0)), None))
+    assert outcome.message == (
+        "said; max_gpu_budget is 8, and 1 prefill and 1 decode (min_endpoint) need 16 GPUs: no replicas are kept"
+    )
+
+
+def test_what_engines_do_not_say_is_the_reason_where_nothing_else_is_known_of_them() -> None:
+    outcome = outcome_of(plan(), TickResult(gathered(forward_passes="no NATS"), unready(), None))
+    assert outcome.message == "too little is known of the prefill engines; forward_passes: no NATS"
 
 
 def test_the_event_has_inputs_what_is_desired_and_what_is_missing() -> None:

@@ -356,10 +356,40 @@ def test_a_planner_is_named_by_annotation():
     assert "scalingAdapter" not in component(graph, "Frontend")
 
 
+@pytest.mark.parametrize(
+    ("planner", "sla", "times"),
+    [
+        ({}, {"ttft": 300, "itl": 20}, (300, 20)),
+        ({"ttft_ms": 900}, {"ttft": 300, "itl": 20}, (900, 20)),
+        ({"policy": "reference", "optimization_target": "sla"}, {"ttft": 300, "itl": 20}, (300, 20)),
+        # It would not read them.
+        ({"policy": "reference"}, {"ttft": 300, "itl": 20}, (None, None)),
+        # A quarter of the time for the prompt, as its engine was chosen by.
+        ({}, {"e2eLatency": 40_000}, (10_000, 30_000 / 999)),
+        ({}, {"optimizationType": "latency"}, (None, None)),
+    ],
+)
+def test_a_planner_works_towards_the_times_of_the_request(
+    planner: dict[str, Any], sla: dict[str, Any], times: tuple[float | None, float | None]
+):
+    graph = made(layout(**DENSE), features={"planner": planner}, sla=sla)
+    config = json.loads(graph.config_maps[0]["data"]["planner_config.json"])
+    assert (config.get("ttft_ms"), config.get("itl_ms")) == times
+
+
 def test_a_planner_keeps_no_more_engines_than_there_are():
     graph, remarks = unmeasured(layout(**DENSE), parts(features={"planner": {"min_endpoint": 2}}))
     assert json.loads(graph.config_maps[0]["data"]["planner_config.json"])["min_endpoint"] == 1
     assert [remark.reason for remark in remarks] == ["EndpointsLowered"]
+
+
+def test_a_planner_keeps_no_more_engines_of_a_role_than_there_are():
+    asked = {"min_endpoint": 0, "prefill_min_endpoint": 3, "decode_min_endpoint": 2}
+    graph, (remark,) = unmeasured(layout(**DENSE), parts(features={"planner": asked}))
+    config = json.loads(graph.config_maps[0]["data"]["planner_config.json"])
+    assert {key: config[key] for key in asked} == {**asked, "prefill_min_endpoint": 1, "decode_min_endpoint": 1}
+    assert remark.reason == "EndpointsLowered"
+    assert "prefill_min_endpoint 3 and decode_min_endpoint 2; the planner keeps 1 and 1" in remark.message
 
 
 def test_without_planner_nothing_is_named():

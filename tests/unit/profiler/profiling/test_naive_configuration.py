@@ -76,6 +76,13 @@ def test_a_planner_of_both_sides_gets_both():
     assert layout.replicas == {"prefill": 1, "decode": 1}
 
 
+def test_a_planner_gets_as_many_of_each_role_as_it_must_keep():
+    least = {"prefill_min_endpoint": 2, "decode_min_endpoint": 3}
+    planner = {"mode": "disagg", "enable_throughput_scaling": False, "enable_load_scaling": True, **least}
+    made = naive(model(10), objective(features={"planner": planner}, **hardware()), "why")
+    assert made.layout.replicas == {"prefill": 2, "decode": 3}
+
+
 def test_one_gpu_is_one_pool():
     made = naive(model(10), objective(features=LOAD, **hardware(total=1, node=1)), "why")
     assert made.layout.replicas == {"agg": 1}

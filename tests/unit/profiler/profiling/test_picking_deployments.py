@@ -101,6 +101,20 @@ def test_a_planner_gets_as_many_as_it_must_keep():
     assert picked.selected.point.replicas == {"prefill": 2, "decode": 2}
 
 
+@pytest.mark.parametrize(
+    ("least", "replicas", "enough"),
+    [
+        ({"prefill_min_endpoint": 1, "decode_min_endpoint": 3}, {"prefill": 1, "decode": 3}, True),
+        ({"min_endpoint": 2, "decode_min_endpoint": 0}, {"prefill": 2, "decode": 1}, True),
+        ({"min_endpoint": 1, "prefill_min_endpoint": 7}, {"prefill": 2, "decode": 1}, False),
+    ],
+)
+def test_a_planner_may_keep_other_numbers_of_each_role(least: dict[str, int], replicas: dict[str, int], enough: bool):
+    features = {"planner": {"mode": "disagg", **least}}
+    picked = pick([disagg((1, 2, 4.0), (1, 4, 4.0))], objective(features=features))
+    assert (picked.selected.point.replicas, picked.selected.enough) == (replicas, enough)
+
+
 def test_what_is_larger_than_the_gpus_is_not_a_choice():
     assert picking.pick([disagg((1, 8, 1.0), (2, 8, 1.0))], objective()) is None
 

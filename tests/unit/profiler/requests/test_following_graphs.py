@@ -168,3 +168,22 @@ async def test_a_request_that_lost_its_graph_follows_one_that_its_user_makes_of_
     await reconciler.reconcile(ObjectKey("ns", "qwen"))
     status = written.statuses[-1] if written.statuses else obj["status"]
     assert (status["phase"], status.get("dgdName")) == (becomes, None if becomes == "Failed" else "qwen-dgd")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "field"),
+    [
+        ({}, "spec.overrides.dgd.metadata.name"),
+        ({keys.PRESERVED_FIELDS: '{"for": "v1alpha1", "version": 1}'}, "spec.deploymentOverrides.name"),
+    ],
+    ids=["v1beta1", "v1alpha1"],
+)
+def test_status_and_events_name_fields_of_the_version_that_the_request_was_written_in(
+    annotations: dict[str, str], field: str
+) -> None:
+    obj = {"metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1", "annotations": annotations}}
+    draft, events = StatusDraft(obj, datetime(2026, 1, 2, tzinfo=UTC)), Announced()
+    GraphDeployer(Api(None), ObjectCache(), events).reject_taken(obj, draft, "qwen-dgd")  # type: ignore[arg-type]
+    said = [*(each["message"] for each in draft.done()["conditions"]), *events.lines]
+    assert len(said) == 3
+    assert all(f"with {field} in a new request" in each for each in said)

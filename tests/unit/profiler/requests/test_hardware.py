@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_profiler.requests.dcgm import exporters, parse
+from dynamo_profiler.requests.dcgm import DcgmExporters, exporters, parse
+from dynamo_profiler.requests.finding import HardwareFinder
 from dynamo_profiler.requests.hardware import (
     GpuNode,
     HardwareUnknown,
@@ -18,6 +19,9 @@ from dynamo_profiler.requests.hardware import (
     stated,
 )
 from dynamo_shared.api.v1beta1.request import HardwareSpec
+from dynamo_shared.kube.objects import KubeObjectList
+from dynamo_shared.runtime.settings.planner import Dcgm
+from dynamo_shared.state.cache import ObjectCache
 
 
 @pytest.mark.parametrize(
@@ -182,6 +186,31 @@ def test_only_pods_of_the_platforms_exporters_are_asked_and_one_for_each_node() 
         exporter("f", podIP="fd00::7"),
     ]
     assert exporters(pods, frozenset({"nvidia-dcgm-exporter"})) == [pods[0], pods[6]]
+
+
+class Pods:
+    """An API server with pods of exporters, each of which is listed once."""
+
+    def __init__(self, *pods: dict[str, Any]) -> None:
+        self._pods = list(pods)
+
+    async def list(self, *_: object, **__: object) -> KubeObjectList:
+        pods, self._pods = self._pods, []
+        return KubeObjectList(items=pods, resource_version="1")
+
+
+@pytest.mark.parametrize(("nodes", "reported"), [(("a", "b"), "2 DCGM exporters gave no answer"), ((), None)])
+async def test_exporters_that_do_not_answer_are_reported(
+    nodes: tuple[str, ...], reported: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DCGM_METRICS_ENDPOINT_TEMPLATE", "http://127.0.0.1:1/metrics")
+    kube = Pods(*map(exporter, nodes))
+    asked = DcgmExporters(kube, lambda: 0.0, Dcgm())  # type: ignore[arg-type]
+    finder = HardwareFinder(ObjectCache(), asked, cap=32, enabled=True)
+    with pytest.raises(HardwareUnknown) as unknown:
+        await finder.find(None)
+    assert ("gave no answer" in str(unknown.value)) is bool(reported)
+    assert (reported or "no node reports") in str(unknown.value)
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,8 @@ class Explanation:
     """one sentence for people"""
     at_risk: str = ""
     """why the promised share of requests may not be kept, and what would be needed; empty where it is expected to be kept"""
+    needs_passes: bool = False
+    """whether nothing can be decided before engines have reported what they do"""
     inputs: Mapping[str, Any] = field(default_factory=dict)
     predictions: Mapping[str, float] = field(default_factory=dict)
     """requests_per_second, isl, osl, kv_hit_rate as predicted; estimated_ttft_ms, estimated_itl_ms; capacities (requests/s)"""

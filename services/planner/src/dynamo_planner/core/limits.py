@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 from dynamo_shared.api.gpu_budget import clamp_pair, clamp_single
+from dynamo_shared.api.gpus import words as gpu_words
 
 from dynamo_planner.core.observing import EngineCapabilities, Pool
 
@@ -74,6 +75,19 @@ class Limits:
             )
             for pool, count in kept.items()
         }
+
+    def too_low(self, able: Mapping[Pool, EngineCapabilities]) -> str:
+        """That the budget is too low for what each pool keeps, so that all of them go to 0; empty where it is not."""
+        least = {pool: self.least(pool) for pool in self.pools}
+        bounded = self.bounded(least, able)
+        if all(bounded[pool] >= count for pool, count in least.items()):
+            return ""
+        kept = " and ".join(f"{count} {pool}" for pool, count in least.items())
+        gpus = sum(count * (self._gpus(pool, able) or 0) for pool, count in least.items())
+        return (
+            f"max_gpu_budget is {self._config.max_gpu_budget}, and {kept} (min_endpoint) need {gpu_words(gpus)}: "
+            "no replicas are kept"
+        )
 
     def _gpus(self, pool: Pool, able: Mapping[Pool, EngineCapabilities]) -> int | None:
         config = self._config

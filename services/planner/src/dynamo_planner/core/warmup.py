@@ -11,8 +11,8 @@ from dynamo_shared.api.untrusted.limits import ReadLimits
 
 from dynamo_planner.core.observing import PastTraffic, Traffic
 
-LONGEST = 100_000
-"""Intervals that a trace may span; a time-stamp in the wrong unit would otherwise ask for all memory."""
+LONGEST = 20_000
+"""Intervals that a trace may span: six weeks of three minutes. Times in the wrong unit would otherwise ask for all memory."""
 
 LARGEST = 1e21
 """Milliseconds or tokens of one record: far beyond any, and sums of millions of them are still numbers."""

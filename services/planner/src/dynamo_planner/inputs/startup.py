@@ -30,7 +30,9 @@ def seconds_to_ready(pod: KubeObject) -> float | None:
         return None
     if any(each.get("restartCount") for each in pod["status"].get("containerStatuses") or ()):
         return None
-    begun, ended = times.moment(scheduled.get("lastTransitionTime")), times.moment(ready.get("lastTransitionTime"))
+    # Where a node is away for a while, its pods become ready again, and their containers stay so.
+    containers = objects.condition(pod, "ContainersReady") or ready
+    begun, ended = (times.moment(each.get("lastTransitionTime")) for each in (scheduled, containers))
     if begun is None or ended is None:
         return None
     seconds = (ended - begun).total_seconds()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import structlog
 from dynamo_shared.aio import Offload
@@ -47,12 +48,16 @@ from dynamo_planner.planning import gathering
 from dynamo_planner.planning.condition_writer import ConditionWriter, PlanningCondition
 from dynamo_planner.planning.gathering import gatherer
 from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, config_map_of, read_plan
-from dynamo_planner.planning.reporting import PlanReporter
-from dynamo_planner.planning.runner import Runner, TickResult
+from dynamo_planner.planning.reporting import PlanReporter, missing_inputs
+from dynamo_planner.planning.runner import AFTER_A_FAULT, Runner, TickResult
 from dynamo_planner.planning.scaling import ScaleSender
+
+T = TypeVar("T")
 
 OF_SHARE = (PODS, CONFIG_MAPS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
 READS = (DYNAMO_GRAPH_DEPLOYMENTS, *OF_SHARE)
+#: Index of graphs that ask for planning: `<namespace>/<ConfigMap>`, and `<namespace>/` of all. Many of a namespace do not ask.
+PLANNED_BY = "planned-by"
 #: Names the reconciler of planning.
 CONCERN = "plans"
 #: As in release 0.1.0, so that a graph has one owner during an upgrade, too: there `planner` has the requests.
@@ -61,6 +66,10 @@ IDENTITY = "planner-plans"
 WORDS_INTERVAL = 30.0
 #: Time until the next check of a graph that lacks inputs for planning. Seconds.
 RETRY_AFTER = 30.0
+#: Reason of the condition of a graph whose policy fails: by a fault of this program, or numbers that no one foresaw.
+FAILED = "PlanningFailed"
+#: Characters of an error in a condition.
+LONGEST_ERROR = 500
 #: Policies that begin at once. The largest profile takes one several seconds.
 FITS_AT_ONCE = 2
 
@@ -80,10 +89,12 @@ class Plans(Controller):
         super().__init__(context, name, READS, of_share=OF_SHARE, identity=IDENTITY)
         self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, PODS, RESOURCE_CLAIMS)
         gathering.index(self.cache)
+        self.cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, PLANNED_BY, _planned_by)
         self._metrics = metrics
         self._listener = listener
         self._condition = ConditionWriter(self.kube, now)
         self._reporter = PlanReporter(self.announcer)
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         # A policy begins with fits to a profile, which take seconds: threads of their own, so that no tick waits for them.
         self._fits = Offload(above=0, at_once=FITS_AT_ONCE)
         self._runners: dict[ObjectKey, _Running] = {}
@@ -111,16 +122,15 @@ class Plans(Controller):
             background={"runners": self._own, "engines": engines.run},
         )
         self.ownership.on_loss(lambda: self._stop_where(lambda key: not self.ownership.owns(key)))
+        self.ownership.before_release(self._release)
 
     def _of_config_map(self, change: CacheChange) -> Iterator[Task]:
-        for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace):
-            name = config_map_of(graph)
-            if name and change.key.name in (name, profile_data_name(name)):
-                yield _task(key_of(graph))
+        for graph in self._asking(change.key):
+            yield _task(key_of(graph))
 
     def _of_template(self, change: CacheChange) -> Iterator[Task]:
-        for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace):
-            if config_map_of(graph) and names_template(graph, change.key.name):
+        for graph in self._asking(ObjectKey(change.key.namespace, "")):
+            if names_template(graph, change.key.name):
                 yield _task(key_of(graph))
 
     def _of_claim(self, change: CacheChange) -> Iterator[Task]:
@@ -128,9 +138,13 @@ class Plans(Controller):
         owner = objects.controller_of(change.obj)
         pod = self.cache.get(PODS, ObjectKey(change.key.namespace, owner["name"])) if owner else None
         made = objects.labels(pod).get(labels.GRAPH_DEPLOYMENT_NAME) if pod is not None else None
-        for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace):
-            if config_map_of(graph) and (made == key_of(graph).name or names_claim(graph, change.key.name)):
+        for graph in self._asking(ObjectKey(change.key.namespace, "")):
+            if made == key_of(graph).name or names_claim(graph, change.key.name):
                 yield _task(key_of(graph))
+
+    def _asking(self, config_map: ObjectKey) -> list[KubeObject]:
+        """Graphs that ask for planning by a ConfigMap; of no name: all of the namespace."""
+        return self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENTS, PLANNED_BY, f"{config_map.namespace}/{config_map.name}")
 
     def _graph_changed(self, change: CacheChange) -> None:
         """Planning ends with the graph."""
@@ -167,6 +181,9 @@ class Plans(Controller):
             self._reporter.refused(graph, reason, str(error))
             await self._condition.write(graph, PlanningCondition(False, reason, str(error)))
             return Result(RETRY_AFTER)
+        if not self.ownership.owns(key) or self.is_held(key.namespace):
+            # It was given away while its plan was read.
+            return Result()
         running = self._runners.get(key)
         if running is None or running.plan != plan or running.task.done():
             self._stop(key)
@@ -214,6 +231,14 @@ class Plans(Controller):
             platform_hosts(settings),
         )
 
+    async def _in_turn(self, kind: str, namespace: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Work of a kind, of each namespace one at a time: a few threads compute for all, and fits take seconds."""
+        turn = self._turns.get((kind, namespace))
+        if turn is None:
+            self._turns[kind, namespace] = turn = asyncio.Lock()
+        async with turn:
+            return await work()
+
     async def _run_plan(self, plan: PlannedGraph) -> None:
         clock = self.context.clock
         sender = CommandSender(self.context.bus, self.context.settings.platform.cluster_name)
@@ -224,27 +249,46 @@ class Plans(Controller):
         async with gatherer(plan, self.cache, self._prometheus(plan), self._listener, clock) as gather:
             await Runner(
                 plan,
-                make=lambda: self._fits.run(1, make),
+                make=lambda: self._in_turn("fit", plan.graph.namespace, lambda: self._fits.run(1, make)),
                 observe=gather.observe,
                 act=ScaleSender(sender, plan, now().isoformat()),
+                compute=lambda work: self._in_turn("tick", plan.graph.namespace, lambda: asyncio.to_thread(work)),
                 report=partial(self._report, plan),
+                failed=partial(self._report_failure, plan),
                 clock=clock,
             ).run()
 
     async def _report(self, plan: PlannedGraph, ticked: TickResult) -> None:
-        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, plan.graph)
-        if graph is None or graph["metadata"]["uid"] != plan.uid:
+        if (graph := self._graph(plan)) is None:
             return
         outcome = self._reporter.tick(graph, plan, ticked, now())
-        missing = ticked.gathered.observation.missing
+        missing = missing_inputs(plan, ticked)
         self._metrics.tick((plan.graph.namespace, plan.graph.name), _figures(ticked), missing, outcome.reason)
-        present = objects.condition(graph, PLANNING)
-        same = present is not None and (present["status"], present["reason"]) == (str(outcome.status), outcome.reason)
+        present = objects.condition(graph, PLANNING) or {}
+        concluded = str(outcome.status), outcome.reason, graph["metadata"].get("generation", 0)
+        same = concluded == tuple(present.get(each) for each in ("status", "reason", "observedGeneration"))
         recently = self.context.clock() - self._written.get(plan.uid, float("-inf")) < WORDS_INTERVAL
-        if same and present is not None and (recently or present["message"] == outcome.message):
+        if same and (recently or present["message"] == outcome.message):
             return
+        await self._write(plan, graph, outcome)
+
+    async def _report_failure(self, plan: PlannedGraph, error: Exception) -> None:
+        if (graph := self._graph(plan)) is None:
+            return
+        why = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
+        message = f"planning fails, and replicas stay as they are: {why}; it is tried again every {AFTER_A_FAULT:.0f} s"
+        self._reporter.refused(graph, FAILED, message)
+        self._metrics.tick((plan.graph.namespace, plan.graph.name), {}, {}, FAILED)
+        await self._write(plan, graph, PlanningCondition(False, FAILED, message))
+
+    def _graph(self, plan: PlannedGraph) -> KubeObject | None:
+        """The graph of a plan, where it is still there."""
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, plan.graph)
+        return graph if graph is not None and objects.uid(graph) == plan.uid else None
+
+    async def _write(self, plan: PlannedGraph, graph: KubeObject, condition: PlanningCondition) -> None:
         try:
-            await self._condition.write(graph, outcome)
+            await self._condition.write(graph, condition)
         except Exception as error:
             log.info("the condition of a planned graph could not be written", graph=str(plan.graph), error=str(error))
         else:
@@ -265,16 +309,25 @@ class Plans(Controller):
         for key in [key for key in self._runners if concerns(key)]:
             self._stop(key)
 
+    async def _release(self, gone: Callable[[ObjectKey], bool]) -> None:
+        """Planning has ended before another replica begins it."""
+        self._stop_where(gone)
+        await asyncio.gather(*self._stopping, return_exceptions=True)
+
     async def _own(self) -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            self._stop_where(lambda _: True)
-            await asyncio.gather(*self._stopping, return_exceptions=True)
+            await self._release(lambda _: True)
 
 
 def _task(graph: ObjectKey) -> Task:
     return Task(CONCERN, graph)
+
+
+def _planned_by(graph: KubeObject) -> list[str]:
+    name, namespace = config_map_of(graph), graph["metadata"]["namespace"]
+    return [f"{namespace}/{each}" for each in ("", name, profile_data_name(name))] if name else []
 
 
 def _asked(graph: KubeObject | None) -> tuple[Any, ...]:

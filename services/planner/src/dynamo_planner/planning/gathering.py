@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ from dynamo_planner.inputs.workers import pool_counts
 from dynamo_planner.planning.plans import PlannedGraph
 
 TRAFFIC, WORKERS, FORWARD_PASSES = "traffic", "workers", "forward_passes"
+#: Generations of workers whose engines are listened to: each has a Dynamo namespace, and a graph that is updated has two.
+MOST_GENERATIONS = 8
 #: Index of pods: `<namespace>/<graph>/<component>`.
 OF_COMPONENT = "of-planned-component"
 
@@ -112,7 +115,7 @@ class ClusterGatherer:
                 lacks(TRAFFIC, read)
             else:
                 traffic = read
-                if tick.past_window is not None:
+                if workers and tick.past_window is not None:
                     past = await self._traffic.past(tick.past_window, read.duration)
         passes: tuple[ForwardPass, ...] = ()
         if tick.need_forward_passes:
@@ -158,7 +161,7 @@ class ClusterGatherer:
         plan = self._plan
         workers = [
             worker
-            for worker in _workers_of(self._cache)
+            for worker in _workers_of(self._cache, plan.graph.namespace)
             if is_of_pool(
                 worker,
                 graph=plan.graph,
@@ -172,14 +175,12 @@ class ClusterGatherer:
         return engines_of(workers, asked or plan.gpus.get(pool))
 
     def _namespaces(self, pods: dict[Pool, list[KubeObject]]) -> tuple[str, ...]:
-        """Dynamo namespaces of the graph: its own, and those of each generation of workers."""
+        """Dynamo namespaces of the graph: its own, and those of the generations of workers that have most pods."""
         base = self._plan.config.namespace or dynamo_namespace(self._plan.graph.namespace, self._plan.graph.name)
-        hashes = {
-            (pod["metadata"].get("labels") or {}).get(labels.WORKER_HASH, "")
-            for members in pods.values()
-            for pod in members
-        }
-        return tuple(sorted({worker_namespace(base, each) for each in {"", *hashes}}))
+        known = (pod["metadata"].get("labels") or {} for members in pods.values() for pod in members)
+        generations = Counter(each[labels.WORKER_HASH] for each in known if each.get(labels.WORKER_HASH))
+        largest = [generation for generation, _ in generations.most_common(MOST_GENERATIONS)]
+        return tuple(sorted({worker_namespace(base, each) for each in ("", *largest)}))
 
     async def _passes(self, namespaces: tuple[str, ...]) -> tuple[ForwardPass, ...] | InputUnavailable:
         if self._listener is None:
@@ -199,8 +200,9 @@ class ClusterGatherer:
         return {name.lower(): pool for pool, name in self._plan.components.items()}
 
 
-def _workers_of(cache: ObjectCache) -> Iterator[WorkerData]:
-    for obj in cache.list(discovered.WORKERS):
+def _workers_of(cache: ObjectCache, namespace: str) -> Iterator[WorkerData]:
+    """Workers of a Kubernetes namespace, and those of which it is not known: others' are many, and never a graph's."""
+    for obj in (*cache.list(discovered.WORKERS, namespace), *cache.list(discovered.WORKERS, "")):
         with suppress(ValueError):
             yield worker_of(obj)
 

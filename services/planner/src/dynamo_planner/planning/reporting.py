@@ -13,15 +13,23 @@ from dynamo_shared.runtime.facts import Announcer, Fact
 from dynamo_shared.wire.specifications.planning import PlanAlternative, PlanData
 
 from dynamo_planner import events
-from dynamo_planner.core.observing import Observation
+from dynamo_planner.core.limits import Limits
+from dynamo_planner.core.observing import Missing, Observation
 from dynamo_planner.planning.condition_writer import PlanningCondition
 from dynamo_planner.planning.gathering import FORWARD_PASSES
 from dynamo_planner.planning.plans import PlannedGraph
 from dynamo_planner.planning.runner import TickResult
 
-HOLDS, PLANNED, INPUT_MISSING, REFUSED = "Holds", "Planned", "InputMissing", "ScalerRefused"
+HOLDS, PLANNED, INPUT_MISSING = "Holds", "Planned", "InputMissing"
+REFUSED, UNANSWERED = "ScalerRefused", "ScalerUnanswered"
 AT_RISK = "PromiseAtRisk"
 """Planning works, and what it may use does not keep the promised share of requests."""
+
+TROUBLES = {
+    REFUSED: events.SCALER_REFUSED,
+    UNANSWERED: events.SCALER_UNANSWERED,
+    INPUT_MISSING: events.INPUT_MISSING,
+}
 
 
 def _needs_passes(plan: PlannedGraph) -> bool:
@@ -29,20 +37,37 @@ def _needs_passes(plan: PlannedGraph) -> bool:
     return plan.config.policy is PlanningPolicy.REFERENCE and plan.config.load_scaling
 
 
+def _may_speak(ticked: TickResult) -> bool:
+    """Whether an engine is ready: where none is, there is none that could say something."""
+    return any(counts.ready for counts in ticked.gathered.observation.workers.values())
+
+
+def missing_inputs(plan: PlannedGraph, ticked: TickResult) -> dict[str, Missing]:
+    """Inputs that planning needs and lacks, and why."""
+    needs_passes = ticked.effects.explanation.needs_passes or (_may_speak(ticked) and _needs_passes(plan))
+    observed = ticked.gathered.observation.missing
+    return {name: observed[name] for name in ticked.gathered.troubles if name != FORWARD_PASSES or needs_passes}
+
+
 def outcome_of(plan: PlannedGraph, ticked: TickResult) -> PlanningCondition:
     """A tick in a few words. Two with the same reason and text are the same news."""
     gathered, effects, acted = ticked
     explanation = effects.explanation
     said = explanation.message or explanation.throughput_reason or explanation.load_reason
-    held = {name: text for name, text in gathered.troubles.items() if name != FORWARD_PASSES or _needs_passes(plan)}
-    if gathered.troubles and not held:
+    too_low = Limits(plan.config).too_low(gathered.observation.capabilities)
+    said = "; ".join(filter(None, (said, too_low)))
+    missing = missing_inputs(plan, ticked)
+    if gathered.troubles and not missing and _may_speak(ticked):
         said = f"{said}; planned by traffic alone: {gathered.troubles[FORWARD_PASSES]}"
+    if acted is not None and not acted.answered:
+        return PlanningCondition(False, UNANSWERED, f"{said}; {acted.answer}")
     if acted is not None and not acted.done:
         return PlanningCondition(False, REFUSED, f"{said}; the scaler says: {acted.answer}")
-    if held:
-        troubles = "; ".join(f"{name}: {text}" for name, text in sorted(held.items()))
-        return PlanningCondition(False, INPUT_MISSING, f"replicas are held; {troubles}")
-    if explanation.at_risk:
+    if missing:
+        troubles = "; ".join(f"{name}: {gathered.troubles[name]}" for name in sorted(missing))
+        held_for = said if explanation.needs_passes else "replicas are held"
+        return PlanningCondition(False, INPUT_MISSING, f"{held_for}; {troubles}")
+    if explanation.at_risk or too_low:
         return PlanningCondition(True, AT_RISK, said)
     return PlanningCondition(True, HOLDS if effects.decision is None else PLANNED, said)
 
@@ -56,13 +81,15 @@ class PlanReporter:
         """by uid: what was reported last"""
 
     def tick(self, graph: KubeObject, plan: PlannedGraph, ticked: TickResult, at: datetime) -> PlanningCondition:
-        """Events of a tick: always where something is asked for, otherwise where the reason is another one."""
-        gathered, effects, acted = ticked
+        """Events of a tick: always where something is asked for, otherwise where the reason, or the advice, is another one."""
+        effects, acted = ticked.effects, ticked.acted
         outcome = outcome_of(plan, ticked)
-        news = (outcome.reason, *sorted(gathered.observation.missing.values()))
+        advice = effects.decision.replicas if effects.decision is not None and plan.config.advisory else {}
+        advised = (f"{pool.value} {count}" for pool, count in sorted(advice.items()))
+        news = (outcome.reason, *sorted(missing_inputs(plan, ticked).values()), *advised)
         is_news = self._last.get(plan.uid) != news
         self._last[plan.uid] = news
-        asked = acted is not None or (effects.decision is not None and plan.config.advisory)
+        asked = acted is not None or (bool(advice) and is_news)
         if not asked and not is_news:
             return outcome
         event = "planned" if outcome.reason == PLANNED or (outcome.reason == AT_RISK and asked) else "plan-held"
@@ -73,8 +100,7 @@ class PlanReporter:
         elif outcome.reason in (PLANNED, AT_RISK) and asked:
             fact = events.PLANNED(outcome.message, event, data, data.reason, cause)
         elif is_news and not outcome.status:
-            trouble = events.SCALER_REFUSED if outcome.reason == REFUSED else events.INPUT_MISSING
-            fact = trouble(outcome.message, event, data, data.reason, cause)
+            fact = TROUBLES[outcome.reason](outcome.message, event, data, data.reason, cause)
         else:
             fact = Fact(event=event, data=data, identity=data.reason, causation_id=cause)
         self._announcer.announce(graph, fact)

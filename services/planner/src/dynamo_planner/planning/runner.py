@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import NamedTuple
 
 import structlog
@@ -26,6 +27,8 @@ class Acted(NamedTuple):
     """its id"""
     answer: str
     done: bool
+    answered: bool = True
+    """false where the scaler could not be asked, or says nothing: it may still do it"""
 
 
 class TickResult(NamedTuple):
@@ -46,20 +49,25 @@ class Runner:
         make: Callable[[], Awaitable[Policy]],
         observe: Callable[[Tick, float], Awaitable[Gathered]],
         act: Callable[[Decision], Awaitable[Acted]],
+        compute: Callable[[Callable[[], Effects]], Awaitable[Effects]] = asyncio.to_thread,
         report: Callable[[TickResult], Awaitable[None]],
+        failed: Callable[[Exception], Awaitable[None]],
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        """`failed` reports that a policy failed, and must not raise."""
         self._plan, self._make, self._observe = plan, make, observe
-        self._act, self._report, self._clock, self._sleep = act, report, clock, sleep
+        self._act, self._report, self._failed = act, report, failed
+        self._compute, self._clock, self._sleep = compute, clock, sleep
 
     async def run(self) -> None:
         """Tick until cancelled. A policy that fails is created again, and has to learn again."""
         while True:
             try:
                 await self._run_policy()
-            except Exception:
+            except Exception as error:
                 log.exception("planning of a graph failed", graph=str(self._plan.graph))
+                await self._failed(error)
                 await self._sleep(AFTER_A_FAULT)
 
     async def _run_policy(self) -> None:
@@ -73,7 +81,7 @@ class Runner:
         """One tick; the next one."""
         gathered = await self._observe(tick, self._clock())
         # Predictors compute for a while, and the loop has others to serve.
-        effects = await asyncio.to_thread(policy.on_tick, tick, gathered.observation)
+        effects = await self._compute(partial(policy.on_tick, tick, gathered.observation))
         acted = None
         if (
             effects.decision is not None

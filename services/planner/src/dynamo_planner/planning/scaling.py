@@ -41,8 +41,8 @@ class ScaleSender:
                 "scaler", "scale", plan.graph.namespace, data, request=request, timeout=ANSWER_WITHIN
             )
         except TimeoutError:
-            return Acted(command, "the scaler has not answered yet", False)
+            return Acted(command, "the scaler has not answered yet", done=False, answered=False)
         except BusError as error:
-            return Acted(command, f"the scaler cannot be asked: {error}", False)
+            return Acted(command, f"the scaler cannot be asked: {error}", done=False, answered=False)
         said = ": ".join(part for part in (answer.reason, answer.message) if part)
         return Acted(command, said, done)

@@ -19,7 +19,7 @@ from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStat
 _log = structlog.get_logger(__name__)
 
 #: Of answers: another one is not read, since it lacks what graphs are made of by now.
-_FORM = 3
+_FORM = 4
 #: Outcomes that are so again next time; what broke may have been the machine's fault.
 _LASTING = frozenset({JobStatus.FEASIBLE, JobStatus.INFEASIBLE, JobStatus.TOO_SMALL, JobStatus.UNSUPPORTED})
 

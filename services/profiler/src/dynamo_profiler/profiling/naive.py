@@ -93,10 +93,9 @@ def _roles(engine: EngineLayout, objective: ServingObjective) -> tuple[tuple[str
 
 
 def _replicas(roles: tuple[str, ...], engine: EngineLayout, objective: ServingObjective) -> dict[str, int]:
-    fits = objective.total_gpus // engine.gpus
     if objective.picking is Picking.AUTOSCALE:
-        desired = max(1, objective.planner.min_endpoint if objective.planner else 1)
-        return dict.fromkeys(roles, max(1, min(desired, fits // len(roles))))
+        return objective.endpoints(dict.fromkeys(roles, engine))
+    fits = objective.total_gpus // engine.gpus
     if roles == (WORKER,):
         return {WORKER: fits}
     return {PREFILL: max(1, fits // 2), DECODE: max(1, fits - fits // 2)}

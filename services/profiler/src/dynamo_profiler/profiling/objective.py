@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -12,6 +13,7 @@ from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, 
 from pydantic import ValidationError
 
 from dynamo_profiler.profiling.gpus import vram_of
+from dynamo_profiler.profiling.points import PREFILL, EngineLayout
 from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest
 
 DISAGG, AGG = "disagg", "agg"
@@ -19,6 +21,8 @@ DEFAULT_TTFT_MS, DEFAULT_ITL_MS = 2000.0, 30.0
 DEFAULT_ISL, DEFAULT_OSL = 4000, 1000
 #: Without times to keep, sweeps try everything: no engine is slower than this. Milliseconds.
 NO_LIMIT_MS = 1e7
+_PROMPT_SHARE = 0.25
+"""Of the time to the whole answer, where engines of both roles are chosen alone, or scaled."""
 
 
 class Picking(StrEnum):
@@ -56,6 +60,27 @@ class ServingObjective:
     picking: Picking
     planner: PlannerConfig | None
 
+    def times_of_roles(self) -> tuple[float, float]:
+        """TTFT and ITL, milliseconds, where each role has a time of its own: of the whole answer's, a quarter is the prompt's."""
+        if self.latency_ms is None:
+            return self.ttft_ms, self.itl_ms
+        return split(self.latency_ms, self.osl)
+
+    def least(self, role: str) -> int:
+        """Engines of a role that a planner must keep, one at least."""
+        if self.planner is None:
+            return 1
+        own = self.planner.prefill_min_endpoint if role == PREFILL else self.planner.decode_min_endpoint
+        return max(1, self.planner.min_endpoint if own is None else own)
+
+    def endpoints(self, engines: Mapping[str, EngineLayout]) -> dict[str, int]:
+        """Engines by role that a planner begins with: as many as it must keep, or as fit."""
+        least = {role: self.least(role) for role in engines}
+        if sum(engine.gpus * least[role] for role, engine in engines.items()) > self.total_gpus:
+            fits = self.total_gpus // sum(engine.gpus for engine in engines.values())
+            return {role: max(1, min(count, fits)) for role, count in least.items()}
+        return least
+
     def meets(self, *, ttft_ms: float, itl_ms: float, latency_ms: float) -> bool:
         """Whether times are kept; always so where none are asked for."""
         if self.tune_for is not None:
@@ -83,6 +108,11 @@ class ServingObjective:
         if self.latency_ms is not None:
             return f"e2eLatency {self.latency_ms:g} ms{load}"
         return f"ttft {self.ttft_ms:g} ms, itl {self.itl_ms:g} ms{load}"
+
+
+def split(latency_ms: float, osl: int) -> tuple[float, float]:
+    """TTFT and ITL, milliseconds, that make a latency of an answer of so many tokens."""
+    return latency_ms * _PROMPT_SHARE, latency_ms * (1 - _PROMPT_SHARE) / max(1, osl - 1)
 
 
 def objective_of(request: ProfilingRequest) -> ServingObjective:

@@ -73,7 +73,7 @@ def _choice(point: Point, objective: ServingObjective) -> Choice | None:
     per_gpu = point.tokens_per_second_per_gpu or 0.0
     fits = objective.total_gpus // unit
     if objective.picking is Picking.AUTOSCALE:
-        enough = min(point.replicas.values()) >= _least(objective)
+        enough = all(count >= objective.least(role) for role, count in point.replicas.items())
         return Choice(point=point, meets=meets, tokens_per_second_per_gpu=per_gpu, enough=enough)
     if objective.picking is Picking.DEFAULT:
         cluster = per_gpu * fits * unit / objective.total_gpus
@@ -103,15 +103,10 @@ def _times(point: Point, units: int) -> Point:
 
 def _alone(point: Point, objective: ServingObjective) -> Point:
     """As many engines of each role as the planner must keep, or as fit, one at least: it adds the others itself."""
-    fits = objective.total_gpus // sum(engine.gpus for engine in point.engines.values())
-    desired = dict.fromkeys(point.engines, max(1, min(_least(objective), fits)))
+    desired = objective.endpoints(point.engines)
     if desired == point.replicas:
         return point
     return matched(point, desired, objective.osl)
-
-
-def _least(objective: ServingObjective) -> int:
-    return max(1, objective.planner.min_endpoint if objective.planner else 1)
 
 
 def crossed(points: Iterable[Point], osl: int) -> list[Point]:

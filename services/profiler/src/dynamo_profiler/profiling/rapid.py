@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import ceil
 
 from dynamo_shared.api.contracts.planner import Sweeping
 from dynamo_shared.api.gpus import words as gpu_words
@@ -110,7 +111,7 @@ class RapidProfiler:
         self, run: _ProfilingRun, servings: tuple[str, ...], path: str, system: str, *, relaxed: bool
     ) -> _Swept:
         objective = run.objective
-        least = max(1, objective.planner.min_endpoint) if objective.planner else 1
+        least = ceil((objective.least(PREFILL) + objective.least(DECODE)) / 2)
         jobs = [
             SimulationSweep(
                 model=path,

@@ -62,7 +62,11 @@ class RequestController(Controller):
         reads = (DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, CONFIG_MAPS, *nodes)
         super().__init__(context, name, reads, identity=IDENTITY)
         self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, CONFIG_MAPS)
-        self._profilings = Profilings(profile, lambda key: self.enqueue(Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)))
+        self._profilings = Profilings(
+            profile,
+            lambda key: self.enqueue(Task.of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)),
+            planner.rapid.processes,
+        )
         exporters = DcgmExporters(self.kube, context.clock, planner.dcgm)
         thorough = ThoroughProfiling(
             self.kube,
@@ -100,6 +104,7 @@ class RequestController(Controller):
             background={"profiling": self._profilings.run},
         )
         self.ownership.on_loss(lambda: self._profilings.stop_where(lambda key: not self.ownership.owns(key)))
+        self.ownership.before_release(self._profilings.release)
 
     def _image(self, request: ProfilingRequest) -> str:
         platform = self.context.settings.platform

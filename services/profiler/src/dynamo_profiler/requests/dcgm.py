@@ -62,6 +62,8 @@ class DcgmExporters:
         self._lock = asyncio.Lock()
         self._known: list[GpuNode] = []
         self._asked: float | None = None
+        self.silent = 0
+        """exporters that were asked last and gave no answer to go by"""
 
     async def nodes(self) -> list[GpuNode]:
         """GPUs by node; nodes whose exporter does not answer are left out. KubeError where pods cannot be listed."""
@@ -73,6 +75,7 @@ class DcgmExporters:
 
     async def _ask(self) -> list[GpuNode]:
         pods: list[KubeObject] = []
+        self.silent = 0
         try:
             for namespace in self._settings.namespaces:
                 for selector in SELECTORS:
@@ -91,7 +94,9 @@ class DcgmExporters:
                 for task in asked:
                     task.cancel()
                 answers = await asyncio.gather(*asked, return_exceptions=True)
-        return [node for node in answers if isinstance(node, GpuNode)]
+        nodes = [node for node in answers if isinstance(node, GpuNode)]
+        self.silent = len(running) - len(nodes)
+        return nodes
 
     async def _scrape(
         self, session: aiohttp.ClientSession, slots: asyncio.Semaphore, pod: KubeObject

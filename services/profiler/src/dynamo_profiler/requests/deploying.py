@@ -9,6 +9,7 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.request_graphs import is_made_for, marked
+from dynamo_shared.api.request_parts import in_own_words
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
@@ -143,7 +144,7 @@ class GraphDeployer:
         self._reject(obj, draft, _TAKEN.format(name=name))
 
     def _reject(self, obj: KubeObject, draft: StatusDraft, message: str) -> None:
-        self.announcer.announce(obj, events.DEPLOYMENT_REJECTED(message))
+        self.announcer.announce(obj, events.DEPLOYMENT_REJECTED(in_own_words(message, obj)))
         draft.fail(DEPLOYMENT_READY, _REJECTED, message)
 
     def _lost(self, obj: KubeObject, draft: StatusDraft) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dynamo_shared.api.resources import NODES, RESOURCE_SLICES
 from dynamo_shared.api.v1beta1.request import HardwareSpec
+from dynamo_shared.api.wording import many
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_profiler.requests.dcgm import DcgmExporters
@@ -15,6 +16,7 @@ from dynamo_profiler.requests.hardware import (
     SLICES,
     SPEC,
     HardwarePlan,
+    HardwareUnknown,
     complete,
     held_against,
     is_complete,
@@ -50,4 +52,11 @@ class HardwareFinder:
             return complete(asked, observed, cap=self.cap, source=NODE_LABELS)
         if published := kinds(nodes_with_slices(self.cache.list(RESOURCE_SLICES), nodes)):
             return complete(asked, published, cap=self.cap, source=SLICES)
-        return complete(asked, kinds(held_against(await self.exporters.nodes(), nodes)), cap=self.cap, source=DCGM)
+        exported = kinds(held_against(await self.exporters.nodes(), nodes))
+        try:
+            return complete(asked, exported, cap=self.cap, source=DCGM)
+        except HardwareUnknown as unknown:
+            if not (silent := self.exporters.silent):
+                raise
+            said = f"{unknown}; {many(silent, 'DCGM exporter')} gave no answer to go by"
+            raise HardwareUnknown(said) from unknown

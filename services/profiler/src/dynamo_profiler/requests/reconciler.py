@@ -13,7 +13,7 @@ from datetime import datetime
 from dynamo_shared.api import objects
 from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.request_parts import parts_of, spec_of
+from dynamo_shared.api.request_parts import in_own_words, parts_of, spec_of
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     PERSISTENT_VOLUME_CLAIMS,
@@ -140,7 +140,7 @@ class RequestReconciler:
         return await self._write(obj, draft.enter(RequestPhase.PENDING, message))
 
     async def _refuse(self, obj: KubeObject, draft: StatusDraft, message: str) -> Result:
-        self.announcer.announce(obj, events.VALIDATION_FAILED(message))
+        self.announcer.announce(obj, events.VALIDATION_FAILED(in_own_words(message, obj)))
         return await self._write(obj, draft.fail(VALIDATION, "ValidationFailed", message))
 
     async def _has_claim(self, namespace: str, name: str) -> bool:
@@ -153,7 +153,7 @@ class RequestReconciler:
         try:
             begun = await self.thorough.begin(obj, self._profiling_request(obj, spec, draft))
         except ProfilingFailed as failed:
-            self.announcer.announce(obj, events.PROFILING_JOB_FAILED(str(failed)))
+            self.announcer.announce(obj, events.PROFILING_JOB_FAILED(in_own_words(str(failed), obj)))
             return await self._write(obj, draft.fail_profiling(str(failed), failed.reason))
         except (Invalid, Forbidden) as error:
             self.announcer.announce(obj, events.PROFILING_JOB_FAILED(str(error)))
@@ -187,7 +187,7 @@ class RequestReconciler:
         if isinstance(outcome, ProfilingFailed):
             if step is not None:
                 draft.put(profilingPhase=step[0].value)
-            self.announcer.announce(obj, events.PROFILING_FAILED(str(outcome)))
+            self.announcer.announce(obj, events.PROFILING_FAILED(in_own_words(str(outcome), obj)))
             result = await self._write(obj, draft.fail_profiling(str(outcome), outcome.reason))
         else:
             result = await self._selected(obj, spec, draft, outcome)
@@ -227,7 +227,7 @@ class RequestReconciler:
         draft.say(SPEC_GENERATED, True, "SpecGenerated", message)
         draft.put(dgdName=name, profilingResults=results_status(result))
         for remark in result.remarks:
-            self.announcer.announce(obj, events.REMARK.named(remark.reason)(remark.message))
+            self.announcer.announce(obj, events.REMARK.named(remark.reason)(in_own_words(remark.message, obj)))
             draft.say(remark.reason, True, remark.reason, remark.message)
         draft.say(OBJECTIVE_MET, *_objective(result, message))
         self.announcer.announce(obj, events.SPEC_GENERATED(message))

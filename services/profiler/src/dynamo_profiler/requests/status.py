@@ -8,6 +8,7 @@ from typing import Any
 
 from dynamo_shared.api.conditions import condition
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.request_parts import in_own_words
 from dynamo_shared.api.v1beta1.request import ProfilingPhase, RequestPhase
 
 VALIDATION, PROFILING, SPEC_GENERATED = "Validation", "Profiling", "SpecGenerated"
@@ -32,6 +33,7 @@ class StatusDraft:
     """The next status of a request, made from the present one step by step."""
 
     def __init__(self, obj: KubeObject, now: datetime) -> None:
+        self._obj = obj
         self._now = now
         self._generation = obj["metadata"].get("generation", 0)
         self.status: KubeObject = deepcopy(obj.get("status") or {})
@@ -48,13 +50,13 @@ class StatusDraft:
         return self._conditions.get(type_)
 
     def say(self, type_: str, status: bool | None, reason: str, message: str) -> StatusDraft:
-        """Sets a condition."""
+        """Sets a condition; its message names fields as the request does."""
         self._conditions[type_] = condition(
             self._before,
             type_,
             status=status,
             reason=reason,
-            message=message,
+            message=in_own_words(message, self._obj),
             generation=self._generation,
             now=self._now,
         )

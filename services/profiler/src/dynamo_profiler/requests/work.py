@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
+from weakref import WeakValueDictionary
 
 import structlog
 from dynamo_shared.api.resources import ObjectKey
@@ -31,12 +32,15 @@ class _Work:
 class Profilings:
     """Starts, follows and stops profiling. `moved` is called with the key of a request that is a step further, or through."""
 
-    def __init__(self, profile: ProfileRequest, moved: Callable[[ObjectKey], None]) -> None:
+    def __init__(self, profile: ProfileRequest, moved: Callable[[ObjectKey], None], at_once: int) -> None:
+        """`at_once`: requests of one namespace that are profiled at a time; its others wait, and those of others do not."""
         self._result_for = profile
         self._moved = moved
+        self._at_once = at_once
         self._works: dict[str, _Work] = {}
         """by uid of the request; they go when the outcome is in the request's status, or the request is gone"""
         self._stopping: set[asyncio.Task[None]] = set()
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def ensure(self, uid: str, request: ProfilingRequest) -> None:
         """Profiles a request, unless that is under way or done already."""
@@ -68,19 +72,23 @@ class Profilings:
         for uid in [uid for uid, work in self._works.items() if concerns(work.key)]:
             self.stop(uid)
 
+    async def release(self, concerns: Callable[[ObjectKey], bool]) -> None:
+        """Ends the work for keys that another replica is to have, and returns when it has ended."""
+        self.stop_where(concerns)
+        await asyncio.gather(*self._stopping, return_exceptions=True)
+
     async def run(self) -> None:
         """Owns the tasks: they end with it."""
         try:
             await asyncio.Event().wait()
         finally:
-            for uid in list(self._works):
-                self.stop(uid)
-            await asyncio.gather(*self._stopping, return_exceptions=True)
+            await self.release(lambda _: True)
 
     async def _profile(self, uid: str, request: ProfilingRequest) -> None:
         outcome: Outcome
         try:
-            outcome = await self._result_for(request, lambda phase, message: self._advance(uid, phase, message))
+            async with self._turn(request.namespace):
+                outcome = await self._result_for(request, lambda phase, message: self._advance(uid, phase, message))
         except ProfilingFailed as failed:
             outcome = failed
         except Exception as error:
@@ -89,6 +97,12 @@ class Profilings:
         if (work := self._works.get(uid)) is not None:
             work.outcome = outcome
             self._moved(work.key)
+
+    def _turn(self, namespace: str) -> asyncio.Semaphore:
+        turn = self._turns.get(namespace)
+        if turn is None:
+            self._turns[namespace] = turn = asyncio.Semaphore(self._at_once)
+        return turn
 
     def _advance(self, uid: str, phase: ProfilingPhase, message: str) -> None:
         if (work := self._works.get(uid)) is not None and work.step != (phase, message):

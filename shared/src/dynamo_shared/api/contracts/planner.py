@@ -6,7 +6,7 @@ releases read are in `planner_extensions`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from math import isqrt
 from typing import Annotated, ClassVar
@@ -93,8 +93,34 @@ class PlanningPolicy(StrEnum):
     REFERENCE = "reference"
 
 
+_REPORTS = "dynamoctl plan replay writes reports"
+_POWER = "power is not planned; max_gpu_budget bounds the GPUs"
+_PLUGINS = "the planner service has no plugins"
+
+
 class PlannerConfig(PlannerExtensions):
     """Configuration of the planner of one graph."""
+
+    #: Of a planner in a pod of its own alone.
+    IGNORED: ClassVar[Mapping[str, str]] = {
+        "log_dir": "the planner service writes its log on standard output",
+        "profile_results_dir": "the profile is in the ConfigMap planner-profile-data-<graph>",
+        "kalman_min_points": "it predicts from the first value on",
+        "metric_reporting_prometheus_port": "the planner service has metrics of each graph",
+        "global_planner_namespace": "budgets of the scaler span graphs",
+        "load_metric_samples": "engines report each iteration",
+        "report_interval_hours": _REPORTS,
+        "report_output_dir": _REPORTS,
+        "report_filename": _REPORTS,
+        "live_dashboard_port": "dynadmin shows what the planner decides",
+        "control_api_port": "a change of this configuration acts at once",
+        "speculative_nextn": "times of tokens, as they are measured, have it in them",
+        "enable_power_awareness": _POWER,
+        "total_gpu_power_limit": _POWER,
+        "ais_perf_model": "the profile says what engines take",
+        "scheduling": _PLUGINS,
+        "plugin_registration": _PLUGINS,
+    }
 
     policy: PlanningPolicy = PlanningPolicy.ADAPTIVE
     """How the planner service decides: `adaptive`, or `reference` as Dynamo's planner, which does not read this."""
@@ -256,7 +282,9 @@ class PlannerConfig(PlannerExtensions):
             yield from self._threshold_problems()
 
     def remarks(self) -> Iterator[Problem]:
-        """Settings that another one makes meaningless."""
+        """Settings that another one makes meaningless, and one that this platform has no choice of."""
+        if self.environment is not Environment.KUBERNETES:
+            yield ("environment",), f"'{self.environment.value}' is ignored: the scaler carries decisions out"
         if -1 < self.max_gpu_budget < self.min_gpu_budget:
             yield (
                 ("min_gpu_budget",),
@@ -264,7 +292,7 @@ class PlannerConfig(PlannerExtensions):
             )
         if self.gpu_price is not None and "attainment" in self.model_fields_set:
             yield ("attainment",), "ignored with gpu_price, which weighs requests against GPUs; leave one of them out"
-        if self.optimization_target is Target.SLA:
+        if self.optimization_target is Target.SLA or self.policy is PlanningPolicy.ADAPTIVE:
             return
         target = f"optimization_target {self.optimization_target.value!r}"
         for name in ("ttft_ms", "itl_ms"):

@@ -79,7 +79,7 @@ CONTRACTS: tuple[Contract, ...] = (
                 "decode_scale_up_kv_rate": 80,
                 "decode_scale_down_kv_rate": 40,
             },
-            {"environment": "global-planner", "global_planner_namespace": "serving-global-planner", "advisory": True},
+            {"attainment": 0.99, "advisory": True},
         ),
     ),
     Contract(

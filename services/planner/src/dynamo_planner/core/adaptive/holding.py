@@ -86,15 +86,17 @@ class Holding:
     ) -> None:
         """Take rates from before planning began with what they needed by themselves, as if planned every so many seconds.
 
-        At most `most` replicas of a pool; `share` as in `hold`.
+        At most `most` replicas of a pool; `share` as in `hold`. What is older than `OVER` would be forgotten at once.
         """
+        past = [sample for sample in past if sample.at > past[-1].at - OVER]
         rates, each = np.array([sample.rate for sample in past]), share ** (1 / len(sizers))
         needed = {pool: _needed(sizer.shares(rates, most), each) for pool, sizer in sizers.items()}
         for index, sample in enumerate(past):
             replicas = {pool: int(counts[index]) for pool, counts in needed.items()}
-            ticks = max(1, round(sample.seconds / every))
+            seconds = min(sample.seconds, OVER)
+            ticks = max(1, round(seconds / every))
             for tick in range(ticks):
-                at = sample.at - sample.seconds * (ticks - 1 - tick) / ticks
+                at = sample.at - seconds * (ticks - 1 - tick) / ticks
                 self.observe(Needed(at, sample.rate, replicas))
 
     def forget(self, now: float) -> None:

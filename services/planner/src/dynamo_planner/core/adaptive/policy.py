@@ -10,7 +10,7 @@ from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 from dynamo_planner.core.adaptive.constant_replicas import constant_replicas, highest
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.explaining import explain
-from dynamo_planner.core.adaptive.forecasting import UNSEEN, Forecast, Forecaster
+from dynamo_planner.core.adaptive.forecasting import MEMORY, UNSEEN, Forecast, Forecaster
 from dynamo_planner.core.adaptive.holding import OVER, Holding, HoldTime, Needed
 from dynamo_planner.core.adaptive.pools import PoolPlan, Sizing
 from dynamo_planner.core.adaptive.promise import WINDOW, Promise
@@ -22,12 +22,14 @@ from dynamo_planner.core.adaptive.weighing import PoolState, Rates, Weighing
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.limits import Limits
-from dynamo_planner.core.observing import EngineCapabilities, Observation, Pool, PoolCounts, Traffic
+from dynamo_planner.core.observing import EngineCapabilities, Missing, Observation, Pool, PoolCounts, Traffic
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.core.warmup import Interval, as_past
 
 LONGER = 2.0
 """A source without samples for a short window is asked for one so many times longer: it is scraped too seldom."""
+SHORTER_AFTER = 600.0
+"""Seconds after which a shorter one is tried again: each attempt that fails holds everything for a sample."""
 SHORTEST_STEP = 2.5
 MOST_STEPS = 60
 """Lead times that are weighed: seconds between them at least, and their number at most."""
@@ -54,9 +56,10 @@ class AdaptivePolicy:
         self._holding = Holding()
         self._hold = HoldTime(0.0, {})
         self._sample = self._window = self._settings.sample(config)
+        self._shorter_at = 0.0
         self._queued = 0
-        self._past = as_past(warmup, float(config.throughput_adjustment_interval_seconds))
-        self._begun = False
+        # By older ones no way to predict is judged, and each costs milliseconds of the first tick.
+        self._past = as_past(warmup[-MEMORY:], float(config.throughput_adjustment_interval_seconds))
 
     def first_tick(self, now: float) -> Tick:
         """One sample from now."""
@@ -64,20 +67,21 @@ class AdaptivePolicy:
 
     def on_tick(self, tick: Tick, observation: Observation) -> Effects:
         """Observe, learn, predict, decide."""
-        self._past = observation.past or self._past
-        self._begun = self._begun or observation.traffic is not None
-        next_tick = self._tick(max(tick.at + self._sample, observation.now))
+        at = max(tick.at + self._sample, observation.now)
         self._engine.observe(observation.forward_passes)
-        self._sizing.lengths.observe(observation.forward_passes)
+        self._sizing.observe(observation.forward_passes)
         held = self._unknown(observation)
         if held is not None:
-            return Effects(next_tick=self._tick(next_tick.at), explanation=held)
+            return Effects(next_tick=self._tick(at), explanation=held)
         assert observation.traffic is not None
         now, traffic = observation.now, observation.traffic
-        self._window = self._sample
+        if now >= self._shorter_at:
+            self._window = max(self._sample, self._window / LONGER)
         if not self._demand.samples:
             self._recall(observation, now - traffic.duration)
-        if not self._demand.observe(now, traffic):
+        is_number = self._demand.observe(now, traffic)
+        next_tick = self._tick(at)
+        if not is_number:
             return Effects(
                 next_tick=next_tick, explanation=_held(Reason.HOLD_MISSING, "the reported traffic is not a number")
             )
@@ -90,7 +94,7 @@ class AdaptivePolicy:
         lacking = [pool for pool in self._limits.pools if not self._sizing.ready(pool)]
         if lacking:
             message = f"too little is known of the {' and '.join(lacking)} engines: no profile, and too few iterations measured"
-            return Effects(next_tick=next_tick, explanation=_held(Reason.HOLD_NOT_READY, message))
+            return Effects(next_tick=next_tick, explanation=_held(Reason.HOLD_NOT_READY, message, needs_passes=True))
         self._review(observation, traffic)
         plans = self._plan(observation, forecast)
         return self._decide(next_tick, observation, forecast, plans)
@@ -103,7 +107,7 @@ class AdaptivePolicy:
             run_load=True,
             run_throughput=True,
             traffic_window=self._window,
-            past_window=None if self._begun else PAST,
+            past_window=None if self._demand.samples else PAST,
             need_forward_passes=True,
         )
 
@@ -123,8 +127,10 @@ class AdaptivePolicy:
             )
         if observation.traffic is None or "traffic" in observation.missing:
             why = observation.missing.get("traffic")
-            longest = float(self._config.throughput_adjustment_interval_seconds)
-            self._window = min(max(longest, self._sample), self._window * LONGER)
+            if why is Missing.TOO_YOUNG:
+                longest = float(self._config.throughput_adjustment_interval_seconds)
+                self._window = min(max(longest, self._sample), self._window * LONGER)
+                self._shorter_at = observation.now + SHORTER_AFTER
             return _held(
                 Reason.HOLD_MISSING, f"the traffic is not known{f' ({why.value})' if why else ''}: replicas hold"
             )
@@ -157,24 +163,29 @@ class AdaptivePolicy:
         share = 1.0
         for pool, sizer in self._sizers(load, observation).items():
             share *= sizer.share(observation.workers[pool].ready)
-        late = any(
+        requests = load.rate * min(traffic.duration, self._sample)
+        self._promise.observe(observation.now, requests, 0.0 if self._is_late(traffic) else share)
+
+    def _is_late(self, traffic: Traffic) -> bool:
+        """Whether a mean time is beyond its target."""
+        return any(
             mean is not None and mean > target
             for mean, target in ((traffic.ttft, self._config.ttft_ms), (traffic.itl, self._config.itl_ms))
         )
-        requests = load.rate * min(traffic.duration, self._sample)
-        self._promise.observe(observation.now, requests, 0.0 if late else share)
 
     def _recall(self, observation: Observation, ended: float) -> None:
         """Learn from what came before planning began, up to `ended`, as if it had been planned for.
 
         So a planner that starts again forgets neither waves nor bursts. The trace of the configuration stands in where nothing
-        is known.
+        is known. Which replicas served it is not known: of the promise, only what mean times show to be late counts as missed.
         """
-        known, self._past = self._past, ()
+        known, self._past = observation.past or self._past, ()
         horizon = self._horizon(observation)
         for each in known:
-            at = ended - each.ago
-            if self._demand.observe(at, each.traffic) and self._demand.known:
+            at, traffic = ended - each.ago, each.traffic
+            if each.ago < WINDOW and (traffic.ttft is not None or traffic.itl is not None):
+                self._promise.observe(at, traffic.requests, 0.0 if self._is_late(traffic) else 1.0)
+            if self._demand.observe(at, traffic) and self._demand.known:
                 self._forecaster.forecast(self._demand, at, horizon)
         if not self._demand.known or not all(self._sizing.ready(pool) for pool in self._limits.pools):
             return
@@ -419,5 +430,7 @@ def _asked(counts: PoolCounts) -> int:
     return counts.expected if counts.expected is not None else counts.ready + counts.starting + counts.pending
 
 
-def _held(reason: Reason, message: str) -> Explanation:
-    return Explanation(load_reason=reason.value, throughput_reason=reason.value, message=message)
+def _held(reason: Reason, message: str, *, needs_passes: bool = False) -> Explanation:
+    return Explanation(
+        load_reason=reason.value, throughput_reason=reason.value, message=message, needs_passes=needs_passes
+    )

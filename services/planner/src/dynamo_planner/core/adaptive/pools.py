@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
@@ -10,12 +11,16 @@ from dynamo_planner.core.adaptive.lengths import PromptLengths
 from dynamo_planner.core.adaptive.settings import Settings
 from dynamo_planner.core.adaptive.sizing import DecodeSizer, Load, PrefillSizer, Sizer
 from dynamo_planner.core.estimator.engine import EngineEstimator
-from dynamo_planner.core.observing import EngineCapabilities, Pool
+from dynamo_planner.core.observing import EngineCapabilities, ForwardPass, Pool
 
 OVERHEAD_SHARE = 0.1
 """Weight of the newest observation in the mean of what comes between a computed prompt and its first token."""
 MOST_OVERHEAD = 0.3
 """Of the TTFT target: more than this does not come after a prompt's computation, but before it."""
+
+
+MOST_RANKS = 64
+"""Data parallel ranks of an engine that are reckoned with: each is a server of its own in a pool's queue."""
 
 
 class Sizing:
@@ -24,8 +29,24 @@ class Sizing:
     def __init__(self, config: PlannerConfig, engine: EngineEstimator, settings: Settings) -> None:
         self._config, self._engine, self._settings = config, engine, settings
         self.lengths = PromptLengths()
+        engines = config.aic_interpolation
+        self._reported = {
+            Pool.PREFILL: engines.prefill_pick.dp if engines else 1,
+            Pool.DECODE: engines.decode_pick.dp if engines else 1,
+        }
+        """data parallel ranks of an engine, as it was simulated, or as engines report"""
         self.after: float | None = None
         """ms from a computed prompt to the first token (transfer of the KV cache, first iteration), as learnt"""
+
+    def observe(self, passes: tuple[ForwardPass, ...]) -> None:
+        """Learn what engines say of their prompts, and which ranks they have."""
+        self.lengths.observe(passes)
+        ranks = Counter((forward.pool, forward.worker_id) for forward in passes)
+        for pool, known in self._reported.items():
+            self._reported[pool] = max((count for (each, _), count in ranks.items() if each is pool), default=known)
+
+    def _ranks(self, pool: Pool) -> int:
+        return min(self._reported[pool], MOST_RANKS)
 
     def ready(self, pool: Pool) -> bool:
         """Whether enough is known of its engines."""
@@ -35,17 +56,24 @@ class Sizing:
 
     def sizer(self, pool: Pool, load: Load, able: EngineCapabilities) -> Sizer:
         """Of one pool, for a load."""
-        config = self._config
+        config, ranks = self._config, self._ranks(pool)
         if pool is Pool.PREFILL:
             after = self.after if self.after is not None else config.itl_ms
-            return PrefillSizer(self._engine, load, config.ttft_ms, able, after, variation=self.lengths.variation)
+            variation = self.lengths.variation
+            return PrefillSizer(self._engine, load, config.ttft_ms, able, after, variation=variation, ranks=ranks)
         ttft = config.ttft_ms if config.mode is Mode.AGG else None
-        return DecodeSizer(self._engine, load, config.itl_ms, able, ttft=ttft)
+        # A model card says what one rank is able to.
+        whole = replace(
+            able,
+            max_num_seqs=able.max_num_seqs and able.max_num_seqs * ranks,
+            max_kv_tokens=able.max_kv_tokens and able.max_kv_tokens * ranks,
+        )
+        return DecodeSizer(self._engine, load, config.itl_ms, whole, ttft=ttft, ranks=ranks)
 
     def learn_after(self, ttft: float, load: Load, able: EngineCapabilities, ready: int) -> None:
         """Learn from a mean TTFT (ms) of a pool of `ready` replicas that is not busy, where hardly anybody waits."""
-        sizer = PrefillSizer(self._engine, load, self._config.ttft_ms, able, 0.0)
-        busy = load.rate * sizer.each / 1000 / max(ready, 1)
+        sizer = PrefillSizer(self._engine, load, self._config.ttft_ms, able, 0.0, ranks=self._ranks(Pool.PREFILL))
+        busy = load.rate / sizer.capacity / max(ready, 1)
         if busy > 0.5:
             return
         # Mean waiting time of M/D/1 for the little that is waited.

@@ -23,17 +23,19 @@ class Promise:
         self.attainment = attainment
         """share of requests within both targets, 0 to 1"""
         self._ticks: deque[tuple[float, float, float]] = deque()
-        self._came = self._kept = 0.0
+        """(when, requests that came, requests that were kept)"""
 
     @property
     def kept(self) -> float | None:
         """Share of the requests of the last hour that were kept, as estimated; None before the first request."""
-        return self._kept / self._came if self._came > 0 else None
+        came = sum(requests for _, requests, _ in self._ticks)
+        return sum(kept for _, _, kept in self._ticks) / came if came > 0 else None
 
     @property
     def behind(self) -> float:
         """Share of requests by which the last hour kept less than was promised; 0 where it kept as many, or more."""
-        return 0.0 if self.kept is None else max(0.0, self.attainment - self.kept)
+        kept = self.kept
+        return 0.0 if kept is None else max(0.0, self.attainment - kept)
 
     @property
     def aim(self) -> float:
@@ -54,9 +56,5 @@ class Promise:
     def observe(self, now: float, requests: float, share: float) -> None:
         """Take the requests since the last tick, and the share of them that was within both targets."""
         self._ticks.append((now, requests, requests * share))
-        self._came += requests
-        self._kept += requests * share
         while self._ticks[0][0] <= now - WINDOW:
-            _, came, kept = self._ticks.popleft()
-            self._came -= came
-            self._kept -= kept
+            self._ticks.popleft()

@@ -108,14 +108,16 @@ class PrefillSizer(Sizer):
         after: float,
         *,
         variation: float = 0.0,
+        ranks: int = 1,
     ) -> None:
-        self.rate = load.rate
+        """`ranks`: data parallel ones of an engine, each of which computes prompts of its own."""
+        self.rate, self._ranks = load.rate, ranks
         chunk = able.max_num_batched_tokens
         self.latency = engine.prefill_ms(load.fresh, chunk)
         # Short prompts share iterations, so a prompt costs what it adds to one.
         together = max(1, min(int((chunk or 8192) / max(load.fresh, 1.0)), 8))
         self.each = min(self.latency, engine.prefill_ms(together * load.fresh, chunk) / together)
-        self.capacity = 1000 / self.each
+        self.capacity = ranks * 1000 / self.each
         budget = target - self.latency - after
         self.reachable = budget > 0
         self.longest_wait = max(budget, 0.0) / 1000
@@ -125,18 +127,20 @@ class PrefillSizer(Sizer):
     def shares(self, rates: Array, most: int) -> Array:
         """Of requests whose first token comes in time."""
         offered = rates * self.each / 1000
-        replicas = np.arange(most + 1).reshape(-1, *[1] * rates.ndim)
+        servers = self._ranks * np.arange(most + 1).reshape(-1, *[1] * rates.ndim)
         if not self.reachable:
-            return np.asarray((offered < BORNE * replicas) * 1.0)
+            return np.asarray((offered < BORNE * servers) * 1.0)
         # Erlang B by its recursion; the share of arrivals that find all busy and wait (Erlang C) follows from it.
-        blocked = np.ones((most + 1, *rates.shape))
-        for count in range(1, most + 1):
-            carried = offered * blocked[count - 1]
-            blocked[count] = carried / (count + carried)
-        busy = np.minimum(offered / np.maximum(replicas, 1), BUSIEST)
-        tail = np.exp(-(1 - busy) * replicas * self._tail)
+        blocked, each = np.ones((most + 1, *rates.shape)), np.ones(rates.shape)
+        for count in range(1, most * self._ranks + 1):
+            carried = offered * each
+            each = carried / (count + carried)
+            if count % self._ranks == 0:
+                blocked[count // self._ranks] = each
+        busy = np.minimum(offered / np.maximum(servers, 1), BUSIEST)
+        tail = np.exp(-(1 - busy) * servers * self._tail)
         shares = 1 - blocked / (1 - busy * (1 - blocked)) * tail
-        return np.asarray(np.where(offered < BUSIEST * replicas, shares, 0.0))
+        return np.asarray(np.where(offered < BUSIEST * servers, shares, 0.0))
 
 
 class DecodeSizer(Sizer):
@@ -150,7 +154,9 @@ class DecodeSizer(Sizer):
         able: EngineCapabilities,
         *,
         ttft: float | None = None,
+        ranks: int = 1,
     ) -> None:
+        """`able` is of all data parallel `ranks` of an engine, but for the tokens of an iteration, which are of each."""
         self.rate = load.rate
         if ttft is None:
             one = decode_capacity(
@@ -172,6 +178,7 @@ class DecodeSizer(Sizer):
                 chunk=able.max_num_batched_tokens,
                 max_kv_tokens=able.max_kv_tokens,
                 max_num_seqs=able.max_num_seqs,
+                ranks=ranks,
             )
         self.latency, self.capacity, self.reachable, self._batch = one.latency, one.rps, one.meets, one.batch
         # Sequences that are there at once for a request a second, by Little's law, at the pace that the target allows.

@@ -40,6 +40,13 @@ class Rates:
         """Seconds between two lead times."""
         return float(self.leads[1] - self.leads[0])
 
+    def within(self, since: float, until: float) -> npt.NDArray[np.bool_]:
+        """Which lead times lie between two; of a time that is shorter than a step, the next one."""
+        first = min(int(np.searchsorted(self.leads, since)), len(self.leads) - 1)
+        within = (self.leads >= since) & (self.leads < until)
+        within[first] = True
+        return within
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolState:
@@ -85,8 +92,8 @@ class Weighing:
         Those that are late because of prompts that wait are taken off, whatever the other pool does: so a backlog of prompts
         is a reason for more prefill replicas, and none for fewer decode replicas.
         """
-        chosen = (self._rates.leads >= since) & (self._rates.leads < until)
-        weights = self._rates.rates[:, chosen] * self._rates.step / len(self._rates.rates)
+        chosen = self._rates.within(since, until)
+        weights = self._rates.rates[:, chosen] * min(self._rates.step, until - since) / len(self._rates.rates)
         first = self._first[:, :, chosen] * weights
         late = (first * self._late[:, :, chosen]).sum(axis=(1, 2))
         late += BEHIND * self._waits[:, int(np.flatnonzero(chosen)[-1])]
@@ -131,23 +138,27 @@ class Weighing:
     def share(self, counts: Mapping[Pool, int], since: float, until: float) -> float:
         """Share of the requests between two lead times that counts keep in time; not below 0, 1 where none comes."""
         comes = self.comes(since, until)
-        places = [counts[each] - int(self._counts[each][0]) for each in self.pools]
+        places = self._places(counts)
         kept = self.brings(since, until)[places[0], places[1] if len(places) > 1 else 0]
         return max(0.0, float(kept) / comes) if comes > 0 else 1.0
 
     def comes(self, since: float, until: float) -> float:
         """Requests that are predicted between two lead times."""
-        chosen = (self._rates.leads >= since) & (self._rates.leads < until)
-        return float(self._rates.rates[:, chosen].sum() * self._rates.step / len(self._rates.rates))
+        chosen = self._rates.within(since, until)
+        return float(self._rates.rates[:, chosen].sum() * min(self._rates.step, until - since) / len(self._rates.rates))
 
     def around(self, pool: Pool, counts: Mapping[Pool, int], since: float, until: float) -> dict[int, float]:
         """Requests a second in time between two lead times, with one replica of a pool fewer and more, as far as considered."""
         brings = self.brings(since, until) / max(until - since, 1e-9)
-        places = [counts[each] - int(self._counts[each][0]) for each in self.pools]
+        places = self._places(counts)
         axis = list(self.pools).index(pool)
         line = brings[:, places[1] if len(places) > 1 else 0] if axis == 0 else brings[places[0]]
         near = (counts[pool] - 1, counts[pool], counts[pool] + 1)
         return {int(n): float(line[i]) for i, n in enumerate(self._counts[pool]) if n in near}
+
+    def _places(self, counts: Mapping[Pool, int]) -> list[int]:
+        """Where counts stand among those that are considered; of fewer, as of a pool that grows to its least, the first."""
+        return [max(0, counts[pool] - int(self._counts[pool][0])) for pool in self.pools]
 
     def _shares(self, pool: Pool) -> Array:
         """Share of requests within the pool's target where no request waits, by count, row and lead time."""

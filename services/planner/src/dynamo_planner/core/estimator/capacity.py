@@ -69,22 +69,24 @@ def mixed_capacity(
     chunk: int | None = None,
     max_kv_tokens: int | None = None,
     max_num_seqs: int | None = None,
+    ranks: int = 1,
 ) -> Capacity:
     """Of an engine that does both: each sequence brings its share of prompt tokens to every iteration.
 
-    A batch of n sequences starts n/osl new ones an iteration; these prompts are computed within it, in at most `chunk` tokens.
+    A batch of n sequences starts n/osl new ones an iteration; these prompts are computed within it, in at most `chunk` tokens of
+    each of its data parallel `ranks`, which share them.
     """
     fresh, osl = max(1.0, isl * (1 - hits)), max(1.0, osl)
     context = isl + osl / 2
     alone = decode_capacity(engine, context, osl, itl_target, max_kv_tokens=max_kv_tokens, max_num_seqs=max_num_seqs)
 
     def iteration(batch: int) -> float:
-        share = batch * fresh / osl
+        share = batch * fresh / osl / ranks
         return engine.mixed_ms(min(share, chunk) if chunk else share, batch, context)
 
     def fits(batch: int) -> bool:
-        share = batch * fresh / osl
-        if chunk and batch > 1 and share > max(chunk - batch, 0):
+        share = batch * fresh / osl / ranks
+        if chunk and batch > 1 and share > max(chunk - batch / ranks, 0):
             return False  # prompts come faster than they are computed
         first = engine.prefill_ms(max(fresh, share), chunk) + iteration(batch)
         return iteration(batch) <= itl_target and first <= ttft_target

@@ -6,6 +6,7 @@ in the KV cache (each is read for every token that is made); context length is t
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from math import isfinite
 
 from dynamo_planner.core.estimator.model import LEAST_SAMPLES, LatencyModel
@@ -15,6 +16,19 @@ from dynamo_planner.core.profile import Profile
 PREFILL_KNOTS = (40,)
 DECODE_KNOTS = (16, 8)
 """Sequences bend at the batch sizes that kernels are made for, tokens in the cache where they fill the memory's width."""
+
+
+def _engines(passes: Iterable[ForwardPass]) -> Iterator[list[ForwardPass]]:
+    """Passes of the data parallel ranks of one engine together: they compute side by side, each a part of its sequences."""
+    engines: list[dict[int, ForwardPass]] = []
+    current: dict[tuple[Pool, str], dict[int, ForwardPass]] = {}
+    for forward in passes:
+        ranks = current.get((forward.pool, forward.worker_id))
+        if ranks is None or forward.dp_rank in ranks:
+            ranks = current[forward.pool, forward.worker_id] = {}
+            engines.append(ranks)
+        ranks[forward.dp_rank] = forward
+    return (list(ranks.values()) for ranks in engines)
 
 
 class EngineEstimator:
@@ -65,17 +79,18 @@ class EngineEstimator:
 
     def observe(self, passes: tuple[ForwardPass, ...]) -> None:
         """Learn from iterations that computed one kind of work; heartbeats of idle engines say nothing."""
-        for forward in passes:
-            work, milliseconds = forward.scheduled, forward.wall_time * 1000
-            if not isfinite(milliseconds) or milliseconds <= 0:
-                continue
-            prompts, sequences = work.sum_prefill_tokens, work.num_decode_requests
+        for ranks in _engines(each for each in passes if each.wall_time > 0 and isfinite(1000 * each.wall_time)):
+            milliseconds = 1000 * max(rank.wall_time for rank in ranks)
+            # Sequences and tokens of a profile are those of all ranks; a prompt is of one of them.
+            prompts = float(max(rank.scheduled.sum_prefill_tokens for rank in ranks))
+            sequences = float(sum(rank.scheduled.num_decode_requests for rank in ranks))
+            kv = float(sum(rank.scheduled.sum_decode_kv_tokens for rank in ranks))
             if prompts > 0 and sequences == 0:
-                self.prefill.observe((float(prompts),), milliseconds)
-            elif sequences > 0 and prompts == 0 and forward.pool is Pool.DECODE:
-                self.decode.observe((float(sequences), float(max(work.sum_decode_kv_tokens, 1))), milliseconds)
+                self.prefill.observe((prompts,), milliseconds)
+            elif sequences > 0 and prompts == 0 and ranks[0].pool is Pool.DECODE:
+                self.decode.observe((sequences, max(kv, 1.0)), milliseconds)
             elif sequences > 0 and prompts > 0:
-                self._observe_mixed(float(prompts), float(sequences), float(work.sum_decode_kv_tokens), milliseconds)
+                self._observe_mixed(prompts, sequences, kv, milliseconds)
 
     def _observe_mixed(self, prompts: float, sequences: float, kv: float, milliseconds: float) -> None:
         """Engines that always have prompts to compute show prefill only mixed: what tokens take is taken off."""

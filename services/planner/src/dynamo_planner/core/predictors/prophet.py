@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime, timedelta
 
-from dynamo_planner.core.predictors.base import LoadPredictor
+from dynamo_planner.core.predictors.base import HISTORY, LoadPredictor
 from dynamo_planner.core.predictors.fitting import alone
 
 LEAST_POINTS = 5
@@ -17,7 +17,7 @@ class ProphetPredictor(LoadPredictor):
     """Trend and seasons of a window of values. Never predicts less than zero. `step` is the interval, seconds."""
 
     def __init__(self, *, step: float, window: int = 50, use_log1p: bool = False) -> None:
-        super().__init__(use_log1p=use_log1p, history=window)
+        super().__init__(use_log1p=use_log1p, history=min(window, HISTORY))
         self._step = timedelta(seconds=step)
 
     def _predict(self) -> float:

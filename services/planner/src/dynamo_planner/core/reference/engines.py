@@ -13,13 +13,16 @@ from dynamo_planner.core.reference.bootstrap import forward_passes
 from dynamo_planner.core.reference.decode import DecodeEngine
 from dynamo_planner.core.reference.prefill import PrefillEngine
 
+MOST_SAMPLES = 1024
+"""Measured iterations of an engine that are kept, whatever a configuration says: each tick is fitted to all of them."""
+
 
 class Engines:
     """One model a role; those that the mode has no pool for learn nothing."""
 
     def __init__(self, config: PlannerConfig, profile: Profile | None = None) -> None:
         size = {
-            "limit": config.max_num_fpm_samples,
+            "limit": min(config.max_num_fpm_samples, MOST_SAMPLES),
             "buckets": config.fpm_sample_bucket_size,
             "least": config.load_min_observations,
         }

@@ -11,6 +11,7 @@ from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 from dynamo_planner.core.limits import planned_pools
 from dynamo_planner.core.observing import EngineCapabilities, Pool, Traffic
 from dynamo_planner.core.predictors import make_predictor
+from dynamo_planner.core.predictors.base import HISTORY
 from dynamo_planner.core.reference.averages import prefill_share
 from dynamo_planner.core.reference.engines import Engines
 from dynamo_planner.core.reference.prefill import EngineCapacity
@@ -60,7 +61,8 @@ class Throughput:
     ) -> None:
         self._config, self._engines, self._max_kv = config, engines, max_kv_tokens
         self._requests, self._isl, self._osl, self._hits = (make_predictor(config) for _ in range(4))
-        for interval in warmup:
+        # Of older ones a predictor remembers nothing, and learning from each costs time.
+        for interval in warmup[-HISTORY:]:
             self._learn(interval.requests, interval.isl, interval.osl)
         for predictor in (self._requests, self._isl, self._osl):
             predictor.end_warmup()

@@ -6,7 +6,6 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +19,8 @@ from dynamo_planner.inputs.prometheus.options import PrometheusOptions
 CONNECTIONS = 4
 """At once to one Prometheus, for one graph."""
 TOKEN_BYTES = 64 << 10
+MAX_SERIES = 10_000
+"""Series of one answer: of a size that may be sent, thirty times as many could be empty ones."""
 QUERY, QUERY_RANGE = "/api/v1/query", "/api/v1/query_range"
 #: `errorType` of Prometheus's API (web/api/v1).
 _KINDS_OF_ERRORS = frozenset(
@@ -60,21 +61,18 @@ class SeriesValues(NamedTuple):
     points: tuple[tuple[float, float], ...]
 
 
-@dataclass(slots=True)
-class _Series:
+class _Series(msgspec.Struct, gc=False):
     metric: dict[str, str]
     value: tuple[float, str] | None = None
     values: list[tuple[float, str]] | None = None
 
 
-@dataclass(slots=True)
-class _Data:
+class _Data(msgspec.Struct, gc=False):
     resultType: str  # noqa: N815 - the API's name
     result: list[_Series]
 
 
-@dataclass(slots=True)
-class _QueryAnswer:
+class _QueryAnswer(msgspec.Struct, gc=False):
     status: str
     data: _Data | None = None
     errorType: str = ""  # noqa: N815 - the API's name
@@ -203,6 +201,8 @@ def _series(body: bytes, kind: str, url: str) -> list[_Series]:
         raise PrometheusError(f"{url} answers with an error{_kind_of(answer)}")
     if answer.data.resultType != kind:
         raise PrometheusError(f"{url} sends another type of result, a {kind} is needed")
+    if len(answer.data.result) > MAX_SERIES:
+        raise PrometheusError(f"{url} sends more than {MAX_SERIES} series, and a graph has few; is it a Prometheus?")
     return answer.data.result
 
 

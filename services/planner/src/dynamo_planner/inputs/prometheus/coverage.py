@@ -14,14 +14,21 @@ EXTRAPOLATED_WITHIN = 1.1
 
 
 def covered(tracks: Iterable[Sequence[float]], at: float, window: float) -> float:
-    """Seconds of the window that ends at `at` which the longest of the series covers; 0 where no series was scraped twice."""
-    return max((_of_one(times, at, window) for times in tracks), default=0.0)
+    """Seconds of the window that ends at `at` which the series cover together; 0 where no series was scraped twice.
 
-
-def _of_one(times: Sequence[float], at: float, window: float) -> float:
-    if len(times) < 2:
+    From where the first begins to where the last ends: a frontend that takes another's place goes on where that one ended.
+    """
+    spans = [_span(times, at, window) for times in tracks if len(times) > 1]
+    if not spans:
         return 0.0
+    return min(window, max(end for _, end in spans) - min(begin for begin, _ in spans))
+
+
+def _span(times: Sequence[float], at: float, window: float) -> tuple[float, float]:
     first, last = times[0], times[-1]
     mean = (last - first) / (len(times) - 1)
-    ends = (max(0.0, first - (at - window)), max(0.0, at - last))
-    return min(window, last - first + sum(end if end < EXTRAPOLATED_WITHIN * mean else mean / 2 for end in ends))
+
+    def reach(distance: float) -> float:
+        return distance if distance < EXTRAPOLATED_WITHIN * mean else mean / 2
+
+    return first - reach(max(0.0, first - (at - window))), last + reach(max(0.0, at - last))

@@ -8,29 +8,43 @@ from statistics import fmean
 
 from dynamo_planner.core.observing import PastTraffic, Traffic
 from dynamo_planner.inputs.prometheus.client import SeriesValues
+from dynamo_planner.inputs.prometheus.queries import LENGTHS
 
 STEP = 60.0
 """Seconds of one sample of the past: where a graph is planned, two scrapes lie in each."""
 
 
 def past_traffic(
-    counts: Sequence[SeriesValues], lengths: Mapping[str, Sequence[SeriesValues]], until: float, step: float = STEP
+    counts: Sequence[SeriesValues], means: Mapping[str, Sequence[SeriesValues]], until: float, step: float = STEP
 ) -> tuple[PastTraffic, ...]:
-    """Samples of `step` seconds, oldest first, from the requests of each and the means of their lengths.
+    """Samples of `step` seconds, oldest first, from the requests of each and the means of their lengths and times (seconds).
 
     `until` is the end of the past, seconds since 1970. Where no request came, lengths are those of the requests before (of the
     first ones, at the beginning); empty where no length is known at all. Samples of which nothing is known are left out.
     """
-    means = {name: _by_time(series) for name, series in lengths.items()}
-    known = {name: fmean(next(iter(by_time.values()))) for name, by_time in means.items() if by_time}
-    if len(known) < len(means):
+    by_name = {name: _by_time(series) for name, series in means.items()}
+    if not all(by_name[name] for name in LENGTHS):
         return ()
+    known = {name: fmean(next(iter(by_name[name].values()))) for name in LENGTHS}
     samples = []
     for at, values in _by_time(counts).items():
-        known |= {name: fmean(by_time[at]) for name, by_time in means.items() if at in by_time}
-        traffic = Traffic(duration=step, requests=sum(values), isl=known["isl"], osl=known["osl"])
+        now = {name: fmean(by_time[at]) for name, by_time in by_name.items() if at in by_time}
+        known |= {name: now[name] for name in LENGTHS if name in now}
+        traffic = Traffic(
+            duration=step,
+            requests=sum(values),
+            isl=known["isl"],
+            osl=known["osl"],
+            ttft=milliseconds(now.get("ttft")),
+            itl=milliseconds(now.get("itl")),
+        )
         samples.append(PastTraffic(ago=max(0.0, until - at), traffic=traffic))
     return tuple(samples)
+
+
+def milliseconds(seconds: float | None) -> float | None:
+    """Of a time that may not be known."""
+    return None if seconds is None else seconds * 1000
 
 
 def _by_time(series: Sequence[SeriesValues]) -> dict[float, list[float]]:

@@ -18,7 +18,7 @@ from dynamo_planner.core.observing import Missing, PastTraffic, Traffic
 from dynamo_planner.inputs.outcome import InputUnavailable
 from dynamo_planner.inputs.prometheus.client import PrometheusClient, PrometheusError, SeriesValue, SeriesValues, Track
 from dynamo_planner.inputs.prometheus.coverage import covered
-from dynamo_planner.inputs.prometheus.past import STEP, past_traffic
+from dynamo_planner.inputs.prometheus.past import STEP, milliseconds, past_traffic
 from dynamo_planner.inputs.prometheus.queries import LENGTHS, MODEL, NAMESPACE, TIMES, Queries
 
 STALE_AFTER = 90.0
@@ -89,8 +89,8 @@ class TrafficReader:
             return self._of_model(series)
 
         counts = await over_time(queries.requests(counter))
-        lengths = {signal: await over_time(queries.mean(signal)) for signal in LENGTHS}
-        return past_traffic(counts, lengths, until, self._step)
+        means = {signal: await over_time(queries.mean(signal)) for signal in (*LENGTHS, *TIMES)}
+        return past_traffic(counts, means, until, self._step)
 
     async def _traffic(
         self, queries: Queries, counter: str, counts: Sequence[SeriesValue]
@@ -126,8 +126,8 @@ class TrafficReader:
             isl=self._lengths.get("isl", 0.0),
             osl=self._lengths.get("osl", 0.0),
             kv_hit_rate=_mean(reported.get("hits", ())),
-            ttft=_milliseconds(means["ttft"]),
-            itl=_milliseconds(means["itl"]),
+            ttft=milliseconds(means["ttft"]),
+            itl=milliseconds(means["itl"]),
         )
 
     def _not_believed(
@@ -193,7 +193,3 @@ def _mean(samples: Sequence[SeriesValue]) -> float | None:
     """The mean over series, as Dynamo's planner has it; a series that saw nothing is NaN and says nothing."""
     values = [each.value for each in samples if isfinite(each.value)]
     return sum(values) / len(values) if values else None
-
-
-def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else seconds * 1000

@@ -12,7 +12,7 @@ from dynamo_profiler.profiling.generation.graph import graph_of, nodes_of
 from dynamo_profiler.profiling.generation.linting import lint
 from dynamo_profiler.profiling.generation.overrides import keeps_containers, overridden
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
-from dynamo_profiler.profiling.generation.planning import config_maps_of, endpoints_kept
+from dynamo_profiler.profiling.generation.planning import config_maps_of, endpoints_lowered
 from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
 from dynamo_profiler.profiling.generation.routing import routed
 from dynamo_profiler.profiling.generation.runtime_version import versioned
@@ -71,10 +71,11 @@ def _made(layout: Layout, parts: GenerationInputs) -> tuple[KubeObject, tuple[Ku
         )
         remarks = (*remarks, Remark(reason="OverrideChangesGpus", message=text))
     planner = parts.objective.planner
-    if planner is not None and planner.min_endpoint > (kept := endpoints_kept(layout)):
+    if planner is not None and (lowered := endpoints_lowered(planner, layout)):
+        wants = " and ".join(f"{field} {getattr(planner, field)}" for field in lowered)
         text = (
-            f"{gpu_words(parts.objective.total_gpus)} hold {layout.words}, and spec.features.planner.min_endpoint wants "
-            f"{planner.min_endpoint} of each; the planner keeps {kept}"
+            f"{gpu_words(parts.objective.total_gpus)} hold {layout.words}, and spec.features.planner wants {wants}; "
+            f"the planner keeps {' and '.join(map(str, lowered.values()))}"
         )
         remarks = (*remarks, Remark(reason="EndpointsLowered", message=text))
     across = {role: nodes_of(engine, parts) for role, engine in layout.engines.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dynamo_shared.api.contracts.planner import PlannerConfig, Sweeping, Target
+from dynamo_shared.api.contracts.planner import PlannerConfig, PlanningPolicy, Sweeping, Target
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.planner_names import planner_config_name, profile_data_name
 from dynamo_shared.api.registry.labels import REQUEST_NAME, REQUEST_NAMESPACE
@@ -40,13 +40,14 @@ def _config(asked: PlannerConfig, layout: Layout, parts: GenerationInputs) -> Ku
         "mode": AGG if layout.serving == AGG else given.get("mode", "disagg"),
         "decode_engine_num_gpu": decode.gpus,
     }
-    if asked.min_endpoint > (kept := endpoints_kept(layout)):
-        computed["min_endpoint"] = kept
+    computed |= endpoints_lowered(asked, layout)
     if PREFILL in engines:
         computed["prefill_engine_num_gpu"] = engines[PREFILL].gpus
     defaults: KubeObject = {"model_name": parts.spec.model, "max_gpu_budget": objective.total_gpus}
-    if asked.optimization_target is Target.SLA and objective.latency_ms is None and objective.tune_for is None:
-        defaults |= {"ttft_ms": objective.ttft_ms, "itl_ms": objective.itl_ms}
+    works_towards_times = asked.policy is PlanningPolicy.ADAPTIVE or asked.optimization_target is Target.SLA
+    if works_towards_times and objective.tune_for is None:
+        ttft, itl = objective.times_of_roles()
+        defaults |= {"ttft_ms": ttft, "itl_ms": itl}
     if parts.interpolation is not None and asked.pre_deployment_sweeping_mode is not Sweeping.NONE:
         defaults["aic_interpolation"] = {
             **parts.interpolation,
@@ -56,9 +57,15 @@ def _config(asked: PlannerConfig, layout: Layout, parts: GenerationInputs) -> Ku
     return {**defaults, **given, **computed}
 
 
-def endpoints_kept(layout: Layout) -> int:
-    """Engines of each role that a planner can keep within its budget: with more it would have to end all of them."""
-    return min(layout.replicas.values())
+def endpoints_lowered(asked: PlannerConfig, layout: Layout) -> dict[str, int]:
+    """Fields of the engines that a planner keeps, where there are fewer: with more it would have to end all of them."""
+    lowered: dict[str, int] = {}
+    for role, count in layout.replicas.items():
+        own = "prefill_min_endpoint" if role == PREFILL else "decode_min_endpoint"
+        field = "min_endpoint" if getattr(asked, own) is None else own
+        if getattr(asked, field) > count:
+            lowered[field] = min(count, lowered.get(field, count))
+    return lowered
 
 
 def _config_map(name: str, data: dict[str, str], parts: GenerationInputs) -> KubeObject:

@@ -103,14 +103,14 @@ class _Engines:
 
 
 def _prefill(job: Curves, engines: _Engines, report: ReportProgress) -> Arrays:
-    """One prompt at a time. Tokens, milliseconds, tokens a second of a GPU."""
+    """One prompt at a time in each data-parallel rank. Tokens, milliseconds, tokens a second of a GPU."""
     arrays: Arrays = {"prefill_isl": [], "prefill_ttft": [], "prefill_thpt_per_gpu": []}
     report("prefill", "prompts of several lengths")
     for isl in _steps(_SHORTEST, job.max_context - _RESERVED, job.prefill_points):
         ttft = engines.estimate("prefill", isl=isl, osl=2, batch=1)["ttft"]
         arrays["prefill_isl"].append(isl)
         arrays["prefill_ttft"].append(round(ttft, 3))
-        arrays["prefill_thpt_per_gpu"].append(round(isl / ttft * 1000 / _gpus(job.prefill), 3))
+        arrays["prefill_thpt_per_gpu"].append(round(job.prefill["dp"] * isl / ttft * 1000 / _gpus(job.prefill), 3))
     return arrays
 
 

@@ -26,7 +26,7 @@ from aiconfigurator.sdk.predictor import AnalyticPredictor
 from aiconfigurator.sdk.task_v2 import Task
 from aiconfigurator.sdk.utils import HuggingFaceDownloadError
 
-from dynamo_profiler.profiling.objective import AGG, NO_LIMIT_MS
+from dynamo_profiler.profiling.objective import AGG, NO_LIMIT_MS, split
 from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, EngineLayout, Point
 from dynamo_profiler.profiling.simulation.wire import JobResult, JobStatus, SimulationSweep
 
@@ -34,8 +34,6 @@ ReportProgress = Callable[[str, str], None]
 """Called with a job's progress: prefill or decode, and a sentence."""
 _EVERY = 0.5
 """Seconds between two reports of progress."""
-#: Prompt's share of the time to the whole answer, where engines of both roles are chosen alone.
-_PROMPT_SHARE = 0.25
 _CONFIGURATIONS = Path(aiconfigurator_core.__file__).with_name("model_configs")
 #: Columns of single operations: larger than all others together, and not needed.
 _HEAVY = ["_per_ops_source", "_moe_comm_fallbacks"]
@@ -148,8 +146,7 @@ def _task(job: SimulationSweep, *, within_node: bool) -> Task:
     alone = _alone(job)
     if latency is not None and alone:
         # Roles that are chosen alone have a time each.
-        ttft, itl = latency * _PROMPT_SHARE, latency * (1 - _PROMPT_SHARE) / max(1, job.osl - 1)
-        latency = None
+        (ttft, itl), latency = split(latency, job.osl), None
     elif job.relaxed:
         ttft, itl, latency = NO_LIMIT_MS, NO_LIMIT_MS, None
     given: dict[str, Any] = {

@@ -1,0 +1,65 @@
+"""What of STATE concerns a graph."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import Any, cast
+
+import pytest
+from dynamo_planner.core.observing import Pool
+from dynamo_planner.planning import gathering
+from dynamo_planner.planning.gathering import MOST_GENERATIONS, ClusterGatherer
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.state.cache import ObjectCache
+from dynamo_shared.wire.discovered import WORKERS, ModelCard, WorkerData, as_object, worker_of
+
+from .test_runner import plan
+
+
+def worker(name: str, namespace: str, sequences: int) -> KubeObject:
+    data = WorkerData(
+        name=name,
+        namespace=namespace,
+        dynamo_namespace="ns-g",
+        component="backend",
+        role="decode",
+        graph_deployment="g" if namespace else "",
+        graph_component="D" if namespace else "",
+        models=[ModelCard(name="m", max_num_seqs=sequences)],
+    )
+    return as_object(data, uid=name, resource_version="1", created="2026-01-01T00:00:00Z")
+
+
+def gatherer(cache: ObjectCache) -> ClusterGatherer:
+    traffic = cast(Any, None)
+    return ClusterGatherer(plan(), cache, traffic=traffic, listener=None, clock=lambda: 0.0, stack=AsyncExitStack())
+
+
+def test_workers_of_other_namespaces_are_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = ObjectCache()
+    for each in (
+        worker("own", "ns", 64),
+        worker("discovered", "", 32),
+        *(worker(f"o{n}", "other", 1) for n in range(9)),
+    ):
+        cache.put(WORKERS, each)
+    read: list[str] = []
+
+    def counted(obj: KubeObject) -> WorkerData:
+        read.append(obj["metadata"]["name"])
+        return worker_of(obj)
+
+    monkeypatch.setattr(gathering, "worker_of", counted)
+    able = gatherer(cache)._able(Pool.DECODE, ("ns-g",))
+    assert (able.max_num_seqs, sorted(read)) == (32, ["discovered", "own"])
+
+
+def test_engines_are_heard_of_the_generations_that_have_most_pods() -> None:
+    def pods(generation: str, count: int) -> list[KubeObject]:
+        return [{"metadata": {"labels": {labels.WORKER_HASH: generation} if generation else {}}}] * count
+
+    members = [*pods("", 3), *pods("old", 2), *pods("new", 3), *(pod for n in range(100) for pod in pods(f"x{n}", 1))]
+    heard = gatherer(ObjectCache())._namespaces({Pool.DECODE: members})
+    assert {"ns-g", "ns-g-old", "ns-g-new"} < {*heard}
+    assert len(heard) == 1 + MOST_GENERATIONS

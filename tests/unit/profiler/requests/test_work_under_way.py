@@ -1,0 +1,93 @@
+"""Profiling that is under way: in turn by namespace; it ends with its request, and before another replica begins it."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from dynamo_profiler.profiling.results import ProfilingRequest, ProfilingResult, Progress
+from dynamo_profiler.profiling.thorough import read_output
+from dynamo_profiler.requests.controller import RequestController
+from dynamo_profiler.requests.work import Profilings
+from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
+from dynamo_shared.bus.memory import MemoryBus
+from dynamo_shared.leases import AllKeys
+from dynamo_shared.runtime.metrics import Metrics
+from dynamo_shared.runtime.settings import Settings
+
+
+class Endless:
+    """A profiler that never comes to a result."""
+
+    def __init__(self) -> None:
+        self.works: set[str] = set()
+
+    async def run(self, request: ProfilingRequest, progress: Progress) -> ProfilingResult:
+        self.works.add(request.name)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            self.works.discard(request.name)
+        raise AssertionError
+
+
+class Shared(AllKeys):
+    """Keys of two replicas; this one's are given away by namespace."""
+
+    async def give_away(self, namespace: str) -> None:
+        for drainer in self._drainers:
+            await drainer(lambda key: key.namespace == namespace)
+
+
+def asked(name: str, namespace: str = "ns") -> ProfilingRequest:
+    return ProfilingRequest(name=name, namespace=namespace, spec=DynamoGraphDeploymentRequestSpec(model="m"))
+
+
+@pytest.mark.parametrize(("given", "left"), [("ns", {"other"}), ("none", {"one", "other"})])
+async def test_it_has_ended_before_requests_are_given_to_another_replica(given: str, left: set[str]) -> None:
+    shared, profiler = Shared(), Endless()
+    kube: Any = SimpleNamespace(acting_as=lambda _: kube, guarded=lambda _: kube)
+    context = SimpleNamespace(
+        settings=Settings(),
+        kube=kube,
+        bus=MemoryBus(),
+        ownership=lambda _: shared,
+        supervisor=lambda _: None,
+        queue=lambda *_: SimpleNamespace(),
+        clock=lambda: 0.0,
+        metrics=Metrics(),
+    )
+    controller = RequestController(cast(Any, context), "profiler", profiler.run, read_output)
+    controller._profilings.ensure("u-1", asked("one"))
+    controller._profilings.ensure("u-2", asked("other", "elsewhere"))
+    await asyncio.sleep(0)
+    assert profiler.works == {"one", "other"}
+
+    await shared.give_away(given)
+    assert profiler.works == left
+    await controller._profilings.release(lambda _: True)
+
+
+async def test_the_requests_of_one_namespace_do_not_hold_up_those_of_another() -> None:
+    profiler = Endless()
+    profilings = Profilings(profiler.run, lambda _: None, at_once=2)
+    for number in range(20):
+        profilings.ensure(f"u-{number}", asked(f"r-{number}", "busy"))
+    profilings.ensure("u-other", asked("other", "quiet"))
+    await settled()
+    assert profiler.works == {"r-0", "r-1", "other"}
+    assert profilings.step("u-2") == (ProfilingPhase.INITIALIZING, "waiting for its turn")
+    profilings.stop("u-0")
+    profilings.stop("u-2")
+    await settled()
+    assert profiler.works == {"r-1", "r-3", "other"}
+    await profilings.release(lambda _: True)
+
+
+async def settled() -> None:
+    """All that can go on has gone on."""
+    for _ in range(10):
+        await asyncio.sleep(0)
