@@ -174,3 +174,21 @@ async def test_status_is_written_in_one_version_and_read_in_both(
     assert old["status"]["services"]["Decode"] == {**counts, "componentName": "a"}
     assert old["spec"]["services"]["Decode"]["ingress"] == SERVICE["ingress"]
     assert (await admission_kube.get(GRAPHS, key))["status"] == status
+
+
+async def test_a_manager_goes_from_one_version_to_the_other(
+    admission_kube: KubeClient, others: KubeClient, admission_namespace: str
+) -> None:
+    """To prune fields, the API server has parts of the object converted, some without metadata: in which order, is chance."""
+    alpha, key = GRAPHS.at("v1alpha1"), ObjectKey(admission_namespace, "whole")
+    spec = {"services": {"Frontend": {"replicas": 1}, "Decode": SERVICE}}
+    await admission_kube.apply(alpha, manifest(alpha, admission_namespace, spec))
+    name = {"name": "whole", "namespace": admission_namespace}
+    theirs = {"apiVersion": alpha.api_version, "kind": alpha.kind, "metadata": name}
+    await others.apply(alpha, {**theirs, "spec": {"services": {"Frontend": {"dynamoNamespace": "theirs"}}}})
+    theirs = {"apiVersion": GRAPHS.api_version, "kind": GRAPHS.kind, "metadata": name}
+    await others.apply_status(GRAPHS, {**theirs, "status": {"state": "pending"}})
+    for resource in (GRAPHS, alpha) * 6:
+        observed = await admission_kube.get(resource, key)
+        applied = await admission_kube.apply(resource, manifest(resource, admission_namespace, observed["spec"]))
+        assert applied["spec"] == observed["spec"]
