@@ -192,3 +192,19 @@ async def test_a_manager_goes_from_one_version_to_the_other(
         observed = await admission_kube.get(resource, key)
         applied = await admission_kube.apply(resource, manifest(resource, admission_namespace, observed["spec"]))
         assert applied["spec"] == observed["spec"]
+
+
+async def test_what_was_applied_in_v1alpha1_is_the_same_when_it_is_applied_in_v1beta1(
+    admission_kube: KubeClient, others: KubeClient, admission_namespace: str
+) -> None:
+    """Also what v1alpha1 has two places for, and what v1beta1 cannot say: nothing changes, and no pod is replaced."""
+    alpha, key = GRAPHS.at("v1alpha1"), ObjectKey(admission_namespace, "whole")
+    await admission_kube.apply(alpha, manifest(alpha, admission_namespace, {"services": {"Decode": SERVICE}}))
+    head = {"apiVersion": GRAPHS.api_version, "kind": GRAPHS.kind}
+    name = {"name": "whole", "namespace": admission_namespace}
+    await others.apply_status(GRAPHS, {**head, "metadata": name, "status": {"state": "pending"}})
+    before, observed = await admission_kube.get(alpha, key), await admission_kube.get(GRAPHS, key)
+    applied = await admission_kube.apply(GRAPHS, manifest(GRAPHS, admission_namespace, observed["spec"]))
+    assert applied["spec"] == observed["spec"]
+    assert applied["metadata"]["generation"] == observed["metadata"]["generation"]
+    assert (await admission_kube.get(alpha, key))["spec"] == before["spec"]
