@@ -208,3 +208,29 @@ async def test_what_was_applied_in_v1alpha1_is_the_same_when_it_is_applied_in_v1
     assert applied["spec"] == observed["spec"]
     assert applied["metadata"]["generation"] == observed["metadata"]["generation"]
     assert (await admission_kube.get(alpha, key))["spec"] == before["spec"]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [{}, {"envs": [{"name": "B", "value": "2"}], "livenessProbe": {"exec": {"command": ["b"]}}}],
+    ids=["taken away", "moved"],
+)
+async def test_what_is_applied_in_v1alpha1_no_longer_goes_from_containers(
+    place: KubeObject, admission_kube: KubeClient, others: KubeClient, admission_namespace: str
+) -> None:
+    """For the status, which the platform applies in v1beta1, the API server prunes there, too: containers are one value there."""
+    alpha, key = GRAPHS.at("v1alpha1"), ObjectKey(admission_namespace, "whole")
+    main = {"image": "e", "env": [{"name": "A", "value": "1"}], "livenessProbe": {"exec": {"command": ["a"]}}}
+    before = {"services": {"Decode": {"extraPodSpec": {"mainContainer": main}}}}
+    await admission_kube.apply(alpha, manifest(alpha, admission_namespace, before))
+    head = {"apiVersion": GRAPHS.api_version, "kind": GRAPHS.kind}
+    name = {"name": "whole", "namespace": admission_namespace}
+    await others.apply_status(GRAPHS, {**head, "metadata": name, "status": {"state": "pending"}})
+    after = {"services": {"Decode": {**place, "extraPodSpec": {"mainContainer": {"image": "e"}}}}}
+    applied = await admission_kube.apply(alpha, manifest(alpha, admission_namespace, after))
+    (decode,) = applied["spec"]["services"].values()
+    assert decode.items() >= after["services"]["Decode"].items()
+    (component,) = (await admission_kube.get(GRAPHS, key))["spec"]["components"]
+    (container,) = component["podTemplate"]["spec"]["containers"]
+    assert container.get("env") == place.get("envs")
+    assert container.get("livenessProbe") == place.get("livenessProbe")
