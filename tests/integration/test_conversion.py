@@ -172,3 +172,63 @@ async def test_status_is_written_in_one_version_and_read_in_both(
     assert old["status"]["services"]["Decode"] == {**counts, "componentName": "a"}
     assert old["spec"]["services"]["Decode"]["ingress"] == SERVICE["ingress"]
     assert (await admission_kube.get(GRAPHS, key))["status"] == status
+
+
+async def test_a_manager_goes_from_one_version_to_the_other(
+    admission_kube: KubeClient, others: KubeClient, admission_namespace: str
+) -> None:
+    """To prune fields, the API server has parts of the object converted, some without metadata: in which order, is chance."""
+    alpha, key = GRAPHS.at("v1alpha1"), ObjectKey(admission_namespace, "whole")
+    spec = {"services": {"Frontend": {"replicas": 1}, "Decode": SERVICE}}
+    await admission_kube.apply(alpha, manifest(alpha, admission_namespace, spec))
+    name = {"name": "whole", "namespace": admission_namespace}
+    theirs = {"apiVersion": alpha.api_version, "kind": alpha.kind, "metadata": name}
+    await others.apply(alpha, {**theirs, "spec": {"services": {"Frontend": {"dynamoNamespace": "theirs"}}}})
+    theirs = {"apiVersion": GRAPHS.api_version, "kind": GRAPHS.kind, "metadata": name}
+    await others.apply_status(GRAPHS, {**theirs, "status": {"state": "pending"}})
+    for resource in (GRAPHS, alpha) * 6:
+        observed = await admission_kube.get(resource, key)
+        applied = await admission_kube.apply(resource, manifest(resource, admission_namespace, observed["spec"]))
+        assert applied["spec"] == observed["spec"]
+
+
+async def test_what_was_applied_in_v1alpha1_is_the_same_when_it_is_applied_in_v1beta1(
+    admission_kube: KubeClient, others: KubeClient, admission_namespace: str
+) -> None:
+    """Also what v1alpha1 has two places for, and what v1beta1 cannot say: nothing changes, and no pod is replaced."""
+    alpha, key = GRAPHS.at("v1alpha1"), ObjectKey(admission_namespace, "whole")
+    await admission_kube.apply(alpha, manifest(alpha, admission_namespace, {"services": {"Decode": SERVICE}}))
+    head = {"apiVersion": GRAPHS.api_version, "kind": GRAPHS.kind}
+    name = {"name": "whole", "namespace": admission_namespace}
+    await others.apply_status(GRAPHS, {**head, "metadata": name, "status": {"state": "pending"}})
+    before, observed = await admission_kube.get(alpha, key), await admission_kube.get(GRAPHS, key)
+    applied = await admission_kube.apply(GRAPHS, manifest(GRAPHS, admission_namespace, observed["spec"]))
+    assert applied["spec"] == observed["spec"]
+    assert applied["metadata"]["generation"] == observed["metadata"]["generation"]
+    assert (await admission_kube.get(alpha, key))["spec"] == before["spec"]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [{}, {"envs": [{"name": "B", "value": "2"}], "livenessProbe": {"exec": {"command": ["b"]}}}],
+    ids=["taken away", "moved"],
+)
+async def test_what_is_applied_in_v1alpha1_no_longer_goes_from_containers(
+    place: KubeObject, admission_kube: KubeClient, others: KubeClient, admission_namespace: str
+) -> None:
+    """For the status, which the platform applies in v1beta1, the API server prunes there, too: containers are one value there."""
+    alpha, key = GRAPHS.at("v1alpha1"), ObjectKey(admission_namespace, "whole")
+    main = {"image": "e", "env": [{"name": "A", "value": "1"}], "livenessProbe": {"exec": {"command": ["a"]}}}
+    before = {"services": {"Decode": {"extraPodSpec": {"mainContainer": main}}}}
+    await admission_kube.apply(alpha, manifest(alpha, admission_namespace, before))
+    head = {"apiVersion": GRAPHS.api_version, "kind": GRAPHS.kind}
+    name = {"name": "whole", "namespace": admission_namespace}
+    await others.apply_status(GRAPHS, {**head, "metadata": name, "status": {"state": "pending"}})
+    after = {"services": {"Decode": {**place, "extraPodSpec": {"mainContainer": {"image": "e"}}}}}
+    applied = await admission_kube.apply(alpha, manifest(alpha, admission_namespace, after))
+    (decode,) = applied["spec"]["services"].values()
+    assert decode.items() >= after["services"]["Decode"].items()
+    (component,) = (await admission_kube.get(GRAPHS, key))["spec"]["components"]
+    (container,) = component["podTemplate"]["spec"]["containers"]
+    assert container.get("env") == place.get("envs")
+    assert container.get("livenessProbe") == place.get("livenessProbe")

@@ -146,6 +146,15 @@ def test_an_upgrade_of_the_platform_changes_no_pod_of_grove(origin: dict[str, st
     assert origin.items() <= after["spec"]["template"]["cliques"][0]["annotations"].items()
 
 
+def test_services_of_components_on_grove_have_the_annotations_that_users_wrote() -> None:
+    """As those of component deployments do: load balancers and scrapers read them."""
+    own = component("Frontend", "frontend", annotations={"both": "pod", "nvidia.com/enable-metrics": "false"})
+    obj = graph(own, annotations={"nvidia.com/dynamo-discovery-backend": "kubernetes"})
+    obj["spec"]["annotations"] = {"team": "a", "both": "graph"}
+    (service,) = of_kind(graph_children(obj, replace(CONFIG, grove=True)), "Service")
+    assert service["metadata"]["annotations"] == {"team": "a", "both": "pod"}
+
+
 @pytest.mark.parametrize(
     ("object_annotations", "expected"),
     [

@@ -36,6 +36,17 @@ def test_metadata_comes_back_exactly(annotations: Any, service: Object) -> None:
         assert made["metadata"][field] == obj["metadata"][field]
 
 
+@pytest.mark.parametrize("kind", ["DynamoGraphDeployment", "DynamoComponentDeployment", "DynamoGraphDeploymentRequest"])
+@pytest.mark.parametrize(("version", "other"), [(ALPHA, BETA), (BETA, ALPHA)], ids=["alpha", "beta"])
+@pytest.mark.parametrize("head", [{}, {"metadata": {}}, {"metadata": None}], ids=["absent", "empty", "null"])
+def test_every_answer_has_metadata_also_to_a_part_of_an_object(
+    kind: str, version: str, other: str, head: Object
+) -> None:
+    """Server-side apply asks for parts that have none, and the API server refuses an answer without."""
+    made = convert({"apiVersion": version, "kind": kind, **head}, other)
+    assert isinstance(made.get("metadata"), dict)
+
+
 def test_it_reports_its_form_and_the_version_that_it_is_for() -> None:
     made = convert(graph(dynamoNamespace="n"), BETA)
     text = made["metadata"]["annotations"][PRESERVED_FIELDS]

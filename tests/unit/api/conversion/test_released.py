@@ -52,6 +52,41 @@ def test_what_the_other_version_can_say_is_the_servers() -> None:
     assert service_after(graph(entry(INGRESS)), old)["replicas"] == 1
 
 
+ENV: Object = {"f:extraPodSpec": {"f:mainContainer": {"f:env": {}, "f:image": {}}}}
+
+
+def in_beta(fields: Object) -> Object:
+    """What another manager owns of the component in v1beta1."""
+    tree = {"f:spec": {"f:components": {'k:{"name":"a"}': {".": {}, "f:name": {}, **fields}}}}
+    return {**entry({}, "other", "Update"), "apiVersion": BETA, "fieldsV1": tree}
+
+
+@pytest.mark.parametrize(
+    ("others", "gone"),
+    [
+        ([], True),
+        ([in_beta({"f:replicas": {}})], True),
+        ([{**in_beta({"f:podTemplate": {"f:spec": {"f:containers": {}}}}), "subresource": "status"}], True),
+        ([in_beta({"f:podTemplate": {"f:spec": {"f:containers": {}}}})], False),
+    ],
+    ids=["none", "replicas", "a subresource", "containers"],
+)
+def test_what_is_one_value_with_others_in_the_other_version_goes_unless_it_has_an_owner_there(
+    others: list[Object], gone: bool
+) -> None:
+    main = {"extraPodSpec": {"mainContainer": {"image": "i", "env": [{"name": "A", "value": "1"}]}}}
+    old = graph(entry(ENV), **main)
+    new = graph(entry({"f:extraPodSpec": {"f:mainContainer": {"f:image": {}}}}), *others, **main)
+    after = service_after(new, old)["extraPodSpec"]["mainContainer"]
+    assert after == ({"image": "i"} if gone else main["extraPodSpec"]["mainContainer"])
+
+
+def test_what_is_left_empty_goes_with_it() -> None:
+    limits: Object = {"f:resources": {"f:limits": {"f:gpu": {}}}}
+    old, new = (graph(entry(each), resources={"limits": {"gpu": "1"}}) for each in ({**REPLICAS, **limits}, REPLICAS))
+    assert "resources" not in service_after(new, old)
+
+
 @pytest.mark.parametrize(
     "managed",
     [

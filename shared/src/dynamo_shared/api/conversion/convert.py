@@ -45,9 +45,8 @@ def convert(obj: dict[str, Any], api_version: str) -> dict[str, Any]:
     body = {name: value for name, value in obj.items() if name not in _HEAD}
     body, kept = converter(body, metadata, annotations.kept, target)
     head: dict[str, Any] = {"apiVersion": api_version, "kind": kind}
-    metadata = envelope.write(metadata, annotations, kept, source, target)
-    if "metadata" in obj or metadata:
-        head["metadata"] = metadata if metadata or isinstance(given, dict) else given
+    # Server-side apply has parts of objects converted that have none, and the API server takes no answer without it.
+    head["metadata"] = envelope.write(metadata, annotations, kept, source, target)
     return {**head, **body}
 
 

@@ -97,6 +97,11 @@ def write(metadata: dict[str, Any], source: Annotations, kept: Kept, version: st
     return result
 
 
+def empty(version: str) -> str:
+    """The annotation of an object that was one of `version` and keeps nothing for it."""
+    return _encoded(Kept(), Annotations(Kept(), {}), version)
+
+
 def _encoded(kept: Kept, source: Annotations, version: str) -> str:
     envelope: dict[str, Any] = {"version": FORMAT, "for": version}
     if kept.fields:

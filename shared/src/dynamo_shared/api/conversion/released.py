@@ -1,7 +1,8 @@
 """Server-side apply in two versions: what a manager applies no longer goes, also where only the annotation has it.
 
 The API server prunes by paths, and asks for that in the version of every manager in turn. A field that another version
-keeps in an annotation has no path there: what was taken away comes back with the annotation, and has no owner any more.
+keeps in an annotation has no path there: what was taken away comes back with the annotation, and has no owner any more. So
+does what v1beta1 has in a list that is one value, as containers are: of that the API server keeps all or nothing.
 """
 
 from __future__ import annotations
@@ -22,25 +23,39 @@ Leaf = tuple[str, ...]
 def without_released(obj: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
     """An updated object without fields that a manager applied in its version, applies no longer, and that no manager owns now.
 
-    Only fields that the other version cannot say are checked; of others the API server takes care. The very object
-    where there is nothing to take away.
+    What the other version can say may have an owner there: it stays where anyone owns more of the specification than
+    replicas in that version. The very object where there is nothing to take away.
     """
     gone = _released(obj, old)
     if not gone or obj.get("kind") not in KINDS:
         return obj
     version = str(obj["apiVersion"]).partition("/")[2]
+    there = f"{GROUP}/{ALPHA if version == BETA else BETA}"
     try:
-        other = convert(obj, f"{GROUP}/{ALPHA if version == BETA else BETA}")
+        other = convert(obj, there)
     except NotConvertible:
         return obj
     places = [path for path, _ in unsayable(other)]
+    owned_there = any(_is_of_spec(leaf) for fields in _entries(obj, there).values() for leaf in _leaves(fields, ()))
     result = obj
     for leaf in gone:
         path = _path(leaf)
         place = next((each for each in places if path and path[: len(each)] == each), None)
-        if path and place:
+        if path and place is None and not owned_there and _is_of_spec(leaf):
+            place = _part(path)
+        if path and place and len(path) >= len(place):
             result = _without(result, path, len(place))
     return result
+
+
+def _is_of_spec(leaf: Leaf) -> bool:
+    """Whether a field says what runs. Replicas, and that a component is there, have a path in both versions."""
+    return leaf[0] == "f:spec" and leaf[-1] not in ("f:replicas", "f:name") and not leaf[-1].startswith("k:")
+
+
+def _part(path: Path) -> Path:
+    """The field of the component, or of the specification, that a path is in."""
+    return path[:4] if path[1:2] in (["services"], ["components"]) else path[:2]
 
 
 def _without(obj: dict[str, Any], path: Path, stem: int) -> dict[str, Any]:
@@ -61,7 +76,8 @@ def _at(node: Any, path: Path) -> Any:
 
 def _released(obj: dict[str, Any], old: dict[str, Any]) -> set[Leaf]:
     """Fields that managers applied in this version before and not now, except those that other managers own."""
-    now, before = _entries(obj), _entries(old)
+    version = str(obj.get("apiVersion"))
+    now, before = _entries(obj, version), _entries(old, version)
     released: set[Leaf] = set()
     for name, fields in before.items():
         if name[1] == "Apply" and name in now and now[name] != fields:
@@ -72,14 +88,14 @@ def _released(obj: dict[str, Any], old: dict[str, Any]) -> set[Leaf]:
     return released
 
 
-def _entries(obj: dict[str, Any]) -> dict[tuple[str, str], Any]:
-    """Fields by manager and operation, of those who wrote in the object's version; of subresources none."""
+def _entries(obj: dict[str, Any], api_version: str) -> dict[tuple[str, str], Any]:
+    """Fields by manager and operation, of those who wrote in this version; of subresources none."""
     metadata = obj.get("metadata")
     entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
     return {
         (str(each.get("manager")), str(each.get("operation"))): each.get("fieldsV1")
         for each in (entries if isinstance(entries, list) else ())
-        if isinstance(each, dict) and each.get("apiVersion") == obj.get("apiVersion") and not each.get("subresource")
+        if isinstance(each, dict) and each.get("apiVersion") == api_version and not each.get("subresource")
     }
 
 

@@ -15,6 +15,7 @@ from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.metadata import MANAGED_BY, object_annotations, object_labels, object_metadata
 from dynamo_pod_builder.render.pod.placement import PodRole
+from dynamo_pod_builder.render.pod.template import PROPAGATED
 
 
 def needs_service(context: PodContext) -> bool:
@@ -34,9 +35,10 @@ def component_service(context: PodContext, own_labels: Mapping[str, str], owner:
 
 
 def clique_service(context: PodContext, owner: KubeObject) -> KubeObject:
-    """Service of a component whose pods Grove makes."""
+    """Service of a component whose pods Grove makes. Of annotations it has none that the platform passes on to pods."""
     own = {name: value for name, value in context.template_labels.items() if name != labels.COMPONENT_CLASS}
-    return _service(context, {**own, **context.discovery.labels}, {}, owner, {})
+    annotations = {name: value for name, value in context.template_annotations.items() if name not in PROPAGATED}
+    return _service(context, {**own, **context.discovery.labels}, annotations, owner, {})
 
 
 def _service(

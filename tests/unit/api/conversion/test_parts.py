@@ -1,0 +1,36 @@
+"""What the API server has converted of an object while it prunes fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_shared.api.conversion import convert, marked
+from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
+
+ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
+EMPTY = '{"for":"v1alpha1","version":1}'
+
+
+def part(metadata: Any = None, **service: Any) -> dict[str, Any]:
+    whole = {"apiVersion": ALPHA, "kind": "DynamoGraphDeployment", "spec": {"services": {"a": service}}}
+    return whole if metadata is None else {**whole, "metadata": metadata}
+
+
+@pytest.mark.parametrize("metadata", [None, {}, {"name": "g"}, {"annotations": {"a": "b"}}])
+def test_a_part_has_the_annotation(metadata: Any) -> None:
+    obj = part(metadata)
+    before = (metadata or {}).get("annotations", {})
+    expected = {**(metadata or {}), "annotations": {**before, PRESERVED_FIELDS: EMPTY}}
+    assert marked(obj, convert(obj, BETA))["metadata"] == expected
+
+
+def test_with_an_empty_annotation_it_is_the_same_part() -> None:
+    made = marked(part({"name": "g"}, replicas=1), convert(part({"name": "g"}, replicas=1), BETA))
+    assert convert(made, ALPHA) == part({"name": "g"}, replicas=1)
+
+
+@pytest.mark.parametrize("obj", [part({"uid": "u"}), part({"name": "g"}, dynamoNamespace="n")], ids=["whole", "kept"])
+def test_others_are_as_they_were_converted(obj: dict[str, Any]) -> None:
+    converted = convert(obj, BETA)
+    assert marked(obj, converted) is converted
