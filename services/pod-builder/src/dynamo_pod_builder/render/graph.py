@@ -51,7 +51,8 @@ def graph_children(
     for component in graph.spec.components:
         check_sharing(component.name, component, engine, claims=config.device_claims, grove=grove)
     # Grove replaces the pods of a clique itself; without it each generation of workers has objects of its own.
-    generation = "" if grove else _generation(graph, specs)
+    named = "" if grove else _generation(graph, specs)
+    generation = observed.generation if grove else named
     worker_labels = {labels.WORKER_HASH: generation} if generation else {}
     if any(component.type is ComponentType.EPP for component in graph.spec.components):
         worker_labels[labels.COMPONENT_CLASS] = ComponentType.WORKER.value
@@ -67,7 +68,7 @@ def graph_children(
         children.append(waiting.script(graph.metadata.name, namespace, owner))
     for component, spec in zip(graph.spec.components, specs, strict=True):
         is_worker = component.type in WORKERS
-        name = names.component_deployment(graph.metadata.name, component.name, generation if is_worker else "")
+        name = names.component_deployment(graph.metadata.name, component.name, named if is_worker else "")
         if is_worker:
             spec["podTemplate"] = with_labels(spec.get("podTemplate") or {}, worker_labels)
         backend = observed.backends.get(name) or engine

@@ -35,7 +35,8 @@ def component_service(context: PodContext, own_labels: Mapping[str, str], owner:
 
 def clique_service(context: PodContext, owner: KubeObject) -> KubeObject:
     """Service of a component whose pods Grove makes."""
-    own = {name: value for name, value in context.template_labels.items() if name != labels.COMPONENT_CLASS}
+    of_pods = (labels.COMPONENT_CLASS, labels.WORKER_HASH)
+    own = {name: value for name, value in context.template_labels.items() if name not in of_pods}
     return _service(context, {**own, **context.discovery.labels}, {}, owner, {})
 
 
