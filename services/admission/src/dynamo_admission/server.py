@@ -201,7 +201,8 @@ class ReviewServer:
         resource = resource_of(*_split(desired), kind)
         plural, version = (resource.plural, resource.version) if resource else (OTHER, OTHER)
         try:
-            objects = [convert(obj, desired) for obj in asked.objects]
+            # The API server refuses an answer without metadata, also to a part of an object that has none.
+            objects = [{"metadata": {}, **convert(obj, desired)} for obj in asked.objects]
         except (NotConvertible, RecursionError) as error:
             self._metrics.converted(plural, version, "failed", len(asked.objects))
             return conversion_failure(asked.uid, _TOO_DEEP if isinstance(error, RecursionError) else str(error))
