@@ -344,3 +344,19 @@ IMAGE_DIGEST = _add(
     where="Jobs",
     stability=Stability.EVOLVING,
 )
+ISTIO_INJECT = _add(
+    "sidecar.istio.io/inject",
+    "Keeps the proxy of Istio out of a pod that has to end.",
+    set_by="pod-builder",
+    read_by="Istio",
+    values="`false`",
+    where="pods of checkpoint Jobs",
+)
+LINKERD_INJECT = _add(
+    "linkerd.io/inject",
+    "Keeps the proxy of Linkerd out of a pod that has to end.",
+    set_by="pod-builder",
+    read_by="Linkerd",
+    values="`disabled`",
+    where="pods of checkpoint Jobs",
+)
