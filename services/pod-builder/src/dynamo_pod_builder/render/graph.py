@@ -7,7 +7,7 @@ from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyGraph, legacy_graph
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
-from dynamo_shared.api.registry.annotations import ENABLE_GROVE
+from dynamo_shared.api.registry.annotations import ENABLE_GROVE, ISTIO_INJECT
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, controller_reference
 from dynamo_shared.api.v1beta1 import Component, ComponentType, DynamoGraphDeployment, to_dict
 
@@ -129,7 +129,14 @@ def _shared_access(graph: DynamoGraphDeployment, namespace: str, config: RenderC
 def _component_specs(graph: DynamoGraphDeployment, config: RenderConfig) -> list[KubeObject]:
     """DCD specs but for engine and worker hash, each a dict of its own at the first level."""
     annotations, legacy = graph_annotations(graph, config), legacy_graph(graph)
-    return with_routing([_component_spec(component, graph, annotations, legacy) for component in graph.spec.components])
+    # A picker serves TLS itself, and its DestinationRule says so: a proxy of its own would speak it a second time.
+    of_pickers = {**annotations, ISTIO_INJECT: "false"} if config.mesh.destination_rules else annotations
+    return with_routing(
+        [
+            _component_spec(each, graph, of_pickers if each.type is ComponentType.EPP else annotations, legacy)
+            for each in graph.spec.components
+        ]
+    )
 
 
 def _component_spec(

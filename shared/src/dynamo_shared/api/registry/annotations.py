@@ -346,11 +346,11 @@ IMAGE_DIGEST = _add(
 )
 ISTIO_INJECT = _add(
     "sidecar.istio.io/inject",
-    "Keeps the proxy of Istio out of a pod that has to end.",
+    "Keeps the proxy of Istio out of a pod that has to end, and of endpoint pickers where Istio is the service mesh.",
     set_by="pod-builder",
     read_by="Istio",
     values="`false`",
-    where="pods of checkpoint Jobs",
+    where="pods of checkpoint Jobs, pod templates of endpoint pickers",
 )
 LINKERD_INJECT = _add(
     "linkerd.io/inject",
