@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import CURRENT_WORKER_HASH, CURRENT_WORKER_HASH_V2
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -203,6 +204,32 @@ async def test_recreate_lets_the_old_workers_go_first(kube: KubeClient, namespac
         await settled(kube, namespace)
     assert watch.fewest["A"] == 0
     assert watch.most["A"] == 2
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_planner_of_the_graph_s_own_learns_which_generation_serves(kube: KubeClient, namespace: str) -> None:
+    planner = {
+        "name": "Plan",
+        "type": "planner",
+        "podTemplate": {"spec": {"containers": [{"name": "main", "image": IMAGE}]}},
+    }
+
+    async def learns() -> str:
+        (serving,) = await hashes(kube, namespace)
+
+        async def named() -> bool:
+            there = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
+            annotations = there["metadata"].get("annotations", {})
+            return {annotations.get(name) for name in (CURRENT_WORKER_HASH, CURRENT_WORKER_HASH_V2)} == {serving}
+
+        await eventually(named, f"{serving} named")
+        return serving
+
+    await deploy(kube, namespace, [planner, *workers(replicas=1)])
+    before = await learns()
+    await change(kube, namespace, [planner, *workers(NEXT, replicas=1)])
+    await settled(kube, namespace)
+    assert await learns() != before
 
 
 async def _true(value: bool) -> bool:

@@ -117,6 +117,14 @@ async def test_objects_are_converted(client):
     assert [obj["apiVersion"] for obj in result["response"]["convertedObjects"]] == ["nvidia.com/v1alpha1"] * 2
 
 
+@pytest.mark.parametrize("kind", ["DynamoGraphDeployment", "DynamoModel"])
+async def test_a_part_without_metadata_gets_some(client, kind):
+    """The API server converts parts of an object for an apply, and refuses an answer without metadata."""
+    part = {"apiVersion": "nvidia.com/v1beta1", "kind": kind, "spec": {}}
+    result = (await answered(client, "/convert", conversion("nvidia.com/v1alpha1", part)))["response"]
+    assert [obj["metadata"] for obj in result["convertedObjects"]] == [{}]
+
+
 @pytest.mark.parametrize(
     ("expected", "obj"),
     [("nvidia.com/v9", graph()), ("nvidia.com/v1beta1", {"apiVersion": "apps/v1", "kind": "Deployment"})],

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
     ("asked", "gpus", "floor", "ceiling", "allowed"),
     [
         pytest.param((5, 5), (1, 1), -1, 4, (2, 2), id="shrinks in proportion"),
+        pytest.param((10, 1), (8, 1), -1, 20, (2, 1), id="what one pool leaves grows no other"),
         pytest.param((1, 2), (1, 2), 4, 4, (1, 1), id="floor equals ceiling, one replica below"),
         pytest.param((1, 1), (2, 2), 5, 5, (1, 1), id="an odd band that even replicas cannot meet"),
         pytest.param((1, 1), (1, 2), 4, 10, (1, 1), id="below the floor by the tolerance"),
@@ -94,6 +95,11 @@ def test_a_clamped_pair_stays_as_it_is_and_never_stands_above_the_ceiling(
     assert min(result) >= 0
     if ceiling >= 0:
         assert total(result) <= ceiling
+    if 0 <= ceiling < total(asked):
+        assert result.prefill <= max(asked.prefill, keep.prefill)
+        assert result.decode <= max(asked.decode, keep.decode)
+    if 0 <= floor <= ceiling < total(asked) and ceiling >= total(keep):
+        assert total(result) >= floor - max(each)
     if result not in {(0, 0), asked}:
         assert result.prefill >= keep.prefill
         assert result.decode >= keep.decode

@@ -49,6 +49,15 @@ class Server:
         self.obj = self._written(obj, objects.uid(self.obj))
         return self.obj
 
+    async def merge_patch(self, _resource: Resource, _key: ObjectKey, patch: KubeObject) -> KubeObject:
+        if self.obj is None:
+            raise NotFound(404, "NotFound", "gone", {"name": KEY.name})
+        given = {**objects.annotations(self.obj), **patch["metadata"]["annotations"]}
+        annotations = {name: value for name, value in given.items() if value is not None}
+        metadata = {**self.obj["metadata"], "annotations": annotations}
+        self.obj = self._written({**self.obj, "metadata": metadata}, objects.uid(self.obj))
+        return self.obj
+
     def _written(self, obj: KubeObject, uid: str) -> KubeObject:
         version = 2 if self.obj is None else int(self.obj["metadata"]["resourceVersion"]) + 1
         return {**obj, "metadata": {**obj["metadata"], "uid": uid, "resourceVersion": str(version)}}
@@ -114,3 +123,16 @@ async def test_an_answer_that_names_no_object_says_of_none_that_it_is_gone() -> 
         with pytest.raises(NotServed):
             await ask
     assert cache.get(RESOURCE, KEY) == there
+
+
+async def test_annotations_are_known_as_soon_as_they_are_written() -> None:
+    there = drifted()
+    server = Server(there)
+    writer, cache = applier(server, there)
+    await writer.annotate(RESOURCE, there, {"a": "1", "nvidia.com/last-applied-hash": None})
+    known = cache.get(RESOURCE, KEY)
+    assert known == server.obj
+    assert known is not None
+    assert objects.annotations(known) == {"a": "1"}
+    server.obj = None
+    await writer.annotate(RESOURCE, there, {"a": "2"})

@@ -83,6 +83,8 @@ def test_what_grove_makes_is_ready_when_all_counts_are_what_is_desired(kind, ser
     assert state(desired=0) == (True, f"0 of 0 {unit} ready")
     assert state(**{serving: 1}) == (False, f"1 of 2 {unit} ready, 2 updated, 2 in all")
     assert state(updatedReplicas=0) == (False, f"2 of 2 {unit} ready, 0 updated, 2 in all")
+    assert state(updatedReplicas=3) == (True, f"2 of 2 {unit} ready"), "Grove may count what is gone"
+    assert state(replicas=3) == (False, f"2 of 2 {unit} ready, 2 updated, 3 in all")
     assert state(observedGeneration=2) == (False, f"Grove has not yet observed the present {kind}")
     assert state(observedGeneration=None) == (False, f"Grove has not yet observed the present {kind}")
     assert replicas_of(of_grove(kind, serving)) == {

@@ -148,6 +148,8 @@ def test_the_agent_finds_the_pod_and_learns_what_to_do() -> None:
         "nvidia.com/snapshot-is-checkpoint-source": "true",
     }
     assert template["metadata"]["annotations"] == {
+        "sidecar.istio.io/inject": "false",
+        "linkerd.io/inject": "disabled",
         "nvidia.com/snapshot-artifact-version": "1",
         "nvidia.com/snapshot-target-containers": "main",
         "nvidia.com/snapshot-storage-type": "pvc",

@@ -18,6 +18,9 @@ CONFIG = render.RenderConfig(
 )
 
 
+ISTIO = "sidecar.istio.io/inject"
+
+
 def graph(*types: str) -> KubeObject:
     def component(type_: str) -> KubeObject:
         results = {"name": type_.title(), "type": type_, "podTemplate": {"spec": {"containers": [{"name": "main"}]}}}
@@ -64,6 +67,28 @@ def test_a_mesh_learns_how_to_reach_the_picker() -> None:
         "trafficPolicy": {"tls": {"mode": "SIMPLE", "insecureSkipVerify": True}},
     }
     assert "DestinationRule" not in made(CONFIG, "frontend", "worker")
+
+
+@pytest.mark.parametrize(
+    ("mesh", "own", "graph_wide", "expected"),
+    [
+        (render.Mesh(destination_rules=True), {}, {}, {"Epp": "false", "Worker": None}),
+        (render.Mesh(destination_rules=True), {}, {ISTIO: "true"}, {"Epp": "false", "Worker": "true"}),
+        (render.Mesh(destination_rules=True), {ISTIO: "true"}, {}, {"Epp": "true", "Worker": None}),
+        (render.Mesh(), {}, {}, {"Epp": None, "Worker": None}),
+    ],
+)
+def test_a_picker_speaks_tls_itself_so_it_has_no_proxy_of_the_mesh(mesh, own, graph_wide, expected) -> None:
+    obj = graph("epp", "worker")
+    obj["spec"]["annotations"] = graph_wide
+    obj["spec"]["components"][0]["podTemplate"]["metadata"] = {"annotations": own}
+    children = render.graph_children(parse_graph(obj), replace(CONFIG, mesh=mesh))
+    templates = {
+        each["spec"]["name"]: each["spec"]["podTemplate"]["metadata"].get("annotations", {})
+        for each in children
+        if each["kind"] == "DynamoComponentDeployment"
+    }
+    assert {name: annotations.get(ISTIO) for name, annotations in templates.items()} == expected
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -232,6 +232,16 @@ class Applier:
         patch = {"metadata": {"resourceVersion": observed["metadata"]["resourceVersion"], "finalizers": rest}}
         with contextlib.suppress(NotFound):
             await self._kube.merge_patch(resource, resources.key_of(observed), patch)
+
+    async def annotate(self, resource: Resource, observed: KubeObject, annotations: Mapping[str, str | None]) -> None:
+        """Set annotations of an object, and take away those that are None. Nothing where it is gone."""
+        with contextlib.suppress(NotFound):
+            patch = {"metadata": {"annotations": dict(annotations)}}
+            self._remembered(
+                resource,
+                ChildChange.UPDATED,
+                await self._kube.merge_patch(resource, resources.key_of(observed), patch),
+            )
 
     async def patch_replicas(self, resource: Resource, observed: KubeObject, replicas: int) -> Ensured:
         """Set `spec.replicas` alone: where nothing else differs, or of a leftover whose desired object is no longer known."""

@@ -65,7 +65,11 @@ RIGHTS = (
     *(Right(each, ("get", "patch"), unused=SCALING_OF_GROVE) for each in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS)),
     *(Right(each, ("patch",), "scale", unused=SCALING_OF_GROVE) for each in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS)),
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("get",)),
-    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("patch",), unused="takes out the finalizer of the reference operator"),
+    Right(
+        DYNAMO_GRAPH_DEPLOYMENTS,
+        ("patch",),
+        unused="takes out the finalizer of the reference operator, and names the generation for a planner of the graph's own",
+    ),
     *(
         Right(each, ("patch",), "status")
         for each in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_CHECKPOINTS, *LEGACY)

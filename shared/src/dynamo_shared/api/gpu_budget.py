@@ -91,8 +91,9 @@ def clamp_pair(
 
     `prefill_gpus` and `decode_gpus` are those of one replica; where one is unknown (None, 0 or less) nothing is changed.
     `min_endpoint` is what each pool keeps, `min_decode` what decode keeps where that is another number. A ceiling
-    too low for both minima gives (0, 0); a floor that could only be met above the ceiling is not met. The result is never
-    above the ceiling where the input is above it, and giving the result in again changes nothing.
+    too low for both minima gives (0, 0); a floor that could only be met above the ceiling is not met. Above the ceiling no pool
+    grows but to what it keeps. The result is never above the ceiling where the input is above it, and giving the result in
+    again changes nothing.
     """
     if prefill_gpus is None or decode_gpus is None or prefill_gpus <= 0 or decode_gpus <= 0:
         return Pair(prefill, decode)
@@ -102,20 +103,21 @@ def clamp_pair(
     allowance = band_tolerance(min_gpus, max_gpus, (prefill_gpus, decode_gpus))
     fit = bounds(total, min_gpus, max_gpus, allowance)
     if fit is BudgetFit.ABOVE_CEILING:
-        return _shrink((prefill, total), each, max_gpus, keep)
+        return _shrink(Pair(prefill, decode), each, max_gpus, keep)
     if fit is BudgetFit.BELOW_FLOOR:
         grown = _grow((prefill, total), each, min_gpus, keep)
         return Pair(prefill, decode) if 0 <= max_gpus < _total(grown, each) else grown
     return Pair(prefill, decode)
 
 
-def _shrink(share_of: tuple[int, int], each: Pair, ceiling: int, keep: Pair) -> Pair:
-    kept_for_decode = keep.decode * each.decode
+def _shrink(asked: Pair, each: Pair, ceiling: int, keep: Pair) -> Pair:
     if ceiling < _total(keep, each):
         return Pair(0, 0)
-    prefill, total = share_of
-    new = max(keep.prefill, min((ceiling - kept_for_decode) // each.prefill, prefill * ceiling // total))
-    return Pair(new, max(keep.decode, (ceiling - new * each.prefill) // each.decode))
+    share = asked.prefill * ceiling // _total(asked, each)
+    prefill = max(keep.prefill, min((ceiling - keep.decode * each.decode) // each.prefill, share))
+    # Replicas of many GPUs may leave more than decode asks for.
+    decode = min(asked.decode, (ceiling - prefill * each.prefill) // each.decode)
+    return Pair(prefill, max(keep.decode, decode))
 
 
 def _grow(share_of: tuple[int, int], each: Pair, floor: int, keep: Pair) -> Pair:

@@ -168,6 +168,16 @@ def test_starts_that_take_a_quarter_of_an_hour_are_planned_for(startup: float) -
     assert 0 < highest <= (40 + 40 + 3 * 40) / 3, "of three rates that may come, one is a burst"
 
 
+def test_each_pool_has_what_it_keeps_while_metrics_are_missing() -> None:
+    policy = AdaptivePolicy(config(prefill_min_endpoint=2), profile=PROFILE)
+    graph = Follower(policy, {Pool.PREFILL: 1, Pool.DECODE: 3})
+    effects = graph.step(None)
+    assert effects.decision is not None
+    assert effects.decision.replicas == {Pool.PREFILL: 2, Pool.DECODE: 3}
+    assert reason(effects) == Reason.HOLD_MISSING
+    assert graph.step(None).decision is None
+
+
 def test_a_source_that_is_scraped_seldom_is_asked_for_longer_windows(graph: Follower) -> None:
     assert graph.tick.traffic_window == 10
     windows = []

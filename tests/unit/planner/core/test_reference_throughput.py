@@ -17,6 +17,7 @@ from tests.unit.planner.core.reference_cases import (
     DM,
     PM,
     config,
+    load_tick,
     merged_tick,
     observed,
     prefill_iteration,
@@ -109,6 +110,30 @@ def test_traffic_that_is_missing_is_not_zero_demand():
     assert effects.decision is None
     assert effects.explanation.throughput_reason == ThroughputReason.NO_TRAFFIC_DATA
     assert effects.explanation.inputs["missing"] == {"traffic": "unreachable"}
+
+
+def test_a_pool_has_what_it_keeps_while_metrics_are_missing():
+    policy = ReferencePolicy(config(min_endpoint=2, max_gpu_budget=8), profile=BOTH)
+    blind = replace(observed(prefill=1, decode=3), missing={"traffic": Missing.UNREACHABLE})
+    effects = throughput_tick(policy, blind)
+    assert effects.decision is not None
+    assert (effects.decision.replicas, effects.decision.reason) == ({P: 2, D: 3}, "scale_up")
+    assert effects.explanation.throughput_reason == ThroughputReason.NO_TRAFFIC_DATA
+    assert load_tick(policy, observed(120.0, prefill=2, decode=3)).decision is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"workers": {}}, id="unknown"),
+        pytest.param({"workers": {P: PoolCounts(ready=1), D: PoolCounts(ready=1)}}, id="in the middle of a change"),
+        pytest.param({"workers": {P: PoolCounts(ready=0, expected=2), D: PoolCounts(ready=0, expected=2)}}, id="asked"),
+        pytest.param({"workers": {P: PoolCounts(ready=1, expected=1), D: PoolCounts(ready=9, expected=9)}}, id="full"),
+    ],
+)
+def test_no_replicas_are_asked_for_twice_or_beyond_the_budget(changes):
+    policy = ReferencePolicy(config(min_endpoint=2, max_gpu_budget=10), profile=BOTH)
+    assert throughput_tick(policy, replace(observed(), **changes)).decision is None
 
 
 def test_invalid_numbers_are_not_traffic():

@@ -60,6 +60,10 @@ class Ledger:
         changed = {**obj, "spec": {**obj["spec"], "replicas": replicas}}
         return Ensured(ChildChange.UPDATED, {**changed, "metadata": {**obj["metadata"], "generation": 2}})
 
+    async def annotate(self, _resource: object, obj: KubeObject, annotations: dict[str, str | None]) -> None:
+        self._note(f"annotate {obj['kind']} {obj['metadata']['name']}", obj["metadata"]["name"])
+        self.annotations = annotations
+
     async def delete(self, _resource: object, obj: KubeObject) -> None:
         self._note(f"delete {obj['kind']} {obj['metadata']['name']}", obj["metadata"]["name"])
 

@@ -74,6 +74,98 @@ def test_cliques_that_are_there_keep_their_order():
     assert [each["name"] for each in plan.pod_clique_set["spec"]["template"]["cliques"]] == order[::-1]
 
 
+RUNS = {"currentGenerationHash": "a"}
+SUFFIX = "DYN_NAMESPACE_WORKER_SUFFIX"
+
+
+def worker(name: str = "One", **main: Any) -> KubeObject:
+    return component(name, main={"image": "engine:1", "args": ["--model", "m"], **main})
+
+
+def written(graph: KubeObject, there: KubeObject | None = None, status: KubeObject | None = RUNS) -> KubeObject:
+    """The set that a graph wants, where one is there that runs with this status."""
+    present = [] if there is None else [stored(there, status=status or {})]
+    desired = desire(Plan(), observed(*present, of=graph, config=GROVE)).pod_clique_set
+    assert desired is not None
+    return desired
+
+
+def generations(clique_set: KubeObject) -> dict[str, tuple[str, str]]:
+    """The hash that pods register under, and the one of their label, by clique."""
+    of_cliques: dict[str, tuple[str, str]] = {}
+    for each in clique_set["spec"]["template"]["cliques"]:
+        (main,) = (one for one in each["spec"]["podSpec"]["containers"] if one["name"] == "main")
+        values = {variable["name"]: variable.get("value", "") for variable in main["env"]}
+        of_cliques[each["name"]] = (values.get(SUFFIX, ""), each["labels"].get("nvidia.com/dynamo-worker-hash", ""))
+    return of_cliques
+
+
+BOTH = stored_graph(worker(), component("Two", "decode"), component("Front", "frontend"))
+CHANGED = stored_graph(worker(image="engine:2"), component("Two", "decode"), component("Front", "frontend"))
+NONE = ("", "")
+
+
+def test_the_first_workers_on_grove_register_under_the_graph_s_own_namespace():
+    assert set(generations(written(BOTH)).values()) == {NONE}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(CHANGED, id="another image"),
+        pytest.param(
+            stored_graph(worker(args=None), component("Two", "decode"), component("Front", "frontend")), id="no flags"
+        ),
+        pytest.param(stored_graph(worker(), component("Front", "frontend")), id="one worker fewer"),
+    ],
+)
+def test_changed_workers_on_grove_register_apart_all_of_them(changed):
+    """Old and new pods run side by side while Grove replaces them: frontends refuse the new ones under one name."""
+    after = generations(written(changed, written(BOTH)))
+    assert after.pop("front") == NONE
+    suffixes = set(after.values())
+    assert len(suffixes) == 1
+    ((suffix, label),) = suffixes
+    assert suffix == label != ""
+
+
+def test_a_generation_keeps_its_hash_until_workers_change():
+    changed = written(CHANGED, written(BOTH))
+    assert written(CHANGED, changed) == changed
+    front = stored_graph(
+        worker(image="engine:2"),
+        component("Two", "decode"),
+        component("Front", "frontend", main={"image": "other"}),
+    )
+    assert generations(written(front, changed)) == generations(changed)
+    back = generations(written(BOTH, changed))
+    assert back["one"] == back["two"]
+    assert back["one"] not in (NONE, generations(changed)["one"])
+
+
+def test_all_but_pods_on_grove_is_of_all_generations():
+    changed = stored(written(CHANGED, written(BOTH)), status=RUNS)
+    before, after = (
+        [
+            each
+            for each in desire(Plan(), observed(*there, of=CHANGED, config=GROVE)).desired
+            if each["kind"] != "PodCliqueSet"
+        ]
+        for there in ([], [changed])
+    )
+    assert {each["metadata"]["name"] for each in of_kind(after, "Service")} == {"graph-one", "graph-two", "graph-front"}
+    assert after == before
+
+
+def test_more_replicas_renew_no_worker():
+    more = stored_graph(worker() | {"replicas": 5}, component("Two", "decode"), component("Front", "frontend"))
+    assert set(generations(written(more, written(BOTH))).values()) == {NONE}
+
+
+def test_a_set_that_grove_has_not_taken_up_has_no_pods_to_keep_apart():
+    assert set(generations(written(CHANGED, written(BOTH), status=None)).values()) == {NONE}
+
+
 def checkpoint(**status: Any) -> KubeObject:
     identity = {"model": "m", "backendFramework": "vllm"}
     metadata = {"name": "c", "namespace": "ns", "uid": "c", "resourceVersion": "1"}

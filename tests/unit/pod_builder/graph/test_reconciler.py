@@ -185,3 +185,16 @@ async def test_what_is_not_news_waits_for_more(status):
 def test_the_graph_is_read_from_the_cache_alone():
     world = World(GRAPH)
     assert world.reconciler.observer.graph(KEY) is world.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, KEY)
+
+
+async def test_a_planner_of_the_graph_s_own_learns_of_the_generation_that_serves():
+    """It listens to engines in that generation's Dynamo namespace, and to none without."""
+    graph = stored_graph(component("Plan", "planner"), component("One"))
+    world = World(graph, *owned(graph))
+    await world.reconcile()
+    assert world.applier.lines[-1] == "annotate DynamoGraphDeployment graph"
+    assert world.applier.annotations.keys() == {"nvidia.com/current-worker-hash", "nvidia.com/current-worker-hash-v2"}
+    annotated = {**graph, "metadata": {**graph["metadata"], "annotations": world.applier.annotations}}
+    again = World(annotated, *owned(graph))
+    await again.reconcile()
+    assert not [line for line in again.applier.lines if line.startswith("annotate")]

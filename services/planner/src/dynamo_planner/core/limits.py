@@ -8,7 +8,7 @@ from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 from dynamo_shared.api.gpu_budget import clamp_pair, clamp_single
 from dynamo_shared.api.gpus import words as gpu_words
 
-from dynamo_planner.core.observing import EngineCapabilities, Pool
+from dynamo_planner.core.observing import EngineCapabilities, Pool, PoolCounts
 
 Replicas = Mapping[Pool, int]
 
@@ -88,6 +88,21 @@ class Limits:
             f"max_gpu_budget is {self._config.max_gpu_budget}, and {kept} (min_endpoint) need {gpu_words(gpus)}: "
             "no replicas are kept"
         )
+
+    def lifted(
+        self, workers: Mapping[Pool, PoolCounts], able: Mapping[Pool, EngineCapabilities]
+    ) -> dict[Pool, int] | None:
+        """Replicas where a pool is asked for fewer than it keeps; None where none is, where that is not known, and where the
+        budget has no more GPUs.
+
+        For ticks that decide nothing, as while metrics are missing: what pools keep follows from no metric.
+        """
+        asked = {pool: workers[pool].expected for pool in self.pools if pool in workers}
+        known = {pool: count for pool, count in asked.items() if count is not None}
+        if len(known) < len(self.pools) or all(count >= self.least(pool) for pool, count in known.items()):
+            return None
+        final = self.bounded(known, able)
+        return final if all(final[pool] >= count for pool, count in known.items()) and final != known else None
 
     def _gpus(self, pool: Pool, able: Mapping[Pool, EngineCapabilities]) -> int | None:
         config = self._config

@@ -110,6 +110,8 @@ class ObservedGraph:
     legacy_types: Mapping[str, str] = field(default_factory=dict)
     #: Components whose cliques lack the label of their model: `ObservedComponent.unlabelled_model`.
     unlabelled_models: frozenset[str] = frozenset()
+    #: Hash of the workers that its cliques shall carry on Grove; "" for none.
+    generation: str = ""
     #: What the pods of its components start from, by component.
     restores: Mapping[str, Restore] = field(default_factory=dict)
     #: Around it, for what Grove runs: as of components.

@@ -7,7 +7,7 @@ from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyGraph, legacy_graph
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
-from dynamo_shared.api.registry.annotations import ENABLE_GROVE
+from dynamo_shared.api.registry.annotations import ENABLE_GROVE, ISTIO_INJECT
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, controller_reference
 from dynamo_shared.api.v1beta1 import Component, ComponentType, DynamoGraphDeployment, to_dict
 
@@ -51,7 +51,8 @@ def graph_children(
     for component in graph.spec.components:
         check_sharing(component.name, component, engine, claims=config.device_claims, grove=grove)
     # Grove replaces the pods of a clique itself; without it each generation of workers has objects of its own.
-    generation = "" if grove else _generation(graph, specs)
+    named = "" if grove else _generation(graph, specs)
+    generation = observed.generation if grove else named
     worker_labels = {labels.WORKER_HASH: generation} if generation else {}
     if any(component.type is ComponentType.EPP for component in graph.spec.components):
         worker_labels[labels.COMPONENT_CLASS] = ComponentType.WORKER.value
@@ -67,7 +68,7 @@ def graph_children(
         children.append(waiting.script(graph.metadata.name, namespace, owner))
     for component, spec in zip(graph.spec.components, specs, strict=True):
         is_worker = component.type in WORKERS
-        name = names.component_deployment(graph.metadata.name, component.name, generation if is_worker else "")
+        name = names.component_deployment(graph.metadata.name, component.name, named if is_worker else "")
         if is_worker:
             spec["podTemplate"] = with_labels(spec.get("podTemplate") or {}, worker_labels)
         backend = observed.backends.get(name) or engine
@@ -128,7 +129,14 @@ def _shared_access(graph: DynamoGraphDeployment, namespace: str, config: RenderC
 def _component_specs(graph: DynamoGraphDeployment, config: RenderConfig) -> list[KubeObject]:
     """DCD specs but for engine and worker hash, each a dict of its own at the first level."""
     annotations, legacy = graph_annotations(graph, config), legacy_graph(graph)
-    return with_routing([_component_spec(component, graph, annotations, legacy) for component in graph.spec.components])
+    # A picker serves TLS itself, and its DestinationRule says so: a proxy of its own would speak it a second time.
+    of_pickers = {**annotations, ISTIO_INJECT: "false"} if config.mesh.destination_rules else annotations
+    return with_routing(
+        [
+            _component_spec(each, graph, of_pickers if each.type is ComponentType.EPP else annotations, legacy)
+            for each in graph.spec.components
+        ]
+    )
 
 
 def _component_spec(

@@ -211,7 +211,10 @@ def _leader_worker_set(workload: KubeObject) -> WorkloadReadiness:
 
 
 def _of_grove(workload: KubeObject, unit: str) -> WorkloadReadiness:
-    """A clique or a scaling group (reference behaviour, section 1.5): all counts are as desired, of this spec."""
+    """A clique or a scaling group (reference behaviour, section 1.5): as many as desired, all of them serving, of this spec.
+
+    Grove may go on counting pods as updated that are gone (grove issue 565).
+    """
     status = workload.get("status", {})
     if (refusal := refusal_of(workload)) is not None:
         reason, words = refusal
@@ -222,7 +225,7 @@ def _of_grove(workload: KubeObject, unit: str) -> WorkloadReadiness:
     serving, updated, total = (
         status.get(count, 0) for count in (_SERVING[_kind(workload)], "updatedReplicas", "replicas")
     )
-    if desired == 0 or serving == updated == total == desired:
+    if desired == 0 or (serving == total == desired and updated >= desired):
         return WorkloadReadiness(True, f"{desired} of {desired} {unit} ready")
     return WorkloadReadiness(False, f"{serving} of {desired} {unit} ready, {updated} updated, {total} in all")
 

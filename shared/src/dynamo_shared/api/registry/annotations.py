@@ -151,17 +151,18 @@ RESTART_AT = _add(
 )
 CURRENT_WORKER_HASH = _add(
     "nvidia.com/current-worker-hash",
-    "Generation of workers that a graph ran under the Go operator, as the first generation of hashes counts it.",
-    set_by="Go operator",
-    read_by="pod-builder (adoption)",
+    "Generation of workers that a graph ran under the Go operator, as the first generation of hashes counts it. Of a graph with "
+    "a planner among its components: the one that serves.",
+    set_by="Go operator, pod-builder",
+    read_by="pod-builder (adoption), Dynamo's planner",
     values="8 hex digits, or `legacy`",
     where="DGDs",
 )
 CURRENT_WORKER_HASH_V2 = _add(
     "nvidia.com/current-worker-hash-v2",
     "The same over the generated worker components; it counts before the other one.",
-    set_by="Go operator",
-    read_by="pod-builder (adoption)",
+    set_by="Go operator, pod-builder",
+    read_by="pod-builder (adoption), Dynamo's planner",
     values="8 hex digits",
     where="DGDs",
 )
@@ -343,4 +344,20 @@ IMAGE_DIGEST = _add(
     values="`sha256:` and 64 hex digits",
     where="Jobs",
     stability=Stability.EVOLVING,
+)
+ISTIO_INJECT = _add(
+    "sidecar.istio.io/inject",
+    "Keeps the proxy of Istio out of a pod that has to end, and of endpoint pickers where Istio is the service mesh.",
+    set_by="pod-builder",
+    read_by="Istio",
+    values="`false`",
+    where="pods of checkpoint Jobs, pod templates of endpoint pickers",
+)
+LINKERD_INJECT = _add(
+    "linkerd.io/inject",
+    "Keeps the proxy of Linkerd out of a pod that has to end.",
+    set_by="pod-builder",
+    read_by="Linkerd",
+    values="`disabled`",
+    where="pods of checkpoint Jobs",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
@@ -66,7 +67,14 @@ class AdaptivePolicy:
         return self._tick(now + self._sample)
 
     def on_tick(self, tick: Tick, observation: Observation) -> Effects:
-        """Observe, learn, predict, decide."""
+        """Observe, learn, predict, decide. Each pool has what it keeps, also where nothing can be decided."""
+        effects = self._effects(tick, observation)
+        lifted = self._limits.lifted(observation.workers, observation.capabilities)
+        if effects.decision is None and lifted is not None:
+            return replace(effects, decision=Decision(replicas=lifted, reason=Reason.SCALE_UP.value))
+        return effects
+
+    def _effects(self, tick: Tick, observation: Observation) -> Effects:
         at = max(tick.at + self._sample, observation.now)
         self._engine.observe(observation.forward_passes)
         self._sizing.observe(observation.forward_passes)

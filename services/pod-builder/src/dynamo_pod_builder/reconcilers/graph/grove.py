@@ -9,8 +9,13 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS, POD_CLIQUES, Resource
+from dynamo_shared.kube import coverage
 
 from dynamo_pod_builder.reconcilers.graph.observed import Place
+from dynamo_pod_builder.render.context import WORKERS
+
+#: Fields of a container whose absence makes another engine of it.
+_STARTED_WITH = ("command", "args", "envFrom")
 
 
 class GroveWorkload(NamedTuple):
@@ -78,6 +83,35 @@ def is_updated(pod_clique_set: KubeObject, workload: KubeObject | None) -> bool:
     known = (pod_clique_set.get("status") or {}).get("currentGenerationHash")
     reached = ((workload or {}).get("status") or {}).get("currentPodCliqueSetGenerationHash")
     return known is not None and reached == known
+
+
+def generation(sets: Sequence[KubeObject]) -> str:
+    """Hash of the workers that there are; "" where they have none, as before their first change, or are not there."""
+    hashes = ((each.get("labels") or {}).get(labels.WORKER_HASH) for item in sets for each in _workers(item).values())
+    return next(filter(None, hashes), "")
+
+
+def renews_workers(pod_clique_set: KubeObject, there: KubeObject) -> bool:
+    """Whether a desired set has other workers than the one that is there, of which Grove has made pods."""
+    if (there.get("status") or {}).get("currentGenerationHash") is None:
+        return False
+    desired, present = (
+        {name: each["spec"]["podSpec"] for name, each in _workers(item).items()} for item in (pod_clique_set, there)
+    )
+    return desired.keys() != present.keys() or any(
+        coverage.missing(pod, present[name]) or coverage.missing(_started_with(present[name]), pod)
+        for name, pod in desired.items()
+    )
+
+
+def _workers(pod_clique_set: KubeObject) -> dict[str, KubeObject]:
+    cliques = pod_clique_set.get("spec", {}).get("template", {}).get("cliques", ())
+    return {each["name"]: each for each in cliques if (each.get("labels") or {}).get(labels.COMPONENT_TYPE) in WORKERS}
+
+
+def _started_with(pod: KubeObject) -> KubeObject:
+    fields = ("name", *_STARTED_WITH)
+    return {"containers": [{field: each.get(field) for field in fields} for each in pod["containers"]]}
 
 
 def to_scale(pod_clique_set: KubeObject, cliques: Mapping[Place, KubeObject]) -> Iterator[tuple[KubeObject, int]]:

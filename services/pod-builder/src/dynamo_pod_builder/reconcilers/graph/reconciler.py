@@ -12,6 +12,7 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.runtime import Result
 
 from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.reconcilers.graph import own_planner
 from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
 from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
@@ -44,7 +45,10 @@ class GraphReconciler:
             return Result()
         self.report.begin(graph)
         outcome = await self.executor.carry_out(plan, observed)
-        return Result(requeue_after=await self.report.write(plan, outcome))
+        result = Result(requeue_after=await self.report.write(plan, outcome))
+        if outcome.complete and (annotations := own_planner.lacking(plan, outcome.observed)):
+            await self.applier.annotate(DYNAMO_GRAPH_DEPLOYMENTS, graph, annotations)
+        return result
 
     async def _exists(self, observed: Observed) -> bool:
         """Whether the API server has the graph: of one with children that is known."""

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.probes import PROBES
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.annotations import SNAPSHOT_ARTIFACT_VERSION, SNAPSHOT_TARGET_CONTAINERS
+from dynamo_shared.api.registry.annotations import (
+    ISTIO_INJECT,
+    LINKERD_INJECT,
+    SNAPSHOT_ARTIFACT_VERSION,
+    SNAPSHOT_TARGET_CONTAINERS,
+)
 from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, JOBS, controller_reference
 from dynamo_shared.api.v1alpha1 import DynamoCheckpoint, DynamoCheckpointSpec
 from dynamo_shared.api.v1alpha1.enums import SharingMode
@@ -40,6 +45,8 @@ KEPT = 300
 #: What the engine is called; its claims are named after that.
 _ENGINE = "worker"
 _TEMPLATE = "spec.job.podTemplateSpec.spec.containers"
+#: The proxy of a service mesh goes on after the engine, and the Job would never end.
+_OUTSIDE_MESHES = {ISTIO_INJECT: "false", LINKERD_INJECT: "disabled"}
 _READY = {"exec": {"command": ["cat", names.READY_FOR_CHECKPOINT]}, "periodSeconds": 1}
 
 
@@ -109,6 +116,7 @@ def _job(
 ) -> KubeObject:
     own = {labels.CHECKPOINT_ID: taking.identity_hash}
     annotations = {
+        **_OUTSIDE_MESHES,
         **context.template_annotations,
         SNAPSHOT_ARTIFACT_VERSION: taking.version,
         SNAPSHOT_TARGET_CONTAINERS: MAIN,

@@ -36,7 +36,8 @@ def component_service(context: PodContext, own_labels: Mapping[str, str], owner:
 
 def clique_service(context: PodContext, owner: KubeObject) -> KubeObject:
     """Service of a component whose pods Grove makes. Of annotations it has none that the platform passes on to pods."""
-    own = {name: value for name, value in context.template_labels.items() if name != labels.COMPONENT_CLASS}
+    of_pods = (labels.COMPONENT_CLASS, labels.WORKER_HASH)
+    own = {name: value for name, value in context.template_labels.items() if name not in of_pods}
     annotations = {name: value for name, value in context.template_annotations.items() if name not in PROPAGATED}
     return _service(context, {**own, **context.discovery.labels}, annotations, owner, {})
 

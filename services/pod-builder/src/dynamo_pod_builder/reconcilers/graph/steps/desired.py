@@ -1,4 +1,9 @@
-"""Step 1: what the graph should become, rendered once from its spec, its adapters' replicas, and what must be kept."""
+"""Step 1: what the graph should become, rendered from its spec, its adapters' replicas, and what must be kept.
+
+Workers of two generations never serve one request together: frontends refuse a worker whose model card is another one than
+that of the workers which they have of its namespace. Component deployments have their hash in their names. On Grove pods
+carry it from the first change of the workers on: before, there is one generation.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import POD_CLIQUE_SETS
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment, parse_graph
 
 from dynamo_pod_builder import render
@@ -39,7 +45,12 @@ class Rendered:
 def desire(plan: Plan, observed: Observed) -> Plan:
     """All objects of the graph. Raises InvalidManifest and RenderError."""
     graph = objects.without_status(observed.graph_as_scaled)
-    rendered = _rendered(GraphInputs(graph, observed.config, observed.checkpoints, _kept(observed)))
+    inputs = GraphInputs(graph, observed.config, observed.checkpoints, _kept(observed))
+    rendered = _rendered(inputs)
+    clique_set = next((each for each in rendered.children if each["kind"] == POD_CLIQUE_SETS.kind), None)
+    if clique_set is not None and any(grove.renews_workers(clique_set, there) for there in observed.sets):
+        generation = render.worker_hash(rendered.parsed, observed.config)
+        rendered = _rendered(replace(inputs, kept=replace(inputs.kept, generation=generation)))
     return replace(plan, parsed=rendered.parsed, starts=rendered.starts).having(rendered.children)
 
 
@@ -63,6 +74,7 @@ def _kept(observed: Observed) -> render.ObservedGraph:
         cliques=grove.order(sets),
         legacy_types=legacy_types(observed.graph["spec"].get("components", ()), sets),
         unlabelled_models=unlabelled_models(sets),
+        generation=grove.generation(sets),
         service_account=observed.service_account,
         pull_secrets=observed.pull_secrets,
     )

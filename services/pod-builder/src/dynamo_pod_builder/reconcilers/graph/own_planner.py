@@ -1,0 +1,42 @@
+"""What a planner among a graph's components reads of the graph: which generation of workers serves. Pure.
+
+Dynamo's planner listens to engines in the Dynamo namespace of one generation, which it finds by annotations of its graph. Where
+these name none, or one that is gone, it hears of no engine, and reactive scaling does nothing.
+"""
+
+from __future__ import annotations
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import CURRENT_WORKER_HASH, CURRENT_WORKER_HASH_V2
+from dynamo_shared.api.v1beta1 import ComponentType
+
+from dynamo_pod_builder.reconcilers.graph import grove
+from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
+from dynamo_pod_builder.reconcilers.graph.plan import Plan
+from dynamo_pod_builder.reconcilers.graph.steps.rollout import IN_PROGRESS
+
+
+def lacking(plan: Plan, observed: Observed) -> dict[str, str | None]:
+    """Annotations that the graph should have otherwise, None for those that should go; empty where nothing is to be done."""
+    components = observed.graph["spec"].get("components") or ()
+    if plan.children is None or all(each.get("type") != ComponentType.PLANNER for each in components):
+        return {}
+    serving = _serving(plan, observed)
+    if serving is None:
+        return {}
+    there, desired = objects.annotations(observed.graph), serving or None
+    return {name: desired for name in (CURRENT_WORKER_HASH, CURRENT_WORKER_HASH_V2) if there.get(name) != desired}
+
+
+def _serving(plan: Plan, observed: Observed) -> str | None:
+    """Hash of the workers that serve, "" where they have none; None while one generation takes the place of another."""
+    if plan.pod_clique_set is not None:
+        there = observed.children.get(place_of(plan.pod_clique_set))
+        if there is None or grove.is_updating(there) or not grove.is_observed(there):
+            return None
+        return grove.generation([there])
+    if plan.rollout is not None and (plan.rollout.status or {}).get("phase") == IN_PROGRESS:
+        return None
+    hashes = (objects.labels(child).get(labels.WORKER_HASH, "") for child in plan.desired)
+    return next(filter(None, hashes), "")
