@@ -64,8 +64,7 @@ class Webhook:
             "admissionReviewVersions": ["v1"],
         }
         manifest = {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingWebhookConfiguration",
+            **VALIDATING_WEBHOOK_CONFIGURATIONS.type_meta,
             "metadata": metadata,
             "webhooks": [hook],
         }
