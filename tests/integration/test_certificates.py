@@ -61,6 +61,7 @@ async def test_only_what_was_read_is_replaced(kube: KubeClient, namespace: str) 
     store = SecretStore(kube, ObjectKey(namespace, SECRET))
     result = await store.read()
     assert result is not None
+    assert result.written == pytest.approx(time.time(), abs=60), "the API server's clock is this machine's"
     with pytest.raises(AlreadyExists):
         await store.write(result.state, None)
     await annotate(kube, namespace)

@@ -11,9 +11,9 @@ import jsonschema
 import nats
 import pytest
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 
-from .platform import eventually, frontend, graph, hearing, until_state
+from .platform import eventually, frontend, graph, hearing, until_state, worker
 
 SCHEMAS = Path(__file__).parents[2] / "proto" / "schemas"
 PREFIX = "com.nvidia.dynamo."
@@ -25,8 +25,8 @@ async def heard(running_platform, shared_nats_server, namespace) -> AsyncIterato
         yield heard
 
 
-def names(heard: list[tuple[str, KubeObject]]) -> list[str]:
-    return [event["type"].split(".")[-2] for _, event in heard if event["subject"].endswith("/disagg")]
+def names(heard: list[tuple[str, KubeObject]], of: str = "disagg") -> list[str]:
+    return [event["type"].split(".")[-2] for _, event in heard if event["subject"].endswith(f"/{of}")]
 
 
 def validate(event: dict[str, Any]) -> None:
@@ -52,6 +52,30 @@ async def test_a_life_from_created_to_deleted(heard, kube, namespace) -> None:
     assert ready["data"]["state"] == "successful"
     assert set(ready["data"]["components"]) == {"Frontend", "Prefill", "Decode"}
     assert len({event["id"] for _, event in heard}) == len(heard)
+
+
+async def test_the_life_of_a_component_without_a_graph(heard, kube, namespace) -> None:
+    alone = {
+        "apiVersion": DYNAMO_COMPONENT_DEPLOYMENTS.api_version,
+        "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind,
+        "metadata": {"name": "alone", "namespace": namespace},
+        "spec": {"backendFramework": "vllm", **worker("Alone")},
+    }
+    await kube.create(DYNAMO_COMPONENT_DEPLOYMENTS, alone)
+
+    async def reached(event: str) -> bool:
+        return event in names(heard, "alone")
+
+    await eventually(lambda: reached("ready"), "ready heard")
+    await kube.delete(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey(namespace, "alone"))
+    await eventually(lambda: reached("deleted"), "deleted heard")
+    # Where its pods are ready before anything is reported, it was never on its way.
+    assert [each for each in names(heard, "alone") if each != "progressing"] == ["ready", "deleted"]
+    for subject, event in heard:
+        validate(event)
+        assert subject.startswith(f"dynamo.evt.v1.local.{namespace}.dynamocomponentdeployment.alone.")
+    ready = next(event for _, event in heard if ".ready." in event["type"])
+    assert ready["data"]["replicas"] == {"replicas": 1, "ready": 1, "updated": 1, "available": 1}
 
 
 async def test_a_failure_says_why(heard, kube, namespace) -> None:

@@ -304,6 +304,18 @@ class TestTrouble:
         await kube.delete(DYNAMO_MODELS, key)
         await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
 
+    @pytest.mark.parametrize("unload_within", ["10m"])
+    async def test_deletion_does_not_wait_for_workers_without_lora(self, kube: KubeClient, namespace: str, lora: Farm):
+        key = ObjectKey(namespace, "support")
+        hosts = await workers(kube, namespace, 1)
+        lora[hosts["worker-0"]].mode = "absent"
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        await until_status(
+            kube, key, lambda now: "DYN_LORA_ENABLED" in condition(now)["message"], "the failure is said"
+        )
+        await kube.delete(DYNAMO_MODELS, key)
+        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
+
     async def test_a_worker_that_is_not_ready_lets_go_all_the_same(self, kube: KubeClient, namespace: str, lora: Farm):
         key = ObjectKey(namespace, "support")
         await workers(kube, namespace, 1)

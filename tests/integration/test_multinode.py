@@ -19,6 +19,14 @@ from dynamo_shared.kube.discovery import install_crds
 
 from .platform import eventually, frontend, graph, platform, settings, until_state, worker
 
+ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
+POLICY = {
+    "type": "object",
+    "properties": {"subdomainPolicy": {"type": "string"}},
+    "default": {"subdomainPolicy": "Shared"},
+}
+#: As the webhook of LeaderWorkerSet fills it in.
+SPEC = {"type": "object", "properties": {"networkConfig": POLICY}, **ANYTHING}
 DEFINITION = {
     **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
     "metadata": {"name": "leaderworkersets.leaderworkerset.x-k8s.io", "annotations": {}},
@@ -37,7 +45,7 @@ DEFINITION = {
                 "served": True,
                 "storage": True,
                 "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC}, **ANYTHING}},
             }
         ],
     },
@@ -71,6 +79,7 @@ async def test_a_cluster_that_gets_an_orchestrator_runs_what_waited_for_it(
             await until_state(kube, key, "pending")
             (result,) = await eventually(lambda: _groups(kube, namespace), "a LeaderWorkerSet")
             assert result["spec"]["leaderWorkerTemplate"]["size"] == 2
+            assert result["spec"]["networkConfig"] == {"subdomainPolicy": "UniquePerReplica"}
 
             for item in (result,):
                 status = {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1}

@@ -39,13 +39,15 @@ class Watch:
     generations: dict[str, int] = field(default_factory=dict)
     #: Of all generations, workers that have a counterpart in each other component: they find only their own generation.
     fewest_together: int | None = None
+    #: Workers of any component and generation.
+    fewest_workers: int | None = None
 
     def forget(self) -> None:
         """From now on."""
         self.fewest.clear()
         self.most.clear()
         self.generations.clear()
-        self.fewest_together = None
+        self.fewest_together = self.fewest_workers = None
         self._note()
 
     def see(self, change: ObjectChange) -> None:
@@ -65,14 +67,14 @@ class Watch:
             self.most[component] = max(self.most.get(component, 0), sum(not ends(pod) for pod in pods))
             hashes = {pod["metadata"]["labels"].get(labels.WORKER_HASH) for pod in pods}
             self.generations[component] = max(self.generations.get(component, 0), len(hashes))
-        together = self._together()
+        labelled = [pod["metadata"]["labels"] for pod in self.pods.values() if serves(pod)]
+        workers = [each for each in labelled if labels.WORKER_HASH in each]
+        together = self._together(workers)
         self.fewest_together = together if self.fewest_together is None else min(self.fewest_together, together)
+        self.fewest_workers = len(workers) if self.fewest_workers is None else min(self.fewest_workers, len(workers))
 
-    def _together(self) -> int:
-        workers = [pod["metadata"]["labels"] for pod in self.pods.values() if serves(pod)]
-        serving = Counter(
-            (each[labels.WORKER_HASH], each[labels.COMPONENT]) for each in workers if labels.WORKER_HASH in each
-        )
+    def _together(self, workers: list[dict[str, str]]) -> int:
+        serving = Counter((each[labels.WORKER_HASH], each[labels.COMPONENT]) for each in workers)
         components = {component for _, component in serving}
         return sum(min(serving[hash_, each] for each in components) for hash_ in {hash_ for hash_, _ in serving})
 
@@ -173,6 +175,22 @@ async def test_a_change_that_is_taken_back_in_the_middle_goes_back_without_a_gap
         await settled(kube, namespace)
         assert await hashes(kube, namespace) == {before}
     assert watch.fewest["A"] >= 3
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_workers_of_another_name_serve_before_the_former_ones_go(kube: KubeClient, namespace: str) -> None:
+    await deploy(kube, namespace, workers(names=("A",)))
+    async with watched(kube, namespace) as watch:
+        await eventually(lambda: _true(len(watch.pods) == 5), "all pods observed")
+        watch.forget()
+        # They do not start, and are corrected then.
+        stuck = workers(NEXT, names=("B",))
+        stuck[0]["podTemplate"]["spec"]["nodeSelector"] = {"no": "such-node"}
+        await change(kube, namespace, stuck)
+        await eventually(lambda: _true(watch.most.get("B") == 4), "new pods wait for a node")
+        await change(kube, namespace, workers(NEXT, names=("B",)))
+        await settled(kube, namespace)
+    assert watch.fewest_workers == 4
 
 
 @pytest.mark.usefixtures("running_platform")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 import pytest
 from dynamo_admission.address import address_of, namespace_of
 from dynamo_admission.facts import domains, first_world, read
@@ -28,10 +27,10 @@ class Cluster:
         self._lists = lists
         self.asked: list[str] = []
 
-    async def raw_get(self, path: str, *, accept: str = "") -> bytes:
+    async def read(self, path: str, *, accept: str = "") -> dict[str, Any]:
         self.asked.append(path)
         groups = [{"name": name, "versions": [{"version": version}]} for name, version in self._groups.items()]
-        return msgspec.json.encode({"groups": groups})
+        return {"groups": groups}
 
     async def list(self, resource: Any, namespace: str = "", **_: Any) -> KubeObjectList:
         self.asked.append(resource.plural)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from dynamo_admission import selftest
+from dynamo_admission.callers import Callers
 from dynamo_admission.metrics import AdmissionMetrics
 from dynamo_admission.registration import Address
 from dynamo_admission.review import World
@@ -36,10 +37,13 @@ async def served(
     pair = authority.server(name, (name,))
     tls.load_cert_chain(pair.certificate, pair.key)
 
-    state = ServerState(World(), NO_TYPES)
-    real = ReviewServer(state, AdmissionMetrics(CollectorRegistry()), max_in_flight=4).app()
-    async with listening(app or real, "127.0.0.1", 0, tls) as port:
+    async with listening(app or reviewing(), "127.0.0.1", 0, tls) as port:
         yield Listener(port, HOOKS)
+
+
+def reviewing(*, max_in_flight: int = 4, callers: Callers | None = None) -> web.Application:
+    state, metrics = ServerState(World(), NO_TYPES), AdmissionMetrics(CollectorRegistry())
+    return ReviewServer(state, metrics, max_in_flight=max_in_flight, callers=callers).app()
 
 
 async def test_what_works_passes(authority):
@@ -80,3 +84,12 @@ async def test_an_answer_that_is_always_yes_is_detected(authority, monkeypatch):
     async with served(authority) as listener:
         with pytest.raises(SelfTestFailed, match="/mutate accepts an invalid graph"):
             await self_test(listener, [authority.certificate.read_bytes()], {})
+
+
+async def test_a_replica_that_others_keep_busy_passes(authority):
+    """Not being ready, it would leave its share to replicas that are as busy."""
+    bundles, callers = [authority.certificate.read_bytes()], Callers()
+    async with served(authority, reviewing(max_in_flight=0, callers=callers)) as listener:
+        with pytest.raises(SelfTestFailed, match="/mutate answers 429"):
+            await self_test(listener, bundles, {})
+        await self_test(listener, bundles, callers.self_test)

@@ -214,12 +214,15 @@ async def test_one_request_too_many_is_asked_to_come_again():
         assert (await answered(client, "/mutate", review(graph())))["response"]["allowed"] is True
 
 
-async def test_clients_take_their_next_request_elsewhere_while_we_end(client, served):
-    async with client.post("/mutate", json=review(graph())) as answer:
-        assert answer.headers.get("Connection") != "close"
-    served.state.draining = True
-    async with client.post("/mutate", json=review(graph())) as answer:
-        assert (answer.status, answer.headers["Connection"]) == (200, "close")
+@pytest.mark.parametrize(("max_in_flight", "status"), [(8, 200), (0, 429)])
+async def test_clients_take_their_next_request_elsewhere_while_we_end(max_in_flight, status):
+    served = Served(max_in_flight=max_in_flight)
+    async with TestClient(TestServer(served.app)) as client:
+        async with client.post("/mutate", json=review(graph())) as answer:
+            assert answer.headers.get("Connection") != "close"
+        served.state.draining = True
+        async with client.post("/mutate", json=review(graph())) as answer:
+            assert (answer.status, answer.headers.get("Connection")) == (status, "close")
 
 
 async def test_a_body_that_does_not_come_ends_in_time(client, served, monkeypatch):

@@ -138,17 +138,17 @@ def test_a_path_keeps_a_parameter_that_is_zero() -> None:
 
 @pytest.mark.parametrize("items", [0, 1])
 async def test_logs_of_which_none_can_be_read_are_an_error(items: int) -> None:
-    """With some lines, what is missing stands below them."""
+    """With some lines, a remark says what is missing; it is not one of them."""
     row = {"pod": "g-0", "container": "main", "text": "hello"}
     answer = {"items": [row] * items, "problems": ["g-1/main: its node does not answer"]}
     session = cast(aiohttp.ClientSession, Answering(json.dumps(answer).encode()))
-    api, out = Remote("https://p.test/", "token", session), list[str]()
+    api, out, remarks = Remote("https://p.test/", "token", session), list[str](), list[str]()
     if items:
-        await deployment.logs(api, "ns", "g", "", out.append, follow=False, tail=9)
-        assert out == ["g-0/main hello", "not read: g-1/main: its node does not answer"]
+        await deployment.logs(api, "ns", "g", "", out.append, remark=remarks.append, follow=False, tail=9)
+        assert (out, remarks) == (["g-0/main hello"], ["not read: g-1/main: its node does not answer"])
         return
     with pytest.raises(CtlError, match="not read: g-1/main: its node does not answer"):
-        await deployment.logs(api, "ns", "g", "", out.append, follow=False, tail=9)
+        await deployment.logs(api, "ns", "g", "", out.append, remark=remarks.append, follow=False, tail=9)
     assert not out
 
 

@@ -117,6 +117,30 @@ async def test_a_token_file_is_read_again_after_a_minute(
     assert credentials.authorization == "Bearer two"
 
 
+async def test_authorities_of_a_pods_cluster_are_read_again_after_a_minute(
+    tmp_path: Path, authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").write_text("one")
+    old = authority.certificate.read_bytes()
+    (tmp_path / "ca.crt").write_bytes(old)
+    environ = {"HOME": str(tmp_path), "KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    connection = await load(None, environ=environ, service_account=tmp_path)
+    credentials = connection.credentials
+    assert connection.tls is not None
+    assert not await credentials.refresh()
+    # Half written: what was trusted stays so, and the token is renewed all the same.
+    (tmp_path / "ca.crt").write_bytes(old[:200])
+    (tmp_path / "token").write_text("two")
+    assert await credentials.refresh()
+    assert (credentials.tls, credentials.authorization) == (None, "Bearer two")
+    successor = CertificateAuthority(tmp_path / "successor")
+    (tmp_path / "ca.crt").write_bytes(old + successor.certificate.read_bytes())
+    assert await credentials.refresh()
+    assert credentials.tls is not None
+    assert credentials.tls.cert_store_stats()["x509_ca"] == connection.tls.cert_store_stats()["x509_ca"] + 1
+    assert credentials.tls.verify_mode is ssl.CERT_REQUIRED
+
+
 async def test_embedded_keys_leave_no_files(
     write: Any, authority: CertificateAuthority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

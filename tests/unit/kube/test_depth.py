@@ -42,7 +42,9 @@ def test_an_object_that_is_too_deep_is_read_without_what_is() -> None:
         assert (result["metadata"]["name"], result["spec"]["b"]) == ("a", ']}"')
     event = watch_wire.decode_event(b'{"type": "ADDED", "object": ' + DEEP + b"}")
     assert json.dumps(event.object).count("[") < MOST_LEVELS
-    page = watch_wire.decode_page(b'{"metadata": {}, "items": [' + DEEP + b', {"metadata": {"name": "b"}}]}')
+    page = watch_wire.decode_page(
+        b'{"metadata": {"resourceVersion": "1"}, "items": [' + DEEP + b', {"metadata": {"name": "b"}}]}'
+    )
     assert [watch_wire.item_meta(each).name for each in page.items or ()] == ["a", "b"]
 
 

@@ -152,6 +152,15 @@ async def test_waiting_ends(server: Any, steps: Any) -> None:
         await discovery.wait_established(server.client(), ["foos.example.com"], timeout=0)
 
 
+@pytest.mark.parametrize("answer", ["<html>log in</html>", "[]"])
+async def test_what_a_gateway_answers_is_a_failure_that_callers_wait_out(server: Any, steps: Any, answer: str) -> None:
+    server.then(*[steps.text(answer)] * 2)
+    with pytest.raises(Unavailable):
+        await discovery.served(server.client(), PODS)
+    with pytest.raises(Unavailable):
+        await discovery.groups(server.client())
+
+
 async def test_groups(server: Any, steps: Any) -> None:
     server.then(steps.answer({"groups": [{"name": "apps", "versions": [{"version": "v1"}]}]}))
     assert await discovery.groups(server.client()) == {"apps": ["v1"]}

@@ -276,15 +276,18 @@ async def test_failures_of_the_server_back_off_and_go_on_without_a_list(server: 
     assert followed.health[-1] == (True, "following pods")
 
 
-async def test_retry_after_is_waited(server: Any, steps: Any) -> None:
+@pytest.mark.parametrize(("chance", "wait"), [(0.0, 9.1), (1.0, 9.3)])
+async def test_retry_after_is_waited_and_spread(server: Any, steps: Any, chance: float, wait: float) -> None:
+    # Watches that were refused together must not come back together.
     server.then(
         steps.answer(listed(5)),
         steps.refuse(429, headers={"Retry-After": "9"}),
         steps.watch(event("ADDED", pod("a", 6)), then="hang"),
     )
     followed = Followed(server)
+    followed.reflector._randomness = lambda: chance
     await followed.take(2)
-    assert followed.waits == [9.0]
+    assert followed.waits == pytest.approx([wait])
 
 
 async def test_a_type_that_is_not_installed_is_waited_for(server: Any, steps: Any) -> None:
@@ -341,6 +344,35 @@ async def test_watches_that_end_at_once_back_off(server: Any, steps: Any) -> Non
     followed = Followed(server)
     await followed.take(2)
     assert followed.waits == pytest.approx([0.2, 0.4, 0.8])
+
+
+@pytest.mark.parametrize("how", ["500", "400", "garbage", "ends at once"])
+async def test_a_version_that_no_watch_goes_on_from_is_left_by_a_list(server: Any, steps: Any, how: str) -> None:
+    # What the server cannot encode, or not any more, is behind the version of a list.
+    stuck = {
+        "500": steps.watch(failure(500, "InternalError")),
+        "400": steps.refuse(400, "BadRequest"),
+        "garbage": steps.watch(b"<html>\n"),
+        "ends at once": steps.watch(),
+    }[how]
+    server.then(
+        steps.answer(listed(5, pod("a", 3))),
+        *[stuck] * 6,
+        steps.answer(listed(9, pod("a", 3), pod("b", 8))),
+        steps.watch(event("ADDED", pod("c", 10)), then="hang"),
+    )
+    followed = Followed(server)
+    assert await followed.take(5) == ["ADDED a@3", "SYNCED 5", "ADDED b@8", "SYNCED 9", "ADDED c@10"]
+    assert followed.waits == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 6.4])
+    assert followed.health[-1] == (True, "following pods")
+
+
+@pytest.mark.parametrize("status", [0, 403, 429, 503])
+async def test_a_server_that_is_away_or_refuses_is_not_listed_for_it(server: Any, steps: Any, status: int) -> None:
+    away = steps.refuse(status) if status else steps.reset()
+    watch = steps.watch(event("ADDED", pod("a", 6)), then="hang")
+    server.then(steps.answer(listed(5)), *[away] * 12, watch)
+    assert await Followed(server).take(2) == ["SYNCED 5", "ADDED a@6"]
 
 
 async def test_an_event_reported_twice_is_yielded_once(server: Any, steps: Any) -> None:
@@ -406,6 +438,7 @@ async def test_a_restored_server_that_has_passed_the_known_number_is_noticed_soo
         b'{"type":"ADDED","object":{}}\n',
         b'{"type":"ADDED","object":{"metadata":[]}}\n',
         b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}\n',
+        b'{"type":"ERROR","object":{"code":"x"}}\n',
     ],
 )
 async def test_garbage_is_a_failure_and_nothing_is_lost(server: Any, steps: Any, garbage: bytes) -> None:
@@ -417,12 +450,51 @@ async def test_garbage_is_a_failure_and_nothing_is_lost(server: Any, steps: Any,
     assert await Followed(server).take(2) == ["SYNCED 5", "ADDED a@6"]
 
 
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 503},
+        {"metadata": {}, "items": []},
+        {"metadata": {"resourceVersion": ""}, "items": []},
+        listed(9, {}),
+        listed(9, {"metadata": []}),
+        [],
+    ],
+    ids=lambda garbage: json.dumps(garbage)[:60],
+)
+async def test_what_a_gateway_answers_in_place_of_a_list_is_a_failure_and_deletes_nothing(
+    server: Any, steps: Any, garbage: Any
+) -> None:
+    server.then(
+        steps.answer(listed(5, pod("a", 3))),
+        steps.refuse(410, "Expired"),
+        steps.answer(garbage),
+        steps.answer(listed(9, pod("a", 3), pod("b", 8))),
+        steps.watch(then="hang"),
+    )
+    assert await Followed(server).take(4) == ["ADDED a@3", "SYNCED 5", "ADDED b@8", "SYNCED 9"]
+
+
 async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(server: Any, steps: Any) -> None:
     followed = Followed(server)
     followed.reflector._client = server.client(max_response_bytes=300)
     server.then(steps.text("x" * 301), steps.answer(listed(5)), steps.watch(then="hang"))
     assert await followed.take(1) == ["SYNCED 5"]
     assert server.requests[1].query["limit"] == "62"
+
+
+async def test_what_is_compared_is_asked_for_in_smaller_pages_where_it_is_too_large(server: Any, steps: Any) -> None:
+    # Annotations of one object may have 256 KiB: those of a tenant fill an answer by themselves.
+    followed = Followed(server, compare=True)
+    followed.reflector._client = server.client(max_response_bytes=300)
+    server.then(
+        *[steps.answer(listed(5)), steps.watch(bookmark(6)), steps.text("x" * 301), steps.answer(listed(6))],
+        steps.watch(event("ADDED", pod("a", 7)), then="hang"),
+    )
+    assert await followed.take(2) == ["SYNCED 5", "ADDED a@7"]
+    assert server.requests[3].query["limit"] == "62"
+    assert followed.waits == []
+    assert followed.health == [(True, "following pods")]
 
 
 async def test_a_second_iteration_goes_on_without_gap_and_without_repetition(server: Any, steps: Any) -> None:

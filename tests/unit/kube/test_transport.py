@@ -46,7 +46,7 @@ async def test_what_may_arrive_twice_is_repeated(server: Any, steps: Any, fault:
         lambda: client.delete(DEPLOYMENTS, KEY, uid="u"),
         lambda: client.list(DEPLOYMENTS),
     ):
-        server.then(bad, bad, steps.answer({**OBJECT, "items": []}))
+        server.then(bad, bad, steps.answer({"metadata": {"resourceVersion": "1"}, "items": []}))
         server.waits.clear()
         await call()
         # aiohttp itself repeats a GET or DELETE once on a connection that it kept, so there may be one wait less.
@@ -249,6 +249,17 @@ async def test_list_takes_smaller_pages_where_they_are_too_large(server: Any, st
     assert [observed.query["limit"] for observed in server.requests] == ["500", "62"]
 
 
+@pytest.mark.parametrize(
+    "answer", [{"kind": "Status", "metadata": {}, "code": 503}, {"metadata": {"resourceVersion": ""}}, {"items": []}]
+)
+async def test_what_a_gateway_answers_in_place_of_a_list_is_not_an_empty_list(
+    server: Any, steps: Any, answer: Any
+) -> None:
+    server.then(steps.answer(answer))
+    with pytest.raises(errors.Unavailable):
+        await server.client().list(PODS)
+
+
 async def test_requests_are_observed(server: Any, steps: Any) -> None:
     observed: list[tuple[str, str, int]] = []
     client = server.client(observer=lambda method, path, status, _seconds: observed.append((method, path, status)))
@@ -367,6 +378,32 @@ async def test_little_of_what_pods_write_waits_for_a_slow_reader() -> None:
         await transport.close()
         server.close()
     assert written < 1 << 18, written
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux has all of them")
+@pytest.mark.parametrize("small", [False, True])
+async def test_a_peer_that_is_gone_without_a_word_is_noticed_by_the_socket(
+    server: Any, steps: Any, small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[socket.socket] = []
+
+    class Noted(socket.socket):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(self)
+
+    server.then(steps.answer(OBJECT), steps.answer(OBJECT))
+    client = server.client()
+    monkeypatch.setattr("dynamo_shared.kube.transport.socket.socket", Noted)
+    await client.get(DEPLOYMENTS, KEY)
+    outgoing = Outgoing(method="GET", path="/", small_buffers=small)
+    async with client._transport.stream(outgoing, silence=5) as body:
+        await body.read()
+        assert len(made) == 2
+        for each in made:
+            assert each.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            probes = [getattr(socket, name) for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_USER_TIMEOUT")]
+            assert [each.getsockopt(socket.IPPROTO_TCP, name) for name in probes] == [30, 5, 15_000]
 
 
 async def test_a_tls_connection_has_a_small_buffer() -> None:

@@ -159,6 +159,27 @@ async def test_a_failure_is_reported_once_and_tried_until_it_is_over():
     assert not state.failure
 
 
+async def test_what_fails_for_an_adapter_that_was_replaced_meanwhile_is_not_reported_of_the_next():
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    class Refusing(World):
+        async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
+            if adapter == ADAPTER:
+                asked.set()
+                await go_on.wait()
+                raise LoraError("HTTP 500: no such bucket")
+            await super().load(url, path, adapter)
+
+    world, all_ = Refusing(), workers(1)
+    async with keeping(world) as keeper, asyncio.timeout(5):
+        keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
+        await asked.wait()
+        keeper.set_desired(KEY, "m1", all_, Adapter("a", "s3://2"), ())
+        go_on.set()
+        await world.until("loaded", 1)
+    assert world.reported == [("loaded", "pod-0")]
+
+
 async def test_the_same_request_again_asks_no_one():
     async with loaded(3) as (world, keeper, all_):
         asked = len(world.calls)
@@ -191,6 +212,30 @@ async def test_workers_that_are_gone_are_forgotten():
         assert [state.worker.pod for state in keeper.states()] == ["pod-2"]
         keeper.drop("m1")
         assert not list(keeper.states())
+
+
+async def test_what_is_under_way_at_a_worker_that_is_gone_asks_for_nothing_more():
+    """A pod on its node's network has the address of the one before."""
+    asked, go_on, answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class Slow(World):
+        async def listing(self, url: str) -> Listing:
+            asked.set()
+            await go_on.wait()
+            answered.set()
+            return await super().listing(url)
+
+    world = Slow()
+    async with keeping(world) as keeper, asyncio.timeout(5):
+        state = keeper.set_desired(KEY, "m1", workers(1), ADAPTER, ())["uid-0"]
+        await asked.wait()
+        keeper.prune("m1", ())
+        go_on.set()
+        await answered.wait()
+        while state.busy:
+            await asyncio.sleep(0)
+    assert world.count("POST") == 0
+    assert world.reported == []
 
 
 async def test_what_another_replica_has_is_not_asked_for():

@@ -7,15 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import pytest
-from dynamo_model_discovery.lora.adapter import Adapter
+from dynamo_model_discovery.lora.adapter import Adapter, AdapterRecord, advanced
 from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing, WorkerApi
 from dynamo_model_discovery.lora.settle import settle
+from dynamo_model_discovery.metrics import LoraMetrics
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 
 WORKER = Worker("pod", "uid", "http://10.0.0.1:9090", "main:0")
 ADAPTERS = (Adapter("a", "s3://1"), Adapter("a", "s3://2"), Adapter("b", "s3://1"))
@@ -75,10 +77,11 @@ def new_state(
 
 
 def run(state: AdapterState, api: FakeApi) -> None:
+    version = state.version
     try:
         asyncio.run(settle(api, state, lambda: 0.0))
     except LoraError as error:
-        state.failed(str(error))
+        state.failed(str(error), version)
 
 
 def test_what_is_missing_is_loaded_and_searched():
@@ -134,6 +137,25 @@ def test_what_an_earlier_process_asked_for_is_unloaded_though_it_is_not_listed()
     assert not api.under_way
 
 
+@pytest.mark.parametrize(
+    ("api", "before", "now"),
+    [
+        (FakeApi(loras={"a": "s3://1"}), ADAPTERS[0], ADAPTERS[1]),
+        (FakeApi(under_way=[ADAPTERS[2]]), ADAPTERS[2], ADAPTERS[0]),
+    ],
+    ids=["loaded", "under way"],
+)
+def test_what_an_earlier_process_asked_for_is_replaced_by_what_is_desired_before_this_one_asks(
+    api: FakeApi, before: Adapter, now: Adapter
+):
+    state = AdapterState.unknown(ObjectKey("prod", "m"), WORKER, before, ())
+    assert state.set_desired(WORKER, now, (before.name,))
+    run(state, api)
+    api.finish()
+    assert state.settled
+    assert api.loras == {now.name: now.uri}
+
+
 def test_a_worker_that_is_not_ready_loads_nothing_but_lets_go():
     away = replace(WORKER, ready=False)
     assert new_state(worker=away).idle
@@ -157,10 +179,57 @@ def test_the_same_request_again_asks_for_nothing():
 
 def test_news_is_reported_once():
     state = new_state()
-    assert state.failed("HTTP 500")
-    assert not state.failed("HTTP 500")
-    assert state.failed("no answer")
+    assert state.failed("HTTP 500", state.version)
+    assert not state.failed("HTTP 500", state.version)
+    assert state.failed("no answer", state.version)
     assert state.failures == 3
+
+
+def test_what_is_loaded_counts_until_its_worker_fails_twice():
+    api, state = FakeApi(), new_state()
+    run(state, api)
+    api.modes = ["refused"]
+    run(state, api)
+    assert state.loaded, "one request without an answer says nothing about it"
+    assert (state.failure, state.failures) == ("", 1)
+    registry = CollectorRegistry()
+    LoraMetrics(registry).counted([state])
+    assert registry.get_sample_value("dynamo_model_discovery_adapters", {"state": "loaded"}) == 1
+    run(state, api)
+    assert (state.loaded, state.failures) == (True, 0)
+    api.modes = ["refused", "refused"]
+    run(state, api)
+    run(state, api)
+    assert (state.loaded, state.failure) == (False, "HTTP 500: no")
+
+
+@pytest.mark.parametrize("now", [ADAPTERS[1], None], ids=["another source", "unload"])
+def test_failures_are_those_of_the_desired_adapter(now: Adapter | None):
+    state = new_state()
+    for _ in range(10):
+        state.failed("HTTP 500: no such bucket", state.version)
+    before = state.version
+    assert state.set_desired(WORKER, now, ("a",))
+    assert state.failure == ""
+    assert state.failures == 1, "its next pause is short, and it waits among those that failed last time"
+    assert not state.failed("HTTP 500: no such bucket", before), "it was under way"
+    assert (state.failure, state.failures) == ("", 1)
+    assert state.failed("HTTP 500: no such bucket", state.version), "of this one, too"
+
+
+def test_nothing_is_loaded_where_nothing_can_be():
+    class WithoutLora(FakeApi):
+        async def listing(self, url: str) -> Listing:
+            self.calls.append("GET")
+            raise LoraError("none of /v1/loras, /loras, /v1/models", outcome="absent")
+
+    api, state = WithoutLora(), AdapterState.unknown(ObjectKey("prod", "m"), WORKER, ADAPTERS[0], ("a",))
+    run(state, api)
+    assert state.failure
+    assert state.set_desired(WORKER, None, ("a",))
+    run(state, api)
+    assert state.settled, "its model need not wait for it"
+    assert api.calls == ["GET", "GET"]
 
 
 _DESIRED = st.sampled_from([*ADAPTERS, None])
@@ -179,13 +248,26 @@ _STEPS = st.one_of(
 def test_it_ends_as_it_shall_be(steps: list[tuple[str, object]], user: bool):
     mine = {"user": "s3://user"} if user else {}
     api, state, restarts = FakeApi(loras=dict(mine)), new_state(), 0
-    desired = ADAPTERS[0]
+    desired: Adapter | None = ADAPTERS[0]
+    record: AdapterRecord | None = advanced(None, ADAPTERS[0])
+
+    def stale() -> tuple[str, ...]:
+        if record is None:
+            return ()
+        return record.names if desired is None else record.previous
 
     def set_desired(adapter: Adapter | None) -> None:
-        nonlocal desired
-        # What the model's record says was ever loaded: all names.
-        desired = adapter  # type: ignore[assignment]
-        state.set_desired(state.worker, adapter, ("a", "b"))
+        nonlocal desired, record
+        desired = adapter
+        if adapter is not None:
+            record = advanced(record, adapter)
+        state.set_desired(state.worker, adapter, stale())
+
+    def attempt() -> None:
+        nonlocal record
+        run(state, api)
+        if record is not None and state.settled:
+            record = None if desired is None else AdapterRecord(record.name, record.source)
 
     for step, what in steps:
         if step == "desire":
@@ -194,25 +276,26 @@ def test_it_ends_as_it_shall_be(steps: list[tuple[str, object]], user: bool):
             api.during.append(lambda what=what: set_desired(what))  # type: ignore[misc]
         elif step == "try":
             api.modes[:] = what  # type: ignore[call-overload]
-            run(state, api)
+            attempt()
             api.modes.clear()
         elif step == "restart":
             restarts += 1
             api.loras, api.under_way = dict(mine), []
-            state.set_desired(replace(state.worker, incarnation=f"main:{restarts}"), desired, ("a", "b"))
+            state.set_desired(replace(state.worker, incarnation=f"main:{restarts}"), desired, stale())
         elif step == "flap":
-            state.set_desired(replace(state.worker, ready=False), desired, ())
-            state.set_desired(replace(state.worker, ready=True), desired, ())
+            state.set_desired(replace(state.worker, ready=False), desired, stale())
+            state.set_desired(replace(state.worker, ready=True), desired, stale())
         elif step == "forget":
             # Another replica, or the same after a restart: it knows the record only.
-            state = AdapterState.unknown(state.model, state.worker, desired, ("a", "b"))
+            state = AdapterState.unknown(state.model, state.worker, desired, stale())
         else:
             api.finish()
     api.during.clear()
     for _ in range(6):
         if state.settled:
             break
-        run(state, api)
+        attempt()
     assert state.settled
+    api.finish()
     expected = {desired.name: desired.uri} if desired is not None else {}
     assert api.loras == {**mine, **expected}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dynamo_pod_builder import events
 from dynamo_pod_builder.applying import SetBack
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_pod_builder.pod_events import PodEvents
@@ -165,6 +167,55 @@ async def test_nodes_of_a_component_that_stands_alone_find_their_ssh_keys(alone,
     assert world.keys.owners == owners
 
 
+async def test_groups_are_written_as_their_controller_needs_them(monkeypatch):
+    wide = {**dcd(main={"command": ["python3", "-m", "dynamo.vllm"], "resources": {"limits": {"nvidia.com/gpu": "8"}}})}
+    wide["spec"] = {**wide["spec"], "multinode": {"nodeCount": 2}}
+    world = World(wide, config=replace(CONFIG, leader_worker_sets=True))
+
+    async def as_stored(desired: KubeObject) -> KubeObject:
+        return {**desired, "spec": {**desired["spec"], "networkConfig": {"subdomainPolicy": "Shared"}}}
+
+    monkeypatch.setattr(world.applier, "as_stored", as_stored)
+    await world.reconcile(wide)
+    (written,) = (each for each in world.applier.written if each["kind"] == "LeaderWorkerSet")
+    assert written["spec"]["networkConfig"] == {"subdomainPolicy": "UniquePerReplica"}
+
+
+class EventServer:
+    """An API server with an Event about a StatefulSet."""
+
+    def __init__(self, *events: KubeObject) -> None:
+        self.events, self.asked = list(events), list[str]()
+
+    async def list(self, _resource: object, _namespace: str, *, field_selector: str) -> Any:
+        self.asked.append(field_selector)
+        return SimpleNamespace(items=self.events)
+
+
+async def test_groups_whose_pods_are_refused_say_so():
+    note = (
+        'Create Pod g-0-1 in StatefulSet g-0 failed error: pods "g-0-1" is forbidden: exceeded quota: few, '
+        "requested: pods=1, used: pods=1, limited: pods=1"
+    )
+    wide = dcd(main={"command": ["python3", "-m", "dynamo.vllm"], "resources": {"limits": {"nvidia.com/gpu": "8"}}})
+    wide["spec"] = {**wide["spec"], "multinode": {"nodeCount": 2}}
+    config = replace(CONFIG, leader_worker_sets=True)
+    (made,) = (each for each in planned(ComponentInputs(wide, config)).children if each["kind"] == "LeaderWorkerSet")
+    world = World(wide, {**stored(made), "status": {"replicas": 1, "updatedReplicas": 1}}, config=config)
+    server = EventServer(
+        {"reason": "FailedCreate", "note": note, "deprecatedLastTimestamp": "2026-01-01T00:00:02Z"},
+        {"reason": "FailedCreate", "note": "an earlier one", "deprecatedLastTimestamp": "2026-01-01T00:00:01Z"},
+    )
+    world.reconciler = replace(world.reconciler, pod_events=PodEvents(server))  # type: ignore[arg-type]
+    assert await world.reconcile(wide) == Result(requeue_after=15.0)
+    assert world.available == ("False", "QuotaExceeded")
+    assert f"pod of {objects.name(wide)}: exceeded quota: few" in world.writer.statuses[-1]["conditions"][0]["message"]
+    assert server.asked == [f"regarding.kind=StatefulSet,regarding.name={objects.name(wide)},type=Warning"]
+    server.events.clear()
+    await world.reconcile(wide)
+    assert world.available == ("False", "LeaderWorkerSetNotReady")
+
+
 @pytest.mark.parametrize(
     ("of", "about"), [(ONE, "graph"), (dcd(alone=True), NAME)], ids=["of a graph, which users read", "alone"]
 )
@@ -261,3 +312,46 @@ async def test_a_service_that_another_one_has_is_asked_for_again_though_the_stat
     assert await world.reconcile(of) == Result(requeue_after=SHARED_INTERVAL)
     world.writer.wait = SETTLE
     assert await world.reconcile(of) == Result(requeue_after=SETTLE)
+
+
+ALONE = dcd(alone=True)
+
+
+def reported(world: World) -> list[tuple[str | None, str]]:
+    return [(fact.event, fact.reason) for fact in world.announced.facts]
+
+
+async def test_programs_hear_once_how_a_component_without_a_graph_fares():
+    status: KubeObject = {}
+    for there, event in (((), "progressing"), ((), None), ((workload(),), "ready"), ((workload(),), None)):
+        world = World({**ALONE, "status": status}, *there)
+        await world.reconcile(ALONE)
+        assert reported(world) == ([(event, "")] if event else [])
+        status = world.writer.statuses[-1]
+    world.reconciler.gone(ALONE)
+    assert reported(world) == [("deleted", "")]
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [(ALONE, [("failed", "RefusedByApiServer")]), (ONE, [(None, "RefusedByApiServer")])],
+    ids=["alone", "of a graph, which reports it to programs"],
+)
+async def test_programs_hear_that_a_component_without_a_graph_failed(of, expected):
+    refusals: dict[str, Any] = {NAME: Forbidden(403, "Forbidden", "quota")}
+    world = World(of, **refusals)
+    await world.reconcile(of)
+    assert reported(world) == expected
+
+
+async def test_programs_hear_nothing_of_a_graphs_component_that_goes():
+    world = World(ONE)
+    await world.reconcile(ONE)
+    world.reconciler.gone(ONE)
+    assert reported(world) == []
+
+
+async def test_a_pod_that_does_not_start_is_a_warning_of_a_component_without_a_graph():
+    status = {"conditions": [{"type": "Available", "status": "False", "reason": "ImagePullBackOff", "message": "no"}]}
+    fact = events.component_changed(ALONE, status)
+    assert (fact.event, fact.reason, fact.type, fact.message) == ("progressing", "ImagePullBackOff", "Warning", "no")

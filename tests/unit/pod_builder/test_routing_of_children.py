@@ -15,7 +15,9 @@ from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     NAMESPACES,
+    POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
+    POD_CLIQUES,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -202,3 +204,16 @@ def test_what_graphs_share_is_made_again_by_them(resource: Resource) -> None:
 def test_what_graphs_shared_may_go_with_the_last_thing_that_runs_pods(resource: Resource) -> None:
     assert NAMESPACE in asked(resource, child(OF_GRAPH), None)
     assert NAMESPACE not in asked(resource, None, child(OF_GRAPH))
+
+
+@pytest.mark.parametrize("owner", [(POD_CLIQUE_SETS, "set"), (POD_CLIQUE_SCALING_GROUPS, "group")])
+def test_what_grove_makes_of_a_set_is_its_graphs(owner: tuple[Resource, str]) -> None:
+    cache = indexed()
+    for resource, name, of in (
+        (POD_CLIQUE_SETS, "set", OF_GRAPH),
+        (POD_CLIQUE_SCALING_GROUPS, "group", (POD_CLIQUE_SETS, "set")),
+    ):
+        made = child(of)
+        made["metadata"]["name"] = name
+        cache.put(resource, made)
+    assert tasks_of(routes_of(cache), POD_CLIQUES, KEY, None, child(owner)) == [GRAPH]

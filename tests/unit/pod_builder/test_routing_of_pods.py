@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder.pods import index, pods_of
-from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
+from dynamo_shared.api.resources import (
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    LEADER_WORKER_SETS,
+    PODS,
+    ObjectKey,
+)
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
@@ -53,6 +59,15 @@ def test_a_trouble_concerns_what_the_pod_is_a_part_of(object_labels, resource, n
     assert tasks(broken, fine) == expected
     assert tasks(None, broken) == expected
     assert tasks(broken, None) == expected
+
+
+def test_a_trouble_concerns_the_owner_of_groups_whose_name_was_shortened() -> None:
+    cache = ObjectCache()
+    owner = {"kind": "DynamoComponentDeployment", "name": "g-wider", "uid": "u", "controller": True}
+    metadata = {"name": "g-wide", "namespace": "ns", "uid": "l", "resourceVersion": "1", "ownerReferences": [owner]}
+    cache.put(LEADER_WORKER_SETS, {"metadata": metadata})
+    result = tasks_of(routes_of(cache), PODS, ObjectKey("ns", "p"), None, pod(OF_LWS, "ImagePullBackOff"))
+    assert result == [Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "g-wider"))]
 
 
 def test_what_is_not_news_of_trouble_wakes_no_one() -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.status.workload import readiness, ready_replicas, replicas_of
+from dynamo_pod_builder.status.workload import (
+    readiness,
+    ready_replicas,
+    refusal_of,
+    replicas_of,
+    stateful_set_lacking,
+)
 
 
 def groups(desired: int = 2, available: bool = True, **status: Any) -> dict[str, Any]:
@@ -86,3 +92,54 @@ def test_what_grove_makes_is_ready_when_all_counts_are_what_is_desired(kind, ser
         "updatedReplicas": 2,
         serving: 2,
     }
+
+
+QUOTA = "exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1"
+
+
+def refused_clique(attempt: str, replicas: int | None = None, code: str = "ERR_CREATE_POD") -> dict[str, Any]:
+    """As Grove 0.1.0-alpha.8 reports it."""
+    words = f'message: failed to create Pod:  for PodClique q/c, cause: pods "c-{attempt}" is forbidden: {QUOTA}'
+    counts = {} if replicas is None else {"replicas": replicas, "updatedReplicas": replicas, "readyReplicas": 0}
+    error = {"code": code, "description": f"failed to sync Pod: [Operation: Sync, Code: {code}] {words}"}
+    metadata = {"name": "c", "generation": 2}
+    return {
+        "kind": "PodClique",
+        "metadata": metadata,
+        "spec": {"replicas": 2},
+        "status": {"observedGeneration": 1, **counts, "lastErrors": [error]},
+    }
+
+
+@pytest.mark.parametrize("replicas", [None, 1])
+def test_pods_that_grove_cannot_create_are_reported_and_attempts_are_not_news(replicas: int | None) -> None:
+    first, second = readiness(refused_clique("k4th6", replicas)), readiness(refused_clique("lsltt", replicas))
+    assert first == second
+    assert (first.ready, first.reason, first.message) == (False, "QuotaExceeded", f"its pods are refused: {QUOTA}")
+
+
+@pytest.mark.parametrize(
+    "clique",
+    [refused_clique("a", 2), refused_clique("a", 1, "ERR_CONTINUE_RECONCILE_AND_REQUEUE"), {"kind": "PodClique"}],
+)
+def test_errors_of_grove_that_are_over_or_keep_no_pod_away_are_not_reported(clique: dict[str, Any]) -> None:
+    assert refusal_of({"metadata": {"name": "c"}, "spec": {"replicas": 2}, **clique}) is None
+
+
+def group_pods(*groups: int) -> list[dict[str, Any]]:
+    return [{"metadata": {"labels": {"leaderworkerset.sigs.k8s.io/group-index": str(each)}}} for each in groups]
+
+
+@pytest.mark.parametrize(
+    ("pods", "lacks"),
+    [([], "g"), ([0, 0], "g"), ([0, 1, 1], "g-0"), ([0, 0, 1], "g-1"), ([0, 0, 1, 1], ""), ([0, 0, 0, 1, 1], "")],
+)
+def test_which_stateful_set_lacks_pods(pods: list[int], lacks: str) -> None:
+    result = {"kind": "LeaderWorkerSet", "metadata": {"name": "g"}}
+    result["spec"] = {"replicas": 2, "leaderWorkerTemplate": {"size": 2}}
+    assert stateful_set_lacking(result, group_pods(*pods)) == lacks
+
+
+def test_only_leader_worker_sets_have_stateful_sets() -> None:
+    assert stateful_set_lacking(None, []) == ""
+    assert stateful_set_lacking({"kind": "Deployment", "metadata": {"name": "d"}, "spec": {"replicas": 2}}, []) == ""

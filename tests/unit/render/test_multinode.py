@@ -272,3 +272,33 @@ def test_roles_change_no_pod(*, grove: bool) -> None:
                 child["spec"].pop("roles", None)
         made.append(children)
     assert made[0] == made[1]
+
+
+def groups(name: str) -> KubeObject:
+    wide = component("vllm", ["--model", "m", "-tp", "8"])
+    wide["metadata"]["name"] = name
+    children = render.component_children(parse_component(wide), CONFIG, NEW_COMPONENT)
+    return next(each for each in children if each["kind"] == "LeaderWorkerSet")
+
+
+@pytest.mark.parametrize("length", [10, 48, 49, 63])
+def test_groups_are_named_so_that_pods_can_have_their_labels(length: int) -> None:
+    name = "g" * length
+    result = groups(name)["metadata"]["name"]
+    # As the StatefulSet controller labels the pods of a group: its name, and a hash.
+    assert len(f"{result}-999-0123456789") <= 63
+    assert (result == name) == (length <= 48)
+
+
+def test_names_of_groups_that_begin_alike_differ() -> None:
+    assert groups("g" * 60 + "-a")["metadata"]["name"] != groups("g" * 60 + "-b")["metadata"]["name"]
+
+
+def test_replicas_have_services_of_their_own_where_a_controller_makes_them() -> None:
+    """One for all replicas would have the name of the component's Service, and there would be none."""
+    desired = groups("g-worker")
+    assert render.addressed(desired, desired) is desired
+    stored = {**desired, "spec": {**desired["spec"], "networkConfig": {"subdomainPolicy": "Shared"}}}
+    result = render.addressed(desired, stored)
+    assert result["spec"].pop("networkConfig") == {"subdomainPolicy": "UniquePerReplica"}
+    assert result == desired

@@ -15,13 +15,15 @@ from dynamo_shared.state import ObjectCache
 
 from tests.building.clock import ManualClock
 from tests.unit.routed import routed
-from tests.unit.scaler.autoscaler_api import HPA, NOW, TRIGGERS, AutoscalerDesk
+from tests.unit.scaler.autoscaler_api import HPA, KEY, NOW, TRIGGERS, AutoscalerDesk
 
 FAILED = {"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", "message": "no metrics"}
 UNABLE = {"type": "AbleToScale", "status": "False", "reason": "FailedUpdateScale", "message": "a webhook says no"}
 #: As an HPA says that there are 0 replicas.
 AT_ZERO = {"type": "ScalingActive", "status": "False", "reason": "ScalingDisabled", "message": "0 replicas"}
 ACTIVE = {"type": "ScalingActive", "status": "True", "reason": "ValidMetric", "message": "fine"}
+#: As a ScaledObject says that its triggers fail, and that its fallback is what scales; it is ready all the same.
+FALLBACK = {"type": "Fallback", "status": "True", "reason": "FallbackExists", "message": "a trigger is falling back"}
 NOT_READY = {"type": "Ready", "status": "False", "reason": "ScaledObjectCheckFailed", "message": "no such trigger"}
 
 
@@ -55,6 +57,43 @@ async def test_a_scaled_object_that_is_not_ready_is_a_trouble_of_its_adapter() -
         "ScaledObjectCheckFailed",
         "ScaledObject g-w does not scale as it should: no such trigger (see its events: kubectl describe scaledobjects g-w)",
     )
+
+
+async def test_a_scaled_object_that_falls_back_is_a_trouble_of_its_adapter() -> None:
+    ready = {**NOT_READY, "status": "True"}
+    status, reason, message = await reported(TRIGGERS, {"conditions": [ready, FALLBACK]})
+    assert (status, reason) == (False, "FallbackExists")
+    assert "a trigger is falling back" in message
+    assert (await reported(TRIGGERS, {"conditions": [FALLBACK, NOT_READY]}))[1] == "ScaledObjectCheckFailed"
+    assert (await reported(TRIGGERS, {"conditions": [ready, {**FALLBACK, "status": "False"}]}))[0]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        ([UNABLE], (False, "FailedUpdateScale")),
+        ([ACTIVE], (True, "ScaledObject")),
+        ([AT_ZERO], (True, "ScaledObject")),
+    ],
+)
+async def test_an_hpa_of_keda_that_does_not_scale_is_a_trouble_of_its_adapter(
+    conditions: list[Any], expected: tuple[bool, str]
+) -> None:
+    """Most releases of KEDA do not say so in `Ready`."""
+    desk = AutoscalerDesk()
+    desk.api.has_keda_webhook = False
+    await desk.ask(TRIGGERS)
+    scaled_object = await desk.api.get(SCALED_OBJECTS, KEY)
+    kedas = desk.foreign(HORIZONTAL_POD_AUTOSCALERS, "keda-hpa-g-w")
+    owner = {"kind": "ScaledObject", "name": "g-w", "uid": scaled_object["metadata"]["uid"], "controller": True}
+    kedas["metadata"]["ownerReferences"] = [owner]
+    desk.api.put(HORIZONTAL_POD_AUTOSCALERS, {**kedas, "status": {"conditions": conditions}})
+    desk.read()
+    condition = (await desk.ask(TRIGGERS)).condition
+    assert condition is not None
+    assert (condition.status, condition.reason) == expected
+    if not condition.status:
+        assert condition.message.startswith("HorizontalPodAutoscaler keda-hpa-g-w does not scale as it should: ")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -104,6 +105,30 @@ async def test_steps_go_on_wherever_the_first_one_broke_off(broken: int, adapter
         await desk.resuming.check()
         sizes.append(desk.replicas("a")["Decode"])
     assert (sizes, desk.intents("a")) == ([3, 5, 6], {})
+
+
+async def test_a_window_begins_again_with_a_restart_also_for_what_was_held_before() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(stabilization=300)), intent_lifetime=1000))
+    desk.graph("a", Decode=4)
+    assert (await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))).reason == "Held"
+    desk = desk.again()
+    for seconds, replicas in ((0, 4), (299, 4), (1, 2)):
+        desk.clock[0] += seconds
+        await desk.resuming.check()
+        assert desk.replicas("a")["Decode"] == replicas
+
+
+@pytest.mark.parametrize("advisory", [True, False])
+async def test_a_trial_knows_of_the_window_as_the_command_would(advisory: bool) -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(stabilization=300)), advisory=advisory))
+    desk.graph("a", Decode=4)
+    trial = replace(desk.ask("a", "trial", Decode=2), dry_run=not advisory)
+    assert (await desk.scaling.carry_out(trial)).message.startswith("Decode stays at 4: Stabilizing: ")
+    desk.clock[0] += 300
+    later = await desk.scaling.carry_out(replace(trial, command="later"))
+    # A dry run asks for nothing.
+    assert later.message.startswith("would be done: " if advisory else "Decode stays at 4: Stabilizing: ")
+    assert desk.kube.writes == []
 
 
 async def test_what_is_held_ends_with_its_life_time_and_says_so() -> None:
@@ -217,6 +242,42 @@ async def test_a_command_that_cannot_be_written_does_not_hold_up_another_one_of_
     assert sorted(desk.replicas("a").values()) == [2, 3]
     await desk.resuming.check()
     assert desk.replicas("a") == {"Prefill": 3, "Decode": 3}
+
+
+@pytest.mark.parametrize("broken", [1, 2, 3])
+@pytest.mark.parametrize("position", [0, 1])
+async def test_what_is_held_goes_on_wherever_it_broke_off(broken: int, position: int) -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(cooldown=30))))
+    desk.graph("a", Prefill=1, Decode=1)
+    # One component by its adapter, one in the graph, whose annotation has the intents of both.
+    desk.change("a", lambda graph: graph["spec"]["components"][position].pop("scalingAdapter"))
+    await desk.scaling.carry_out(desk.ask("a", "two", Prefill=2, Decode=2))
+    assert (await desk.scaling.carry_out(desk.ask("a", "three", Prefill=3, Decode=3))).reason == "Held"
+    desk.clock[0] += 60
+    desk.kube.breaks = broken
+    with suppress(Unavailable):
+        await desk.resuming.check()
+    desk.kube.breaks = 0
+    desk = desk.again()
+    await desk.resuming.check()
+    pools = desk.view.pools(desk.view.graph(ObjectKey("team", "a")))  # type: ignore[arg-type]
+    assert ({pool.current for pool in pools}, desk.intents("a")) == ({3}, {})
+
+
+async def test_the_next_owner_forgets_nothing_that_it_has_not_heard_of_yet() -> None:
+    """The key is given away as soon as the last command is done, and the cache of the next owner hears of that later."""
+    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(cooldown=30))))
+    desk.graph("a", Prefill=1, Decode=1)
+    desk.note("a", team="one")
+    await desk.scaling.carry_out(desk.ask("a", "two", Prefill=2, Decode=2))
+    other = desk.again()
+    for each, command, replicas in ((desk, "first", {"Prefill": 3}), (other, "second", {"Decode": 3})):
+        answer = await each.scaling.carry_out(each.ask("a", command, **replicas))  # type: ignore[arg-type]
+        assert answer.reason == "Held"
+    assert set(other.intents("a")) == {"Prefill", "Decode"}
+    other.clock[0] += 30
+    await other.resuming.check()
+    assert (other.replicas("a"), other.intents("a")) == ({"Prefill": 3, "Decode": 3}, {})
 
 
 async def test_half_done_a_command_goes_on_whatever_generation_its_own_half_made() -> None:

@@ -103,28 +103,45 @@ def test_a_window_of_a_day_knows_what_was_asked_for_in_the_morning() -> None:
     history, limits = RequestHistory(), ScalingLimits(down=Direction(stabilization=86_400))
     for minute in range(1400):
         history.note(KEY, 9 if not minute else 2 + minute % 3, 9, NOW + 60 * minute)
-    assert stabilized(2, 9, history.of(KEY), limits, NOW + 60 * 1400) == 9
-    assert len(history.of(KEY)) == 4
+    asked = history.of(KEY, 9, NOW + 60 * 1400)
+    assert (stabilized(2, 9, asked, limits, NOW + 60 * 1400), len(asked)) == (9, 4)
+
+
+def stabilizing(history: RequestHistory, current: int, desired: int, now: float) -> int:
+    """How far a pool goes with a window of five minutes in both directions."""
+    window = Direction(stabilization=300)
+    asked = history.of(KEY, current, now)
+    return judge(pool(current), desired, Situation(ScalingLimits(up=window, down=window), asked=asked), now).allowed
 
 
 def test_the_first_request_of_a_component_starts_its_window_with_what_there_is() -> None:
     history = RequestHistory()
     history.note(KEY, 2, 5, NOW)
-    assert history.of(KEY) == (ReplicaRequest(NOW, 5), ReplicaRequest(NOW, 2))
-    limits = ScalingLimits(down=Direction(stabilization=300))
-    assert outcome(5, 2, Situation(limits, asked=history.of(KEY))) == (5, 2, "Stabilizing")
-    assert judge(pool(5), 2, Situation(limits, asked=history.of(KEY)), NOW + 300).allowed == 2
+    assert stabilizing(history, 5, 2, NOW) == 5
+    assert stabilizing(history, 5, 2, NOW + 299) == 5
+    assert stabilizing(history, 5, 2, NOW + 300) == 2
     history.forget("team", "a")
-    assert history.of(KEY) == ()
+    assert stabilizing(history, 5, 2, NOW + 300) == 5
+
+
+@pytest.mark.parametrize("other", [2, 9])
+def test_a_number_stands_until_another_one_is_asked_for(other: int) -> None:
+    """A planner is silent while it wants what there is. Its first other number begins a window, as any does."""
+    history = RequestHistory()
+    history.note(KEY, 5, 5, NOW)
+    assert stabilizing(history, 5, other, NOW + 3600) == 5
+    history.note(KEY, other, 5, NOW + 3600)
+    assert stabilizing(history, 5, other, NOW + 3600 + 299) == 5
+    assert stabilizing(history, 5, other, NOW + 3600 + 300) == other
 
 
 def test_a_window_ends_though_the_time_of_day_was_set_back():
-    history, limits = RequestHistory(), ScalingLimits(down=Direction(stabilization=300))
+    history = RequestHistory()
     history.note(KEY, 2, 5, NOW)
     earlier = NOW - 86400
     history.note(KEY, 2, 5, earlier)
-    assert judge(pool(5), 2, Situation(limits, asked=history.of(KEY)), earlier + 299).allowed == 5
-    assert judge(pool(5), 2, Situation(limits, asked=history.of(KEY)), earlier + 300).allowed == 2
+    assert stabilizing(history, 5, 2, earlier + 299) == 5
+    assert stabilizing(history, 5, 2, earlier + 300) == 2
 
 
 def test_roll_outs_hold_both_directions_and_lack_of_capacity_holds_growth() -> None:

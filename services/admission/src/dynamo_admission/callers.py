@@ -31,11 +31,14 @@ class Callers:
         """Headers of requests that this process sends to itself."""
         return {SELF_TEST_HEADER: self._secret}
 
+    def is_self_test(self, request: web.Request) -> bool:
+        """Whether this process sent the request to itself."""
+        shown = request.headers.get(SELF_TEST_HEADER, "").encode(errors="surrogateescape")
+        return hmac.compare_digest(shown, self._secret.encode())
+
     def refusal(self, request: web.Request) -> str:
         """Why the request is not answered; empty where it is."""
-        if not self._required:
-            return ""
-        if hmac.compare_digest(request.headers.get(SELF_TEST_HEADER, "").encode(), self._secret.encode()):
+        if not self._required or self.is_self_test(request):
             return ""
         transport = request.transport
         certificate = transport.get_extra_info("peercert") if transport is not None else None

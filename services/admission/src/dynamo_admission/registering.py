@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import msgspec
 import structlog
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource
@@ -106,10 +105,9 @@ class Registrar:
     async def _version(self, resource: Resource, name: str) -> str:
         """The resourceVersion of an object; empty where the object does not exist."""
         try:
-            content = await self._kube.raw_get(resource.path(name=name), accept=_METADATA_ONLY)
+            observed = await self._kube.read(resource.path(name=name), accept=_METADATA_ONLY)
         except NotFound:
             return ""
-        observed: KubeObject = msgspec.json.decode(content)
         return str(observed["metadata"]["resourceVersion"])
 
 

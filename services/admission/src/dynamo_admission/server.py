@@ -66,6 +66,7 @@ _TOO_DEEP = "nested too deeply to be checked; Kubernetes objects have some dozen
 
 log = structlog.get_logger("dynamo.admission")
 
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 FindAdapters = Callable[[AdmissionRequest], Awaitable[Mapping[str, int] | None]]
 
 
@@ -100,35 +101,38 @@ class ReviewServer:
 
     def app(self) -> web.Application:
         """The application, to be served with TLS."""
-        app = web.Application(client_max_size=MAX_BODY, middlewares=[self._bounded])
+        app = web.Application(client_max_size=MAX_BODY, middlewares=[self._closing, self._bounded])
         app.add_routes([web.post(path_of(each), self._handler(each)) for each in Webhook])
         app.add_routes([web.post(CONVERT_PATH, self._convert)])
         return app
 
     @web.middleware
-    async def _bounded(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
-        if self._in_flight >= self._max_in_flight:
+    async def _closing(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        answer = await handler(request)
+        if self._state.draining:
+            answer.force_close()
+        return answer
+
+    @web.middleware
+    async def _bounded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        # A replica that is busy works: its self test is answered in any case.
+        if self._in_flight >= self._max_in_flight and not self._callers.is_self_test(request):
             busy = self._turn_away("busy", 429, f"{self._in_flight} requests are in progress; retry later")
             busy.headers["Retry-After"] = str(RETRY_AFTER)
             return busy
         self._in_flight += 1
         self._metrics.in_flight(self._in_flight)
         try:
-            answer = await handler(request)
+            return await handler(request)
         except web.HTTPException as error:
-            answer = web.Response(status=error.status, text=f"{error.reason}\n", headers=_allow(error))
+            return web.Response(status=error.status, text=f"{error.reason}\n", headers=_allow(error))
         except TimeoutError:
-            answer = self._turn_away("slow", 408, f"the body took more than {READ_WITHIN:g} s")
+            return self._turn_away("slow", 408, f"the body took more than {READ_WITHIN:g} s")
         except BadReview as error:
-            answer = self._turn_away("junk", 400, str(error))
+            return self._turn_away("junk", 400, str(error))
         finally:
             self._in_flight -= 1
             self._metrics.in_flight(self._in_flight)
-        if self._state.draining:
-            answer.force_close()
-        return answer
 
     def _handler(self, webhook: Webhook) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:

@@ -99,7 +99,7 @@ def _role(role: str) -> str:
 
 
 def _state(state: AdapterState) -> str:
-    if state.failures:
+    if state.failure:
         return "failing"
     if state.adapter is None:
         return "unloading"

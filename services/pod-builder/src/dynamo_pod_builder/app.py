@@ -7,6 +7,7 @@ from functools import partial
 
 from dynamo_shared.aio import Offload
 from dynamo_shared.api.conditions import PLANNING
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DAEMON_SETS,
     DYNAMO_CHECKPOINTS,
@@ -101,6 +102,9 @@ class _PodBuilder(Controller):
         config, announcer, pod_events = (lambda: self._config), self.announcer, PodEvents(kube)
         graph_report = GraphReport(statuses, announcer, pod_events)
         large = Offload(above=LARGE_OBJECT, at_once=LARGE_AT_ONCE)
+        components = ComponentReconciler(
+            cache, applier, statuses, announcer, config, now, pull_secrets, pod_events, large, keys
+        )
         of_objects: dict[Resource, Callable[[ObjectKey], Awaitable[Result]]] = {
             DYNAMO_GRAPH_DEPLOYMENTS: GraphReconciler(
                 GraphObserver(cache, config, now, pull_secrets),
@@ -109,9 +113,7 @@ class _PodBuilder(Controller):
                 applier,
                 large,
             ).reconcile,
-            DYNAMO_COMPONENT_DEPLOYMENTS: ComponentReconciler(
-                cache, applier, statuses, announcer, config, now, pull_secrets, pod_events, large, keys
-            ).reconcile,
+            DYNAMO_COMPONENT_DEPLOYMENTS: components.reconcile,
             DYNAMO_CHECKPOINTS: CheckpointReconciler(kube, cache, applier, statuses, announcer, config, now).reconcile,
             **{
                 each: LegacyReconciler(each, cache, applier, statuses, announcer, now, large).reconcile
@@ -119,11 +121,10 @@ class _PodBuilder(Controller):
             },
         }
 
-        def gone(change: CacheChange) -> None:
-            # Every replica reports it: the owner may be stopped, or its claim on the way to another one. No event reports the
-            # graph later, and the stream keeps one message of an id.
-            if change.gone is not None:
-                graph_report.gone(change.gone)
+        def reports_gone(report: Callable[[KubeObject], None]) -> Callable[[CacheChange], None]:
+            # Every replica that reads it reports it: the owner may be stopped, or its claim on the way to another one. No event
+            # reports the object later, and the stream keeps one message of an id.
+            return lambda change: report(change.gone) if change.gone is not None else None
 
         self.wire(
             {
@@ -150,7 +151,11 @@ class _PodBuilder(Controller):
                     when=lambda change: is_component_account(change.old) != is_component_account(change.new),
                 ),
             ),
-            effects={KAI_QUEUES: lambda _: self._configure(), DYNAMO_GRAPH_DEPLOYMENTS: gone},
+            effects={
+                KAI_QUEUES: lambda _: self._configure(),
+                DYNAMO_GRAPH_DEPLOYMENTS: reports_gone(graph_report.gone),
+                DYNAMO_COMPONENT_DEPLOYMENTS: reports_gone(components.gone),
+            },
             counted={
                 DYNAMO_GRAPH_DEPLOYMENTS: lambda graph: graph.get("status", {}).get("state", INITIALIZING),
                 DYNAMO_CHECKPOINTS: lambda checkpoint: checkpoint.get("status", {}).get("phase", PENDING),

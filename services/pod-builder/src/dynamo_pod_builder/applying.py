@@ -108,6 +108,16 @@ class Applier:
             self._cache.remove(resource, key, objects.uid(owner))
         return present
 
+    async def as_stored(self, desired: KubeObject) -> KubeObject:
+        """The object that has its name, or as it would be stored: what admission fills in says who will work on it."""
+        resource, key = resources.of(desired), resources.key_of(desired)
+        if (observed := self._cache.get(resource, key)) is not None:
+            return observed
+        try:
+            return await self._kube.create(resource, desired, dry_run=True)
+        except AlreadyExists:
+            return await self._kube.get(resource, key)
+
     async def ensure(self, desired: KubeObject, family: Collection[str] = ()) -> Ensured:
         """Apply `desired`. Raises NameTaken (also PredecessorRemains), and KubeError where the API server refuses or is away.
 

@@ -15,6 +15,7 @@ from dynamo_shared.api.resources import (
     INFERENCE_POOLS,
     INGRESSES,
     JOBS,
+    LEADER_WORKER_SETS,
     PERSISTENT_VOLUME_CLAIMS,
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
@@ -30,6 +31,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.state.cache import ObjectCache
 
+from dynamo_pod_builder.render import names
 from dynamo_pod_builder.status.workload import WORKLOADS
 
 #: What graphs and components own, the resources that are indexed by their controller's uid.
@@ -78,15 +80,14 @@ def children_of(cache: ObjectCache, owner: KubeObject) -> dict[tuple[str, str], 
 
 
 def workload_of(cache: ObjectCache, component: KubeObject) -> KubeObject | None:
-    """What runs the pods of a component deployment, under its name; None before there is any.
+    """What runs the pods of a component deployment; None before there is any.
 
     While one that spans nodes takes the place of one that does not, or the other way round, the one that is desired.
     """
-    key = ObjectKey(objects.namespace(component), objects.name(component))
-    workloads = [
-        workload for resource in _desired_first(component) if (workload := cache.get(resource, key)) is not None
-    ]
-    return next((workload for workload in workloads if objects.controls(component, workload)), None)
+    namespace, name = objects.namespace(component), objects.name(component)
+    named = {LEADER_WORKER_SETS: names.leader_worker_set(name)}
+    workloads = (cache.get(each, ObjectKey(namespace, named.get(each, name))) for each in _desired_first(component))
+    return next((each for each in workloads if each is not None and objects.controls(component, each)), None)
 
 
 def _desired_first(component: KubeObject) -> tuple[Resource, ...]:

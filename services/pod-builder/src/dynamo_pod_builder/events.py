@@ -10,13 +10,13 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.wording import many
 from dynamo_shared.runtime.facts import NOTHING, EventReason, Fact
-from dynamo_shared.wire import checkpoint_data, deployment_data
+from dynamo_shared.wire import checkpoint_data, component_deployment_data, deployment_data
 from dynamo_shared.wire.specifications.legacy import LegacyDeploymentData
 
 from dynamo_pod_builder.applying import SetBack
 from dynamo_pod_builder.artifact_images import Waiting
 from dynamo_pod_builder.render import names
-from dynamo_pod_builder.status.component import Failure
+from dynamo_pod_builder.status.component import AVAILABLE, FAILURES, NOT_READY, PREDECESSOR_REMAINS, Failure
 from dynamo_pod_builder.status.graph import ROUTINE
 
 #: Field manager of what Kubernetes itself scales: the name of the program's file, which may have its version.
@@ -46,11 +46,14 @@ FAILOVER = EventReason(
 )
 READY = EventReason("Ready", "All components of a graph serve.")
 FAILED = EventReason("Failed", "A graph cannot become ready as it is.", "Warning")
-NOT_READY = EventReason("", "A graph is stuck.", "Warning", condition="Ready")
+GRAPH_STUCK = EventReason("", "A graph is stuck.", "Warning", condition="Ready")
 TOPOLOGY_LOST = EventReason(
     "", "Domains that a graph's pods shall share are not there.", "Warning", "Schedule", "TopologyLevelsAvailable"
 )
-COMPONENT_FAILED = EventReason("", "A component cannot be created.", "Warning", condition="Available")
+COMPONENT_FAILED = EventReason("", "A component cannot be created.", "Warning", condition=AVAILABLE)
+COMPONENT_STUCK = EventReason(
+    "", "Pods of a component deployment without a graph do not start.", "Warning", condition=AVAILABLE
+)
 PULL_SECRET_MALFORMED = EventReason("MalformedPullSecret", "A pull secret cannot be read.", "Warning", "Read")
 IMAGE_PENDING = EventReason(
     "", "A DynamoDeployment or DynamoNimDeployment waits for its image.", action="Wait", condition="Ready"
@@ -145,13 +148,32 @@ def graph_changed(graph: KubeObject, status: KubeObject) -> Fact:
         return _of_graph(graph, "ready", status, READY, "All components serve")
     if status["state"] == "failed":
         return _of_graph(graph, "failed", status, FAILED, ready["message"])
-    reason = None if ready["reason"] in ROUTINE else NOT_READY.named(ready["reason"])
+    reason = None if ready["reason"] in ROUTINE else GRAPH_STUCK.named(ready["reason"])
     return _of_graph(graph, "progressing", status, reason, ready["message"])
 
 
 def graph_gone(graph: KubeObject) -> Fact:
     """A graph was deleted."""
     return _of_graph(graph, "deleted", graph.get("status", {}))
+
+
+def component_changed(component: KubeObject, status: KubeObject) -> Fact:
+    """What a component deployment without a graph reports of itself changed."""
+    available = next(entry for entry in status["conditions"] if entry["type"] == AVAILABLE)
+    reason, message = available["reason"], available["message"]
+    data = component_deployment_data(component, status)
+    if available["status"] == "True":
+        return Fact(event="ready", data=data, identity=reason)
+    if reason in FAILURES:
+        return COMPONENT_FAILED.named(reason)(message, "failed", data, reason)
+    if reason == PREDECESSOR_REMAINS or reason.endswith(NOT_READY):
+        return Fact(event="progressing", data=data, identity=reason)
+    return COMPONENT_STUCK.named(reason)(message, "progressing", data, reason)
+
+
+def component_gone(component: KubeObject) -> Fact:
+    """A component deployment without a graph was deleted."""
+    return Fact(event="deleted", data=component_deployment_data(component))
 
 
 def legacy_held_up(obj: KubeObject, artifact: str, obstacle: Waiting | Failure) -> Fact:

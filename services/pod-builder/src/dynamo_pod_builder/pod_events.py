@@ -1,4 +1,6 @@
-"""Events about pods that do not start, asked for only then: they are too many, and too short-lived, to be watched."""
+"""Events about pods that do not start or are not created, asked for only then: they are too many, and too short-lived, to be
+watched.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import structlog
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import EVENTS, PODS
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import KubeError
 
-from dynamo_pod_builder.status.pods import NAMED, NOT_STARTED, Trouble
+from dynamo_pod_builder.status.pods import NAMED, NOT_STARTED, Rank, Trouble
 from dynamo_pod_builder.status.starting import explained
+from dynamo_pod_builder.status.workload import refusal
 
 log = structlog.get_logger("dynamo.pod-builder.events")
 
@@ -22,9 +26,12 @@ class PodEvents:
 
     kube: KubeClient
 
-    async def explain(self, namespace: str, troubles: Sequence[Trouble]) -> list[Trouble]:
-        """The same troubles, those of pods that do not start with what their Events say; at most three are asked for."""
-        result: list[Trouble] = []
+    async def explain(self, namespace: str, troubles: Sequence[Trouble], lacking: str = "") -> list[Trouble]:
+        """The same troubles, those of pods that do not start with what their Events say; at most three are asked for.
+
+        With what keeps pods of the StatefulSet `lacking` from being created, where that says it.
+        """
+        result = await self._refused(namespace, lacking) if lacking else []
         asked = 0
         for trouble in troubles:
             if trouble.reason == NOT_STARTED and asked < NAMED:
@@ -33,12 +40,28 @@ class PodEvents:
             result.append(trouble)
         return sorted(result)
 
+    async def _refused(self, namespace: str, stateful_set: str) -> list[Trouble]:
+        events = await self._about(namespace, "StatefulSet", stateful_set)
+        newest = max((each for each in events if each.get("reason") == "FailedCreate"), key=_last_at, default=None)
+        if newest is None:
+            return []
+        reason, words = refusal(str(newest.get("note", "")).rpartition("failed error: ")[2])
+        return [Trouble(Rank.REFUSED, reason, f"of {stateful_set}", words)]
+
     async def _explained(self, namespace: str, trouble: Trouble) -> Trouble:
-        about = f"regarding.kind={PODS.kind},regarding.name={trouble.pod},type=Warning"
+        return explained(trouble, await self._about(namespace, PODS.kind, trouble.pod))
+
+    async def _about(self, namespace: str, kind: str, name: str) -> Sequence[KubeObject]:
+        about = f"regarding.kind={kind},regarding.name={name},type=Warning"
         try:
-            events = await self.kube.list(EVENTS, namespace, field_selector=about)
+            return (await self.kube.list(EVENTS, namespace, field_selector=about)).items
         except KubeError as error:
-            # What the pod's own status says stands.
-            log.warning("cannot list events", namespace=namespace, pod=trouble.pod, error=str(error))
-            return trouble
-        return explained(trouble, events.items)
+            # What statuses say stands.
+            log.warning("cannot list events", namespace=namespace, kind=kind, name=name, error=str(error))
+            return ()
+
+
+def _last_at(event: KubeObject) -> str:
+    """When an Event was last observed; the StatefulSet controller writes those of core/v1."""
+    series = event.get("series") or {}
+    return str(series.get("lastObservedTime") or event.get("deprecatedLastTimestamp") or event.get("eventTime") or "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -13,6 +14,7 @@ from dynamo_shared.api.resources import (
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUES,
     PODS,
+    ObjectKey,
 )
 from dynamo_shared.runtime.routes import CacheChange
 from dynamo_shared.state.cache import ObjectCache
@@ -44,12 +46,16 @@ def pods_of(cache: ObjectCache, workload: KubeObject | None) -> list[KubeObject]
     return cache.by_index(PODS, WORKLOAD_INDEX, f"{kind}/{metadata['namespace']}/{metadata['name']}")
 
 
-def component_of(pod: KubeObject) -> str:
+def component_of(cache: ObjectCache, pod: KubeObject) -> str:
     """Name of the component deployment that a pod belongs to; "" for pods of Grove, which belong to graphs."""
     workloads = dict(_workloads(pod))
     if POD_CLIQUES.kind in workloads:
         return ""
-    return workloads.get(LEADER_WORKER_SETS.kind) or workloads.get(DEPLOYMENTS.kind) or ""
+    if groups := workloads.get(LEADER_WORKER_SETS.kind):
+        there = cache.get(LEADER_WORKER_SETS, ObjectKey(objects.namespace(pod), groups))
+        owner = objects.controller_of(there) if there is not None else None
+        return str(owner["name"]) if owner is not None else groups
+    return workloads.get(DEPLOYMENTS.kind) or ""
 
 
 def changes_trouble(change: CacheChange) -> bool:

@@ -51,15 +51,12 @@ def margins(component: str, desired: int, template_annotations: Mapping[str, str
 
 def step(desired: int, new: Replicas, old: Sequence[Replicas], surge: int, unavailable: int) -> RolloutStep:
     """The next step of one component; `done` once the new pods all serve and no old one does."""
-    minimum = desired - unavailable
-    old_replicas, old_available = sum(part.replicas for part in old), sum(part.available for part in old)
-    new_unavailable = max(0, new.replicas - new.available)
-    removable = max(0, old_replicas + new.replicas - minimum - new_unavailable)
-    unhealthy = max(0, old_replicas - old_available)
-    surplus = max(0, old_available + new.available - minimum)
+    old_replicas = sum(part.replicas for part in old)
+    # The reference removes no more than those that do not serve and those that serve in excess, which are never fewer.
+    removable = max(0, old_replicas + min(new.replicas, new.available) - (desired - unavailable))
     new_target = min(desired, new.replicas + max(0, desired + surge - old_replicas - new.replicas))
     done = new.ready >= desired and all(part.ready == 0 and part.replicas == 0 for part in old)
-    return RolloutStep(new_target, _without(old, min(removable, unhealthy + surplus)), done)
+    return RolloutStep(new_target, _without(old, removable), done)
 
 
 def _without(old: Sequence[Replicas], fewer: int) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
@@ -13,6 +14,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     NAMESPACES,
+    POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
     PODS,
     ObjectKey,
@@ -103,8 +105,11 @@ def routes(
         return (Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, each) for each in other_generations(cache, change.obj))
 
     def of_set(change: CacheChange) -> Iterator[Task]:
-        """What Grove makes of a PodCliqueSet belongs to the set's graph."""
+        """What Grove makes of a PodCliqueSet, or of a scaling group of it, belongs to the set's graph."""
         owner = objects.controller_of(change.obj)
+        if owner is not None and owner["kind"] == POD_CLIQUE_SCALING_GROUPS.kind:
+            group = cache.get(POD_CLIQUE_SCALING_GROUPS, ObjectKey(change.key.namespace, owner["name"]))
+            owner = objects.controller_of(group) if group is not None else None
         if owner is not None and owner["kind"] == POD_CLIQUE_SETS.kind:
             grove_set = cache.get(POD_CLIQUE_SETS, ObjectKey(change.key.namespace, owner["name"]))
             if grove_set is not None and (graph := objects.controller_of(grove_set)):
@@ -149,7 +154,7 @@ def routes(
         TaskRoute(DYNAMO_CHECKPOINTS),
         *(TaskRoute(each, when=_is_news) for each in LEGACY),
         TaskRoute(PODS, when=lambda change: change.new is not None and engine_has_ended(change.new)),
-        TaskRoute(PODS, to=_of_pod, when=changes_trouble),
+        TaskRoute(PODS, to=partial(_of_pod, cache), when=changes_trouble),
         TaskRoute(PODS, to=rolled, when=lambda change: change.gone is not None),
         TaskRoute(_ADAPTERS, to=scaled, when=is_of_replicas, after=at_once),
         TaskRoute(_ADAPTERS, to=_of_child, when=lambda change: not _is_of_status(change), after=after_pods),
@@ -223,8 +228,8 @@ def _was_shared(change: CacheChange) -> bool:
     return change.old is not None and is_shared(change.old)
 
 
-def _of_pod(change: CacheChange) -> Iterator[Task]:
-    if component := component_of(change.obj):
+def _of_pod(cache: ObjectCache, change: CacheChange) -> Iterator[Task]:
+    if component := component_of(cache, change.obj):
         yield Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey(change.key.namespace, component))
     else:
         yield from _graph_of(change)

@@ -170,10 +170,10 @@ class KubeClient:
                 limit = max(1, (limit or page_size) // 8)
                 continue
             items += page_items(page, resource)
-            metadata = page.get("metadata") or {}
+            metadata = page["metadata"]
             token = metadata.get("continue") or ""
             if not token:
-                return KubeObjectList(items, metadata.get("resourceVersion", ""))
+                return KubeObjectList(items, metadata["resourceVersion"])
 
     async def list_page(
         self,
@@ -185,7 +185,10 @@ class KubeClient:
         limit: int = 500,
         continue_: str = "",
     ) -> KubeObject:
-        """One page of a list, as the server sends it; `limit=0` asks for all. Expired where the token is too old."""
+        """One page of a list, as the server sends it; `limit=0` asks for all. Expired where the token is too old.
+
+        Unavailable where the answer is not a list: a gateway's Status with the code of success is not an empty one.
+        """
         parameters = {
             "labelSelector": label_selector,
             "fieldSelector": field_selector,
@@ -193,7 +196,10 @@ class KubeClient:
             "continue": continue_,
         }
         query = urlencode({name: value for name, value in parameters.items() if value})
-        return _object(await self._request("GET", resource.path(namespace), query, retry=True))
+        page = _object(await self._request("GET", resource.path(namespace), query, retry=True))
+        if not (page.get("metadata") or {}).get("resourceVersion"):
+            raise Unavailable(0, "Garbled", "the answer is not a list: it has no resourceVersion")
+        return page
 
     async def create(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> KubeObject:
         """Create; AlreadyExists where the name is taken. `metadata.generateName` works. Never retried."""
@@ -288,6 +294,10 @@ class KubeClient:
         """Any path of the server (`/version`, `/readyz`, `/openapi/v3`, discovery); it may hold a query."""
         path, _, query = path.partition("?")
         return await self._request("GET", path, query, retry=True, accept=accept)
+
+    async def read(self, path: str, *, accept: str = "") -> KubeObject:
+        """The JSON object at any path, as `raw_get`. Unavailable where it is not one: a gateway has answered."""
+        return _object(await self.raw_get(path, accept=accept))
 
     def stream(
         self, resource: Resource, namespace: str, query: str, *, silence: float

@@ -107,7 +107,8 @@ def _in_cluster(environ: Mapping[str, str], service_account: Path) -> Connection
     ).load_and_set(settings)
     namespace_file = service_account / "namespace"
     namespace = namespace_file.read_text(encoding="utf-8").strip() if namespace_file.is_file() else "default"
-    return _connection(settings, TokenFile(token_file), environ, namespace)
+    credentials = TokenFile(token_file, service_account / "ca.crt", lambda: _tls(settings))
+    return _connection(settings, credentials, environ, namespace)
 
 
 async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str, str]) -> Connection:

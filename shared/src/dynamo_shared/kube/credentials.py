@@ -75,27 +75,40 @@ class Credentials:
 
 
 class TokenFile(Credentials):
-    """A token that another program keeps fresh in a file: a pod's service account, or `tokenFile` of a user."""
+    """A token that another program keeps fresh in a file: a pod's service account, or `tokenFile` of a user.
 
-    def __init__(self, path: Path) -> None:
+    With `authorities`, so is the file of certificate authorities next to it: a cluster may replace its own while we run.
+    """
+
+    def __init__(
+        self, path: Path, authorities: Path | None = None, new_tls: Callable[[], ssl.SSLContext | None] = lambda: None
+    ) -> None:
         super().__init__(None)
-        self._path = path
+        self._path, self._authorities, self._new_tls = path, authorities, new_tls
         self._read_at = 0.0
         self._read()
+        self._trusted = authorities.read_bytes() if authorities is not None else b""
 
     def stale(self) -> bool:
-        """Whether the file was read more than a minute ago."""
+        """Whether the files were read more than a minute ago."""
         return time.monotonic() - self._read_at >= TOKEN_FILE_SECONDS
 
     async def refresh(self, *, force: bool = False) -> bool:  # noqa: ARG002 - reading a file is always cheap
-        """Read the file again; an unreadable one leaves the last token in use."""
-        before = self.authorization
+        """Read the files again; what cannot be read leaves the last token, or the last authorities, in use."""
+        before = self.authorization, self.tls
         try:
             self._read()
-        except ConfigError as error:
-            log.warning("cannot read the token file; the last token stays in use", error=str(error))
+            self._trust()
+        except (ConfigError, OSError) as error:
+            log.warning("cannot read the credentials again; the last ones stay in use", error=str(error))
             self._read_at = time.monotonic()
-        return self.authorization != before
+        return (self.authorization, self.tls) != before
+
+    def _trust(self) -> None:
+        """Connections from now on trust the authorities of now; those that are open were verified."""
+        if self._authorities is not None and (now := self._authorities.read_bytes()) != self._trusted:
+            # ssl.SSLError is an OSError: half a file is read again in a minute.
+            self.tls, self._trusted = self._new_tls(), now
 
     def _read(self) -> None:
         try:

@@ -7,8 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-import msgspec
-
 from dynamo_shared.aio import spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource, key_of
@@ -25,17 +23,16 @@ async def served(client: KubeClient, resource: Resource) -> bool:
     """Whether the API server serves the resource now: its group, version and plural. Raises KubeError otherwise."""
     path = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
     try:
-        content = await client.raw_get(path)
+        group = await client.read(path)
     except errors.NotServed:
         return False
-    group: dict[str, Any] = msgspec.json.decode(content)
     return any(entry.get("name") == resource.plural for entry in group.get("resources") or ())
 
 
 async def groups(client: KubeClient) -> dict[str, list[str]]:
     """API groups other than the core one, each with its versions, the preferred one first."""
-    groups: dict[str, Any] = msgspec.json.decode(await client.raw_get("/apis"))
-    return {group["name"]: [entry["version"] for entry in group["versions"]] for group in groups.get("groups") or ()}
+    groups = (await client.read("/apis")).get("groups") or ()
+    return {group["name"]: [entry["version"] for entry in group["versions"]] for group in groups}
 
 
 async def install_crds(

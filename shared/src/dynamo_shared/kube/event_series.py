@@ -42,7 +42,18 @@ class SeriesKey(NamedTuple):
 class Series:
     """Occurrences of the same thing, and the Event object that reports them."""
 
-    __slots__ = ("count", "first_at", "identity", "last_at", "name", "namespace", "queued", "regarding", "written_at")
+    __slots__ = (
+        "count",
+        "first_at",
+        "identity",
+        "last_at",
+        "name",
+        "namespace",
+        "queued",
+        "regarding",
+        "written",
+        "written_at",
+    )
 
     def __init__(self, identity: SeriesKey, involved: KubeObject, suffix: str, now: float) -> None:
         metadata = involved["metadata"]
@@ -60,6 +71,8 @@ class Series:
         }
         self.first_at = self.last_at = now
         self.count = 1
+        # The count that was last written, or given up, and when one was written.
+        self.written = 0
         self.written_at: float | None = None
         self.queued = False
 
@@ -77,22 +90,34 @@ class EventCorrelator:
         """The series to be written now, or what becomes of the occurrence where nothing is written."""
         now = self._clock()
         series = self._series.used(identity)
-        if series is not None and now - series.last_at <= SERIES_SECONDS:
+        # Differences count either way: a clock that was set back must not silence a series until it has caught up.
+        if series is not None and abs(now - series.last_at) <= SERIES_SECONDS:
             series.count += 1
             series.last_at = now
-            due = series.written_at is not None and now - series.written_at >= SERIES_WRITE_SECONDS
-            if series.queued or not due or not self._take(identity, now):
-                return "counted"
-            return series
+            return series if self._due(series, now) else "counted"
         if not self._take(identity, now):
             return "suppressed"
         series = Series(identity, involved, self._new_suffix(), now)
         self._series[identity] = series
         return series
 
+    def behind(self) -> list[Series]:
+        """Series to be written now because they came again within a minute of their last write, and not since."""
+        now = self._clock()
+        return [each for each in self._series.values() if each.count > each.written and self._due(each, now)]
+
     def forget(self, series: Series) -> None:
         """The series was not written: its next occurrence starts a new one."""
         self._series.pop(series.identity, None)
+
+    def _due(self, series: Series, now: float) -> bool:
+        """Whether the Event of a series is written again now; it has its token then."""
+        return (
+            series.written_at is not None
+            and not series.queued
+            and abs(now - series.written_at) >= SERIES_WRITE_SECONDS
+            and self._take(series.identity, now)
+        )
 
     def _take(self, identity: SeriesKey, now: float) -> bool:
         """One token of the bucket of an object's reason."""

@@ -1,6 +1,7 @@
 """Events on objects, as `kubectl describe` shows them. Recording one costs the caller a queue entry, no more.
 
-One API write an Event and no read: we name the Event and create it at the first occurrence; later ones patch its series.
+One API write an Event and no read: we name the Event and create it at the first occurrence; later ones patch its series, and
+create it again where it has expired. Within two minutes of its last occurrence a series is complete.
 What cannot be written within a few attempts is dropped, with a log line: Events are news, not state.
 """
 
@@ -11,19 +12,28 @@ import socket
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
 import structlog
 
-from dynamo_shared.aio import ended, spread
+from dynamo_shared.aio import delay, ended
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import EVENTS, ObjectKey
 from dynamo_shared.api.untrusted.words import redacted
 from dynamo_shared.kube import errors
 from dynamo_shared.kube.client import KubeClient
-from dynamo_shared.kube.event_series import EventCorrelator, EventOutcome, EventType, Series, SeriesKey, clipped
+from dynamo_shared.kube.event_series import (
+    SERIES_WRITE_SECONDS,
+    EventCorrelator,
+    EventOutcome,
+    EventType,
+    Series,
+    SeriesKey,
+    clipped,
+)
 
 log = structlog.get_logger("dynamo.kube")
 
@@ -33,7 +43,7 @@ CAPACITY = 1000
 FLUSH_SECONDS = 5.0
 
 _ATTEMPTS = 4
-_MAX_WAIT_SECONDS = 10.0
+_FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS = 1.0, 10.0
 # Limits of events.k8s.io/v1 validation.
 _MAX_WORD = 128
 
@@ -41,8 +51,7 @@ _MAX_WORD = 128
 class EventRecorder:
     """Writes Events of one service. `record` works before, while and after it runs; only a running one writes.
 
-    Run it with `async with recorder:` or `await recorder.run()`; both write what waits when they end, within
-    `FLUSH_SECONDS`.
+    Run it with `async with recorder:`, which at its end writes what waits, within `FLUSH_SECONDS`.
     """
 
     def __init__(
@@ -56,12 +65,12 @@ class EventRecorder:
         new_suffix: Callable[[], str] = lambda: uuid.uuid4().hex[:16],
         count: Callable[[EventOutcome], None] = lambda _: None,
     ) -> None:
-        """`count` is called with what became of each occurrence."""
+        """`count` is called with what became of each occurrence, and with `written` where a series is completed."""
         self._client = client
         self._component = reporting_component
         self._instance = (instance or f"{reporting_component}-{socket.gethostname()}")[:_MAX_WORD]
         self._sleep = sleep
-        self._admission = EventCorrelator(clock, new_suffix)
+        self._correlator = EventCorrelator(clock, new_suffix)
         self._clock = clock
         self._queue: asyncio.Queue[Series] = asyncio.Queue(CAPACITY)
         self._task: asyncio.Task[None] | None = None
@@ -77,7 +86,7 @@ class EventRecorder:
             identity = SeriesKey(
                 uid, type_, reason[:_MAX_WORD], action[:_MAX_WORD] or "Reconcile", clipped(redacted(message))
             )
-            series = self._admission.admit(involved, identity)
+            series = self._correlator.admit(involved, identity)
         except Exception:
             log.exception("an Event that cannot be written", reason=reason)
             self._count("dropped")
@@ -85,23 +94,21 @@ class EventRecorder:
         if not isinstance(series, Series):
             self._count(series)
             return
+        self._enqueue(series)
+
+    def _enqueue(self, series: Series) -> None:
         try:
             self._queue.put_nowait(series)
             series.queued = True
         except asyncio.QueueFull:
             self._count("dropped")
             if series.written_at is None:
-                self._admission.forget(series)
-
-    async def run(self) -> None:
-        """Write until cancelled."""
-        async with self:
-            await asyncio.Event().wait()
+                self._correlator.forget(series)
 
     async def __aenter__(self) -> Self:
         if self._task is not None:
             raise RuntimeError("the recorder runs already")
-        self._task = asyncio.create_task(self._write_all(), name=f"events of {self._component}")
+        self._task = asyncio.create_task(self._work(), name=f"events of {self._component}")
         return self
 
     async def __aexit__(
@@ -118,6 +125,14 @@ class EventRecorder:
         finally:
             await ended(task)
 
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._write_all())
+            while True:
+                await asyncio.sleep(SERIES_WRITE_SECONDS)
+                for series in self._correlator.behind():
+                    self._enqueue(series)
+
     async def _write_all(self) -> None:
         while True:
             series = await self._queue.get()
@@ -128,23 +143,24 @@ class EventRecorder:
                 self._count("dropped")
             finally:
                 series.queued = False
+                if series.written_at is None:
+                    self._correlator.forget(series)
                 self._queue.task_done()
 
     async def _write(self, series: Series) -> None:
         for attempt in range(1, _ATTEMPTS + 1):
+            series.written = series.count
             try:
                 await self._write_once(series)
             except errors.AlreadyExists:
-                # Our name: an earlier attempt arrived, and its answer did not.
-                pass
+                # Our name: an earlier attempt arrived, and its answer did not. It said at least this:
+                series.written = 1
             except errors.KubeError as error:
                 if error.retriable and attempt < _ATTEMPTS:
-                    wait = max(error.retry_after or 0.0, min(_MAX_WAIT_SECONDS, 0.5 * 2**attempt))
-                    await self._sleep(spread(wait, most=1.5))
+                    wait = delay(attempt, _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS, most=1.5)
+                    await self._sleep(wait + (error.retry_after or 0.0))
                     continue
                 self._count("dropped")
-                if series.written_at is None or isinstance(error, errors.NotFound):
-                    self._admission.forget(series)
                 # A namespace that is being deleted refuses; that is expected.
                 say = log.debug if isinstance(error, errors.NotFound | errors.NamespaceTerminating) else log.warning
                 reason, name = series.identity.reason, series.regarding["name"]
@@ -155,11 +171,13 @@ class EventRecorder:
             return
 
     async def _write_once(self, series: Series) -> None:
-        if series.written_at is None:
-            await self._client.create(EVENTS, self._event(series))
-        else:
-            patch = {"series": {"count": series.count, "lastObservedTime": _micro_time(series.last_at)}}
-            await self._client.merge_patch(EVENTS, ObjectKey(series.namespace, series.name), patch)
+        if series.written_at is not None:
+            patch = {"series": _series(series)}
+            # Where it has expired, or was deleted, it is created again, with all that was counted.
+            with suppress(errors.NotFound):
+                await self._client.merge_patch(EVENTS, ObjectKey(series.namespace, series.name), patch)
+                return
+        await self._client.create(EVENTS, self._event(series))
 
     def _event(self, series: Series) -> KubeObject:
         identity = series.identity
@@ -175,10 +193,13 @@ class EventRecorder:
             "note": identity.message,
             "regarding": series.regarding,
         }
-        # Occurrences while it waited.
         if series.count > 1:
-            event["series"] = {"count": series.count, "lastObservedTime": _micro_time(series.last_at)}
+            event["series"] = _series(series)
         return event
+
+
+def _series(series: Series) -> dict[str, Any]:
+    return {"count": series.count, "lastObservedTime": _micro_time(series.last_at)}
 
 
 def _micro_time(seconds: float) -> str:

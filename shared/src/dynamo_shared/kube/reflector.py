@@ -4,7 +4,8 @@ What can happen, and what is done:
 
 1. The watch ends in time (we ask for 5 to 10 minutes): a new one goes on from the last resourceVersion.
 2. The connection breaks, or is silent longer than bookmarks leave it: the same, after a back-off.
-3. 429 or 5xx: the same; the server's Retry-After counts.
+3. 429 or 5xx: the same; the server's Retry-After counts. Where the server answers again and again that it cannot go on from
+   the last resourceVersion (500, 400, an end at once, what is not an event), list: what it stumbles over may lie behind the list.
 4. 410, at the start of a watch or in its middle: the server has forgotten; list again. The list yields only what differs
    from what was yielded before, DELETED for what vanished, and both for a name that another object has taken.
 5. 410 in the middle of a list: the list starts over; the second time without pages, so that it cannot happen again.
@@ -67,6 +68,8 @@ GONE_AFTER_SECONDS = 30.0
 _PERHAPS_GONE_WAIT_SECONDS = 5.0
 # A watch that ends sooner, having said nothing, is a failure and not the end of its time.
 _SHORT_WATCH_SECONDS = 1.0
+# Failures in a row of a server that is there, after which a version is given up: some ten seconds.
+_STUCK_FAILURES = 5
 # A watch that lasted as long ends a row of failures, even where nothing happened.
 _STABLE_SECONDS = 5.0
 
@@ -176,7 +179,8 @@ class Reflector:
                     await self._wait(error)
                 self._failures += 1
             except errors.KubeError as error:
-                if _is_too_large(error) or isinstance(error, errors.NotServed):
+                stuck = self._failures >= _STUCK_FAILURES and _is_of_version(error)
+                if stuck or _is_too_large(error) or isinstance(error, errors.NotServed):
                     self._version = ""
                 if self._is_removed(error):
                     for left in self._absent():
@@ -186,26 +190,19 @@ class Reflector:
 
     async def _list(self) -> AsyncGenerator[ObjectChange | Synced, None]:
         """Everything, compared with what is known. Restarts itself where the server forgets it midway."""
-        limit, token, expired = self._page_size, "", 0
+        token, expired = "", 0
         # Of a first list all is known by then: nothing can be missing in it.
         listed_keys: set[ObjectKey] | None = set() if self._known else None
         while True:
             async with self._gate.passed() if self._gate is not None else nullcontext():
                 try:
-                    page = await self._page(limit, token)
+                    page = await self._page(token, limit=0 if expired > 1 and not token else None)
                 except errors.Expired:
                     if not token:
                         raise
                     expired += 1
                     log.info("a list expired midway and starts over", resource=self.resource.id)
-                    token = ""
-                    limit = 0 if expired > 1 else limit
-                    listed_keys = set()
-                    continue
-                except errors.ResponseTooLarge:
-                    if limit == 1:
-                        raise
-                    limit = max(1, (limit or self._page_size) // 8)
+                    token, listed_keys = "", set()
                     continue
                 received_at = self.last_contact = self._clock()
                 for change in self._listed(page, listed_keys, received_at):
@@ -216,8 +213,7 @@ class Reflector:
             if not token:
                 break
         for key, uid in self._known.others(listed_keys) if listed_keys is not None else ():
-            self._known.forget(key)
-            yield ObjectChange("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
+            yield self._gone(key, uid, version, received_at)
         self._version = version
         self._served, self._missing_seconds = True, 0.0
         self._well()
@@ -237,7 +233,7 @@ class Reflector:
 
     async def _check_number(self) -> None:
         """Expired where the server counts from a lower number than the one that is known."""
-        page = await self._page(1, "")
+        page = await self._page("", limit=1)
         if _is_older(page.metadata.resource_version, self._version):
             raise errors.Expired(
                 410, "Expired", f"the data store is at {page.metadata.resource_version}, after {self._version}"
@@ -248,7 +244,7 @@ class Reflector:
         token = ""
         met: set[ObjectKey] = set()
         while True:
-            page = await self._page(self._page_size, token, accept=METADATA_ONLY)
+            page = await self._page(token, accept=METADATA_ONLY)
             for item in page.items or ():
                 meta = watch_wire.item_meta(item)
                 key = ObjectKey(meta.namespace, meta.name)
@@ -274,20 +270,23 @@ class Reflector:
         """What is left of a type that is gone: nothing."""
         received_at = self.last_contact = self._clock()
         for key, uid in self._known.others(set()):
-            _, version = self._known.get(key) or ("", "")
-            self._known.forget(key)
-            yield ObjectChange("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
+            yield self._gone(key, uid, self._known[key][1], received_at)
         self._served = False
         self._well()
         yield Absent()
 
-    async def _page(self, limit: int, token: str, *, accept: str = "") -> watch_wire.ListPage:
-        query = self._query({"limit": str(limit) if limit else "", "continue": token})
-        content = await self._client.raw_get(f"{self.resource.path(self._namespace)}?{query}", accept=accept)
-        try:
-            return watch_wire.decode_page(content)
-        except msgspec.DecodeError as error:
-            raise errors.Unavailable(0, "Garbled", f"a list that cannot be read: {error}") from error
+    async def _page(self, token: str, *, limit: int | None = None, accept: str = "") -> watch_wire.ListPage:
+        """A page of `limit` objects (0: of all). Of the usual number by default, which is smaller after one too large."""
+        while True:
+            size = self._page_size if limit is None else limit
+            query = self._query({"limit": str(size) if size else "", "continue": token})
+            path = f"{self.resource.path(self._namespace)}?{query}"
+            try:
+                return watch_wire.decode_page(await self._client.raw_get(path, accept=accept))
+            except errors.ResponseTooLarge:
+                if size == 1:
+                    raise
+                limit, self._page_size = None, max(1, self._page_size // 8)
 
     def _item(self, item: msgspec.Raw) -> KubeObject:
         """An item of a list with the apiVersion and kind that built-in resources leave out."""
@@ -328,12 +327,10 @@ class Reflector:
             raise errors.Unavailable(0, "ShortWatch", "the server ended the watch at once")
 
     def _event(self, line: bytes) -> watch_wire.WatchEvent:
-        try:
-            event = watch_wire.decode_event(line)
-        except msgspec.DecodeError as error:
-            raise errors.Unavailable(0, "Garbled", f"a watch event that cannot be read: {error}") from error
+        event = watch_wire.decode_event(line)
         if event.type == watch_wire.ERROR:
-            raise errors.from_status(int(event.object.get("code") or 0), event.object, request="watch")
+            code = event.object.get("code")
+            raise errors.from_status(code if isinstance(code, int) else 500, event.object, request="watch")
         return event
 
     def _taken(self, event: watch_wire.WatchEvent, received_at: float) -> Iterator[ObjectChange]:
@@ -348,7 +345,7 @@ class Reflector:
             version = metadata["resourceVersion"]
             key = ObjectKey(metadata.get("namespace", ""), metadata.get("name", ""))
         except (KeyError, TypeError, AttributeError) as error:
-            raise errors.Unavailable(0, "Garbled", "a watch event without metadata") from error
+            raise watch_wire.garbled("a watch event without metadata") from error
         if _is_older(version, self._version):
             # Only a data store that was set back (restored, or another cluster under this address) counts backwards.
             raise errors.Expired(410, "Expired", f"resourceVersion {version} came after {self._version}")
@@ -374,14 +371,16 @@ class Reflector:
         kind: Literal["ADDED", "MODIFIED"] = "ADDED" if before is None else "MODIFIED"
         if before is not None and before[0] != uid:
             # Deleted and created again between two reads. The old one was gone just before the new one's version.
-            self._known.forget(key)
             gone_at = str(int(version) - 1) if version.isdigit() else before[1]
-            yield ObjectChange(
-                "DELETED", key, vanished(self.resource, key, before[0], gone_at), received_at, listed=True
-            )
+            yield self._gone(key, before[0], gone_at, received_at)
             kind = "ADDED"
         self._known.remember(key, uid, version)
         yield ObjectChange(kind, key, obj, received_at, listed)
+
+    def _gone(self, key: ObjectKey, uid: str, version: str, received_at: float) -> ObjectChange:
+        """An object is not there any more, which no watch reported."""
+        self._known.forget(key)
+        return ObjectChange("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
 
     def _query(self, parameters: dict[str, str]) -> str:
         return urlencode({name: value for name, value in {**self._selectors, **parameters}.items() if value})
@@ -392,10 +391,9 @@ class Reflector:
             first, longest = _ABSENT_WAIT_SECONDS
             if self._optional and self._served:
                 longest = _PERHAPS_GONE_WAIT_SECONDS
-        seconds = delay(self._failures + 1, first, longest, self._randomness, most=1.5)
+        seconds = delay(self._failures + 1, first, longest, self._randomness, most=1.5) + (error.retry_after or 0.0)
         if not (self._optional and isinstance(error, errors.NotServed)):
             self._unwell(error)
-        seconds = max(seconds, error.retry_after or 0.0)
         await self._sleep(seconds)
         if isinstance(error, errors.NotServed):
             self._missing_seconds += seconds
@@ -425,6 +423,11 @@ class Reflector:
 
 def _is_older(version: str, than: str) -> bool:
     return version.isdigit() and than.isdigit() and int(version) < int(than)
+
+
+def _is_of_version(error: errors.KubeError) -> bool:
+    """Whether the server is there and takes the request, but cannot go on: perhaps from this resourceVersion alone."""
+    return isinstance(error, errors.Invalid) or error.status == 500 or error.reason in ("Garbled", "ShortWatch")
 
 
 def _is_too_large(error: errors.KubeError) -> bool:

@@ -14,6 +14,7 @@ from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -40,6 +41,10 @@ MAX_RESPONSE_BYTES: Final = 64 * 2**20
 CONNECT_SECONDS: Final = 10.0
 # An idle connection is closed by us first: the API server's idle time-out is 3 minutes.
 KEEPALIVE_SECONDS: Final = 90.0
+# A peer may be gone without a word (a node without power, a gateway that forgot the connection). What it does not confirm for
+# 15 seconds, or the second probe after 30 idle seconds, ends a connection: pooled ones, before each takes a request for its
+# whole time-out, and watches before their silence shows it. In the system's units; not every system has all.
+PROBES: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_USER_TIMEOUT": 15_000}
 # asyncio has a buffer of 256 KiB for each TLS connection, in memory from its first byte to its last; a watcher has seventy
 # connections. A record of TLS is 16 KiB.
 TLS_BUFFER_BYTES: Final = 32 * 2**10
@@ -311,7 +316,7 @@ class Transport:
             keepalive_timeout=KEEPALIVE_SECONDS,
             # Control planes fail over by DNS; a stale address would hold us for this long.
             ttl_dns_cache=30,
-            socket_factory=_small_socket if small_buffers else None,
+            socket_factory=partial(_socket, small_buffer=small_buffers),
         )
         return aiohttp.ClientSession(
             connector=connector,
@@ -339,9 +344,14 @@ def _refusal(response: aiohttp.ClientResponse, content: bytes, request: str) -> 
     return errors.from_response(response.status, content, retry_after=retry_after, request=request)
 
 
-def _small_socket(address: AddrInfoType) -> socket.socket:
+def _socket(address: AddrInfoType, *, small_buffer: bool) -> socket.socket:
     family, kind, protocol, _, _ = address
     created = socket.socket(family, kind, protocol)
     created.setblocking(False)
-    created.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2 * SMALL_BUFFER_BYTES)
+    created.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in PROBES.items():
+        if (option := getattr(socket, name, None)) is not None:
+            created.setsockopt(socket.IPPROTO_TCP, option, value)
+    if small_buffer:
+        created.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2 * SMALL_BUFFER_BYTES)
     return created

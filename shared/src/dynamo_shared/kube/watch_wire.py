@@ -1,18 +1,19 @@
 """What lists and watches look like on the wire, decoded no further than needed.
 
 A list page keeps its items as raw JSON, so that a relist reads the metadata of known objects and decodes
-only what changed; a watch is cut into lines whatever the chunks that it comes in.
+only what changed; a watch is cut into lines whatever the chunks that it comes in. Decoders raise Unavailable for what is
+not what an API server sends: a gateway has answered in its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.kube.depth import bounded
+from dynamo_shared.kube.depth import Content, bounded
 from dynamo_shared.kube.errors import Unavailable
 
 # etcd refuses objects above 1.5 MiB (3 MiB as JSON with managedFields); a longer line is not a watch event.
@@ -21,6 +22,8 @@ MAX_LINE_BYTES = 16 * 2**20
 # Bookmarks carry nothing but a resourceVersion.
 BOOKMARK = "BOOKMARK"
 ERROR = "ERROR"
+
+T = TypeVar("T")
 
 
 class WatchEvent(msgspec.Struct):
@@ -31,7 +34,8 @@ class WatchEvent(msgspec.Struct):
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
+    # Every list has one. A Status with the code of success has none, and would be a list of nothing.
+    resource_version: Annotated[str, msgspec.Meta(min_length=1)]
     continue_: str = msgspec.field(default="", name="continue")
 
 
@@ -55,10 +59,27 @@ class _Item(msgspec.Struct):
     metadata: ItemMeta
 
 
-decode_page = bounded(msgspec.json.Decoder(ListPage).decode)
-_decode_item = bounded(msgspec.json.Decoder(_Item).decode)
-decode_object = bounded(msgspec.json.Decoder(dict[str, Any]).decode)
-decode_event = bounded(msgspec.json.Decoder(WatchEvent).decode)
+def _checked(what: str, decode: Callable[[Any], T]) -> Callable[[Content], T]:
+    decode = bounded(decode)
+
+    def checked(content: Content) -> T:
+        try:
+            return decode(content)
+        except msgspec.DecodeError as error:
+            raise garbled(f"{what} that cannot be read: {error}") from error
+
+    return checked
+
+
+def garbled(message: str) -> Unavailable:
+    """The error of an answer that is not one of an API server."""
+    return Unavailable(0, "Garbled", message)
+
+
+decode_page = _checked("a list", msgspec.json.Decoder(ListPage).decode)
+_decode_item = _checked("an item of a list", msgspec.json.Decoder(_Item).decode)
+decode_object = _checked("an object", msgspec.json.Decoder(dict[str, Any]).decode)
+decode_event = _checked("a watch event", msgspec.json.Decoder(WatchEvent).decode)
 
 
 def item_meta(item: msgspec.Raw) -> ItemMeta:
@@ -90,4 +111,4 @@ class Lines:
     def _keep(self, rest: bytes) -> None:
         self._rest += rest
         if len(self._rest) > MAX_LINE_BYTES:
-            raise Unavailable(0, "Garbled", f"a watch event is longer than {MAX_LINE_BYTES} bytes")
+            raise garbled(f"a watch event is longer than {MAX_LINE_BYTES} bytes")

@@ -9,6 +9,7 @@ from dynamo_shared.wire.specifications import (
     ScaleData,
     ScaleTarget,
     checkpoint_data,
+    component_deployment_data,
     deployment_data,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "ScaleData",
     "ScaleTarget",
     "checkpoint_data",
+    "component_deployment_data",
     "deployment_data",
 ]

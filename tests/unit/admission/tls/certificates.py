@@ -16,13 +16,17 @@ NAMES = ("dynamo-webhook.dynamo-system.svc", "127.0.0.1")
 
 
 class MemoryStore(SecretStore):
-    """The Secret, as a value with a version; `failing` writes do not arrive, `unheard` ones do, without an answer."""
+    """The Secret, as a value with a version; `failing` writes do not arrive, `unheard` ones do, without an answer.
+
+    `written` is when the API server says that it took the last one.
+    """
 
     def __init__(self) -> None:
         self.content: SecretState | None = None
         self.version = 0
         self.forced = False
         self.writes = 0
+        self.written = 0.0
         self.failing = self.unheard = False
         self.away = False
 
@@ -31,7 +35,7 @@ class MemoryStore(SecretStore):
             raise Unavailable(0, "Unreachable", "no answer")
         if self.content is None:
             return None
-        return Stored(self.content, str(self.version), self.forced)
+        return Stored(self.content, str(self.version), self.written, self.forced)
 
     async def write(self, state: SecretState, stored: Stored | None) -> None:
         if self.failing or self.away:

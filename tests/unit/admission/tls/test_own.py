@@ -95,6 +95,18 @@ async def test_replicas_that_start_together_agree(store: MemoryStore, clock: Man
     assert store.writes == 1
 
 
+@pytest.mark.parametrize("behind", [2 * HOUR, 100 * 24 * HOUR])
+async def test_a_replica_whose_clock_is_behind_takes_no_certificate_for_one_of_the_future(
+    store: MemoryStore, clock: ManualClock, behind: float
+) -> None:
+    first = await opened(store, clock)
+    store.written = clock.now
+    clock.now -= behind
+    second = await opened(store, clock)
+    assert second.serving == first.serving
+    assert store.writes == 1
+
+
 async def test_without_the_store_nothing_is_opened_and_what_is_open_goes_on(
     store: MemoryStore, clock: ManualClock
 ) -> None:

@@ -130,6 +130,29 @@ def test_after_a_long_sleep_what_has_ended_is_replaced_at_once(first: SecretStat
     assert pki.trusted(woken.serving, woken.authorities)
 
 
+def test_what_a_clock_that_was_ahead_issued_is_replaced_at_once(first: SecretState) -> None:
+    # It was ahead when a certificate was due: clients refuse that one until its time comes, and nothing else would end it.
+    back = step(step(first, 60 * DAY), 30 * DAY, settled=False)
+    assert pki.begins(back.serving[0]) == START + 30 * DAY - BACKDATED
+    assert back.authorities == first.authorities
+    # It was ahead when an authority was due, and is back before that one has signed.
+    current = replace(first, serving=step(first, 200 * DAY).serving)
+    introduced = step(current, 250 * DAY)
+    back = step(introduced, 201 * DAY)
+    assert back.serving == current.serving, "which everybody accepts"
+    assert back.authorities[:-1] == introduced.authorities
+    assert pki.signed_by(step(back, 201 * DAY).serving[0], back.authorities[-1])
+    # It is back when that one has signed: the handshakes are refused already.
+    back = step(step(introduced, 250 * DAY), 201 * DAY, settled=False)
+    assert pki.begins(back.authorities[-1]) == START + 201 * DAY - BACKDATED
+    assert pki.signed_by(back.serving[0], back.authorities[-1])
+    assert back.authorities[:-1] == introduced.authorities, "other replicas may serve what they signed"
+
+
+def test_a_clock_that_is_a_little_behind_replaces_nothing(first: SecretState) -> None:
+    assert step(first, -BACKDATED) == first
+
+
 def test_a_certificate_ends_no_later_than_its_authority() -> None:
     state = plan(SecretState(), START, replace(TIMING, serving=2 * TIMING.authority), NAMES, settled=False)
     assert pki.ends(state.serving[0]) == pki.ends(state.authorities[0])

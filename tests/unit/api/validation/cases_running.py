@@ -40,7 +40,6 @@ CASES: list[Case] = [
         services({"a": service(replicas=0), "b": alpha_pod(schedulerName="own")}),
         facts=GROVE,
         warnings=(
-            "spec.services.a.replicas: Grove refuses a graph with a component of 0 replicas: write 1 or more, or turn Grove off for it",
             "spec.services.b.extraPodSpec.schedulerName: Grove refuses a graph whose pods have several schedulers, and not all pods of this one name 'own': name one for all, or turn Grove off for it",
         ),
     ),
@@ -49,7 +48,6 @@ CASES: list[Case] = [
         components(component("a", replicas=0), beta_pod("b", schedulerName="own"), beta_pod("c", schedulerName="own")),
         facts=GROVE,
         warnings=(
-            "spec.components[0].replicas: Grove refuses a graph with a component of 0 replicas: write 1 or more, or turn Grove off for it",
             "spec.components[1].podTemplate.spec.schedulerName: Grove refuses a graph whose pods have several schedulers, and not all pods of this one name 'own': name one for all, or turn Grove off for it",
             "spec.components[2].podTemplate.spec.schedulerName: Grove refuses a graph whose pods have several schedulers, and not all pods of this one name 'own': name one for all, or turn Grove off for it",
         ),

@@ -30,6 +30,7 @@ class Ledger:
         self.lines: list[str] = []
         self.refusals = refusals
         self.families: list[Collection[str]] = []
+        self.written: list[KubeObject] = []
         self.gone: set[str] = set()
         """Names of owners that the API server does not have."""
         self.asked: list[str] = []
@@ -41,9 +42,13 @@ class Ledger:
         self.asked.append(name)
         return name not in self.gone
 
+    async def as_stored(self, desired: KubeObject) -> KubeObject:
+        return desired
+
     async def ensure(self, child: KubeObject, family: Collection[str] = ()) -> Ensured:
         name = child["metadata"]["name"]
         self._note(f"ensure {child['kind']} {name}", name)
+        self.written.append(child)
         self.families.append(family)
         if (rival := self.rivals.get(f"{child['kind']} {name}")) is not None:
             return Ensured(ChildChange.UPDATED, stored(child), rival)
@@ -94,7 +99,11 @@ CLAIMS = child("ResourceClaimTemplate", "claims", "resource.k8s.io/v1")
 VOLUME = child("PersistentVolumeClaim", "models", "v1")
 CHECKPOINT = child("DynamoCheckpoint", "checkpoint", "nvidia.com/v1alpha1")
 CLIQUE = {"name": "a", "labels": {"nvidia.com/dynamo-component": "A"}, "spec": {"replicas": 2, "podSpec": {}}}
-SET = child("PodCliqueSet", "graph", "grove.io/v1alpha1", spec={"template": {"cliques": [CLIQUE]}})
+EMPTY = {**CLIQUE, "spec": {"replicas": 0, "podSpec": {}}}
+SET, EMPTY_SET = (
+    child("PodCliqueSet", "graph", "grove.io/v1alpha1", spec={"template": {"cliques": [each]}})
+    for each in (CLIQUE, EMPTY)
+)
 
 
 async def carried_out(plan: Plan, world: Observed, ledger: Ledger) -> tuple[CarryOutResult, list[str]]:
@@ -168,6 +177,13 @@ async def carried_out(plan: Plan, world: Observed, ledger: Ledger) -> tuple[Carr
             ["ensure PodCliqueSet graph", "scale PodClique graph-0-a to 2"],
             ["Normal Created Create: Created PodCliqueSet graph"],
             id="Grove leaves replicas to others",
+        ),
+        pytest.param(
+            desiring(EMPTY_SET),
+            observed(stored(SET), cliques=[clique("graph-0-a", 2)]),
+            ["ensure PodCliqueSet graph", "scale PodClique graph-0-a to 0"],
+            ["Normal Created Create: Created PodCliqueSet graph"],
+            id="what has no replicas is scaled once it is there",
         ),
         pytest.param(
             desiring(SET, outgoing=[stored(FRONT)]),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
+from dynamo_pod_builder.reconcilers.graph.observed import place_of
 from dynamo_pod_builder.reconcilers.graph.parts import desired_parts
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, RestartPlan, Rollout
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport, conclude, is_new, next_reconcile
@@ -141,13 +142,57 @@ def test_what_runs_a_component(plan, there, parts):
     assert [(part.name, part.current, part.workload is not None) for part in result] == parts
 
 
+UNSEEN = {"observedGeneration": 0, "currentGenerationHash": "new"}
+UPDATING, OVER = {"updateStartedAt": "x"}, {"updateStartedAt": "x", "updateEndedAt": "y"}
+
+
 @pytest.mark.parametrize(
-    ("status", "received"),
-    [({}, True), ({"observedGeneration": 1}, True), ({"observedGeneration": 0}, False)],
+    ("status", "reached", "received"),
+    [
+        ({}, "new", True),
+        ({"observedGeneration": 1}, "new", True),
+        (UNSEEN, "new", False),
+        # Grove says at the end of an update that it has observed the set.
+        ({**UNSEEN, "updateProgress": UPDATING}, "new", True),
+        ({**UNSEEN, "rollingUpdateProgress": UPDATING}, "new", True),
+        ({**UNSEEN, "updateProgress": UPDATING}, "old", False),
+        ({**UNSEEN, "updateProgress": OVER}, "new", False),
+        ({"observedGeneration": 0, "updateProgress": UPDATING}, None, False),
+    ],
 )
-def test_what_grove_has_not_acted_on_is_not_observed(status, received):
-    world = observed(stored(pod_clique_set(status=status)), cliques=[clique("graph-0-one")])
+def test_what_grove_has_not_acted_on_is_not_observed(status, reached, received):
+    there = clique("graph-0-one")
+    there["status"]["currentPodCliqueSetGenerationHash"] = reached
+    world = observed(stored(pod_clique_set(status=status)), cliques=[there])
     (part,) = conclude(desiring(SET), CarryOutResult(world)).components["One"]
+    assert part.observed == received
+
+
+def test_pods_of_a_scaling_group_that_are_refused_are_its_first_trouble():
+    words = 'failed, cause: pods "graph-0-one-0-one-ldr-x" is forbidden: exceeded quota: few'
+    member = clique("graph-0-one-0-one-ldr")
+    member["status"] = {"lastErrors": [{"code": "ERR_CREATE_POD", "description": words}]}
+    group = clique("graph-0-one", kind="PodCliqueScalingGroup", ready=0)
+    grouped = pod_clique_set()
+    grouped["spec"]["template"]["podCliqueScalingGroups"] = [{"name": "one", "cliqueNames": ["one"], "replicas": 1}]
+    late = {"metadata": {"name": "late"}, "status": {"phase": "Failed"}}
+    world = observed(
+        stored(grouped), cliques=[group], members={place_of(group): [member]}, pods={"graph-0-one": [late]}
+    )
+    (part,) = conclude(desiring(grouped), CarryOutResult(world)).components["One"]
+    first = part.troubles[0]
+    assert (first.reason, first.pod) == ("QuotaExceeded", "of graph-0-one-0-one-ldr")
+    assert first.message == "exceeded quota: few"
+
+
+@pytest.mark.parametrize(("reached", "received"), [("new", True), ("old", False)])
+def test_of_a_component_of_0_replicas_grove_never_says_that_it_has_acted(reached, received):
+    there = clique("graph-0-one", 0)
+    there["status"]["currentPodCliqueSetGenerationHash"] = reached
+    world = observed(stored(pod_clique_set(status=UNSEEN)), cliques=[there])
+    empty = pod_clique_set()
+    empty["spec"]["template"]["cliques"][0]["spec"]["replicas"] = 0
+    (part,) = conclude(desiring(empty), CarryOutResult(world)).components["One"]
     assert part.observed == received
 
 

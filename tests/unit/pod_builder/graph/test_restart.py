@@ -303,6 +303,32 @@ def test_on_grove_the_set_must_be_realized_too(there, expected):
     assert parts_of(desiring(pod_clique_set(("A", "1"))), world) == {"A": expected}
 
 
+@pytest.mark.parametrize(
+    ("reached", "pods", "replicas", "expected"),
+    [
+        ("new", ["1", "1"], 2, done()),
+        # Grove does not know the id yet: its generation is that of before.
+        ("new", ["0", "0"], 2, moving()),
+        ("new", ["1", "0"], 2, moving()),
+        ("old", ["1", "1"], 2, moving()),
+        ("new", [], 2, moving()),
+        ("new", [], 0, done()),
+    ],
+)
+def test_a_restart_on_grove_ends_by_its_pods_where_grove_never_says_that_it_has_acted(
+    reached, pods, replicas, expected
+):
+    """As long as another component has 0 replicas."""
+    there = clique("g-0-A", replicas)
+    there["status"]["currentPodCliqueSetGenerationHash"] = reached
+    world = observed(
+        pod_clique_set(("A", "1"), observedGeneration=1, currentGenerationHash="new"),
+        cliques=[there],
+        pods={"g-0-A": [{"metadata": {"annotations": {RESTART_AT: id_}}} for id_ in pods]},
+    )
+    assert parts_of(desiring(pod_clique_set(("A", "1"))), world) == {"A": expected}
+
+
 def test_ids_go_into_pod_templates_and_cliques_and_nothing_else():
     other = {"kind": "ConfigMap", "metadata": {}}
     before = component("A")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
 from dynamo_pod_builder.reconcilers.graph.steps.rollout import roll
+from dynamo_shared.api.conditions import timestamp
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
 
+from .building import NOW as MOMENT
 from .building import deployment, desiring, observed, stored, stored_graph
 from .workers import component
 
@@ -105,6 +109,67 @@ def test_replicas_of_each_generation(desired, there, replicas, drain):
     assert moves(rolled(desired, there)) == (replicas, drain)
 
 
+BROKEN_PREFILL, BROKEN_DECODE = component("p-bad", "bad", component="P"), component("d-bad", "bad", component="D")
+
+
+def test_of_an_update_that_never_served_no_component_outlives_what_served_before():
+    """Its decode worker fails, its prefill worker is ready. Workers find only those of their own generation."""
+    there = {
+        "p-old": (OLD_PREFILL, 1),
+        "d-old": (OLD_DECODE, 1),
+        "p-bad": (BROKEN_PREFILL, 1),
+        "d-bad": (BROKEN_DECODE, 0),
+    }
+    assert moves(rolled([PREFILL, DECODE], there, RUNNING)) == ({"p-new": 0, "d-new": 0}, {"p-bad": 0, "d-bad": 0})
+
+
+def test_one_failed_probe_of_an_old_worker_takes_no_counterpart_from_it():
+    there = {"p-new": (PREFILL, 1), "d-new": (DECODE, 0), "p-old": (OLD_PREFILL, 1), "d-old": (OLD_DECODE, 0)}
+    assert moves(rolled([PREFILL, DECODE], there, RUNNING)) == ({"p-new": 1, "d-new": 1}, {})
+
+
+@pytest.mark.parametrize(
+    ("desired", "there", "waited", "kept"),
+    [
+        pytest.param([PREFILL, DECODE], {}, 0, ["uid-of-w-old"], id="nothing new serves"),
+        pytest.param(
+            [PREFILL, DECODE],
+            {"p-new": (PREFILL, 1), "d-new": (DECODE, 0)},
+            0,
+            ["uid-of-w-old"],
+            id="one of the new ones does not serve yet",
+        ),
+        pytest.param(
+            [PREFILL, DECODE], {"p-new": (PREFILL, 1), "d-new": (DECODE, 0)}, 600, [], id="no node had room for long"
+        ),
+        pytest.param([RECREATED], {}, 0, [], id="Recreate: never side by side"),
+        pytest.param([PREFILL, DECODE], {"p-new": (PREFILL, 1), "d-new": (DECODE, 1)}, 0, [], id="all new ones serve"),
+    ],
+)
+def test_a_worker_that_is_no_longer_desired_serves_until_the_new_ones_do(desired, there, waited, kept):
+    """It was given another name, or split: its own component rolls nothing."""
+    gone = component("w-old", "old", component="Other")
+    since = timestamp(MOMENT - timedelta(seconds=waited))
+    pod = {
+        "metadata": {"name": "waits"},
+        "status": {"conditions": [{"type": "PodScheduled", "status": "False", "lastTransitionTime": since}]},
+    }
+    present = {**there, "w-old": (gone, 1)}
+    plan = roll(
+        desiring(FRONT, *desired),
+        observed(
+            *(stored(dcd) for dcd, _ in present.values()),
+            of=stored_graph(status={"rollingUpdate": RUNNING}),
+            workloads={name: deployment(name, ready=ready) for name, (_, ready) in present.items()},
+            pods={"d-new": [pod]} if waited else {},
+        ),
+    )
+    assert plan.rollout is not None
+    assert list(plan.rollout.kept) == kept
+    assert plan.rollout.completed == (bool(there) and all(ready for _, ready in there.values()))
+    assert sorted(plan.rollout.components) == sorted(each["metadata"]["labels"][labels.COMPONENT] for each in desired)
+
+
 @pytest.mark.parametrize(
     ("phases", "replicas"),
     [
@@ -167,6 +232,12 @@ def test_recreate_waits_for_the_last_pod_to_end(phases, replicas):
             Rollout(components=["Worker"], status={**OVER, "endTime": NOW}, completed=True),
             id="the old ones were deleted meanwhile",
         ),
+        pytest.param(
+            {"g-new": (NEW, 0)},
+            RUNNING,
+            Rollout(drain=[], kept=[], components=["Worker"], status=RUNNING),
+            id="the old ones were deleted before the new ones serve",
+        ),
     ],
 )
 def test_the_progress_of_a_rollout(there, previous, rollout):
@@ -174,9 +245,10 @@ def test_the_progress_of_a_rollout(there, previous, rollout):
     assert plan.rollout == rollout
 
 
-def test_what_an_update_left_begins_and_ends_no_other_one():
+@pytest.mark.parametrize("left", [component("g-old", "old", 0), component("g-old", "old", 1, component="Gone")])
+def test_what_an_update_left_begins_and_ends_no_other_one(left):
     """It is deleted, and goes when its finalizers are through; a pod of the new generation turns unready meanwhile."""
-    left = component("g-old", "old", 0)
+    left = stored(left)
     left["metadata"]["deletionTimestamp"] = BEFORE
     for ready in (1, 0):
         plan = rolled([NEW], {"g-new": (NEW, ready), "g-old": (left, 0)}, OVER)

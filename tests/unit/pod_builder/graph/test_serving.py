@@ -41,64 +41,78 @@ def counted(
 @pytest.mark.parametrize(
     ("available", "pods", "old", "expected"),
     [
-        pytest.param({}, {}, None, ServingPods({"P": 0, "D": 0}, None), id="nothing new is there"),
-        pytest.param(
-            {"g-p-new": 1}, {}, None, ServingPods({"P": 0, "D": 0}, None), id="a prefill worker without a decode worker"
-        ),
-        pytest.param({"g-p-new": 1, "g-d-new": 1}, {}, None, ServingPods({"P": 1, "D": 1}, None), id="both"),
+        pytest.param({}, {}, None, ({"P": 0, "D": 0}, None), id="nothing new is there"),
+        pytest.param({"g-p-new": 1}, {}, None, ({"P": 0, "D": 0}, None), id="a prefill worker without a decode worker"),
+        pytest.param({"g-p-new": 1, "g-d-new": 1}, {}, None, ({"P": 1, "D": 1}, None), id="both"),
         pytest.param(
             {"g-p-new": 1, "g-d-new": 1},
             {"g-d-new": [pod("Ready", "True", 3)], "g-p-new": [pod("Ready", "True", LONG_AGO)]},
             None,
-            ServingPods({"P": 0, "D": 0}, ADMISSION.seconds - 3),
+            ({"P": 0, "D": 0}, ADMISSION.seconds - 3),
             id="frontends have not admitted one yet",
         ),
         pytest.param(
             {"g-p-new": 1, "g-d-new": 1},
             {"g-d-new": [pod("Ready", "True", ADMISSION.seconds)]},
             None,
-            ServingPods({"P": 1, "D": 1}, None),
+            ({"P": 1, "D": 1}, None),
             id="frontends have had their time",
         ),
         pytest.param(
             {"g-p-new": 1, "g-d-new": 1},
             {"g-d-new": [pod("Ready", "True", -LONG_AGO)]},
             None,
-            ServingPods({"P": 1, "D": 1}, None),
+            ({"P": 1, "D": 1}, None),
             id="the clock of the node is ahead",
         ),
         pytest.param(
             {"g-p-new": 1},
             {"g-d-new": [pod("PodScheduled", "False", 60)]},
             None,
-            ServingPods({"P": 0, "D": 0}, None),
+            ({"P": 0, "D": 0}, None),
             id="its workload is not observed, so neither are its pods",
         ),
         pytest.param(
             {"g-p-new": 1, "g-d-new": 0},
             {"g-d-new": [pod("PodScheduled", "False", 60)]},
             None,
-            ServingPods({"P": 0, "D": 0}, NO_ROOM.seconds - 60),
+            ({"P": 0, "D": 0}, NO_ROOM.seconds - 60),
             id="no node has room for the other one",
         ),
         pytest.param(
             {"g-p-new": 1, "g-d-new": 0},
             {"g-d-new": [pod("PodScheduled", "False", NO_ROOM.seconds)]},
             None,
-            ServingPods({"P": 1, "D": 0}, None),
+            ({"P": 1, "D": 0}, None),
             id="no node had room for long: the update goes on with what there is",
         ),
         pytest.param(
             {"g-p-new": 1},
             {},
             {"g-p-old": 1, "g-d-old": 0},
-            ServingPods({"P": 1, "D": 0}, None),
-            id="the old generation does not serve, so that nothing is kept for it",
+            ({"P": 0, "D": 0}, None),
+            id="the old generation does not serve just now",
+        ),
+        pytest.param(
+            {"g-p-new": 1, "g-d-new": 0},
+            {"g-d-new": [pod("PodScheduled", "False", 60)]},
+            {"g-p-old": 1, "g-d-old": 0},
+            ({"P": 1, "D": 0}, NO_ROOM.seconds - 60),
+            id="the old generation does not serve, so that no node is kept for it",
         ),
     ],
 )
 def test_what_counts_of_a_new_generation(available, pods, old, expected):
-    assert counted(available, pods, old) == expected
+    result = counted(available, pods, old)
+    assert (result.pods, result.again) == expected
+
+
+def test_which_old_generations_serve_and_how_long_they_keep_their_nodes():
+    waits = {"g-d-new": [pod("PodScheduled", "False", NO_ROOM.seconds - 1)]}
+    assert counted({"g-d-new": 0}, waits) == ServingPods({"P": 0, "D": 0}, 1, frozenset({"old"}))
+    waits = {"g-d-new": [pod("PodScheduled", "False", NO_ROOM.seconds)]}
+    assert counted({"g-d-new": 0}, waits) == ServingPods({"P": 0, "D": 0}, None, frozenset({"old"}), no_room=True)
+    assert counted({}, old={"g-p-old": 0, "g-d-old": 1}).old == frozenset()
 
 
 @pytest.mark.parametrize(

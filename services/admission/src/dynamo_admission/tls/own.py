@@ -59,8 +59,10 @@ class OwnCertificates(Certificates):
             there = stored.state if stored is not None else SecretState()
             begun = completed(there, self._state)
             forced = stored is not None and stored.forced
+            # It is at least so late by the clock of the API server, which verifies: this one may be behind.
+            now = max(self._clock(), stored.written if stored is not None else 0.0)
             desired = plan(
-                begun, self._clock(), self._timing, self._names,
+                begun, now, self._timing, self._names,
                 settled=self._settled(begun.bundle), forced=forced,
             )  # fmt: skip
             if desired == there and not forced:

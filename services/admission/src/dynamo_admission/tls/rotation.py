@@ -58,7 +58,7 @@ def plan(
     """
     state = _without_ended(state, now)
     introducing = bool(state.serving and state.authorities) and not _signed_by_last(state)
-    if not _can_sign(state) or _due(state.authorities[-1], now) or (forced and not introducing):
+    if not _can_sign(state, now) or _due(state.authorities[-1], now) or (forced and not introducing):
         state = _introduce(state, now, timing, names)
         settled = False
     if not _servable(state, now):
@@ -99,16 +99,21 @@ def _without_ended(state: SecretState, now: float) -> SecretState:
     )
 
 
-def _can_sign(state: SecretState) -> bool:
-    return bool(state.authorities and state.authority_key)
+def _in_force(certificate: x509.Certificate, now: float) -> bool:
+    """One that begins later was issued by a replica whose clock was ahead: clients refuse it, as one that has ended."""
+    return pki.begins(certificate) <= now < pki.ends(certificate)
+
+
+def _can_sign(state: SecretState, now: float) -> bool:
+    return bool(state.authorities and state.authority_key and _in_force(state.authorities[-1], now))
 
 
 def _servable(state: SecretState, now: float) -> bool:
     return bool(
         state.serving
         and state.serving_key
-        and pki.ends(state.serving[0]) > now
-        and pki.trusted(state.serving, state.authorities)
+        and _in_force(state.serving[0], now)
+        and pki.trusted(state.serving, [each for each in state.authorities if _in_force(each, now)])
     )
 
 
@@ -122,7 +127,7 @@ def _due(certificate: x509.Certificate, now: float) -> bool:
 
 
 def _introduce(state: SecretState, now: float, timing: Timing, names: Sequence[str]) -> SecretState:
-    if _can_sign(state) and (not _servable(state, now) or _due(state.serving[0], now)):
+    if _can_sign(state, now) and (not _servable(state, now) or _due(state.serving[0], now)):
         # The last that the present authority signs: it has to last until the next one is trusted.
         state = _issue(state, now, timing, names)
     authority, key = pki.make_authority(now, timing.authority)

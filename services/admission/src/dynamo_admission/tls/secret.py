@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.registry.annotations import ROTATE_AUTHORITY
 from dynamo_shared.api.resources import SECRETS, ObjectKey
+from dynamo_shared.api.untrusted.times import moment
 from dynamo_shared.kube import KubeClient, get_if_present
 
 from dynamo_admission.tls import pki
@@ -29,11 +30,15 @@ log = structlog.get_logger("dynamo.admission")
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What was read: parts that cannot be used are left out of `state`. `forced`: a rotation is asked for."""
+    """What was read: parts that cannot be used are left out of `state`. `forced`: a rotation is asked for.
+
+    `written`: when it was written last, by the API server's clock, in seconds since 1970; 0 where it does not say.
+    """
 
     state: SecretState
     version: str
-    forced: bool = False
+    written: float
+    forced: bool
 
 
 class SecretStore:
@@ -50,9 +55,11 @@ class SecretStore:
             return None
         metadata, data = secret["metadata"], secret.get("data") or {}
         _require_replaceable(f"Secret {self._key}", metadata, data)
+        times = (moment(entry.get("time")) for entry in metadata.get("managedFields") or ())
         return Stored(
             parsed({name: _decoded(text) for name, text in data.items()}, str(self._key)),
             metadata["resourceVersion"],
+            max((each.timestamp() for each in times if each is not None), default=0.0),
             ROTATE_AUTHORITY in (metadata.get("annotations") or {}),
         )
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-import msgspec
 from aiohttp import web
 from dynamo_shared.api.device_claims import KnownClaims
 from dynamo_shared.api.objects import KubeObject
@@ -207,7 +206,7 @@ class Cluster:
 
     async def _served(self) -> list[str]:
         try:
-            group: dict[str, Any] = msgspec.json.decode(await self._kube.raw_get(f"/apis/{GROUP}"))
+            group = await self._kube.read(f"/apis/{GROUP}")
         except NotServed:
             return []
         return [each["groupVersion"] for each in group.get("versions") or ()]

@@ -14,6 +14,9 @@ from dynamo_shared.api.resources import ObjectKey
 from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.models.workers import Worker
 
+#: When a listing was read that was not.
+NEVER = float("-inf")
+
 
 @dataclass(slots=True)
 class AdapterState:
@@ -39,7 +42,7 @@ class AdapterState:
     busy: bool = False
     again: bool = False
     """whether another try was asked for meanwhile"""
-    last_heard: float = float("-inf")
+    last_heard: float = NEVER
     """when a listing was read last, by the keeper's clock"""
 
     @classmethod
@@ -60,7 +63,8 @@ class AdapterState:
     def set_desired(self, worker: Worker, adapter: Adapter | None, stale: Collection[str]) -> bool:
         """Set the desired adapter; returns whether there is something to do now.
 
-        `stale` are names that were loaded for the model at any time; they count when nothing shall be loaded any more.
+        `stale` are names that may be loaded for the model and must not be, or not as they are: an earlier replica may have
+        asked for the adapter before this one.
         """
         again = worker.incarnation != self.worker.incarnation
         back = worker.ready and not self.worker.ready
@@ -75,8 +79,11 @@ class AdapterState:
             if self.adapter is not None and (self.asked or self.loaded):
                 self.stale.add(self.adapter.name)
             self.adapter, self.loaded, self.asked = adapter, False, False
-            if adapter is None:
-                self.stale.update(stale)
+            # What failed was another one. That the worker failed last time is still so.
+            self.failure, self.failures = "", min(self.failures, 1)
+            self.stale.update(stale)
+            if self.last_heard == NEVER:
+                self.unanswered.update(stale)
         if back:
             # It may have lost what it had: it counts when it has said so.
             self.loaded = False
@@ -90,12 +97,17 @@ class AdapterState:
         self.last_heard = now
         self.loaded = self.adapter is not None and self.adapter.name in names and self.adapter.name not in self.stale
 
-    def failed(self, message: str) -> bool:
-        """A try failed; returns whether for a new reason."""
-        news = message != self.failure
-        self.failure = message
+    def failed(self, message: str, version: int) -> bool:
+        """A try for that version failed; returns whether for a new reason."""
+        if version != self.version:
+            self.failures = max(self.failures, 1)
+            return False
         self.failures += 1
-        self.loaded = False
+        if self.loaded and self.failures == 1:
+            # A probe that failed once: a busy worker still has what it had.
+            return False
+        news = message != self.failure
+        self.failure, self.loaded = message, False
         return news
 
     def succeeded(self, version: int) -> None:

@@ -109,8 +109,8 @@ class AdapterKeeper:
     ) -> Mapping[str, AdapterState]:
         """Set what a model's workers shall have loaded; returns their states by uid of the pod.
 
-        `workers` are all that exist, ready or not: one that is left out is gone. `stale` are names that may be loaded on
-        workers of which nothing is known yet, and must not be.
+        `workers` are all that exist, ready or not: one that is left out is gone. `stale` are names that may be loaded for
+        the model, and must not be.
         """
         states = self._models.setdefault(uid, {})
         self.prune(uid, workers)
@@ -152,14 +152,12 @@ class AdapterKeeper:
         present = {worker.uid for worker in workers}
         states = self._models.get(uid, {})
         for gone in states.keys() - present:
-            del states[gone]
+            _abandon(states, gone)
 
     def pod_gone(self, uid: str) -> None:
         """A pod does not exist any more, and nothing that was loaded there; or another replica has it now."""
         for model in [model for model in self._owed if uid in self._models.get(model, {})]:
-            del self._models[model][uid]
-            if not self._models[model]:
-                self.drop(model)
+            self._forget(model, uid)
         self._listings.pop(uid, None)
 
     def disown(self) -> None:
@@ -221,7 +219,7 @@ class AdapterKeeper:
             return Result()
         owed = self._owed.get(place.model)
         if owed is not None and self._clock() >= owed.until:
-            self._forget(place)
+            self._forget(place.model, place.pod)
             self._announcer.announce(owed.model, events.given_up(owed.model, state))
             return Result()
         if state.idle:
@@ -243,7 +241,7 @@ class AdapterKeeper:
         try:
             listing = await settle(self._api, state, self._clock, self._recent(state))
         except LoraError as error:
-            if state.failed(str(error)):
+            if state.failed(str(error), version):
                 self._announce("failed", uid, state)
                 log.info("failed, again later", model=str(state.model), pod=state.worker.pod, error=str(error))
         else:
@@ -275,12 +273,12 @@ class AdapterKeeper:
         elif state.adapter is not None:
             self._add(place, state, spread(self._settings.probe_interval, least=0.75, most=1.25))
         elif place.model in self._owed:
-            self._forget(place)
+            self._forget(place.model, place.pod)
 
-    def _forget(self, place: WorkerModel) -> None:
-        self._models[place.model].pop(place.pod, None)
-        if not self._models[place.model]:
-            self.drop(place.model)
+    def _forget(self, model: str, pod: str) -> None:
+        _abandon(self._models[model], pod)
+        if not self._models[model]:
+            self.drop(model)
 
     def _recent(self, state: AdapterState) -> Listing | None:
         """A recent listing, good enough to confirm that nothing changed; changes begin with a new one."""
@@ -304,3 +302,8 @@ class AdapterKeeper:
         if len(names) > LISTED_NAMES or sum(map(len, names)) > LISTED_CHARACTERS:
             return
         self._listings[worker.uid] = (worker.incarnation, self._clock(), listing)
+
+
+def _abandon(states: dict[str, AdapterState], pod: str) -> None:
+    """What is under way at a pod that is gone asks for nothing more: another pod may get its address."""
+    states.pop(pod).version += 1

@@ -17,7 +17,14 @@ async def settle(
     `recent` is a listing that is new enough to begin with. Raises LoraError; `state` has what was reached until then.
     """
     version, adapter, worker = state.version, state.adapter, state.worker
-    listing = recent or await api.listing(worker.url)
+    try:
+        listing = recent or await api.listing(worker.url)
+    except LoraError as error:
+        if adapter is not None or error.outcome != "absent":
+            raise
+        # What cannot load has nothing to unload, and no request is on its way there.
+        listing = Listing(frozenset(), None)
+        state.unanswered.clear()
     unloaded = False
     for name in sorted(state.stale):
         if state.version != version:

@@ -14,6 +14,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    LEADER_WORKER_SETS,
     ObjectKey,
 )
 from dynamo_shared.api.v1beta1 import parse_component
@@ -32,7 +33,7 @@ from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import scaling
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
-from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, SHARED_INTERVAL, earliest
+from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL, OBSERVED_WITHIN, SHARED_INTERVAL, earliest
 from dynamo_pod_builder.reconcilers.sharing import graph_uid, is_left_to
 from dynamo_pod_builder.remembered import COMPONENTS, remembered
 from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
@@ -42,7 +43,7 @@ from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue, starts_of
 from dynamo_pod_builder.status import component as status
 from dynamo_pod_builder.status.component import Failure, component_status
 from dynamo_pod_builder.status.pods import recheck_after, troubles
-from dynamo_pod_builder.status.workload import is_observed
+from dynamo_pod_builder.status.workload import is_observed, stateful_set_lacking
 from dynamo_pod_builder.surroundings import PullSecretLists, component_account
 
 
@@ -160,7 +161,7 @@ class ComponentReconciler:
                 await self.keys.ensure(component)
             for child in plan.children:
                 try:
-                    ensured = await self.applier.ensure(child)
+                    ensured = await self.applier.ensure(await self._completed(child))
                 except NameTaken as error:
                     if error.holder_uid and error.holder_uid == graph_uid(component):
                         # Its graph runs on Grove, or comes from there: who has the object is the graph's to decide.
@@ -179,6 +180,17 @@ class ComponentReconciler:
             await self.applier.delete(resources.of(leftover), leftover)
         return ComponentOutcome(again=again)
 
+    async def _completed(self, child: KubeObject) -> KubeObject:
+        """With what depends on who else works on it."""
+        if child["kind"] != LEADER_WORKER_SETS.kind:
+            return child
+        return render.addressed(child, await self.applier.as_stored(child))
+
+    def gone(self, component: KubeObject) -> None:
+        """Report that a component deployment was deleted; of one with a graph, the graph reports what is left."""
+        if not graph_uid(component):
+            self.announcer.announce(component, events.component_gone(component))
+
     def _report_number(self, component: KubeObject, ensured: Ensured) -> None:
         """On the graph, if there is one: its number counts, and there users search for the reason."""
         if ensured.set_back is None:
@@ -190,14 +202,26 @@ class ComponentReconciler:
         failure, before, now = outcome.failure, status.failure_of(component), self.now()
         workload = workload_of(self.cache, component)
         pods = pods_of(self.cache, workload)
-        causes = await self.pod_events.explain(objects.namespace(component), troubles(pods, now))
+        lacking = stateful_set_lacking(workload, pods)
+        causes = await self.pod_events.explain(objects.namespace(component), troubles(pods, now), lacking)
         after = component_status(component, workload, failure, now, causes)
-        if failure is not None and not failure.passes and failure != before:
-            self.announcer.announce(component, events.COMPONENT_FAILED.named(failure.reason)(failure.message))
+
+        def report() -> None:
+            if not graph_uid(component):
+                if status.verdict(after) != status.verdict(component.get("status", {})):
+                    self.announcer.announce(component, events.component_changed(component, after))
+            elif failure is not None and not failure.passes and failure != before:
+                # To programs its graph reports it.
+                self.announcer.announce(component, events.COMPONENT_FAILED.named(failure.reason)(failure.message))
+
         urgent = failure is not None or before is not None
         # That a change of the spec was acted on is not held back.
         changed = bool(component.get("status")) and not status.is_observed(component)
         settle = SETTLE if changed or is_observed(workload) else OBSERVED_WITHIN
-        wait = await self.statuses.write(DYNAMO_COMPONENT_DEPLOYMENTS, component, after, urgent=urgent, settle=settle)
+        wait = await self.statuses.write(
+            DYNAMO_COMPONENT_DEPLOYMENTS, component, after, urgent=urgent, settle=settle, report=report
+        )
         # What is due earlier does not wait for a status that may.
-        return Result(requeue_after=earliest(wait, outcome.again, recheck_after(pods, now)))
+        return Result(
+            requeue_after=earliest(wait, outcome.again, recheck_after(pods, now), LACKING_INTERVAL if lacking else None)
+        )

@@ -9,6 +9,8 @@ SHARED_INTERVAL = 30.0
 #: Pods show the progress of a restart where a workload does not, and not every change of a pod is an event. Seconds.
 RESTART_INTERVAL = 10.0
 
+#: Why a StatefulSet lacks pods only its Events say, which are not watched. Seconds.
+LACKING_INTERVAL = 15.0
 #: A workload's own controller observes it within moments, or has many of them to do. That it has not yet is reported as late
 #: as this: what it reports then is news, and one write has both. Seconds.
 OBSERVED_WITHIN = 60.0

@@ -33,6 +33,7 @@ from dynamo_pod_builder.render.hashing import canonical
 from dynamo_pod_builder.render.metadata import MANAGED_BY
 from dynamo_pod_builder.render.sharing.claims import claim_templates
 from dynamo_pod_builder.render.workloads.kai import DEFAULT_QUEUE
+from dynamo_pod_builder.render.workloads.leader_worker_set import addressed
 
 __all__ = [
     "DEFAULT_QUEUE",
@@ -46,6 +47,7 @@ __all__ = [
     "ObservedGraph",
     "RenderConfig",
     "RenderError",
+    "addressed",
     "canonical",
     "claim_templates",
     "component_children",

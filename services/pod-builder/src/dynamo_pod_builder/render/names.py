@@ -18,6 +18,10 @@ MAX_LABEL = 63
 _GROVE_BUDGET = 45
 _SHORTEST_SET = 8
 
+#: StatefulSets run the pods of a LeaderWorkerSet, one for each group: the name with the group's number, and a hash of ten
+#: characters, are a label of its pods.
+_LONGEST_GROUPS = MAX_LABEL - len("-999") - len("-0123456789")
+
 PLANNER_ACCOUNT = "planner-serviceaccount"
 EPP_ACCOUNT = "epp-serviceaccount"
 
@@ -54,6 +58,13 @@ def pod_clique_set(graph: str, parts: Iterable[tuple[str, ...]]) -> str:
     if len(graph) <= budget:
         return graph
     return f"{graph[: budget - 5]}-{_fnv1a(graph) & 0xFFFF:04x}"
+
+
+def leader_worker_set(component_deployment: str) -> str:
+    """Name of a component deployment's LeaderWorkerSet: its own, shortened where no pod could have the labels of its groups."""
+    if len(component_deployment) <= _LONGEST_GROUPS:
+        return component_deployment
+    return f"{component_deployment[: _LONGEST_GROUPS - 9]}-{_fnv1a(component_deployment):08x}"
 
 
 def _fnv1a(text: str) -> int:

@@ -105,5 +105,12 @@ def is_available(component: dict[str, Any]) -> bool:
     return entry is not None and entry["status"] == "True"
 
 
+def verdict(reported: dict[str, Any]) -> tuple[object, ...]:
+    """What is news of a DCD's status: whether it serves, why not, and of which spec that is said."""
+    entry = find(reported.get("conditions", ()), AVAILABLE)
+    said = (entry["status"], entry["reason"]) if entry is not None else ()
+    return (*said, reported.get("observedGeneration"))
+
+
 def _kind(workload: dict[str, Any] | None) -> str:
     return str((workload or {}).get("kind", DEPLOYMENTS.kind))

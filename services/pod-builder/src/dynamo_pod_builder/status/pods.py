@@ -47,6 +47,7 @@ NOT_STARTED, STARTUP_PROBE, READINESS_PROBE = "PodNotStarted", "StartupProbeFail
 class Rank(IntEnum):
     """Which trouble is reported first: what a user has to change, then what may pass."""
 
+    REFUSED = 0
     IMAGE = 1
     NOT_MADE = 2
     INIT = 3

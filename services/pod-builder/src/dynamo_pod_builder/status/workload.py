@@ -5,11 +5,14 @@ A Deployment, or a LeaderWorkerSet where replicas span nodes; with Grove a PodCl
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     LEADER_WORKER_SETS,
@@ -18,7 +21,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 
-from dynamo_pod_builder.status.pods import Trouble, summary
+from dynamo_pod_builder.status.pods import Trouble, quoted, summary
 
 #: Of component deployments; what Grove makes belongs to whole graphs.
 WORKLOADS: tuple[Resource, ...] = (DEPLOYMENTS, LEADER_WORKER_SETS)
@@ -52,6 +55,7 @@ _REFUSALS = {
     "violates PodSecurity": "PodSecurityRefused",
     "error looking up service account": "ServiceAccountMissing",
 }
+_FORBIDDEN = re.compile(r'^pods "[^"]*" is forbidden: ')
 _COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
 
 
@@ -71,7 +75,8 @@ def outlook(workload: KubeObject | None) -> tuple[object, ...]:
 
 def reported(workload: KubeObject | None) -> tuple[object, ...]:
     """All that is read of a workload's status."""
-    return readiness(workload), ready_replicas(workload), replicas_left(workload), replicas_of(workload)
+    generation = ((workload or {}).get("status") or {}).get("currentPodCliqueSetGenerationHash")
+    return readiness(workload), ready_replicas(workload), replicas_left(workload), replicas_of(workload), generation
 
 
 def replicas_left(workload: KubeObject | None) -> int:
@@ -151,10 +156,49 @@ def _deployment(deployment: KubeObject) -> WorkloadReadiness:
         reason = TOO_LATE if late["reason"] == TOO_LATE else ""
     if refused is not None and refused["status"] == "True":
         message = refused.get("message", "")
-        reason = next((word for part, word in _REFUSALS.items() if part in message), refused["reason"])
+        reason = _refused(message) or refused["reason"]
         trouble.insert(0, f"{refused['reason']}: {message}")
     counts = f"{available} of {desired} replicas available, {updated} updated, {total} in all"
     return WorkloadReadiness(False, "; ".join([counts, *trouble]), reason)
+
+
+def refusal_of(clique: KubeObject) -> tuple[str, str] | None:
+    """Reason and words where Grove cannot create pods of a clique; None where no pod is missing, or for another reason.
+
+    What Grove says of its last errors stays there when they are over.
+    """
+    status, desired = clique.get("status", {}), clique.get("spec", {}).get("replicas", 1)
+    if (status.get("replicas") or 0) >= desired:
+        return None
+    for error in status.get("lastErrors") or ():
+        if error.get("code") == "ERR_CREATE_POD":
+            return refusal(str(error.get("description")).rpartition("cause: ")[2])
+    return None
+
+
+def stateful_set_lacking(groups: KubeObject | None, pods: Sequence[KubeObject]) -> str:
+    """The StatefulSet that lacks pods of a LeaderWorkerSet: that of the leaders, or a group's; "" where none does, or is.
+
+    Why is said by its Events alone.
+    """
+    if groups is None or _kind(groups) != LEADER_WORKER_SETS.kind:
+        return ""
+    spec, name = groups.get("spec", {}), groups["metadata"]["name"]
+    desired, size = spec.get("replicas", 1), (spec.get("leaderWorkerTemplate") or {}).get("size", 1)
+    sizes = Counter(pod["metadata"].get("labels", {}).get(labels.LWS_GROUP, "") for pod in pods)
+    if len(sizes) < desired:
+        return str(name)
+    return next((f"{name}-{group}" for group, count in sorted(sizes.items()) if count < size), "")
+
+
+def refusal(message: str) -> tuple[str, str]:
+    """Reason and words of a message that pods are refused, the same for each attempt, which has another name."""
+    words = _FORBIDDEN.sub("", message)
+    return _refused(words) or "FailedCreate", quoted(words)
+
+
+def _refused(message: str) -> str:
+    return next((word for part, word in _REFUSALS.items() if part in message), "")
 
 
 def _leader_worker_set(workload: KubeObject) -> WorkloadReadiness:
@@ -169,6 +213,9 @@ def _leader_worker_set(workload: KubeObject) -> WorkloadReadiness:
 def _of_grove(workload: KubeObject, unit: str) -> WorkloadReadiness:
     """A clique or a scaling group (reference behaviour, section 1.5): all counts are as desired, of this spec."""
     status = workload.get("status", {})
+    if (refusal := refusal_of(workload)) is not None:
+        reason, words = refusal
+        return WorkloadReadiness(False, f"its pods are refused: {words}", reason)
     if not is_observed(workload):
         return WorkloadReadiness(False, f"Grove has not yet observed the present {_kind(workload)}")
     desired = workload.get("spec", {}).get("replicas", 1)

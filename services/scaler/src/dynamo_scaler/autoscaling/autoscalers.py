@@ -24,7 +24,7 @@ from dynamo_scaler.adapters.status import AUTOSCALING, ConditionState, reported
 from dynamo_scaler.autoscaling.desired import InvalidAutoscalingError, desired_autoscaling
 from dynamo_scaler.autoscaling.health import counts_in, trouble
 from dynamo_scaler.autoscaling.render import autoscaler, described, taking_over
-from dynamo_scaler.autoscaling.rivals import rivalry
+from dynamo_scaler.autoscaling.rivals import hpas_of, rivalry
 
 KINDS: tuple[Resource, ...] = (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS)
 #: A refusing policy may change, and a name become free, without an event. Seconds.
@@ -112,10 +112,11 @@ class Autoscalers:
             return AutoscalerState(rivals)
         fine = ConditionState(True, desired["kind"], described(desired))
         observed = self.cache.get(resources.of(desired), key_of(desired))
-        if observed is None or (known := trouble(observed)) is None:
-            return AutoscalerState(fine)
-        wait = counts_in(observed, self.now())
-        return AutoscalerState(fine, wait) if wait else AutoscalerState(known)
+        for each in () if observed is None else (observed, *hpas_of(self.cache, observed)):
+            if (known := trouble(each)) is not None:
+                wait = counts_in(each, self.now())
+                return AutoscalerState(fine, wait) if wait else AutoscalerState(known)
+        return AutoscalerState(fine)
 
     def _failed(self, adapter: KubeObject, reason: str, message: str, *, again: float | None) -> AutoscalerState:
         """The desired autoscaler could not be made; the message says which one the component has meanwhile."""

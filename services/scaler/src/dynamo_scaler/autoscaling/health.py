@@ -13,8 +13,11 @@ from dynamo_shared.api.untrusted.words import quoted
 
 from dynamo_scaler.adapters.status import ConditionState
 
-#: By kind, conditions that are False where an autoscaler does not scale; of several the first is repeated.
-_CONDITIONS = {HORIZONTAL_POD_AUTOSCALERS.kind: ("AbleToScale", "ScalingActive"), SCALED_OBJECTS.kind: ("Ready",)}
+#: By kind, conditions of an autoscaler that does not scale as it should; of several the first is repeated.
+_TROUBLES = {
+    HORIZONTAL_POD_AUTOSCALERS.kind: (("AbleToScale", "False"), ("ScalingActive", "False")),
+    SCALED_OBJECTS.kind: (("Ready", "False"), ("Fallback", "True")),
+}
 #: An HPA leaves a component at 0 replicas alone, as the documentation says.
 _AS_IT_SHOULD_BE = frozenset({"ScalingDisabled"})
 
@@ -28,7 +31,7 @@ def trouble(autoscaler: KubeObject) -> ConditionState | None:
     if said is None:
         return None
     kind, name, type_ = autoscaler["kind"], autoscaler["metadata"]["name"], said["type"]
-    message = quoted(str(said.get("message") or f"{type_} is False, without a message"))
+    message = quoted(str(said.get("message") or f"{type_} is {said['status']}, without a message"))
     see = f"see its events: kubectl describe {resources.of(autoscaler).plural} {name}"
     return ConditionState(
         False, _reason(said), f"{kind} {name} does not scale as it should: {message} ({see})", by_other=True
@@ -48,16 +51,13 @@ def trouble_reason(autoscaler: KubeObject | None) -> str:
 
 
 def _reason(said: KubeObject) -> str:
-    return str(said.get("reason") or f"{said['type']}IsFalse")
+    return str(said.get("reason") or f"{said['type']}Is{said['status']}")
 
 
 def _said(autoscaler: KubeObject) -> KubeObject | None:
     """The condition that says that an autoscaler does not scale."""
     conditions: Any = (autoscaler.get("status") or {}).get("conditions") or ()
-    is_false = {
-        each["type"]: each
-        for each in conditions
-        if isinstance(each, dict) and each.get("status") == "False" and each.get("reason") not in _AS_IT_SHOULD_BE
-        if isinstance(each.get("type"), str)
-    }
-    return next((is_false[each] for each in _CONDITIONS.get(autoscaler.get("kind", ""), ()) if each in is_false), None)
+    counted = [each for each in conditions if isinstance(each, dict) and each.get("reason") not in _AS_IT_SHOULD_BE]
+    troubles = _TROUBLES.get(autoscaler.get("kind", ""), ())
+    said = (each for trouble in troubles for each in counted if (each.get("type"), each.get("status")) == trouble)
+    return next(said, None)

@@ -1,4 +1,4 @@
-"""Several autoscalers of one adapter."""
+"""What scales one adapter: several autoscalers, and the HPA that KEDA makes for a ScaledObject."""
 
 from __future__ import annotations
 
@@ -37,6 +37,13 @@ def autoscalers_of(cache: ObjectCache, adapter: ObjectKey) -> dict[str, KubeObje
         for each in cache.by_index(resource, BY_TARGET, str(adapter))
         if not objects.is_deleting(each) and not _is_kedas(each)
     }
+
+
+def hpas_of(cache: ObjectCache, scaled_object: KubeObject) -> list[KubeObject]:
+    """What KEDA made for a ScaledObject of an adapter: it scales by an HPA, and not all releases say what that lacks."""
+    adapter = ObjectKey(objects.namespace(scaled_object), scaled_adapter(scaled_object))
+    hpas = cache.by_index(HORIZONTAL_POD_AUTOSCALERS, BY_TARGET, str(adapter))
+    return [each for each in hpas if objects.controls(scaled_object, each)]
 
 
 def rivalry(cache: ObjectCache, adapter: KubeObject) -> ConditionState | None:

@@ -137,7 +137,7 @@ class ClusterView:
         for key in graphs:
             graph = self.graph(key)
             pools |= {pool.key: pool for pool in self.pools(graph)} if graph is not None else {}
-        situations = {key: self.situation(pools[key]) for key in desired}
+        situations = {key: self.situation(pools[key], now) for key in desired}
 
         def others() -> list[OpenIntent]:
             open_intents: list[OpenIntent] = []
@@ -145,7 +145,7 @@ class ClusterView:
                 if each.key in desired or self.autoscaler(each.pool):
                     continue
                 try:
-                    situations[each.key] = self.situation(each.pool)
+                    situations[each.key] = self.situation(each.pool, now)
                 except InvalidPolicyError:
                     # The next command for it reports this; until then nothing is paired with it.
                     continue
@@ -199,7 +199,7 @@ class ClusterView:
             return ""
         return next(iter(rivals.autoscalers_of(self.cache, ObjectKey(pool.key.namespace, pool.adapter))), "")
 
-    def situation(self, pool: DesiredPool) -> Situation:
+    def situation(self, pool: DesiredPool, now: float) -> Situation:
         """What speaks for or against scaling a pool. InvalidPolicyError where its graph's policy is wrong."""
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, pool.key.graph_key)
         assert graph is not None
@@ -209,7 +209,7 @@ class ClusterView:
             rollout=holds.rollout(graph, pool.key.component, observed=self.shapes.is_observed(graph)),
             growth=holds.failed(graph) or holds.capacity(self._competing(pool, graph)),
             scaled_at=record.at if record is not None else 0.0,
-            asked=self.history.of(pool.key),
+            asked=self.history.of(pool.key, pool.current, now),
         )
 
     def _competing(self, pool: DesiredPool, graph: KubeObject) -> list[KubeObject]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -88,19 +86,20 @@ class HeldScalings:
     async def _check_graph(self, graph: KubeObject) -> KubeError | None:
         """Returns what the API server refused: a command that cannot be written must not hold up all others."""
         trouble: KubeError | None = None
-        for command, names in _by_command(intents.read(graph)).items():
+        # What was asked for together is decided together.
+        for command in dict.fromkeys(intent.command for intent in intents.read(graph).values()):
             try:
                 async with self.scaling.lock:
                     with suppress(StaleError):
                         # The next check handles what changed meanwhile.
-                        await self._check_command(key_of(graph), command, names)
+                        await self._check_command(key_of(graph), command)
             except KubeError as error:
                 if not error.status:
                     raise
                 trouble = error
         return trouble
 
-    async def _check_command(self, key: ObjectKey, command: str, names: Iterable[str]) -> None:
+    async def _check_command(self, key: ObjectKey, command: str) -> None:
         graph = self.scaling.view.graph(key)
         if graph is None or not self.scaling.view.serves(key):
             return
@@ -108,7 +107,7 @@ class HeldScalings:
         held: dict[PoolKey, Intent] = {}
         now, lifetime = self.scaling.now(), self.scaling.view.settings.intent_lifetime
         for name, intent in intents.read(graph).items():
-            if name not in names or intent.command != command:
+            if intent.command != command:
                 continue
             pool = pools.get(PoolKey(*key, name))
             if pool is None:
@@ -127,6 +126,8 @@ class HeldScalings:
                     graph, name, intent, DecisionReport(AUTOSCALED, f"{name} is scaled by {scaler} by now")
                 )
             elif intent.held:
+                # It may be from before a restart.
+                self.scaling.view.history.note(pool.key, intent.replicas, pool.current, now)
                 held[pool.key] = intent
         if held:
             await self._resume(graph, held)
@@ -164,11 +165,3 @@ class HeldScalings:
             if pool.key.component == name
         ]
         self.scaling.report(REFUSED, current, ScaleRequest.again(key, intent), report._replace(verdicts=verdicts))
-
-
-def _by_command(remembered: dict[str, Intent]) -> dict[str, list[str]]:
-    """Components by the command that asked: what was asked for together is decided together."""
-    names: dict[str, list[str]] = defaultdict(list)
-    for name, intent in remembered.items():
-        names[intent.command].append(name)
-    return names

@@ -75,7 +75,7 @@ class Scaling:
 
     async def _decided(self, request: ScaleRequest) -> Answered:
         admitted = await self.admission.admit(request)
-        if not self._is_trial(request):
+        if not request.dry_run:
             for key, replicas in admitted.desired.items():
                 self.view.history.note(key, replicas, admitted.pools[key].current, self.now())
         for _ in range(_ATTEMPTS):
@@ -123,6 +123,8 @@ class Scaling:
         await self.remember(rest)
         if len(units) > 1:
             await self.remember(promised(decision, frozenset(each.pool.key for each in units[0])))
+        # Their numbers are written by themselves: until then their intents stay, whatever the graph is given before.
+        by_adapter = {each.pool.key for each in decision.changes if each.pool.adapter}
         done: list[Write] = []
         try:
             for unit in units:
@@ -130,7 +132,9 @@ class Scaling:
                     await self.writer.adapter(unit[0])
                 else:
                     key = unit[0].pool.key.graph_key
-                    await self.writer.graph(key, unit, remembered.pop(key, {}))
+                    known = remembered.get(key, {}).items()
+                    own = {name: intent for name, intent in known if PoolKey(*key, name) not in by_adapter}
+                    await self.writer.graph(key, unit, own)
                 done += unit
         except (Invalid, Forbidden) as error:
             # A refused write is not retried.

@@ -156,6 +156,8 @@ def _annotation_operations(graph: KubeObject, annotations: Mapping[str, str | No
         operations.append({"op": "add", "path": "/metadata/annotations", "value": {}})
     for name, text in annotations.items():
         place = f"/metadata/annotations/{name.replace('~', '~0').replace('/', '~1')}"
+        # The owner of the key before may have written it last, and the cache not heard of that.
+        operations.append({"op": "test", "path": place, "value": (there or {}).get(name)})
         if text is not None:
             operations.append({"op": "add", "path": place, "value": text})
         elif name in (there or {}):

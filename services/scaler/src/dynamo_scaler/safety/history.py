@@ -1,7 +1,8 @@
 """Recent requests of a component, for stabilisation windows like those of Kubernetes' own autoscaler.
 
-It is kept in memory. After a restart, and for a component that is asked about for the first time, the replicas that there are
-count as asked for now: a window then begins again, which errs on the side of changing nothing.
+A number stands until another one is asked for: who wants what there is need not repeat it. It is kept in memory. After a
+restart, and for a component that is asked about for the first time, the replicas that there are stand so far: a window then
+begins again, which errs on the side of changing nothing.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ class RequestHistory:
 
     def note(self, key: PoolKey, replicas: int, current: int, now: float) -> None:
         """A request came in."""
-        entries = self._asked.get(key, {current: now})
-        if next(reversed(entries.values())) > now:
-            # The time of day was set back: a window that ends after its length, and not when that time comes again.
-            entries = {number: min(at, now) for number, at in entries.items()}
+        # The time of day may have been set back: a window ends after its length, and not when that time comes again.
+        entries = {each.replicas: min(each.at, now) for each in self.of(key, current, now)}
         entries.pop(replicas, None)
         entries[replicas] = now
         if len(entries) > _NUMBERS:
             del entries[next(iter(entries))]
         self._asked[key] = entries
 
-    def of(self, key: PoolKey) -> tuple[ReplicaRequest, ...]:
-        """Requests of a component, oldest first."""
-        return tuple(ReplicaRequest(at, number) for number, at in self._asked.get(key, {}).items())
+    def of(self, key: PoolKey, current: int, now: float) -> tuple[ReplicaRequest, ...]:
+        """Requests of a component with `current` replicas, oldest first; the last one stands."""
+        entries = self._asked.setdefault(key, {current: now})
+        stands = next(reversed(entries))
+        return tuple(ReplicaRequest(now if number == stands else at, number) for number, at in entries.items())
 
     def forget(self, namespace: str, graph: str) -> None:
         """A graph is gone."""

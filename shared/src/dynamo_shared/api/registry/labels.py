@@ -337,6 +337,15 @@ LWS_NAME = _add(
     where="pods of LeaderWorkerSets",
     stability=Stability.EVOLVING,
 )
+LWS_GROUP = _add(
+    "leaderworkerset.sigs.k8s.io/group-index",
+    "Group of its LeaderWorkerSet that a pod belongs to; a component's status finds the group whose pods are refused by it.",
+    set_by="LeaderWorkerSet",
+    read_by="pod-builder",
+    values="integer from 0",
+    where="pods of LeaderWorkerSets",
+    stability=Stability.EVOLVING,
+)
 IMAGE_BUILD = _add(
     "nvidia.com/dynamo-image-build",
     "The build of an image that a Job and its pod are of.",

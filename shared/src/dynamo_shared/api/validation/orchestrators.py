@@ -40,24 +40,21 @@ def several_nodes_of_one_need_leader_worker_set(component: ComponentView, facts:
         yield component.field("multinode"), _NONE_ALONE
 
 
-_NO_REPLICAS = "Grove refuses a graph with a component of 0 replicas: write 1 or more, or turn Grove off for it"
 _SCHEDULERS = (
     "Grove refuses a graph whose pods have several schedulers, and not all pods of this one name {name}: "
     "name one for all, or turn Grove off for it"
 )
 
 
-@GROVE.rule(_NO_REPLICAS, _SCHEDULERS, added=True)
-def grove_runs_all_components_by_one_scheduler(graph: GraphView, facts: Facts) -> Violations:
-    """Grove runs a graph as a whole: each component has replicas, and one scheduler places all pods."""
+@GROVE.rule(_SCHEDULERS, added=True)
+def grove_places_all_pods_by_one_scheduler(graph: GraphView, facts: Facts) -> Violations:
+    """Grove places the pods of a graph together, so one scheduler places all of them."""
     if not graph.of_grove(facts.grove):
         return
     # The platform's own choice for pods that name none.
     usual = "volcano" if annotation(graph.annotations, VOLCANO_QUEUE) else "kai-scheduler"
     names = [text(component.pod.value.get("schedulerName")) or usual for component in graph.components]
     for component, name in zip(graph.components, names, strict=True):
-        if component.replicas == 0:
-            yield component.field("replicas"), _NO_REPLICAS
         if name not in (usual, "default-scheduler") and len(set(names)) > 1:
             yield (*component.pod.at, "schedulerName"), _SCHEDULERS.format(name=shown(name))
 

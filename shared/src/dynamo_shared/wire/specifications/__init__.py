@@ -27,6 +27,7 @@ from dynamo_shared.wire.specifications.deployment import (
     GRAPH_DEPLOYMENT,
     ComponentCounts,
     DeploymentData,
+    component_deployment_data,
     deployment_data,
 )
 from dynamo_shared.wire.specifications.platform import COMMAND, PLATFORM, CommandResult, ResyncData
@@ -56,6 +57,7 @@ __all__ = [
     "ScaleTarget",
     "ScalingAdapterData",
     "checkpoint_data",
+    "component_deployment_data",
     "deployment_data",
     "find",
     "fit",

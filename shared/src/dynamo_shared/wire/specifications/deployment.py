@@ -1,4 +1,4 @@
-"""Events of graph deployments."""
+"""Events of graph deployments, and of component deployments without a graph."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 from dynamo_shared.wire.specifications.base import Count, EventIdentity, EventSpec, Int64
 
 GRAPH_DEPLOYMENT = "dynamographdeployment"
+COMPONENT_DEPLOYMENT = "dynamocomponentdeployment"
 
 
 class ComponentCounts(msgspec.Struct, kw_only=True, frozen=True):
@@ -56,6 +57,41 @@ def deployment_data(graph: dict[str, Any], status: Mapping[str, Any] | None = No
     )
 
 
+class ComponentDeploymentData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """A DynamoComponentDeployment without a graph as it was when the event happened."""
+
+    name: str
+    namespace: str
+    reason: str = ""
+    message: str = ""
+    generation: Int64 = "0"
+    backend_framework: str = ""
+    replicas: ComponentCounts = ComponentCounts()
+
+
+def component_deployment_data(
+    component: dict[str, Any], status: Mapping[str, Any] | None = None
+) -> ComponentDeploymentData:
+    """Data of an event from a DynamoComponentDeployment and its status (the object's own by default).
+
+    Reason and message are those of its Available condition.
+    """
+    metadata = component["metadata"]
+    status = component.get("status", {}) if status is None else status
+    available: Mapping[str, Any] = next(
+        (entry for entry in status.get("conditions", ()) if entry.get("type") == "Available"), {}
+    )
+    return ComponentDeploymentData(
+        name=metadata["name"],
+        namespace=metadata.get("namespace", ""),
+        reason=available.get("reason", ""),
+        message=available.get("message", ""),
+        generation=str(metadata.get("generation", 0)),
+        backend_framework=component.get("spec", {}).get("backendFramework", ""),
+        replicas=_counts(status.get("component") or {}),
+    )
+
+
 def _counts(entry: Mapping[str, Any]) -> ComponentCounts:
     return ComponentCounts(
         replicas=entry.get("replicas") or 0,
@@ -77,10 +113,53 @@ def _deployment(event: str, identity: EventIdentity, description: str) -> EventS
     )
 
 
+def _component(event: str, identity: EventIdentity, description: str, reason: str, message: str) -> EventSpec:
+    return EventSpec(
+        family="component",
+        event=event,
+        kind=COMPONENT_DEPLOYMENT,
+        publisher="pod-builder",
+        data=ComponentDeploymentData,
+        identity=identity,
+        description=f"{description} Only of a component deployment without a graph.",
+        sample=ComponentDeploymentData(
+            name="decode",
+            namespace="prod",
+            reason=reason,
+            message=message,
+            generation="2",
+            backend_framework="vllm",
+            replicas=ComponentCounts(replicas=2, ready=1, updated=2, available=1),
+        ),
+    )
+
+
 EVENTS: tuple[EventSpec, ...] = (
     _deployment("created", EventIdentity.OBJECT, "The platform has observed a new graph deployment."),
     _deployment("progressing", EventIdentity.VERSION, "Its components are on their way to the desired state."),
     _deployment("ready", EventIdentity.VERSION, "All its components are ready."),
     _deployment("failed", EventIdentity.VERSION, "It cannot become ready as it is; reason and message say why."),
     _deployment("deleted", EventIdentity.OBJECT, "It is gone, and all that was made for it."),
+    _component(
+        "progressing",
+        EventIdentity.VERSION,
+        "Its pods are on their way, or stuck; reason and message say why.",
+        "ImagePullBackOff",
+        "pod decode-6d4b: container main cannot pull its image",
+    ),
+    _component("ready", EventIdentity.VERSION, "It is available.", "DeploymentReady", "Deployment is ready"),
+    _component(
+        "failed",
+        EventIdentity.VERSION,
+        "It cannot be created as it is; reason and message say why.",
+        "RefusedByApiServer",
+        "403 Forbidden: exceeded quota",
+    ),
+    _component(
+        "deleted",
+        EventIdentity.OBJECT,
+        "It is gone, and all that was made for it.",
+        "DeploymentReady",
+        "Deployment is ready",
+    ),
 )

@@ -90,5 +90,14 @@ def logs(
     from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
 
     api.run(
-        lambda remote: deployment.logs(remote, namespace, graph, component, typer.echo, follow=follow, tail=tail),
+        lambda remote: deployment.logs(
+            remote,
+            namespace,
+            graph,
+            component,
+            typer.echo,
+            remark=lambda line: typer.echo(line, err=True),
+            follow=follow,
+            tail=tail,
+        )
     )

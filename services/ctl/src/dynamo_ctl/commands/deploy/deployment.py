@@ -126,9 +126,12 @@ async def estimate(remote: Remote, namespace: str, sent: dict[str, Any], out: Pr
 
 
 async def logs(
-    remote: Remote, namespace: str, graph: str, component: str, out: Print, *, follow: bool, tail: int
+    remote: Remote, namespace: str, graph: str, component: str, out: Print, *, remark: Print, follow: bool, tail: int
 ) -> None:
-    """Lines of all pods of a graph, each with its pod. CtlError where no log can be read."""
+    """Lines of all pods of a graph, each with its pod; a remark for each log that is not read.
+
+    CtlError where none can be read.
+    """
     query = {"component": component, "tail": tail, "follow": "true" if follow else ""}
     path = path_of(namespace, "deployments", graph, "logs", **query)
     if not follow:
@@ -138,21 +141,21 @@ async def logs(
         if answer["problems"] and not answer["items"]:
             raise CtlError("\n".join(f"not read: {problem}" for problem in answer["problems"]))
         for problem in answer["problems"]:
-            out(f"not read: {problem}")
+            remark(f"not read: {problem}")
         return
     async with aclosing(remote.follow(path)) as events:
         async for event in events:
             if event.name == "end":
                 return
-            _log_line(event, out)
+            _log_line(event, out, remark)
 
 
-def _log_line(event: ServerSentEvent, out: Print) -> None:
+def _log_line(event: ServerSentEvent, out: Print, remark: Print) -> None:
     line = event.data
     if event.name == "log":
         out(f"{line['pod']}/{line['container']} {line['text']}")
     elif event.name == "notice":
-        out(f"{line['pod']}/{line['container']}: {line['text']}")
+        remark(f"{line['pod']}/{line['container']}: {line['text']}")
 
 
 def _figures(each: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
+    POD_CLIQUE_SETS,
     RESOURCE_CLAIM_TEMPLATES,
     SERVICE_ACCOUNTS,
 )
@@ -114,7 +115,8 @@ class Executor:
 
     async def _ensure(self, child: KubeObject, family: frozenset[str], answers: _Answers) -> None:
         try:
-            ensured = await self.applier.ensure(child, family)
+            written = grove.accepted(child) if child["kind"] == POD_CLIQUE_SETS.kind else child
+            ensured = await self.applier.ensure(written, family)
         except NameTaken as error:
             if not is_left_to(child, error):
                 raise

@@ -42,6 +42,44 @@ def workloads(pod_clique_set: KubeObject) -> Iterator[GroveWorkload]:
             yield GroveWorkload(component, POD_CLIQUES, f"{prefix}-{name}", each["spec"]["replicas"])
 
 
+def accepted(pod_clique_set: KubeObject) -> KubeObject:
+    """The set as it is written. Grove takes no component of 0 replicas: its clique or group is scaled to 0 once it is there."""
+    template = pod_clique_set["spec"]["template"]
+    groups = template.get("podCliqueScalingGroups", ())
+    if all(each.replicas for each in workloads(pod_clique_set)):
+        return pod_clique_set
+    cliques = [
+        each if each["spec"]["replicas"] else {**each, "spec": {**each["spec"], "replicas": 1}}
+        for each in template["cliques"]
+    ]
+    changed = {**template, "cliques": cliques}
+    if groups:
+        changed["podCliqueScalingGroups"] = [{**each, "replicas": each["replicas"] or 1} for each in groups]
+    return {**pod_clique_set, "spec": {**pod_clique_set["spec"], "template": changed}}
+
+
+def is_observed(pod_clique_set: KubeObject) -> bool:
+    """Whether Grove has acted on the set as it is. It says so once all of it is done: never, while a component has 0 replicas
+    (0.1.0-alpha.8, `reconcileSpec` and `isPCLQUpdateComplete`).
+    """
+    observed = (pod_clique_set.get("status") or {}).get("observedGeneration") or 0
+    return bool(observed >= objects.generation(pod_clique_set))
+
+
+def is_updating(pod_clique_set: KubeObject) -> bool:
+    """Whether an update of the set is under way."""
+    status = pod_clique_set.get("status") or {}
+    updates = (status.get("updateProgress"), status.get("rollingUpdateProgress"))
+    return any(update is not None and not update.get("updateEndedAt") for update in updates)
+
+
+def is_updated(pod_clique_set: KubeObject, workload: KubeObject | None) -> bool:
+    """Whether a clique or a group is of the generation that Grove knows of its set; it may not know the present one."""
+    known = (pod_clique_set.get("status") or {}).get("currentGenerationHash")
+    reached = ((workload or {}).get("status") or {}).get("currentPodCliqueSetGenerationHash")
+    return known is not None and reached == known
+
+
 def to_scale(pod_clique_set: KubeObject, cliques: Mapping[Place, KubeObject]) -> Iterator[tuple[KubeObject, int]]:
     """Cliques and groups whose replicas are not those of the set: Grove copies them once, and then leaves them to autoscalers."""
     for each in workloads(pod_clique_set):

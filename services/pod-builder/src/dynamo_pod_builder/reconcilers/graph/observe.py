@@ -11,7 +11,9 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
+    POD_CLIQUES,
     ObjectKey,
 )
 from dynamo_shared.state.cache import ObjectCache
@@ -58,6 +60,11 @@ class GraphObserver:
             for owner in sets
             for each in children(cache, resource, owner)
         }
+        members = {
+            place: children(cache, POD_CLIQUES, each)
+            for place, each in cliques.items()
+            if place[0] == POD_CLIQUE_SCALING_GROUPS.id
+        }
         return Observed(
             graph=graph,
             now=self.now(),
@@ -65,6 +72,7 @@ class GraphObserver:
             children=owned,
             workloads=workloads,
             cliques=cliques,
+            members=members,
             pods={workload_place(each): pods_of(cache, each) for each in _all(workloads, cliques)},
             checkpoints=catalogue(cache, namespace, specs),
             service_account=component_account(cache, namespace),

@@ -43,6 +43,8 @@ class Observed:
     workloads: Mapping[str, KubeObject] = field(default_factory=dict)
     #: What Grove made of the graph's sets: cliques and scaling groups.
     cliques: Mapping[Place, KubeObject] = field(default_factory=dict)
+    #: Cliques of scaling groups, by the place of their group.
+    members: Mapping[Place, Sequence[KubeObject]] = field(default_factory=dict)
     #: Pods of workloads and cliques, by kind and name of these.
     pods: Mapping[Place, Sequence[KubeObject]] = field(default_factory=dict)
     checkpoints: Catalogue = NO_CHECKPOINTS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dynamo_shared.api import objects
@@ -15,8 +15,8 @@ from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.status.component import failure_of, is_observed
 from dynamo_pod_builder.status.graph import Generation
-from dynamo_pod_builder.status.pods import troubles
-from dynamo_pod_builder.status.workload import readiness
+from dynamo_pod_builder.status.pods import Rank, Trouble, troubles
+from dynamo_pod_builder.status.workload import readiness, refusal_of
 
 
 def all_parts(plan: Plan, observed: Observed) -> dict[str, list[Generation]]:
@@ -47,19 +47,31 @@ def all_serve(parts: Mapping[str, Sequence[Generation]]) -> bool:
 
 def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Generation]:
     stored = observed.children.get(place_of(pod_clique_set), pod_clique_set)
-    # Grove changes cliques only after it has said that it saw the change of their set.
-    generation = stored.get("status", {}).get("observedGeneration")
-    is_current = generation is None or generation >= objects.generation(stored)
+    is_new = "observedGeneration" not in stored.get("status", {})
+    is_current = is_new or grove.is_observed(stored)
+    workloads = list(grove.workloads(pod_clique_set))
+    # Elsewhere Grove says of the whole set that it has acted on it, and only then.
+    by_clique = grove.is_updating(stored) or not all(each.replicas for each in workloads)
     generations = {}
-    for each in grove.workloads(pod_clique_set):
+    for each in workloads:
         workload = observed.cliques.get(each.place)
         generations[each.component] = Generation(
             each.name,
             workload,
-            troubles=troubles(observed.pods_of(workload), observed.now),
-            observed=is_current,
+            troubles=[
+                *_refused(observed.members.get(each.place, ())),
+                *troubles(observed.pods_of(workload), observed.now),
+            ],
+            observed=is_current or (by_clique and grove.is_updated(stored, workload)),
         )
     return generations
+
+
+def _refused(cliques: Iterable[KubeObject]) -> Iterator[Trouble]:
+    """What keeps pods of a scaling group from being created, which the group itself does not say."""
+    for each in cliques:
+        if (refusal := refusal_of(each)) is not None:
+            yield Trouble(Rank.REFUSED, refusal[0], f"of {objects.name(each)}", refusal[1])
 
 
 def _of_components(plan: Plan, observed: Observed) -> dict[str, list[Generation]]:

@@ -25,7 +25,7 @@ from dynamo_pod_builder.status import graph as status
 from dynamo_pod_builder.status.graph import FAILED, READY, Generation, graph_status
 from dynamo_pod_builder.status.pods import recheck_after
 from dynamo_pod_builder.status.topology import is_constrained, topology_condition
-from dynamo_pod_builder.status.workload import is_observed
+from dynamo_pod_builder.status.workload import is_observed, stateful_set_lacking
 
 #: Status fields that are carried through where a plan says nothing of them.
 _CARRIED = ("checkpoints",)
@@ -84,11 +84,13 @@ class GraphReport:
 
     async def _explained(self, concluded: status.GraphOutcome, observed: Observed) -> dict[str, list[Generation]]:
         """With what Events say of pods that do not start."""
-        explain, namespace = self.pod_events.explain, objects.namespace(observed.graph)
-        return {
-            name: [replace(part, troubles=await explain(namespace, part.troubles)) for part in parts]
-            for name, parts in concluded.components.items()
-        }
+        namespace = objects.namespace(observed.graph)
+
+        async def explained(part: Generation) -> Generation:
+            lacking = stateful_set_lacking(part.workload, observed.pods_of(part.workload))
+            return replace(part, troubles=await self.pod_events.explain(namespace, part.troubles, lacking))
+
+        return {name: [await explained(part) for part in parts] for name, parts in concluded.components.items()}
 
 
 def is_new(graph: KubeObject) -> bool:

@@ -1,4 +1,4 @@
-"""Which pods of a new generation of workers serve, while an old generation does: what a rolling update waits for.
+"""Which pods of a new generation of workers serve, and which old generations do: what a rolling update waits for.
 
 Kubernetes has a pod ready before it serves. Frontends learn of a worker when it is ready, and admit it moments later. And workers
 find only those of their own generation: a new decode worker serves nothing before there is a new prefill worker, so the old
@@ -37,7 +37,11 @@ class ServingPods:
 
     pods: Mapping[str, int]
     #: Seconds until there may be more without an event; None where an event reports it.
-    again: float | None
+    again: float | None = None
+    #: Hashes of the old generations that serve.
+    old: frozenset[str] = frozenset()
+    #: Whether new pods have waited for a node for as long as the old ones may keep theirs.
+    no_room: bool = False
 
 
 def serving(
@@ -47,12 +51,16 @@ def serving(
     workloads = {name: observed.workloads.get(objects.name(child)) for name, child in workers.items()}
     available = {name: ready_replicas(workload)[0] for name, workload in workloads.items()}
     # Most graphs have one generation: nothing is read of their pods.
-    if not _serves(leftovers, observed):
-        return ServingPods(available, None)
+    if not leftovers:
+        return ServingPods(available)
     pods = {name: observed.pods_of(workload) for name, workload in workloads.items()}
+    old = _serving_generations(leftovers, observed)
     waits = [wait for each in pods.values() for wait in _until(each, "PodScheduled", "False", NO_ROOM, observed.now)]
     if any(wait <= 0 for wait in waits):
-        return ServingPods(available, None)
+        return ServingPods(available, None, old, no_room=True)
+    if waits and not old:
+        # No node is kept for a generation that does not serve.
+        return ServingPods(available, earliest(*waits), old)
     for name, each in pods.items():
         # Of a node whose clock is further ahead than that, no time is known.
         fresh = [
@@ -61,7 +69,7 @@ def serving(
         available[name] = max(0, available[name] - len(fresh))
         waits += fresh
     desired = {name: child["spec"].get("replicas", 1) for name, child in workers.items()}
-    return ServingPods(paired(available, desired), earliest(*waits))
+    return ServingPods(paired(available, desired), earliest(*waits), old)
 
 
 def paired(available: Mapping[str, int], desired: Mapping[str, int]) -> dict[str, int]:
@@ -73,14 +81,19 @@ def paired(available: Mapping[str, int], desired: Mapping[str, int]) -> dict[str
     }
 
 
-def _serves(leftovers: Mapping[str, Sequence[KubeObject]], observed: Observed) -> bool:
-    """Whether an old generation serves: each of its components that has replicas has one that is available."""
+def _serving_generations(leftovers: Mapping[str, Sequence[KubeObject]], observed: Observed) -> frozenset[str]:
+    """Hashes of the old generations that serve: each of their components that has replicas has one that is available."""
     generations: dict[str, list[int]] = defaultdict(list)
     for dcd in (dcd for each in leftovers.values() for dcd in each):
         if dcd["spec"].get("replicas", 1) > 0:
             available = ready_replicas(observed.workloads.get(objects.name(dcd)))[0]
-            generations[objects.labels(dcd).get(labels.WORKER_HASH, "")].append(available)
-    return any(min(counts) > 0 for counts in generations.values())
+            generations[generation_of(dcd)].append(available)
+    return frozenset(generation for generation, counts in generations.items() if min(counts) > 0)
+
+
+def generation_of(dcd: KubeObject) -> str:
+    """The hash of a component deployment's workers; empty where they are from before there were hashes."""
+    return objects.labels(dcd).get(labels.WORKER_HASH, "")
 
 
 def _until(pods: Iterable[KubeObject], type_: str, status: str, within: timedelta, now: datetime) -> list[float]:

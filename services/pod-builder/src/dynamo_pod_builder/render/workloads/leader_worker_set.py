@@ -8,6 +8,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import LEADER_WORKER_SETS
 
+from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.metadata import object_annotations, object_labels, object_metadata, pod_labels
 from dynamo_pod_builder.render.pod import placement
@@ -16,7 +17,7 @@ from dynamo_pod_builder.render.pod.pod import pod_spec
 
 
 def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:
-    """LeaderWorkerSet of the component's name: each replica is a leader and its workers, replaced together."""
+    """LeaderWorkerSet of a component: each replica is a leader and its workers, replaced together."""
     group, nodes = placement.leader_worker_set(context.nodes), context.nodes
     annotations = object_annotations(context)
     spec: KubeObject = {
@@ -32,10 +33,26 @@ def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner:
     return {
         **LEADER_WORKER_SETS.type_meta,
         "metadata": object_metadata(
-            context.name, context.namespace, object_labels(context, own_labels), annotations, owner
+            names.leader_worker_set(context.name),
+            context.namespace,
+            object_labels(context, own_labels),
+            annotations,
+            owner,
         ),
         "spec": spec,
     }
+
+
+def addressed(desired: KubeObject, stored: KubeObject) -> KubeObject:
+    """A LeaderWorkerSet whose pods find each other; `stored` is it as admission left it.
+
+    Its controller makes a headless Service for the names of the pods, called as the LeaderWorkerSet, unless there is one of that
+    name: which there is, the Service of the component. Workers then wait for their leader without end. So each replica gets a
+    Service of its own. Where the controller's webhook fills in no policy, no one would make that.
+    """
+    if "networkConfig" not in stored["spec"]:
+        return desired
+    return {**desired, "spec": {**desired["spec"], "networkConfig": {"subdomainPolicy": "UniquePerReplica"}}}
 
 
 def _template(

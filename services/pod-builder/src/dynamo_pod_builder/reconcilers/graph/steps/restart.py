@@ -149,11 +149,10 @@ def _of_component(component: KubeObject | None, observed: Observed) -> Part:
     spec = workload.get("spec") or {}
     if workload.get("kind") != LEADER_WORKER_SETS.kind:
         return Part(True, id_, _id_in(spec.get("template")) == id_ and readiness(workload).ready)
-    # Its status does not say which generation of its spec it is of: right after a change all seems well. Its pods say it.
-    pods = observed.pods_of(workload)
-    renewed = all(_id_in(pod) == id_ for pod in pods) and (bool(pods) or spec.get("replicas") == 0)
+    # Its status does not say which generation of its spec it is of: right after a change all seems well.
     template = (spec.get("leaderWorkerTemplate") or {}).get("workerTemplate")
-    return Part(True, id_, _id_in(template) == id_ and renewed and readiness(workload).ready)
+    renewed = _id_in(template) == id_ and _pods_have(id_, workload, observed)
+    return Part(True, id_, renewed and readiness(workload).ready)
 
 
 def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Part]:
@@ -162,21 +161,25 @@ def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Part]:
     if there is not None:
         for each in there.get("spec", {}).get("template", {}).get("cliques", ()):
             ids[_component_of(each)] = (each.get("annotations") or {}).get(RESTART_AT, "")
-    realized = there is not None and _is_realized(there)
-    workloads = {each.component: observed.cliques.get(each.place) for each in grove.workloads(pod_clique_set)}
-    return {
-        name: Part(True, ids[name], realized and readiness(workload).ready) if name in ids else Part(False)
-        for name, workload in workloads.items()
-    }
+    if there is None:
+        return {each.component: Part(False) for each in grove.workloads(pod_clique_set)}
+    realized = grove.is_observed(there) and not grove.is_updating(there)
+    parts: dict[str, Part] = {}
+    for each in grove.workloads(pod_clique_set):
+        workload, id_ = observed.cliques.get(each.place), ids.get(each.component)
+        if id_ is None or workload is None:
+            parts[each.component] = Part(id_ is not None, id_ or "")
+            continue
+        # Before Grove knows that the set has another id, all seems well.
+        renewed = realized or (grove.is_updated(there, workload) and _pods_have(id_, workload, observed))
+        parts[each.component] = Part(True, id_, renewed and readiness(workload).ready)
+    return parts
 
 
-def _is_realized(pod_clique_set: KubeObject) -> bool:
-    """Whether Grove has acted on the set as it is, and has no update of it under way."""
-    status = pod_clique_set.get("status") or {}
-    if (status.get("observedGeneration") or 0) < objects.generation(pod_clique_set):
-        return False
-    updates = (status.get("updateProgress"), status.get("rollingUpdateProgress"))
-    return all(update is None or update.get("updateEndedAt") for update in updates)
+def _pods_have(id_: str, workload: KubeObject, observed: Observed) -> bool:
+    """Whether all pods of a workload have the id, where there shall be pods."""
+    pods = observed.pods_of(workload)
+    return all(_id_in(pod) == id_ for pod in pods) and (bool(pods) or (workload.get("spec") or {}).get("replicas") == 0)
 
 
 def _id_in(template: KubeObject | None) -> str:

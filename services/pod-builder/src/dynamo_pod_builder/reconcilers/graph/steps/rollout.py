@@ -5,6 +5,7 @@ One of the following can be the case for a worker component:
 2. Other generations are there: both move one step (`rollout.step`), by how many new pods serve (`serving`); the others are
    deleted once the desired one serves.
 3. The same, and the component's strategy is Recreate: the others go first (`rollout.replace_all`).
+4. It is no longer desired: it stays until the workers that are desired serve, as long as nothing of them needs its room.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
-from dynamo_pod_builder.reconcilers.graph.serving import ServingPods, serving
+from dynamo_pod_builder.reconcilers.graph.serving import ServingPods, generation_of, serving
 from dynamo_pod_builder.render.workloads.deployment import RECREATE
 from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, step
 from dynamo_pod_builder.status.workload import ready_replicas, replicas_left
@@ -35,16 +36,20 @@ IN_PROGRESS, COMPLETED = "InProgress", "Completed"
 def roll(plan: Plan, observed: Observed) -> Plan:
     """With the replicas that each generation of workers has next, and how far the rolling update is."""
     previous: dict[str, Any] | None = observed.status.get("rollingUpdate")
+    active = _active(previous)
     leftovers = _leftovers(plan.desired, observed)
-    new = serving(_workers(plan.desired), leftovers, observed)
+    workers = _workers(plan.desired)
+    new = serving(workers, leftovers, observed)
     children: list[KubeObject] = []
     drain: list[tuple[KubeObject, int]] = []
     moving: list[str] = []
     finished = True
     for child in plan.desired:
         component = objects.labels(child).get(labels.COMPONENT, "")
-        old = leftovers.get(component, ()) if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind else ()
-        if not old:
+        old = leftovers.get(component, ())
+        # An update ends when all workers serve, also those that have no old generation, or none any more.
+        takes_part = old or (child is workers.get(component) and (leftovers or active))
+        if child["kind"] != DYNAMO_COMPONENT_DEPLOYMENTS.kind or not takes_part:
             children.append(child)
             continue
         moving.append(component)
@@ -54,23 +59,23 @@ def roll(plan: Plan, observed: Observed) -> Plan:
         targets = [(dcd, next_.old[objects.name(dcd)]) for dcd in old]
         drain += [(dcd, target) for dcd, target in targets if dcd["spec"].get("replicas", 1) != target]
     plan = plan.having(children)
-    if not moving:
-        # The reconcile before deleted the old ones, and its status was not stored: this one ends the update.
-        updated: Sequence[str] = sorted(_workers(plan.desired)) if _active(previous) else ()
-        rollout = Rollout(
-            components=updated, status=_ended(previous, updated, observed.now), completed=_active(previous)
-        )
-    elif finished:
-        rollout = Rollout(components=moving, status=_ended(previous, moving, observed.now), completed=True)
+    if finished:
+        components: Sequence[str] = sorted(workers) if active else ()
+        rollout = Rollout(components=components, status=_ended(previous, components, observed.now), completed=active)
     else:
-        started = not _active(previous)
-        begun = timestamp(observed.now) if started or previous is None else previous["startTime"]
+        begun = previous["startTime"] if active and previous is not None else timestamp(observed.now)
+        makes_room = new.no_room or any(map(_is_recreated, workers.values()))
         rollout = Rollout(
             drain=drain,
-            kept=[objects.uid(dcd) for part in leftovers.values() for dcd in part],
+            kept=[
+                objects.uid(dcd)
+                for component, part in leftovers.items()
+                for dcd in part
+                if component in moving or not makes_room
+            ],
             components=moving,
             status={"phase": IN_PROGRESS, "startTime": begun},
-            started=started,
+            started=not active,
             again=new.again,
         )
     return replace(plan, rollout=rollout)
@@ -84,16 +89,13 @@ def _leftovers(desired: Sequence[KubeObject], observed: Observed) -> dict[str, l
     for name, dcd in observed.components.items():
         component = objects.labels(dcd).get(labels.COMPONENT)
         # What the last update left is on its way out: another one does not move it.
-        if not _active(observed.status.get("rollingUpdate")) and _is_let_go(dcd):
+        let_go = objects.is_deleting(dcd) and (component not in workers or dcd["spec"].get("replicas", 1) == 0)
+        if let_go and not _active(observed.status.get("rollingUpdate")):
             continue
         # Workers from before there were hashes have none.
         if name not in names and (labels.WORKER_HASH in objects.labels(dcd) or component in workers):
             leftovers.setdefault(component or "", []).append(dcd)
     return leftovers
-
-
-def _is_let_go(dcd: KubeObject) -> bool:
-    return objects.is_deleting(dcd) and dcd["spec"].get("replicas", 1) == 0
 
 
 def _workers(desired: Sequence[KubeObject]) -> dict[str, KubeObject]:
@@ -107,12 +109,24 @@ def _next(child: KubeObject, old: Sequence[KubeObject], new: ServingPods, observ
     name = objects.name(child)
     current = _replicas(name, observed.components.get(name), observed)
     before = [_replicas(objects.name(dcd), dcd, observed) for dcd in old]
-    annotations = objects.annotations(child["spec"].get("podTemplate") or {})
-    component = objects.labels(child)[labels.COMPONENT]
-    if annotations.get(DEPLOYMENT_STRATEGY) == RECREATE:
+    if _is_recreated(child):
         return replace_all(desired, current, before)
+    # Pods of a generation that does not serve go first, though some of its components have all of theirs.
+    before = [
+        part if generation_of(dcd) in new.old else replace(part, available=0)
+        for part, dcd in zip(before, old, strict=True)
+    ]
+    component = objects.labels(child)[labels.COMPONENT]
     current = replace(current, available=new.pods.get(component, current.available))
-    return step(desired, current, before, *margins(component, desired, annotations))
+    return step(desired, current, before, *margins(component, desired, _template_annotations(child)))
+
+
+def _is_recreated(child: KubeObject) -> bool:
+    return _template_annotations(child).get(DEPLOYMENT_STRATEGY) == RECREATE
+
+
+def _template_annotations(child: KubeObject) -> Mapping[str, str]:
+    return objects.annotations(child["spec"].get("podTemplate") or {})
 
 
 def _active(previous: Mapping[str, Any] | None) -> bool:

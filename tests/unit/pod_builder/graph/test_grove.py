@@ -1,0 +1,41 @@
+"""What Grove takes and says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.reconcilers.graph import grove
+from dynamo_shared.api.objects import KubeObject
+
+
+def clique(name: str, replicas: int) -> KubeObject:
+    return {"name": name, "labels": {"nvidia.com/dynamo-component": name[0]}, "spec": {"replicas": replicas}}
+
+
+def clique_set(a: int, b: int | None = None) -> KubeObject:
+    """Component a is a clique, component b a group of two."""
+    template: dict[str, Any] = {"cliques": [clique("a", a)]}
+    if b is not None:
+        template["cliques"] += [clique("b-ldr", 1), clique("b-wkr", 3)]
+        template["podCliqueScalingGroups"] = [
+            {"name": "b", "cliqueNames": ["b-ldr", "b-wkr"], "replicas": b, "minAvailable": 1}
+        ]
+    return {"metadata": {"name": "g"}, "spec": {"replicas": 1, "template": template}}
+
+
+@pytest.mark.parametrize(
+    ("desired", "written"),
+    [
+        (clique_set(2), clique_set(2)),
+        (clique_set(0), clique_set(1)),
+        (clique_set(0, 2), clique_set(1, 2)),
+        (clique_set(2, 0), clique_set(2, 1)),
+        (clique_set(0, 0), clique_set(1, 1)),
+    ],
+)
+def test_no_set_is_written_with_a_component_of_0_replicas(desired: KubeObject, written: KubeObject) -> None:
+    """Grove refuses groups of 0 always, and cliques of 0 in a new set."""
+    before = repr(desired)
+    assert grove.accepted(desired) == written
+    assert repr(desired) == before
