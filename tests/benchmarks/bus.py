@@ -89,8 +89,7 @@ async def _latencies(kube: KubeClient, received: asyncio.Queue[tuple[float, str]
 
 def _account(name: str) -> dict[str, Any]:
     return {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
+        **SERVICE_ACCOUNTS.type_meta,
         "metadata": {"name": name, "namespace": NAMESPACE, "labels": MARKED},
     }
 

@@ -22,6 +22,7 @@ from dynamo_devcluster.locks import turn
 from dynamo_devcluster.progress import Progress, SilentProgress
 
 from tests.building.processes import ending
+from tests.building.tasks import in_background
 
 #: What is installed: `make lock-dynamo-runtime` writes it. An image for the runtime's pods is made from it, too.
 REQUIREMENTS = Path(__file__).parents[2] / "requirements" / "dynamo-runtime.txt"
@@ -110,16 +111,13 @@ async def _install(environment: RuntimeEnvironment, requirements: Path, progress
             if installed := len([*environment.site_packages.glob("*.dist-info")]):
                 progress.advanced(step, installed, packages, "packages installed")
 
-    counting = asyncio.create_task(count())
-    try:
+    async with in_background(count()):
         await _run(
             f"install {requirements.name}",
             *(sys.executable, "-m", "pip", "--python", str(environment.python), "install", "--progress-bar", "off"),
             *("--no-deps", "--only-binary=:all:", "--require-hashes", "--requirement", str(requirements)),
             on_line=on_line,
         )
-    finally:
-        counting.cancel()
 
 
 def _pinned(requirements: Path) -> int:

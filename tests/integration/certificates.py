@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +17,8 @@ from dynamo_shared.api.resources import CONFIG_MAPS, SECRETS, VALIDATING_WEBHOOK
 from dynamo_shared.kube import KubeClient, NotFound
 from dynamo_shared.runtime import Settings
 from dynamo_shared.runtime.endpoints import serving
+
+from tests.building.tasks import in_background
 
 from .platform import eventually
 
@@ -63,8 +64,7 @@ class Webhook:
             "admissionReviewVersions": ["v1"],
         }
         manifest = {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingWebhookConfiguration",
+            **VALIDATING_WEBHOOK_CONFIGURATIONS.type_meta,
             "metadata": metadata,
             "webhooks": [hook],
         }
@@ -170,10 +170,5 @@ async def kubelet(kube: KubeClient, key: ObjectKey, folder: Path) -> AsyncIterat
             await asyncio.sleep(0.1)
 
     await eventually(sync, "cert-manager fills the Secret", 60)
-    syncing = asyncio.create_task(go_on())
-    try:
+    async with in_background(go_on()):
         yield
-    finally:
-        syncing.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await syncing

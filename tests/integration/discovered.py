@@ -14,11 +14,11 @@ import jsonschema
 import nats
 from dynamo_devcluster.process import ManagedProcess
 from dynamo_devcluster.servers import NatsServer
-from dynamo_shared.aio import ended
 from dynamo_shared.bus import NatsBus, NatsOptions
 from dynamo_shared.state import ObjectCache, StateReader
 from dynamo_shared.wire.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
 
+from tests.building.tasks import in_background
 from tests.dynamo_runtime.processes import Frontend, Runtime
 
 SCHEMAS = Path(__file__).parents[2] / "proto" / "schemas"
@@ -92,13 +92,11 @@ async def viewing(server: NatsServer) -> AsyncIterator[Views]:
     cache = ObjectCache()
     bus = await NatsBus.connect(NatsOptions(servers=(server.url,), name="test"))
     reader = StateReader(bus, "local", [WORKERS, MODELS], cache)
-    reading = asyncio.create_task(reader.run())
     try:
-        async with asyncio.timeout(60):
-            await reader.synced()
-        yield Views(cache)
+        async with in_background(reader.run()):
+            await asyncio.wait_for(reader.synced(), 60)
+            yield Views(cache)
     finally:
-        await ended(reading)
         await bus.close()
 
 

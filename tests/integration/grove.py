@@ -32,8 +32,7 @@ def _definition(resource: Resource) -> KubeObject:
         "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
     }
     return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
+        **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
         "metadata": {"name": resource.id},
         "spec": {
             "group": resource.group,

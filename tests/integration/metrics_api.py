@@ -46,8 +46,7 @@ async def metrics_api(plane: ControlPlane, kube: KubeClient) -> AsyncIterator[Lo
 async def _register(kube: KubeClient, port: int) -> None:
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}})
     service = {
-        "apiVersion": "v1",
-        "kind": "Service",
+        **SERVICES.type_meta,
         "metadata": {"name": NAME, "namespace": PLACE},
         # The API server calls this name itself, and so finds us.
         "spec": {"type": "ExternalName", "externalName": "localhost"},

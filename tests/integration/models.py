@@ -33,8 +33,7 @@ def model(namespace: str, name: str = "support", type_: str = "lora", **spec: An
 def model_service(namespace: str) -> KubeObject:
     """The headless Service of the base model, as pod-builder makes it."""
     return {
-        "apiVersion": "v1",
-        "kind": "Service",
+        **SERVICES.type_meta,
         "metadata": {
             "name": f"dynamo-model-{HASH}",
             "namespace": namespace,
@@ -52,8 +51,7 @@ def worker_pod(namespace: str, name: str, **pod_labels: str) -> KubeObject:
     """A pod of a worker, as a component's Deployment makes it."""
     object_labels = {labels.COMPONENT: "Worker", labels.BASE_MODEL_HASH: HASH, **pod_labels}
     return {
-        "apiVersion": "v1",
-        "kind": "Pod",
+        **PODS.type_meta,
         "metadata": {"name": name, "namespace": namespace, "labels": object_labels},
         "spec": {"containers": [{"name": "main", "image": "worker"}], "terminationGracePeriodSeconds": 0},
     }

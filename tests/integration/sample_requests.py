@@ -189,8 +189,7 @@ async def outcome(kube: KubeClient, namespace: str, stem: str, spec: KubeObject)
     """The status in which the request stays: of a thorough one, when its Job is there."""
     name = "case-" + stem.partition("_")[0]
     desired = {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeploymentRequest",
+        **DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": spec,
     }
@@ -219,8 +218,7 @@ async def job_is_right(kube: KubeClient, key: ObjectKey, spec: KubeObject) -> No
 
 def claim(namespace: str) -> KubeObject:
     return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
+        **PERSISTENT_VOLUME_CLAIMS.type_meta,
         "metadata": {"name": "model-cache", "namespace": namespace},
         "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
     }

@@ -32,8 +32,7 @@ def applier(kube: KubeClient) -> Applier:
 
 def account(namespace: str, **object_labels: str) -> dict[str, Any]:
     return {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
+        **SERVICE_ACCOUNTS.type_meta,
         "metadata": {
             "name": "shared",
             "namespace": namespace,
@@ -44,8 +43,7 @@ def account(namespace: str, **object_labels: str) -> dict[str, Any]:
 
 def binding(namespace: str, role: str) -> dict[str, Any]:
     return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
+        **ROLE_BINDINGS.type_meta,
         "metadata": {"name": "shared", "namespace": namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}},
         "subjects": [{"kind": "ServiceAccount", "name": "shared", "namespace": namespace}],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
@@ -55,8 +53,7 @@ def binding(namespace: str, role: str) -> dict[str, Any]:
 def claim_template(namespace: str, gpus: int) -> dict[str, Any]:
     request = {"deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": gpus}
     return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaimTemplate",
+        **RESOURCE_CLAIM_TEMPLATES.type_meta,
         "metadata": {"name": "shared", "namespace": namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}},
         "spec": {"spec": {"devices": {"requests": [{"name": "gpus", "exactly": request}]}}},
     }
@@ -68,8 +65,7 @@ def deployment(namespace: str, replicas: int) -> dict[str, Any]:
         "spec": {"containers": [{"name": "main", "image": "registry.example/worker:1"}]},
     }
     return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
+        **DEPLOYMENTS.type_meta,
         "metadata": {"name": "worker", "namespace": namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}},
         "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "worker"}}, "template": pod},
     }
@@ -173,8 +169,7 @@ def service(namespace: str, owner: dict[str, Any]) -> dict[str, Any]:
     metadata = owner["metadata"]
     reference = {"apiVersion": "v1", "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
     return {
-        "apiVersion": "v1",
-        "kind": "Service",
+        **SERVICES.type_meta,
         "metadata": {
             "name": "moving",
             "namespace": namespace,

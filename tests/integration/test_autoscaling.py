@@ -60,8 +60,7 @@ async def install(kubeconfig: Path) -> None:
     version = {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     async with await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamo-tests") as kube:
         definition = {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
+            **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
             "metadata": {"name": SCALED_OBJECTS.id},
             "spec": {"group": SCALED_OBJECTS.group, "scope": "Namespaced", "names": names, "versions": [version]},
         }
@@ -132,8 +131,7 @@ def hpa_of_a_user(namespace: str) -> KubeObject:
     """An HPA of the worker's adapter, without a label of the platform, as guides show it."""
     target = {**ADAPTERS.type_meta, "name": "disagg-worker"}
     return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
+        **HORIZONTAL_POD_AUTOSCALERS.type_meta,
         "metadata": {"name": "mine", "namespace": namespace},
         "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 2},
     }
@@ -344,8 +342,7 @@ async def test_a_writer_as_keda_is_goes_from_zero_to_one_and_back(user, place):
 
 async def test_what_cannot_be_made_is_said_and_another_of_the_name_left_alone(user, place):
     taken = {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
+        **HORIZONTAL_POD_AUTOSCALERS.type_meta,
         "metadata": {"name": "disagg-worker", "namespace": place},
         "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}, "maxReplicas": 2},
     }

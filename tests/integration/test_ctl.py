@@ -26,6 +26,7 @@ from dynamo_shared.api.yaml_output import to_yaml
 from dynamo_shared.bus.nats import NatsOptions
 from dynamo_shared.kube import KubeClient
 
+from tests.building.tasks import in_background
 from tests.building.waiting import until
 
 from . import platform as harness
@@ -93,14 +94,12 @@ async def test_get_and_events_show_a_graph(
     server = Where(NatsOptions(servers=(nats_server.url,)), settings.platform.cluster_name)
     heard: list[str] = []
     async with harness.platform(settings):
-        following = asyncio.create_task(
-            stream.listen(stream.EventQuery(name="chat", follow=True), server, heard.append, as_json=True)
-        )
         watched: list[str] = []
-        watching = asyncio.create_task(
-            objects.watch(objects.ObjectQuery("dgd", namespace=namespace), source, watched.append)
-        )
-        try:
+        query = stream.EventQuery(name="chat", follow=True)
+        async with (
+            in_background(stream.listen(query, server, heard.append, as_json=True)),
+            in_background(objects.watch(objects.ObjectQuery("dgd", namespace=namespace), source, watched.append)),
+        ):
             await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, harness.graph(namespace, "chat"))
             await until(lambda: any(json.loads(each)["type"].endswith("deployment.ready.v1") for each in heard))
             await until(lambda: any("successful" in line for line in watched))
@@ -124,10 +123,6 @@ async def test_get_and_events_show_a_graph(
             await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "chat"))
             await until(lambda: any("deleted" in line for line in watched))
             await until(lambda: any(json.loads(each)["type"].endswith("deployment.deleted.v1") for each in heard))
-        finally:
-            for task in (following, watching):
-                task.cancel()
-            await asyncio.gather(following, watching, return_exceptions=True)
     assert watched[0].split() == ["NAME", "BACKEND", "STATE", "READY", "AGE", "MESSAGE"]
 
 

@@ -37,8 +37,7 @@ INTENT = {
 
 def graph(name: str, **spec: Any) -> dict[str, Any]:
     return {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeployment",
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "metadata": {"name": name},
         "spec": {
             "backendFramework": "vllm",

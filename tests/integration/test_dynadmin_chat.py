@@ -95,8 +95,7 @@ class Frontend:
 
 async def graph_with_service(kube: KubeClient, namespace: str, port: int) -> None:
     graph = {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeployment",
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "metadata": {"name": "shop.eu", "namespace": namespace},
         "spec": {"components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]},
     }
@@ -129,8 +128,7 @@ async def running_pod(kube: KubeClient, key: ObjectKey) -> None:
     await kube.create(
         PODS,
         {
-            "apiVersion": "v1",
-            "kind": "Pod",
+            **PODS.type_meta,
             "metadata": {"name": key.name, "namespace": key.namespace},
             "spec": {"schedulerName": "none", "containers": containers},
         },
@@ -317,8 +315,7 @@ async def test_a_chat_ends_with_the_rights_behind_it_and_with_its_reader(
 
 async def test_a_graph_without_a_frontend_has_no_chat(api: Api, kube: KubeClient, namespace: str) -> None:
     graph = {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeployment",
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "metadata": {"name": "shop.eu", "namespace": namespace},
         "spec": {"components": [{"name": "W", "type": "worker", "replicas": 1}]},
     }

@@ -44,8 +44,7 @@ async def graph(kube: KubeClient, namespace: str, name: str = "shop") -> KubeObj
     return await kube.create(
         DYNAMO_GRAPH_DEPLOYMENTS,
         {
-            "apiVersion": "nvidia.com/v1beta1",
-            "kind": "DynamoGraphDeployment",
+            **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
             "metadata": {"name": name, "namespace": namespace},
             "spec": {"components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]},
         },
@@ -54,8 +53,7 @@ async def graph(kube: KubeClient, namespace: str, name: str = "shop") -> KubeObj
 
 async def component(kube: KubeClient, owner: KubeObject) -> KubeObject:
     reference = {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeployment",
+        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
         "name": owner["metadata"]["name"],
         "uid": owner["metadata"]["uid"],
         "controller": True,
@@ -63,8 +61,7 @@ async def component(kube: KubeClient, owner: KubeObject) -> KubeObject:
     return await kube.create(
         DYNAMO_COMPONENT_DEPLOYMENTS,
         {
-            "apiVersion": "nvidia.com/v1beta1",
-            "kind": "DynamoComponentDeployment",
+            **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
             "metadata": {
                 "name": f"{reference['name']}-frontend",
                 "namespace": owner["metadata"]["namespace"],
@@ -137,8 +134,7 @@ async def test_followed_logs_say_why_a_pod_has_none_and_end_with_the_graph(
     async with asyncio.timeout(60), api.stream(path) as events:
         labels = {"nvidia.com/dynamo-graph-deployment-name": "shop", "nvidia.com/dynamo-component": "Frontend"}
         pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
+            **PODS.type_meta,
             "metadata": {"name": "shop-0", "namespace": namespace, "labels": labels},
             "spec": {"schedulerName": "none", "containers": [{"name": "main", "image": "registry.test/frontend:1"}]},
         }

@@ -48,8 +48,7 @@ def deployment(namespace: str, name: str = "web") -> dict[str, Any]:
         "ports": [{"containerPort": 8000}],
     }
     return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
+        **DEPLOYMENTS.type_meta,
         "metadata": {"name": name, "namespace": namespace, "labels": {"a": "b"}},
         "spec": {
             "replicas": 0,
@@ -108,8 +107,7 @@ async def test_apply_owns_what_it_applied_and_nothing_else(kube: KubeClient, nam
 async def test_status_is_applied_and_creates_nothing(kube: KubeClient, namespace: str) -> None:
     condition = {"type": "Progressing", "status": "True", "reason": "r", "message": "m"}
     status: dict[str, Any] = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
+        **DEPLOYMENTS.type_meta,
         "metadata": {"name": "web", "namespace": namespace},
         "status": {"observedGeneration": 1, "conditions": [condition]},
     }
@@ -275,8 +273,7 @@ async def _apply_and_clean(client: KubeClient, desired: dict[str, Any]) -> dict[
 def crd(plural: str, kind: str) -> dict[str, Any]:
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
+        **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
         "metadata": {"name": f"{plural}.example.com"},
         "spec": {
             "group": "example.com",

@@ -28,8 +28,7 @@ POLICY = {
 #: As the webhook of LeaderWorkerSet fills it in.
 SPEC = {"type": "object", "properties": {"networkConfig": POLICY}, **ANYTHING}
 DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
+    **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
     "metadata": {"name": "leaderworkersets.leaderworkerset.x-k8s.io", "annotations": {}},
     "spec": {
         "group": "leaderworkerset.x-k8s.io",
@@ -52,7 +51,7 @@ DEFINITION = {
     },
 }
 # The API group is protected: its definition must name the approval.
-DEFINITION["metadata"]["annotations"]["api-approved.kubernetes.io"] = "unapproved, for a test"  # type: ignore[index]
+DEFINITION["metadata"]["annotations"]["api-approved.kubernetes.io"] = "unapproved, for a test"
 
 
 async def test_a_cluster_that_gets_an_orchestrator_runs_what_waited_for_it(
@@ -102,7 +101,7 @@ async def test_a_cluster_that_gets_an_orchestrator_runs_what_waited_for_it(
             assert [owner["name"] for owner in secret["metadata"]["ownerReferences"]] == ["keys"]
             serialization.load_pem_private_key(base64.b64decode(secret["data"]["private.key"]), None)
     finally:
-        await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", str(DEFINITION["metadata"]["name"])))  # type: ignore[index]
+        await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", str(DEFINITION["metadata"]["name"])))
         await kube.delete(SECRETS, ObjectKey("default", "mpi-keys"))
 
 

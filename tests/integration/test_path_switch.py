@@ -162,16 +162,14 @@ async def test_a_way_that_never_serves_does_not_end_the_other(kube, namespace):
 async def test_a_service_of_another_graph_is_not_taken(kube, namespace):
     """By uid, never by name or label alone."""
     theirs = {
-        "apiVersion": "v1",
-        "kind": "Service",
+        **SERVICES.type_meta,
         "metadata": {
             "name": "disagg-frontend",
             "namespace": namespace,
             "labels": {"nvidia.com/dynamo-graph-deployment-name": "disagg", "nvidia.com/dynamo-component": "Frontend"},
             "ownerReferences": [
                 {
-                    "apiVersion": "v1",
-                    "kind": "Node",
+                    **NODES.type_meta,
                     "name": (node := (await kube.list(NODES)).items[0])["metadata"]["name"],
                     "uid": node["metadata"]["uid"],
                     "controller": True,

@@ -254,8 +254,7 @@ async def test_pods_of_grove_are_reported_by_their_clique_and_get_pull_secrets(h
     await kube.create(
         SECRETS,
         {
-            "apiVersion": "v1",
-            "kind": "Secret",
+            **SECRETS.type_meta,
             "metadata": {"name": "ngc", "namespace": namespace},
             "type": "kubernetes.io/dockerconfigjson",
             "data": {".dockerconfigjson": base64.b64encode(auths).decode()},

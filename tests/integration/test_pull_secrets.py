@@ -33,8 +33,7 @@ async def running_platform(control_plane, nats_server, monkeypatch) -> AsyncIter
 
 def secret(namespace: str, name: str, content: Any) -> dict[str, Any]:
     return {
-        "apiVersion": "v1",
-        "kind": "Secret",
+        **SECRETS.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "type": "kubernetes.io/dockerconfigjson",
         "data": {".dockerconfigjson": base64.b64encode(json.dumps(content).encode()).decode()},

@@ -33,8 +33,7 @@ SWEEPS = "dynamo_planner_profiling_sweeps_total"
 def request(namespace: str, name: str, **spec: Any) -> KubeObject:
     hardware = {"gpuSku": "h200_sxm", "vramMb": 143771, "totalGpus": 8, "numGpusPerNode": 8}
     return {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeploymentRequest",
+        **DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"model": "Qwen/Qwen3-32B", "backend": "vllm", "hardware": hardware, "sla": {"itl": 50}, **spec},
     }

@@ -242,8 +242,7 @@ async def test_a_type_is_followed_from_the_moment_it_is_installed(kube: KubeClie
         assert "is its CustomResourceDefinition installed?" in follower.health[0][1]
         schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
         crd = {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
+            **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
             "metadata": {"name": f"{plural}.example.com"},
             "spec": {
                 "group": "example.com",

@@ -42,8 +42,7 @@ HARDWARE = {"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8}
 
 def request(namespace: str, name: str = "qwen", **spec: Any) -> KubeObject:
     return {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeploymentRequest",
+        **DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"model": "Qwen/Qwen3-32B", "backend": "vllm", "hardware": HARDWARE, **spec},
     }
@@ -305,8 +304,7 @@ async def test_hardware_that_is_not_given_is_read_from_nodes(control_plane, nats
         await kube.create(
             PERSISTENT_VOLUME_CLAIMS,
             {
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
+                **PERSISTENT_VOLUME_CLAIMS.type_meta,
                 "metadata": {"name": "models", "namespace": namespace},
                 "spec": {"accessModes": ["ReadOnlyMany"], "resources": {"requests": {"storage": "1Gi"}}},
             },

@@ -13,8 +13,7 @@ from .test_requests import Played, Profiler, no_result
 
 ALPHA = DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1")
 NODE = {
-    "apiVersion": "v1",
-    "kind": "Node",
+    **NODES.type_meta,
     "metadata": {
         "name": "h200",
         "labels": {

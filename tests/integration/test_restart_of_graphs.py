@@ -197,7 +197,7 @@ async def test_groups_of_nodes_are_renewed_when_their_pods_are(kube, namespace):
 
         await eventually(second, "the second set changes")
     finally:
-        await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", str(DEFINITION["metadata"]["name"])))  # type: ignore[index]
+        await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", str(DEFINITION["metadata"]["name"])))
 
 
 async def serves(kube: KubeClient, groups: dict[str, Any]) -> None:
@@ -212,8 +212,7 @@ async def serves(kube: KubeClient, groups: dict[str, Any]) -> None:
 def pod(namespace: str, groups: str, mark: str) -> dict[str, Any]:
     object_labels = {labels.LWS_NAME: groups, labels.GRAPH_DEPLOYMENT_NAME: "wide", labels.COMPONENT: "A"}
     return {
-        "apiVersion": "v1",
-        "kind": "Pod",
+        **PODS.type_meta,
         "metadata": {
             "name": f"{groups}-0",
             "namespace": namespace,

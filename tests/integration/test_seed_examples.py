@@ -322,8 +322,7 @@ async def _played_profiler(kube: KubeClient, namespace: str) -> None:
     await kube.create(
         CONFIG_MAPS,
         {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
+            **CONFIG_MAPS.type_meta,
             "metadata": {
                 "name": "dgdr-output-auto-config-llm",
                 "namespace": namespace,

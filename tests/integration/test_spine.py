@@ -302,8 +302,7 @@ async def test_a_graph_without_components_fails(kube, namespace):
 @pytest.mark.usefixtures("running_platform")
 async def test_an_object_of_another_owner_is_never_taken_over(kube, namespace):
     theirs = {
-        "apiVersion": "v1",
-        "kind": "Service",
+        **SERVICES.type_meta,
         "metadata": {"name": "disagg-frontend", "namespace": namespace, "labels": {"owner": "user"}},
         "spec": {"ports": [{"port": 80}]},
     }

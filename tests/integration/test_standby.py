@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder.app import PodBuilderService
-from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, LEASES, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound, NotHeld
@@ -17,6 +16,7 @@ from dynamo_shared.leases.term import lease_clock
 from dynamo_shared.runtime.standby import KubeClaim
 from dynamo_watcher.app import WatcherService
 
+from tests.building.tasks import in_background
 from tests.building.waiting import until
 
 from .platform import eventually, graph, platform, settings
@@ -39,11 +39,10 @@ async def claiming(
     kube: KubeClient, key: ObjectKey, replica: str, clock: Callable[[], float] = lease_clock
 ) -> AsyncIterator[KubeClaim]:
     claim = KubeClaim(kube, key, replica, TTL, clock=clock)
-    task = asyncio.create_task(claim.run())
     try:
-        yield claim
+        async with in_background(claim.run()):
+            yield claim
     finally:
-        await ended(task)
         await claim.close()
 
 

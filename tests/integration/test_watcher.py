@@ -50,8 +50,7 @@ def graph(namespace: str, name: str) -> dict[str, Any]:
 
 def service(namespace: str, name: str, labels: dict[str, str]) -> dict[str, Any]:
     return {
-        "apiVersion": "v1",
-        "kind": "Service",
+        **SERVICES.type_meta,
         "metadata": {"name": name, "namespace": namespace, "labels": labels},
         "spec": {"ports": [{"port": 80}]},
     }

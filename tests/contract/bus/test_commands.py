@@ -14,6 +14,8 @@ from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefused
 from dynamo_shared.bus.protocol import Message, Start
 from dynamo_shared.wire import CommandResult, ScaleData, ScaleTarget, cloudevents, subjects
 
+from tests.building.tasks import in_background
+
 ASK = ScaleData(graph_deployment="llama", targets=[ScaleTarget(component="Decode", replicas=3)])
 
 
@@ -23,13 +25,8 @@ async def serving(bus: Bus, handler: Handler, **options: Any) -> AsyncIterator[C
     settings = {"ack_wait": 1.0, "delays": (0.05,), "max_deliveries": 3, **options}
     consumer = CommandConsumer(bus, "c", "scaler", {"scale": handler}, publisher, **settings)
     await bus.declare(streams.COMMANDS, streams.EVENTS, streams.DEAD_LETTERS)
-    tasks = [asyncio.create_task(publisher.run()), asyncio.create_task(consumer.run())]
-    try:
+    async with in_background(publisher.run()), in_background(consumer.run()):
         yield CommandSender(bus, "c")
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def ask(sender: CommandSender, request: str = "r1") -> tuple[bool, CommandResult]:

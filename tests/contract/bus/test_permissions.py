@@ -25,6 +25,8 @@ from dynamo_shared.wire import cloudevents, subjects
 from dynamo_shared.wire.discovered import MODELS, WORKERS
 from dynamo_shared.wire.specifications import ASKED, COMMANDS, EVENTS
 
+from tests.building.tasks import in_background
+
 CLUSTER = "c.1"
 TOKEN = "c%2E1"
 
@@ -189,10 +191,9 @@ async def test_the_watcher_publishes_and_every_service_reads(server: NatsServer)
         async with connected(server, user) as bus:
             cache = ObjectCache()
             reader = StateReader(bus, CLUSTER, [PODS], cache)
-            reading = asyncio.create_task(reader.run())
-            await asyncio.wait_for(reader.synced(), 20)
-            assert cache.count(PODS) == 1
-            await ended(reading)
+            async with in_background(reader.run()):
+                await asyncio.wait_for(reader.synced(), 20)
+                assert cache.count(PODS) == 1
 
 
 async def test_a_command_is_sent_carried_out_and_answered(server: NatsServer) -> None:

@@ -466,8 +466,7 @@ async def _huge(world: World) -> None:
         for number in range(20):
             subject = _state(resources.CONFIG_MAPS.id, world.namespace, f"huge-{number}")
             obj = {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
+                **resources.CONFIG_MAPS.type_meta,
                 "metadata": {
                     "name": f"huge-{number}",
                     "namespace": world.namespace,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -14,6 +13,8 @@ from dynamo_shared.bus import EventPublisher, MemoryBus, streams
 from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError, Handler
 from dynamo_shared.wire import ScaleData, cloudevents
 
+from tests.building.tasks import in_background
+
 
 @asynccontextmanager
 async def platform(handler: Handler) -> AsyncIterator[MemoryBus]:
@@ -21,13 +22,8 @@ async def platform(handler: Handler) -> AsyncIterator[MemoryBus]:
     await bus.declare(streams.STATE, streams.COMMANDS, streams.EVENTS, streams.DEAD_LETTERS)
     publisher = EventPublisher(bus, "c")
     consumer = CommandConsumer(bus, "c", "scaler", {"scale": handler}, publisher)
-    tasks = [asyncio.create_task(publisher.run()), asyncio.create_task(consumer.run())]
-    try:
+    async with in_background(publisher.run()), in_background(consumer.run()):
         yield bus
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 QUERY = ScaleOptions(

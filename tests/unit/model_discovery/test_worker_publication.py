@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import pytest
 from dynamo_model_discovery.workers.differences import changes
@@ -18,6 +18,7 @@ from dynamo_shared.state import ObjectCache, StateReader
 from dynamo_shared.wire import subjects
 from dynamo_shared.wire.discovered import MODELS, WORKERS, ModelCard, model_of, worker_of
 
+from tests.building.tasks import in_background
 from tests.unit.model_discovery.worker_building import keyed, worker
 
 CARD = ModelCard(name="org/m.1", worker_type="aggregated", kv_cache_block_size=16, total_kv_blocks=4)
@@ -27,14 +28,9 @@ ONE, TWO = worker("d/c/1", CARD), worker("d/c/2", CARD)
 @asynccontextmanager
 async def publishing(bus: MemoryBus, now: Callable[[], float] = time.time) -> AsyncIterator[Publication]:
     publication = Publication(bus, "local", now=now)
-    running = asyncio.create_task(publication.state.run())
-    try:
+    async with in_background(publication.state.run()):
         await publication.load()
         yield publication
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
 
 
 async def settled(publication: Publication) -> None:
@@ -68,15 +64,9 @@ async def events(bus: MemoryBus) -> list[str]:
 async def late_joiner(bus: MemoryBus) -> AsyncIterator[ObjectCache]:
     cache = ObjectCache()
     reader = StateReader(bus, "local", [WORKERS, MODELS], cache)
-    running = asyncio.create_task(reader.run())
-    try:
-        async with asyncio.timeout(5):
-            await reader.synced()
+    async with in_background(reader.run()):
+        await asyncio.wait_for(reader.synced(), 5)
         yield cache
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
 
 
 async def test_a_late_joiner_reads_all_workers_and_models():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dynamo_pod_builder import children, name_waits
+from dynamo_pod_builder import artifact_images, checkpoints, children, cohorts, name_waits, pods, surroundings
 from dynamo_pod_builder.routing import routes
+from dynamo_shared.api import resources
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import Resource
 from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.routes import TaskRoute
 from dynamo_shared.state.cache import ObjectCache
@@ -12,11 +15,13 @@ from dynamo_shared.state.cache import ObjectCache
 PROGRESS = 0.25
 
 
-def indexed() -> ObjectCache:
-    """Empty, with the indexes that routes need."""
+def indexed(*observed: KubeObject, of: Resource | None = None) -> ObjectCache:
+    """With all its indexes, and these objects; `of` is their resource where they do not say it."""
     cache = ObjectCache()
-    children.index(cache)
-    name_waits.index(cache)
+    for each in (children, pods, cohorts, checkpoints, artifact_images, surroundings, name_waits):
+        each.index(cache)
+    for obj in observed:
+        cache.put(of or resources.of(obj), obj)
     return cache
 
 

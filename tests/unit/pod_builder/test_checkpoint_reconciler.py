@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_pod_builder import checkpoints, children, pods
+from dynamo_pod_builder import checkpoints
 from dynamo_pod_builder.reconcilers.checkpoint import CheckpointReconciler
 from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
@@ -15,13 +15,13 @@ from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, ObjectKey
 from dynamo_shared.api.v1alpha1 import identity_of
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.tasks import Task
-from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.announced import Announced
 from tests.unit.routed import tasks_of
 from tests.unit.written import Written
 
 from .graph.building import NOW
+from .indexed import indexed
 
 IDENTITY = {"model": "m", "backendFramework": "vllm"}
 POD = {"containers": [{"name": "main", "image": "i", "command": ["python3", "-m", "dynamo.vllm"]}]}
@@ -52,11 +52,7 @@ def checkpoint(
 
 
 async def reconciled(config: CheckpointDefaults, *observed: KubeObject) -> tuple[list[KubeObject], list[str]]:
-    cache = ObjectCache()
-    for module in (checkpoints, children, pods):
-        module.index(cache)
-    for each in observed:
-        cache.put(DYNAMO_CHECKPOINTS, each)
+    cache = indexed(*observed, of=DYNAMO_CHECKPOINTS)
     writer, announced = Written(), Announced()
     reconciler = CheckpointReconciler(
         None,  # type: ignore[arg-type]
@@ -117,8 +113,6 @@ async def test_one_that_is_leaving_keeps_no_identity():
 def test_others_of_an_identity_that_becomes_free_are_reconciled(how):
     other = checkpoint("older", spec={**SPEC, "identity": {**IDENTITY, "model": "other"}})
     new = {"gone": None, "another identity": other}
-    cache = ObjectCache()
-    checkpoints.index(cache)
-    cache.put(DYNAMO_CHECKPOINTS, checkpoint())
+    cache = indexed(checkpoint(), of=DYNAMO_CHECKPOINTS)
     asked = tasks_of(checkpoints.routes(cache), DYNAMO_CHECKPOINTS, ObjectKey("ns", "older"), OLDER, new[how])
     assert Task.of(DYNAMO_CHECKPOINTS, ObjectKey("ns", "one")) in asked

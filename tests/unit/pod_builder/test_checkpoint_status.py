@@ -43,6 +43,8 @@ from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.routed import tasks_of
 
+from .indexed import indexed
+
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HASH = "96429b2725761a09"
 JOB = f"checkpoint-job-{HASH}-1"
@@ -196,11 +198,7 @@ def test_another_version_of_the_files_is_not_ready_yet() -> None:
 
 
 def cache_of(*observed: KubeObject) -> ObjectCache:
-    cache = ObjectCache()
-    checkpoints.index(cache)
-    for each in observed:
-        cache.put(DYNAMO_CHECKPOINTS, each)
-    return cache
+    return indexed(*observed, of=DYNAMO_CHECKPOINTS)
 
 
 def test_the_first_checkpoint_of_an_identity_is_the_one() -> None:

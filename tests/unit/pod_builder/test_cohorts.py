@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from dynamo_pod_builder import pods
 from dynamo_pod_builder.cohorts import cohort, engine_has_ended
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
 from dynamo_shared.api.objects import KubeObject
@@ -15,7 +14,7 @@ from dynamo_shared.state.cache import ObjectCache
 from tests.unit.announced import Announced
 from tests.unit.routed import tasks_of
 
-from .indexed import routes_of
+from .indexed import indexed, routes_of
 
 
 def pod(
@@ -35,14 +34,6 @@ def pod(
     }
     metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": "1", "labels": object_labels}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": {"phase": phase}}
-
-
-def cache_of(*observed: KubeObject) -> ObjectCache:
-    cache = ObjectCache()
-    pods.index(cache)
-    for each in observed:
-        cache.put(PODS, each)
-    return cache
 
 
 OTHERS = (
@@ -82,13 +73,13 @@ def test_what_engine_has_ended(observed, ended) -> None:
 
 def test_the_pods_of_one_engine() -> None:
     ended, rank = pod("ldr", phase="Failed"), pod("wkr-1")
-    assert [each["metadata"]["name"] for each in cohort(cache_of(ended, rank, *OTHERS), ended)] == ["ldr", "wkr-1"]
+    assert [each["metadata"]["name"] for each in cohort(indexed(ended, rank, *OTHERS), ended)] == ["ldr", "wkr-1"]
 
 
 def test_a_pod_that_does_not_say_where_it_belongs_is_alone() -> None:
     ended = pod("ldr", phase="Failed")
     del ended["metadata"]["labels"]["grove.io/podcliquescalinggroup-replica-index"]
-    assert cohort(cache_of(ended, pod("wkr-1")), ended) == [ended]
+    assert cohort(indexed(ended, pod("wkr-1")), ended) == [ended]
 
 
 def test_a_pod_that_ends_is_checked() -> None:
@@ -101,7 +92,7 @@ def test_a_pod_that_ends_is_checked() -> None:
 
 
 async def test_all_of_its_pods_go_at_once_and_the_one_that_ended_last() -> None:
-    cache, kube, announced = cache_of(pod("ldr", phase="Failed"), pod("wkr-1"), *OTHERS), Kube(), Announced()
+    cache, kube, announced = indexed(pod("ldr", phase="Failed"), pod("wkr-1"), *OTHERS), Kube(), Announced()
     reconciler = CohortReconciler(cache, kube, announced)  # type: ignore[arg-type]
     await reconciler.reconcile(ObjectKey("ns", "ldr"))
     assert kube.deleted == [("wkr-1", "uid-wkr-1", 0), ("ldr", "uid-ldr", 0)]
@@ -114,14 +105,14 @@ async def test_all_of_its_pods_go_at_once_and_the_one_that_ended_last() -> None:
 
 
 async def test_what_is_gone_already_holds_up_nothing() -> None:
-    cache, kube = cache_of(pod("ldr", phase="Failed"), pod("wkr-1"), pod("wkr-2")), Kube("wkr-1")
+    cache, kube = indexed(pod("ldr", phase="Failed"), pod("wkr-1"), pod("wkr-2")), Kube("wkr-1")
     await CohortReconciler(cache, kube, Announced()).reconcile(ObjectKey("ns", "ldr"))  # type: ignore[arg-type]
     assert [name for name, _, _ in kube.deleted] == ["wkr-2", "ldr"]
 
 
 async def test_a_pod_that_runs_is_left_alone() -> None:
     kube = Kube()
-    await CohortReconciler(cache_of(pod("ldr")), kube, Announced()).reconcile(  # type: ignore[arg-type]
+    await CohortReconciler(indexed(pod("ldr")), kube, Announced()).reconcile(  # type: ignore[arg-type]
         ObjectKey("ns", "ldr")
     )
     assert kube.deleted == []

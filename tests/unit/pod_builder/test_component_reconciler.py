@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from dynamo_pod_builder import checkpoints, children, events, pods, surroundings
+from dynamo_pod_builder import events
 from dynamo_pod_builder.applying import SetBack
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_pod_builder.pod_events import PodEvents
@@ -16,13 +16,12 @@ from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, SHARED_INTER
 from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig, is_shared
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_shared.aio import Offload
-from dynamo_shared.api import objects, resources
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import SERVICES, ObjectKey
 from dynamo_shared.kube.errors import Forbidden
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.status_writer import SETTLE
-from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.announced import Announced
 from tests.unit.render.building import CONFIG, component, component_deployments, graph
@@ -30,6 +29,7 @@ from tests.unit.written import Written
 
 from .graph.building import NOW, deployment, stored, stored_graph
 from .graph.test_carry_out import Keys, Ledger
+from .indexed import indexed
 
 OWNER = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "name": "graph", "uid": "graph-uid"}
 ON = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True))
@@ -101,11 +101,7 @@ class Applier(Ledger):
 
 class World:
     def __init__(self, *observed: KubeObject, config: RenderConfig = CONFIG, **refusals: Exception) -> None:
-        self.cache = ObjectCache()
-        for module in (checkpoints, children, pods, surroundings):
-            module.index(self.cache)
-        for each in observed:
-            self.cache.put(resources.of(each), each)
+        self.cache = indexed(*observed)
         self.applier, self.writer, self.announced = Applier(**refusals), Written(), Announced()
         self.keys = Keys()
         self.reconciler = ComponentReconciler(

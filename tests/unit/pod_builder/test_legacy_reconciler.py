@@ -9,7 +9,6 @@ from dynamo_pod_builder.artifact_images import (
     Waiting,
     answer_of,
     artifact_of,
-    index,
     lacks_image,
     request_for,
     request_key,
@@ -20,7 +19,7 @@ from dynamo_pod_builder.events import legacy_held_up
 from dynamo_pod_builder.reconcilers.legacy import LegacyReconciler, graph_of, status_of, successor_of
 from dynamo_pod_builder.status.component import Failure
 from dynamo_shared.aio import Offload
-from dynamo_shared.api import objects, resources
+from dynamo_shared.api import objects
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
@@ -42,7 +41,7 @@ from tests.unit.written import Written
 
 from .graph.building import NOW, stored
 from .graph.test_carry_out import Ledger
-from .indexed import routes_of
+from .indexed import indexed, routes_of
 
 NIM = DYNAMO_NIM_DEPLOYMENTS
 KEY = ObjectKey("ns", "worker-1")
@@ -313,10 +312,8 @@ def test_an_answer_for_an_earlier_spec_does_not_count() -> None:
 
 class World:
     def __init__(self, *observed: KubeObject, of: Any = NIM, **refusals: Exception) -> None:
-        self.cache, self.applier, self.writer = ObjectCache(), Ledger(**refusals), Written()
+        self.cache, self.applier, self.writer = indexed(*observed), Ledger(**refusals), Written()
         self.announced = Announced()
-        for each in observed:
-            self.cache.put(resources.of(each), each)
         applier: Any = self.applier
         large = Offload(above=0, at_once=1)
         self.reconciler = LegacyReconciler(of, self.cache, applier, self.writer, self.announced, lambda: NOW, large)
@@ -368,14 +365,8 @@ async def test_a_change_of_artifact_leaves_what_runs_until_the_image_is_there() 
 
 
 def test_a_request_wakes_all_that_run_its_image() -> None:
-    cache = ObjectCache()
-    index(cache)
-    for each in (
-        nim(),
-        WITHOUT_IMAGE,
-        {**nim(dynamoNim="other--v1"), "metadata": {**nim()["metadata"], "name": "other"}},
-    ):
-        cache.put(resources.of(each), each)
+    other = {**nim(dynamoNim="other--v1"), "metadata": {**nim()["metadata"], "name": "other"}}
+    cache = indexed(nim(), WITHOUT_IMAGE, other)
     key = ObjectKey("ns", "frontend--v1")
     woken = tasks_of([route(cache)], DYNAMO_NIM_REQUESTS, key, None, {})
     assert set(woken) == {Task.of(DYNAMO_NIM_DEPLOYMENTS, KEY), Task.of(DYNAMO_DEPLOYMENTS, KEY)}

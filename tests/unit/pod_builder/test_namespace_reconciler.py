@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.render import RenderConfig
-from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.render.building import component, graph_children
 
 from .graph.building import stored, stored_graph
 from .graph.test_carry_out import Ledger
+from .indexed import indexed
 
 GRAPH = stored_graph(component("Front", "frontend"))
 CHILDREN = [stored(each) for each in graph_children(GRAPH)]
@@ -61,8 +60,6 @@ def changed(obj: KubeObject, **metadata: object) -> KubeObject:
     ],
 )
 async def test_what_is_deleted(observed, writes):
-    cache, ledger = ObjectCache(), Ledger()
-    for each in observed:
-        cache.put(resources.of(each), each)
-    await NamespaceReconciler(cache, ledger).reconcile(ObjectKey("", "ns"))  # type: ignore[arg-type]
+    ledger = Ledger()
+    await NamespaceReconciler(indexed(*observed), ledger).reconcile(ObjectKey("", "ns"))  # type: ignore[arg-type]
     assert sorted(ledger.lines) == sorted(writes)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
-from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.render.building import component, graph_children
 
 from .graph.building import stored, stored_graph
+from .indexed import indexed
 
 CHILD = next(each for each in graph_children(stored_graph(component())) if each["kind"] == "ServiceAccount")
 (OWNER,) = CHILD["metadata"]["ownerReferences"]
@@ -31,8 +30,6 @@ def owned(**owner: str) -> KubeObject:
     ],
 )
 async def test_whose_object_is_waited_for(there: KubeObject, raised: type[Exception]) -> None:
-    cache = ObjectCache()
-    cache.put(resources.of(there), there)
     with pytest.raises(NameTaken) as error:
-        await Applier(None, cache).ensure(CHILD)  # type: ignore[arg-type]
+        await Applier(None, indexed(there)).ensure(CHILD)  # type: ignore[arg-type]
     assert type(error.value) is raised

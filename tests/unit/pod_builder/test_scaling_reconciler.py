@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_pod_builder import children
 from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler, other_generations
-from dynamo_shared.api import objects, resources
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.labels import COMPONENT
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.kube.errors import Conflict, Invalid, KubeError, NotFound
 from dynamo_shared.runtime import Result
-from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.render.building import CONFIG, component, component_children, graph_children, of_kind
 
 from .graph.building import stored, stored_graph
 from .graph.test_carry_out import Ledger
+from .indexed import indexed
 
 GRAPH = stored_graph(component("One", replicas=1, scalingAdapter={}))
 (DCD,) = (stored(each) for each in of_kind(graph_children(GRAPH), "DynamoComponentDeployment"))
@@ -38,11 +37,7 @@ def scaled(replicas: int) -> KubeObject:
 
 
 async def reconciled(*observed: KubeObject, **refusals: Any) -> list[str]:
-    cache = ObjectCache()
-    children.index(cache)
-    for each in observed:
-        cache.put(resources.of(each), each)
-    ledger = Ledger(**refusals)
+    cache, ledger = indexed(*observed), Ledger(**refusals)
     result = await ScalingReconciler(cache, ledger).reconcile(ObjectKey("ns", NAME))  # type: ignore[arg-type]
     assert result == Result()
     return ledger.lines
@@ -79,11 +74,8 @@ async def test_what_another_try_may_mend_is_raised():
 
 def test_other_generations_are_those_of_the_same_component():
     """The number of an adapter no longer counts for the one that was alone: it has to be reconciled with its own."""
-    cache = ObjectCache()
-    children.index(cache)
     labels = {**objects.labels(DCD), COMPONENT: "Two"}
     another = {**DCD, "metadata": {**DCD["metadata"], "name": "two", "uid": "two", "labels": labels}}
-    for each in (DCD, OLDER, another):
-        cache.put(resources.of(each), each)
+    cache = indexed(DCD, OLDER, another)
     assert list(other_generations(cache, DCD)) == [ObjectKey("ns", "older")]
     assert list(other_generations(cache, another)) == []

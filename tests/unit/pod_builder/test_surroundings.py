@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from dynamo_pod_builder import surroundings
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
-from dynamo_pod_builder.surroundings import REFRESH, PullSecretLists, component_account, index
+from dynamo_pod_builder.surroundings import REFRESH, PullSecretLists, component_account
 from dynamo_shared.api.resources import SERVICE_ACCOUNTS
 from dynamo_shared.kube.errors import Forbidden, Unavailable
 from dynamo_shared.runtime.facts import Fact
-from dynamo_shared.state.cache import ObjectCache
+
+from .indexed import indexed
 
 NVCR = '{"auths": {"nvcr.io": {"auth": "dTpw"}}}'
 
@@ -151,8 +152,4 @@ def account(name: str, marked: str | None = "true", namespace: str = "ns") -> di
     ],
 )
 def test_the_first_account_that_is_marked_runs_component_pods(accounts, name) -> None:
-    cache = ObjectCache()
-    index(cache)
-    for each in accounts:
-        cache.put(SERVICE_ACCOUNTS, each)
-    assert component_account(cache, "ns") == name
+    assert component_account(indexed(*accounts, of=SERVICE_ACCOUNTS), "ns") == name

@@ -13,6 +13,8 @@ from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases.ownership import AllKeys
 from dynamo_shared.leases.rendezvous import ALL
 
+from tests.building.tasks import in_background
+
 KEY, OTHER = ObjectKey("", "mine"), ObjectKey("", "other")
 
 
@@ -67,12 +69,9 @@ class Work:
 @asynccontextmanager
 async def turns(owned: Owned) -> AsyncIterator[Work]:
     work = Work()
-    task = asyncio.create_task(Turn(owned, KEY, work.run).run())
-    try:
+    async with in_background(Turn(owned, KEY, work.run).run()):
         yield work
-    finally:
-        await ended(task)
-        assert work.begun == work.ended
+    assert work.begun == work.ended
 
 
 async def test_it_begins_when_the_key_is_gained_and_ends_when_it_is_lost() -> None:

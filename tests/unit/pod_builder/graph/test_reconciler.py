@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import pytest
-from dynamo_pod_builder import checkpoints, children, pods, surroundings
 from dynamo_pod_builder.applying import ChildChange, Ensured
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
@@ -22,6 +21,7 @@ from dynamo_shared.runtime.status_writer import SETTLE
 from dynamo_shared.state.cache import ObjectCache
 
 from tests.unit.announced import Announced
+from tests.unit.pod_builder.indexed import indexed
 from tests.unit.render.building import CONFIG, component, component_children, graph_children, of_kind
 from tests.unit.written import Written
 
@@ -56,11 +56,7 @@ class World:
     """The reconciler with its surroundings."""
 
     def __init__(self, *stored_objects: KubeObject) -> None:
-        self.cache = ObjectCache()
-        for module in (checkpoints, children, pods, surroundings):
-            module.index(self.cache)
-        for each in stored_objects:
-            self.cache.put(resources.of(each), each)
+        self.cache = indexed(*stored_objects)
         self.applier, self.writer, self.announced = Applier(self.cache), Written(), Announced()
         self.reconciler = GraphReconciler(
             GraphObserver(self.cache, lambda: CONFIG, lambda: NOW, None),  # type: ignore[arg-type]

@@ -14,10 +14,10 @@ from aiconfigurator.sdk.errors import is_expected_cli_error
 from aiconfigurator.sdk.memory import estimate_kv_cache
 from aiconfigurator.sdk.models import get_model
 from aiconfigurator.sdk.predict import predict_disagg_worker
-from aiconfigurator.sdk.task_v2 import Task
 from dynamo_shared.api.engines import BACKENDS
 
-from dynamo_profiler.profiling.simulation.sweeping import admit, memory_of
+from dynamo_profiler.profiling.objective import DISAGG
+from dynamo_profiler.profiling.simulation.sweeping import admit, disaggregated, memory_of
 from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus
 
 Arrays = dict[str, list[float]]
@@ -54,18 +54,7 @@ class _Engines:
     """Both engines, built once: one estimate of an engine then takes milliseconds. Follows how its own sweeps do it."""
 
     def __init__(self, job: Curves) -> None:
-        self._task = Task(
-            serving_mode="disagg",
-            prefill_model_path=job.model,
-            decode_model_path=job.model,
-            prefill_system_name=job.system,
-            decode_system_name=job.system,
-            prefill_backend_name=job.backend,
-            decode_backend_name=job.backend,
-            prefill_cp_candidates=[1],
-            osl=job.osl,
-            database_mode=job.database,
-        )
+        self._task = disaggregated(job, serving_mode=DISAGG, osl=job.osl, database_mode=job.database)
         self.version = self._task.prefill_backend_version
         self.database = self._task._load_database(job.system, job.backend, self.version)
         self._backend = get_backend(job.backend)

@@ -28,7 +28,7 @@ from aiconfigurator.sdk.utils import HuggingFaceDownloadError
 
 from dynamo_profiler.profiling.objective import AGG, NO_LIMIT_MS, split
 from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, EngineLayout, Point
-from dynamo_profiler.profiling.simulation.wire import JobResult, JobStatus, SimulationSweep
+from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, SimulationSweep
 
 ReportProgress = Callable[[str, str], None]
 """Called with a job's progress: prefill or decode, and a sentence."""
@@ -171,16 +171,7 @@ def _task(job: SimulationSweep, *, within_node: bool) -> Task:
             **given,
         )
     else:
-        task = Task(
-            prefill_model_path=job.model,
-            decode_model_path=job.model,
-            prefill_system_name=job.system,
-            decode_system_name=job.system,
-            prefill_backend_name=job.backend,
-            decode_backend_name=job.backend,
-            prefill_cp_candidates=[1],
-            **given,
-        )
+        task = disaggregated(job, **given)
         sizes = task.num_gpu_per_replica
         if sizes and job.total_gpus not in sizes:
             task.num_gpu_per_replica = sorted({*sizes, job.total_gpus})
@@ -188,6 +179,13 @@ def _task(job: SimulationSweep, *, within_node: bool) -> Task:
         for role in ("agg",) if job.serving == AGG else ("prefill", "decode"):
             _keep_within_node(task, role, job.gpus_per_node)
     return task
+
+
+def disaggregated(job: SimulationSweep | Curves, **given: Any) -> Task:
+    """What both roles have in common."""
+    each = {"model_path": job.model, "system_name": job.system, "backend_name": job.backend}
+    roles = {f"{role}_{name}": value for role in ("prefill", "decode") for name, value in each.items()}
+    return Task(**roles, prefill_cp_candidates=[1], **given)
 
 
 def _keep_within_node(task: Task, role: str, gpus_per_node: int) -> None:
