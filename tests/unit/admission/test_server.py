@@ -117,12 +117,15 @@ async def test_objects_are_converted(client):
     assert [obj["apiVersion"] for obj in result["response"]["convertedObjects"]] == ["nvidia.com/v1alpha1"] * 2
 
 
-@pytest.mark.parametrize("kind", ["DynamoGraphDeployment", "DynamoModel"])
-async def test_a_part_without_metadata_gets_some(client, kind):
+EMPTY = {"annotations": {"nvidia.com/preserved-fields": '{"for":"v1beta1","version":1}'}}
+
+
+@pytest.mark.parametrize(("kind", "metadata"), [("DynamoGraphDeployment", EMPTY), ("DynamoModel", {})])
+async def test_a_part_without_metadata_gets_some(client, kind, metadata):
     """The API server converts parts of an object for an apply, and refuses an answer without metadata."""
     part = {"apiVersion": "nvidia.com/v1beta1", "kind": kind, "spec": {}}
     result = (await answered(client, "/convert", conversion("nvidia.com/v1alpha1", part)))["response"]
-    assert [obj["metadata"] for obj in result["convertedObjects"]] == [{}]
+    assert [obj["metadata"] for obj in result["convertedObjects"]] == [metadata]
 
 
 @pytest.mark.parametrize(

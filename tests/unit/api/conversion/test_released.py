@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from dynamo_shared.api.conversion import without_released
+from dynamo_shared.api.conversion import convert, without_released
 
 ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
 Object = dict[str, Any]
@@ -79,6 +79,22 @@ def test_what_is_one_value_with_others_in_the_other_version_goes_unless_it_has_a
     new = graph(entry({"f:extraPodSpec": {"f:mainContainer": {"f:image": {}}}}), *others, **main)
     after = service_after(new, old)["extraPodSpec"]["mainContainer"]
     assert after == ({"image": "i"} if gone else main["extraPodSpec"]["mainContainer"])
+
+
+@pytest.mark.parametrize("version", [ALPHA, BETA])
+def test_of_what_is_applied_again_the_server_does_not_note_that_it_is_there(version: str) -> None:
+    """The first apply of an object has `.` at each level, the next one has not."""
+    alpha = {"f:services": {"f:a": {**REPLICAS, "f:extraPodSpec": {"f:nodeName": {}}}}}
+    template = {"f:spec": {"f:containers": {}}}
+    beta = {"f:components": {'k:{"name":"a"}': {**REPLICAS, "f:name": {}, "f:podTemplate": template}}}
+    again = {**entry({}), "apiVersion": version, "fieldsV1": {"f:spec": alpha if version == ALPHA else beta}}
+    first = {**again, "fieldsV1": present(again["fieldsV1"])}
+    old, new = (convert(graph(each, extraPodSpec={"nodeName": "n"}), version) for each in (first, again))
+    assert without_released(new, old) == new
+
+
+def present(fields: Object) -> Object:
+    return {name: {".": {}, **present(each)} if each else {} for name, each in fields.items()}
 
 
 def test_what_is_left_empty_goes_with_it() -> None:

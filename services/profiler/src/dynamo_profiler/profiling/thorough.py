@@ -89,6 +89,7 @@ def _documents(text: str) -> list[KubeObject]:
 
 
 def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObject, ...]) -> DeploymentCandidate:
+    _metadata(graph)  # What is not an object, a conversion replaces.
     try:
         made = dict(convert(graph, _BETA))
     except NotConvertible as error:

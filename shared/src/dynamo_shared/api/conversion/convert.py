@@ -37,17 +37,16 @@ def convert(obj: dict[str, Any], api_version: str) -> dict[str, Any]:
     if not isinstance(kind, str) or kind not in KINDS or source is None or target is None:
         raise NotConvertible(f"{kind} has no conversion from {current} to {api_version}")
     converter = _CONVERTERS.get(kind)
-    if converter is None:
-        return {**obj, "apiVersion": api_version}
     given = obj.get("metadata")
+    # Server-side apply has parts of objects converted that have none, and the API server takes no answer without it.
     metadata: dict[str, Any] = given if isinstance(given, dict) else {}
+    if converter is None:
+        return {**obj, "apiVersion": api_version, "metadata": metadata}
     annotations = envelope.read(metadata, source, target)
     body = {name: value for name, value in obj.items() if name not in _HEAD}
     body, kept = converter(body, metadata, annotations.kept, target)
-    head: dict[str, Any] = {"apiVersion": api_version, "kind": kind}
-    # Server-side apply has parts of objects converted that have none, and the API server takes no answer without it.
-    head["metadata"] = envelope.write(metadata, annotations, kept, source, target)
-    return {**head, **body}
+    written = envelope.write(metadata, annotations, kept, source, target)
+    return {"apiVersion": api_version, "kind": kind, "metadata": written, **body}
 
 
 def _version(api_version: Any) -> str | None:
@@ -91,4 +90,5 @@ _CONVERTERS: dict[str, Converter] = {
     resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind: _adapter,
     resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind: _request,
 }
-KINDS = frozenset({*_CONVERTERS, *(each.kind for each in resources.UNCHANGED_IN_V1BETA1)})
+UNCHANGED = frozenset(each.kind for each in resources.UNCHANGED_IN_V1BETA1)
+KINDS = frozenset({*_CONVERTERS, *UNCHANGED})

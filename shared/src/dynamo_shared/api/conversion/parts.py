@@ -11,14 +11,17 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api.conversion import envelope
+from dynamo_shared.api.conversion.convert import UNCHANGED
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 
 
 def marked(part: dict[str, Any], converted: dict[str, Any]) -> dict[str, Any]:
     """What a part became, with the annotation: the API server takes its value from the whole object, where it has one.
 
-    Whole objects, which have a uid, are as they were converted.
+    Whole objects, which have a uid, are as they were converted. So are kinds that are the same in both versions.
     """
+    if converted["kind"] in UNCHANGED:
+        return converted
     metadata = converted.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     if "uid" in metadata or not isinstance(annotations, dict) or PRESERVED_FIELDS in annotations:

@@ -75,7 +75,10 @@ def _at(node: Any, path: Path) -> Any:
 
 
 def _released(obj: dict[str, Any], old: dict[str, Any]) -> set[Leaf]:
-    """Fields that managers applied in this version before and not now, except those that other managers own."""
+    """Fields that managers applied in this version before and not now, except those that a manager owns anything of.
+
+    That an object is there (`.`) the API server notes of what a manager adds, and not of what it applies again.
+    """
     version = str(obj.get("apiVersion"))
     now, before = _entries(obj, version), _entries(old, version)
     released: set[Leaf] = set()
@@ -84,7 +87,7 @@ def _released(obj: dict[str, Any], old: dict[str, Any]) -> set[Leaf]:
             released |= set(_leaves(fields, ())) - set(_leaves(now[name], ()))
     if released:
         for fields in now.values():
-            released -= set(_leaves(fields, ()))
+            released -= {leaf[:steps] for leaf in _leaves(fields, ()) for steps in range(1, len(leaf) + 1)}
     return released
 
 
