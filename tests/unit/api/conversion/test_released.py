@@ -82,7 +82,7 @@ def test_what_is_one_value_with_others_in_the_other_version_goes_unless_it_has_a
 
 
 @pytest.mark.parametrize("version", [ALPHA, BETA])
-def test_of_what_is_applied_again_the_server_does_not_note_that_it_is_there(version: str) -> None:
+def test_of_what_is_applied_again_the_server_does_not_write_that_it_is_there(version: str) -> None:
     """The first apply of an object has `.` at each level, the next one has not."""
     alpha = {"f:services": {"f:a": {**REPLICAS, "f:extraPodSpec": {"f:nodeName": {}}}}}
     template: Object = {"f:spec": {"f:containers": {}}}

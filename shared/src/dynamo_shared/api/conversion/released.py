@@ -77,7 +77,7 @@ def _at(node: Any, path: Path) -> Any:
 def _released(obj: dict[str, Any], old: dict[str, Any]) -> set[Leaf]:
     """Fields that managers applied in this version before and not now, except those that a manager owns anything of.
 
-    That an object is there (`.`) the API server notes of what a manager adds, and not of what it applies again.
+    That an object is there (`.`) the API server writes for what a manager adds, and not for what it applies again.
     """
     version = str(obj.get("apiVersion"))
     now, before = _entries(obj, version), _entries(old, version)
