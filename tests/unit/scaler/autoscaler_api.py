@@ -145,3 +145,20 @@ class AutoscalerDesk:
         metadata = {"name": name, "namespace": "n"}
         spec = {"scaleTargetRef": target, **spec}
         return self.api.put(resource, {**resource.type_meta, "metadata": metadata, "spec": spec})
+
+    async def kedas(self, triggers: Any) -> KubeObject:
+        """The HPA that KEDA has for the ScaledObject of an adapter with these triggers, where KEDA has no webhook."""
+        self.api.has_keda_webhook = False
+        await self.ask(triggers)
+        scaled_object = await self.api.get(SCALED_OBJECTS, KEY)
+        hpa = self.foreign(HORIZONTAL_POD_AUTOSCALERS, "keda-hpa-g-w")
+        uid = scaled_object["metadata"]["uid"]
+        owner = {
+            "apiVersion": "keda.sh/v1alpha1",
+            "kind": "ScaledObject",
+            "name": "g-w",
+            "uid": uid,
+            "controller": True,
+        }
+        hpa["metadata"]["ownerReferences"] = [owner]
+        return self.api.put(HORIZONTAL_POD_AUTOSCALERS, hpa)

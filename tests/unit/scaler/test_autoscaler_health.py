@@ -15,7 +15,7 @@ from dynamo_shared.state import ObjectCache
 
 from tests.building.clock import ManualClock
 from tests.unit.routed import routed
-from tests.unit.scaler.autoscaler_api import HPA, KEY, NOW, TRIGGERS, AutoscalerDesk
+from tests.unit.scaler.autoscaler_api import HPA, NOW, TRIGGERS, AutoscalerDesk
 
 FAILED = {"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", "message": "no metrics"}
 UNABLE = {"type": "AbleToScale", "status": "False", "reason": "FailedUpdateScale", "message": "a webhook says no"}
@@ -81,12 +81,7 @@ async def test_an_hpa_of_keda_that_does_not_scale_is_a_trouble_of_its_adapter(
 ) -> None:
     """Most releases of KEDA do not say so in `Ready`."""
     desk = AutoscalerDesk()
-    desk.api.has_keda_webhook = False
-    await desk.ask(TRIGGERS)
-    scaled_object = await desk.api.get(SCALED_OBJECTS, KEY)
-    kedas = desk.foreign(HORIZONTAL_POD_AUTOSCALERS, "keda-hpa-g-w")
-    owner = {"kind": "ScaledObject", "name": "g-w", "uid": scaled_object["metadata"]["uid"], "controller": True}
-    kedas["metadata"]["ownerReferences"] = [owner]
+    kedas = await desk.kedas(TRIGGERS)
     desk.api.put(HORIZONTAL_POD_AUTOSCALERS, {**kedas, "status": {"conditions": conditions}})
     desk.read()
     condition = (await desk.ask(TRIGGERS)).condition

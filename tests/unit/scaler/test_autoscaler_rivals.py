@@ -54,13 +54,7 @@ async def test_several_of_the_users_own_are_a_trouble_and_one_is_not() -> None:
 
 async def test_the_hpa_that_keda_makes_for_a_scaled_object_is_a_part_of_it() -> None:
     desk = AutoscalerDesk()
-    desk.api.has_keda_webhook = False
-    await desk.ask(TRIGGERS)
-    scaled_object = await desk.api.get(SCALED_OBJECTS, KEY)
-    kedas = desk.foreign(HORIZONTAL_POD_AUTOSCALERS, "keda-hpa-g-w")
-    owner = {"kind": "ScaledObject", "name": "g-w", "uid": scaled_object["metadata"]["uid"], "controller": True}
-    kedas["metadata"]["ownerReferences"] = [{"apiVersion": "keda.sh/v1alpha1", **owner}]
-    desk.api.put(HORIZONTAL_POD_AUTOSCALERS, kedas)
+    await desk.kedas(TRIGGERS)
     condition = await reported(desk, TRIGGERS)
     assert condition is not None
     assert condition[:2] == (True, "ScaledObject")

@@ -40,19 +40,10 @@ def deployment_data(graph: dict[str, Any], status: Mapping[str, Any] | None = No
 
     Reason and message are those of its Ready condition.
     """
-    metadata = graph["metadata"]
     status = graph.get("status", {}) if status is None else status
-    ready: Mapping[str, Any] = next(
-        (entry for entry in status.get("conditions", ()) if entry.get("type") == "Ready"), {}
-    )
     return DeploymentData(
-        name=metadata["name"],
-        namespace=metadata.get("namespace", ""),
+        **_described(graph, status, "Ready"),
         state=status.get("state", ""),
-        reason=ready.get("reason", ""),
-        message=ready.get("message", ""),
-        generation=str(metadata.get("generation", 0)),
-        backend_framework=graph.get("spec", {}).get("backendFramework", ""),
         components={name: _counts(entry) for name, entry in (status.get("components") or {}).items()},
     )
 
@@ -76,20 +67,26 @@ def component_deployment_data(
 
     Reason and message are those of its Available condition.
     """
-    metadata = component["metadata"]
     status = component.get("status", {}) if status is None else status
-    available: Mapping[str, Any] = next(
-        (entry for entry in status.get("conditions", ()) if entry.get("type") == "Available"), {}
-    )
     return ComponentDeploymentData(
-        name=metadata["name"],
-        namespace=metadata.get("namespace", ""),
-        reason=available.get("reason", ""),
-        message=available.get("message", ""),
-        generation=str(metadata.get("generation", 0)),
-        backend_framework=component.get("spec", {}).get("backendFramework", ""),
-        replicas=_counts(status.get("component") or {}),
+        **_described(component, status, "Available"), replicas=_counts(status.get("component") or {})
     )
+
+
+def _described(obj: dict[str, Any], status: Mapping[str, Any], condition: str) -> dict[str, Any]:
+    """What both say: which object it is, and the reason and message of its condition of this type."""
+    metadata = obj["metadata"]
+    entry: Mapping[str, Any] = next(
+        (each for each in status.get("conditions", ()) if each.get("type") == condition), {}
+    )
+    return {
+        "name": metadata["name"],
+        "namespace": metadata.get("namespace", ""),
+        "reason": entry.get("reason", ""),
+        "message": entry.get("message", ""),
+        "generation": str(metadata.get("generation", 0)),
+        "backend_framework": obj.get("spec", {}).get("backendFramework", ""),
+    }
 
 
 def _counts(entry: Mapping[str, Any]) -> ComponentCounts:
