@@ -94,7 +94,7 @@ test-long: programs test-runtime page-tools ## The tests that `make test` leaves
 	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n $(WORKERS) --dist loadfile) -m long
 
 test-fast: $(STAMP) ## The tests that need no Kubernetes: unit and contract, in less than three minutes.
-	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n 2 tests/unit tests/contract)
+	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n 3 --dist loadfile tests/unit tests/contract)
 
 check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: before every push.
 	$(BIN)/ruff format --check .
