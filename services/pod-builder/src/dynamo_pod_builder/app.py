@@ -51,6 +51,7 @@ from dynamo_pod_builder.status.checkpoint import PENDING
 from dynamo_pod_builder.status.component import is_available
 from dynamo_pod_builder.status.graph import INITIALIZING
 from dynamo_pod_builder.surroundings import PullSecretLists, is_component_account
+from dynamo_pod_builder.topology_schema import TopologySchema
 
 NAME = "pod-builder"
 #: What is larger is rendered in a thread, of which there are so many: a component of a graph has about 1 KB, and takes
@@ -107,7 +108,7 @@ class _PodBuilder(Controller):
         )
         of_objects: dict[Resource, Callable[[ObjectKey], Awaitable[Result]]] = {
             DYNAMO_GRAPH_DEPLOYMENTS: GraphReconciler(
-                GraphObserver(cache, config, now, pull_secrets),
+                GraphObserver(cache, config, now, pull_secrets, TopologySchema(kube, context.clock)),
                 Executor(applier, keys, announcer),
                 graph_report,
                 applier,

@@ -205,3 +205,21 @@ def test_a_graph_that_cannot_be_rendered_is_planned_as_a_failure(graph, reason, 
     assert plan.failure is not None
     assert plan.failure.reason == reason
     assert message in plan.failure.message
+
+
+def test_a_set_on_grove_keeps_the_fields_of_its_topology_constraints():
+    graph = stored_graph(
+        component("One", topologyConstraint={"packDomain": "rack"}),
+        topologyConstraint={"clusterTopologyName": "dc", "packDomain": "zone"},
+    )
+    present = desire(Plan(), observed(of=graph, config=GROVE)).pod_clique_set
+    later = replace(GROVE, topology_fields=frozenset({"pack", "packDomain", "topologyName"}))
+    new = desire(Plan(), observed(of=graph, config=later)).pod_clique_set
+    assert present is not None
+    assert new is not None
+    assert new["spec"]["template"]["topologyConstraint"] == {"topologyName": "dc", "pack": {"required": "zone"}}
+    kept = desire(Plan(), observed(stored(present), of=graph, config=later)).pod_clique_set
+    assert kept is not None
+    template = kept["spec"]["template"]
+    assert template["topologyConstraint"] == {"topologyName": "dc", "packDomain": "zone"}
+    assert template["cliques"][0]["topologyConstraint"] == {"packDomain": "rack"}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS, PullSecrets
 from dynamo_pod_builder.render.checkpoint.target import Restore
+from dynamo_pod_builder.render.workloads.topology import DEFAULT_FIELDS
 
 #: Service account of pods in a namespace where none is labelled for component pods.
 DEFAULT_ACCOUNT = "default"
@@ -88,6 +89,8 @@ class RenderConfig:
     gateway: GatewayDefaults = GatewayDefaults()
     mesh: Mesh = Mesh()
     checkpoints: CheckpointDefaults = CheckpointDefaults()
+    #: Fields of a topology constraint that the cluster's Grove serves.
+    topology_fields: frozenset[str] = DEFAULT_FIELDS
     #: Queues of the KAI scheduler, which places the pods of graphs on Grove; None where it does not.
     kai_queues: frozenset[str] | None = None
     #: Whether VirtualServices can be made.
@@ -110,6 +113,8 @@ class ObservedGraph:
     legacy_types: Mapping[str, str] = field(default_factory=dict)
     #: Components whose cliques lack the label of their model: `ObservedComponent.unlabelled_model`.
     unlabelled_models: frozenset[str] = frozenset()
+    #: Fields that the topology constraints of the existing PodCliqueSet have.
+    topology_fields: frozenset[str] = frozenset()
     #: Hash of the workers that its cliques shall carry on Grove; "" for none.
     generation: str = ""
     #: What the pods of its components start from, by component.

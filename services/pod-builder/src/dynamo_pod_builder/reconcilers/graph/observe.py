@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dynamo_shared.api import objects
@@ -25,7 +25,9 @@ from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, workload_place
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_pod_builder.starts import starts_from_one
+from dynamo_pod_builder.status.topology import is_constrained
 from dynamo_pod_builder.surroundings import PullSecretLists, component_account
+from dynamo_pod_builder.topology_schema import TopologySchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class GraphObserver:
     config: Callable[[], render.RenderConfig]
     now: Callable[[], datetime]
     pull_secrets: PullSecretLists
+    topology: TopologySchema
 
     def graph(self, key: ObjectKey) -> KubeObject | None:
         """The graph of a key, or None."""
@@ -49,6 +52,8 @@ class GraphObserver:
         secrets = NO_PULL_SECRETS
         if config.grove or any(map(starts_from_one, specs)):
             secrets = await self.pull_secrets.of(namespace)
+        if config.grove and is_constrained(graph):
+            config = replace(config, topology_fields=await self.topology.fields())
         owned = children_of(cache, graph)
         components = [each for (id_, _), each in owned.items() if id_ == DYNAMO_COMPONENT_DEPLOYMENTS.id]
         sets = [each for (id_, _), each in owned.items() if id_ == POD_CLIQUE_SETS.id]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from dynamo_shared.api.objects import KubeObject
@@ -24,6 +24,7 @@ from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, memo
 from dynamo_pod_builder.render.workloads import layout
 from dynamo_pod_builder.render.workloads.kai import queue_of, wait_in
 from dynamo_pod_builder.render.workloads.layout import Clique
+from dynamo_pod_builder.render.workloads.topology import constrain
 
 _ANY_ORDER, _EXPLICIT = "CliqueStartupTypeAnyOrder", "CliqueStartupTypeExplicit"
 
@@ -50,8 +51,7 @@ def children(
             unlabelled_model=name in observed.unlabelled_models,
         )
         contexts.append(context_of(parse_component(each), config, own))
-    rank = {name: number for number, name in enumerate(observed.cliques)}
-    objects_ = [_pod_clique_set(graph, contexts, config, rank, owner)]
+    objects_ = [_pod_clique_set(graph, contexts, config, observed, owner)]
     objects_ += [clique_service(context, owner) for context in contexts if needs_service(context)]
     objects_ += [way for context in contexts for way in ways_in(context, {}, owner)]
     models = {context.spec.model_ref.name for context in contexts if context.spec.model_ref is not None}
@@ -63,7 +63,7 @@ def _pod_clique_set(
     graph: DynamoGraphDeployment,
     contexts: Sequence[PodContext],
     config: RenderConfig,
-    rank: Mapping[str, int],
+    observed: ObservedGraph,
     owner: KubeObject,
 ) -> KubeObject:
     cliques: list[KubeObject] = []
@@ -82,6 +82,7 @@ def _pod_clique_set(
             parts.append((name, max((each.name for each in own), key=len)))
         else:
             parts.append((name,))
+    rank = {name: number for number, name in enumerate(observed.cliques)}
     cliques.sort(key=lambda each: rank.get(each["name"], len(rank)))
     groups.sort(key=lambda each: rank.get(each["cliqueNames"][0], len(rank)))
     claimed = [each for group in groups for each in shared[group["name"]]]
@@ -99,9 +100,14 @@ def _pod_clique_set(
         template["resourceClaimTemplates"] = claimed
     if config.grove_termination_delay > 0:
         template["terminationDelay"] = _duration(config.grove_termination_delay)
-    constraint = graph.spec.topology_constraint
-    if constraint is not None and constraint.pack_domain is not None:
-        template["topologyConstraint"] = {"packDomain": constraint.pack_domain}
+    if (topology := graph.spec.topology_constraint) is not None:
+        constrain(
+            template,
+            topology.cluster_topology_name,
+            topology.pack_domain,
+            config.topology_fields,
+            observed.topology_fields,
+        )
     label_set = {**graph.spec.labels, labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name}
     namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
     return {

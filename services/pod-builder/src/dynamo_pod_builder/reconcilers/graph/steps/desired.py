@@ -20,6 +20,7 @@ from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.remembered import GRAPHS, remembered
+from dynamo_pod_builder.render.workloads.topology import fields_of
 from dynamo_pod_builder.starts import Catalogue, Starts, starts_of
 
 
@@ -72,6 +73,7 @@ def _kept(observed: Observed) -> render.ObservedGraph:
     return replace(
         kept,
         cliques=grove.order(sets),
+        topology_fields=fields_of(sets),
         legacy_types=legacy_types(observed.graph["spec"].get("components", ()), sets),
         unlabelled_models=unlabelled_models(sets),
         generation=grove.generation(sets),

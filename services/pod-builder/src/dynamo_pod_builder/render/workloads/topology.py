@@ -1,0 +1,48 @@
+"""How a PodCliqueSet names the domain of a topology that pods are packed in.
+
+Releases of Grove differ. Up to 0.1.0-alpha.8 a constraint has `packDomain` alone. 0.1.0-alpha.9 adds `topologyName`, which a
+part has from its set where that names it. 0.1.0-alpha.10 adds `pack.required`, and takes `packDomain` only of sets that have
+it already: of these it lets a name be added, with the domain as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+
+from dynamo_shared.api.objects import KubeObject
+
+PACK, PACK_DOMAIN, NAME = "pack", "packDomain", "topologyName"
+#: What is written where no schema can be read: what every release took until 0.1.0-alpha.10.
+DEFAULT_FIELDS = frozenset({PACK_DOMAIN})
+_CONSTRAINT = "topologyConstraint"
+
+
+def constrain(template: KubeObject, topology: str, whole: str | None, served: Set[str], present: Set[str]) -> None:
+    """Write the constraints of a set's template, whose parts have their domains as `packDomain`.
+
+    `whole` is the domain of the graph, if it has one. `served` are the fields of the cluster, `present` those that the set has.
+    """
+    for part in _parts(template):
+        if _CONSTRAINT in part:
+            inherited = "" if whole else topology
+            part[_CONSTRAINT] = _constraint(part[_CONSTRAINT][PACK_DOMAIN], inherited, served, present)
+    if whole:
+        template[_CONSTRAINT] = _constraint(whole, topology, served, present)
+
+
+def fields_of(sets: Iterable[KubeObject]) -> frozenset[str]:
+    """The fields that constraints of existing sets have."""
+    templates = [item.get("spec", {}).get("template", {}) for item in sets]
+    parts = [part for template in templates for part in (template, *_parts(template))]
+    return frozenset(field for part in parts for field in part.get(_CONSTRAINT) or ())
+
+
+def _constraint(domain: str, topology: str, served: Set[str], present: Set[str]) -> KubeObject:
+    known = served | present
+    named = {NAME: topology} if topology and NAME in known else {}
+    kept = PACK_DOMAIN in present and PACK_DOMAIN in served
+    return {**named, **({PACK: {"required": domain}} if PACK in known and not kept else {PACK_DOMAIN: domain})}
+
+
+def _parts(template: KubeObject) -> Iterable[KubeObject]:
+    return (*template.get("cliques", ()), *template.get("podCliqueScalingGroups", ()))
