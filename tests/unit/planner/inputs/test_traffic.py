@@ -184,6 +184,45 @@ async def test_a_hit_rate_that_is_missing_is_never_zero(hits):
     assert traffic.kv_hit_rate is None
 
 
+class TestDisaggregated:
+    """The runtime's routers of prompts and of tokens count a request each: twice in all, under one name or two."""
+
+    async def test_the_frontend_counts_where_the_router_does_so_twice(self):
+        answers = healthy(routed=series(240.0), hits=[SeriesValue({}, NOW, 0.4)])
+        traffic = await read(answers, source=MetricsSource.ROUTER, disaggregated=True)
+        assert isinstance(traffic, Traffic)
+        assert (traffic.requests, traffic.isl, traffic.osl, traffic.kv_hit_rate) == (120.0, 1500.0, 150.0, 0.4)
+
+    async def test_routers_alone_count_by_component(self):
+        answers = healthy(routed=[SeriesValue({}, NOW, 120.0)])
+        del answers["started"]
+        traffic_reader, client = reader(answers, source=MetricsSource.ROUTER, disaggregated=True)
+        traffic = await traffic_reader.read(180.0)
+        assert isinstance(traffic, Traffic)
+        assert traffic.requests == 120
+        (asked,) = {promql for promql in client.asked if "increase" in promql and ROUTED in promql}
+        assert (
+            asked
+            == f'max(sum by (dynamo_component) (increase({ROUTED}{{dynamo_namespace="ns_a",namespace=~"|ns"}}[180s])))'
+        )
+
+    async def test_so_does_the_past(self):
+        answers = {
+            "there": series(7.0),
+            "started over time": [SeriesValues(OWN, ((NOW - 70, 60.0),))],
+            "routed over time": [SeriesValues(OWN, ((NOW - 70, 120.0),))],
+            "isl over time": [SeriesValues(OWN, ((NOW - 70, 1000.0),))],
+            "osl over time": [SeriesValues(OWN, ((NOW - 70, 100.0),))],
+        }
+        (past,) = await reader(answers, source=MetricsSource.ROUTER, disaggregated=True)[0].past(120.0, before=10.0)
+        assert past.traffic.requests == 60
+
+    async def test_no_requests_yet_is_explained_by_the_source_that_was_asked_for(self):
+        outcome = await read({}, source=MetricsSource.ROUTER, disaggregated=True)
+        assert why(outcome) is Missing.NO_SERIES
+        assert ROUTED in outcome.message
+
+
 class TestNoRequests:
     idle = healthy(
         started=series(0.0, 0.0),
@@ -317,6 +356,15 @@ class TestQueries:
             f'sum(increase({metric}_sum{{dynamo_namespace="ns_a",namespace=~"|ns"}}[60s])) / '
             f'sum(increase({metric}_count{{dynamo_namespace="ns_a",namespace=~"|ns"}}[60s]))'
         )
+
+    def test_tokens_come_from_the_router_that_reports_the_most_where_there_are_two(self):
+        queries = Queries(MetricsSource.ROUTER, "a", "ns", 60.0, disaggregated=True)
+        metric = "dynamo_component_router_output_sequence_tokens"
+        sums, counts = (
+            f'sum by (dynamo_component) (increase({metric}_{part}{{dynamo_namespace="a",namespace=~"|ns"}}[60s]))'
+            for part in ("sum", "count")
+        )
+        assert queries.mean("osl") == f"max({sums} / {counts})"
 
     def test_names_cannot_end_the_quotation_nor_match_others(self):
         queries = Queries(MetricsSource.FRONTEND, 'a"} or vector(1) #\\\n', 'n"s.*-b', 60.0)

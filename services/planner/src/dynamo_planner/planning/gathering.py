@@ -224,5 +224,6 @@ async def gatherer(
             namespace=namespace,
             kubernetes_namespace=plan.graph.namespace,
             model=plan.config.model_name,
+            disaggregated=plan.config.mode is Mode.DISAGG,
         )
         yield ClusterGatherer(plan, cache, traffic=reader, listener=listener, clock=clock, stack=stack)

@@ -21,6 +21,7 @@ _MEANS = {
 }
 NAMESPACE = "dynamo_namespace"
 MODEL = "model"
+_BY_ROUTER = "sum by (dynamo_component)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Queries:
     kubernetes_namespace: str
     """the graph's; of series that have this label, those of other namespaces are left out: any pod can claim the other one"""
     window: float
+    disaggregated: bool = False
+    """whether one router chooses workers for the prompts of requests and another one for their tokens: each counts a request"""
 
     @property
     def counters(self) -> tuple[str, ...]:
@@ -43,7 +46,8 @@ class Queries:
 
     def requests(self, counter: str) -> str:
         """Requests that came within the window, a value for each series."""
-        return f"increase({self.of(counter)}[{self._span}])"
+        grown = f"increase({self.of(counter)}[{self._span}])"
+        return f"max({_BY_ROUTER} ({grown}))" if self._counts_twice else grown
 
     def scraped(self, counter: str) -> str:
         """The samples themselves: when they were scraped explains what `increase` made of them."""
@@ -54,11 +58,21 @@ class Queries:
         return f'count({counter}{{{NAMESPACE}="",{self._wall}}})'
 
     def mean(self, signal: str) -> str:
-        """The mean of a signal within the window; NaN of a series that saw nothing."""
+        """The mean of a signal within the window; NaN of a series that saw nothing.
+
+        The router of prompts reports one token of output.
+        """
+        if self._counts_twice:
+            sums, counts = self._grown(f"dynamo_component_router_{_MEANS[signal]}")
+            return f"max({_BY_ROUTER} ({sums}) / {_BY_ROUTER} ({counts}))"
         if self.source is MetricsSource.ROUTER:
             return self._over_all(f"dynamo_component_router_{_MEANS[signal]}")
         sums, counts = self._grown(f"dynamo_frontend_{_MEANS[signal]}")
         return f"{sums} / {counts}"
+
+    @property
+    def _counts_twice(self) -> bool:
+        return self.disaggregated and self.source is MetricsSource.ROUTER
 
     @property
     def kv_hit_rate(self) -> str | None:

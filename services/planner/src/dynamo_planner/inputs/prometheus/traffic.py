@@ -6,7 +6,7 @@ name: an outage, a scrape that is missing, a label that is missing, values that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 from typing import TypeVar
 
@@ -48,24 +48,27 @@ class TrafficReader:
         stale_after: float = STALE_AFTER,
         least_window: float = LEAST_WINDOW,
         past_step: float = STEP,
+        disaggregated: bool = False,
     ) -> None:
+        """`disaggregated`: prompts and tokens have workers of their own, and routers count a request for each."""
         self._client, self._source, self._namespace = client, source, namespace
         self._kubernetes_namespace = kubernetes_namespace
         self._model = model.casefold() if model else None
         self._model_name = model
         self._stale_after, self._least_window, self._step = stale_after, least_window, past_step
+        self._disaggregated = disaggregated
         self._lengths: dict[str, float] = {}
 
     async def read(self, window: float) -> Traffic | InputUnavailable:
         """The traffic of the last `window` seconds, or why it is not known. A window that is too short for scraping is
         widened; `Traffic.duration` says to what.
         """
-        queries = Queries(self._source, self._namespace, self._kubernetes_namespace, max(window, self._least_window))
+        window = max(window, self._least_window)
         try:
-            for counter in queries.counters:
+            for queries, counter in self._counters(window):
                 if counts := self._of_model(await self._client.query(queries.requests(counter))):
                     return await self._traffic(queries, counter, counts)
-            return await self._nothing(queries)
+            return await self._nothing(self._queries(self._source, window))
         except PrometheusError as error:
             return InputUnavailable(why=error.why, message=str(error))
 
@@ -74,14 +77,25 @@ class TrafficReader:
 
         Steps of which nothing is known are left out. Empty where it cannot be asked: then planning begins without it.
         """
-        queries = Queries(self._source, self._namespace, self._kubernetes_namespace, self._step)
         try:
-            for counter in queries.counters:
+            for queries, counter in self._counters(self._step):
                 if there := self._of_model(await self._client.query(queries.of(counter))):
                     return await self._past(queries, counter, there[0].at - before, seconds)
         except PrometheusError as error:
             log.info("planning begins without the past traffic", graph=self._namespace, error=str(error))
         return ()
+
+    def _queries(self, source: MetricsSource, window: float) -> Queries:
+        return Queries(source, self._namespace, self._kubernetes_namespace, window, self._disaggregated)
+
+    def _counters(self, window: float) -> Iterator[tuple[Queries, str]]:
+        """Counters of requests, the better one first. A frontend counts once what its two routers count twice together, and
+        under one name.
+        """
+        twice = self._disaggregated and self._source is MetricsSource.ROUTER
+        for source in (MetricsSource.FRONTEND, self._source) if twice else (self._source,):
+            queries = self._queries(source, window)
+            yield from ((queries, counter) for counter in queries.counters)
 
     async def _past(self, queries: Queries, counter: str, until: float, seconds: float) -> tuple[PastTraffic, ...]:
         async def over_time(promql: str) -> list[SeriesValues]:
@@ -106,8 +120,8 @@ class TrafficReader:
         if trouble := self._not_believed(queries, counter, tracks, at):
             return trouble
         asked = {signal: queries.mean(signal) for signal in (*LENGTHS, *TIMES)}
-        if queries.kv_hit_rate is not None:
-            asked["hits"] = queries.kv_hit_rate
+        if (hits := self._queries(self._source, queries.window).kv_hit_rate) is not None:
+            asked["hits"] = hits
         reported = await self._all(asked, at)
         means = {signal: _mean(reported[signal]) for signal in (*LENGTHS, *TIMES)}
         for signal in LENGTHS:
@@ -138,7 +152,7 @@ class TrafficReader:
             return InputUnavailable(
                 why=Missing.STALE,
                 message=f"{counter} of {queries.label_namespace} is not scraped any more since {age:.0f} s; is the pod of its "
-                f"{self._source.value} up, and a target of {self._client.url}?",
+                f"{queries.source.value} up, and a target of {self._client.url}?",
             )
         known_for = covered((each.times for each in tracks), at, queries.window)
         if known_for < LEAST_COVERED * queries.window:
