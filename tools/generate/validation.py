@@ -49,6 +49,7 @@ _SHORT = {
     "DynamoGraphDeployment": "DGD",
     "DynamoComponentDeployment": "DCD",
     "DynamoGraphDeploymentRequest": "DGDR",
+    "DynamoGraphDeploymentScalingAdapter": "DGDSA",
 }
 
 

@@ -39,6 +39,8 @@ def test_adapters_own_what_their_graph_gave_them():
     results = [adapter("One", 2), adapter("Two", 3, owner="another"), adapter("Three", 4), adapter("Gone", 5)]
     owners = adapted.owning(graph({"One": 1, "Two": 1, "Three": 1}, adapting=("One", "Two")), results)
     assert adapted.replicas_of(owners) == {"One": 2}
+    owners["One"]["spec"]["replicas"] = 10_000_000
+    assert adapted.replicas_of(owners) == {}
 
 
 def test_differing_numbers_are_reported_with_their_path_and_a_missing_one_as_none():

@@ -52,6 +52,7 @@ async def reconciled(*observed: KubeObject, **refusals: Any) -> list[str]:
         pytest.param([GRAPH, DCD, WORKLOAD, scaled(1)], [], id="right already"),
         pytest.param([GRAPH, DCD, WORKLOAD, scaled(3)], [f"scale Deployment {NAME} to 3"], id="another number"),
         pytest.param([GRAPH, DCD, WORKLOAD, scaled(0)], [f"scale Deployment {NAME} to 0"], id="to nothing"),
+        pytest.param([GRAPH, DCD, WORKLOAD, scaled(10**7)], [], id="more than any cluster has pods for"),
         pytest.param([GRAPH, DCD, OLDER, WORKLOAD, scaled(3)], [], id="generations take turns: the rolling update's"),
         pytest.param([GRAPH, DCD, ON_GROVE, WORKLOAD, scaled(3)], [], id="Grove's"),
         pytest.param([DCD, WORKLOAD, scaled(3)], [], id="no graph"),

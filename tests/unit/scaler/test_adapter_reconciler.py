@@ -130,6 +130,19 @@ async def test_a_lasting_trouble_is_announced_once(message: str) -> None:
     assert [fact.reason for fact in desk.announced.facts] == ["Scaled", "RefusedByApiServer", "Scaled", "Scaled"]
 
 
+async def test_more_replicas_than_any_cluster_has_pods_for_do_not_reach_the_graph() -> None:
+    desk = ReconcilerDesk(Decode=1, Prefill=1)
+    desk.change("g-decode", lambda adapter: adapter["spec"].update(replicas=10_000_000))
+    desk.change("g-prefill", lambda adapter: adapter["spec"].update(replicas=2))
+    await desk.reconcile()
+    graph = desk.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, GRAPH]
+    assert {each["name"]: each["replicas"] for each in graph["spec"]["components"]} == {"Decode": 1, "Prefill": 2}
+    entry = find(desk.adapter("g-decode")["status"]["conditions"], "Synced") or {}
+    assert entry["message"].endswith(
+        "10000000 replicas are more than the 150000 pods that Kubernetes supports in a cluster: write a smaller number"
+    )
+
+
 async def test_a_trouble_that_is_back_is_announced_again() -> None:
     desk = ReconcilerDesk(Decode=1)
     refused = ConditionState(False, "RefusedByApiServer", "a policy says no")

@@ -36,6 +36,10 @@ def test_a_command_is_meant_where_its_subject_says() -> None:
         (asked(targets=[ScaleTarget(component="c" * 254)]), "targets[0]: longer than 253"),
         (asked(targets=[ScaleTarget(sub_component_type="c" * 254)]), "targets[0]: longer than 253"),
         (asked(targets=[ScaleTarget(component="c")] * 101), "targets: 101 are more than 100"),
+        (
+            asked(targets=[ScaleTarget(component="c", replicas=10**7)]),
+            "targets[0]: 10000000 replicas are more than the 150000",
+        ),
         (asked(expected_generation="1" * 5000), "expectedGeneration: not an integer"),
     ],
 )

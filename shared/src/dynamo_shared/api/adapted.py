@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.replica_limits import too_many
 
 
 class Difference(NamedTuple):
@@ -39,8 +40,12 @@ def owning(graph: KubeObject, adapters: Iterable[KubeObject]) -> dict[str, KubeO
 
 
 def replicas_of(owners: Mapping[str, KubeObject]) -> dict[str, int]:
-    """Numbers of `owning` adapters, by component."""
-    return {component: int(adapter["spec"]["replicas"]) for component, adapter in owners.items()}
+    """Numbers of `owning` adapters, by component, without those that no cluster has pods for.
+
+    `kubectl scale` and autoscalers write them past admission.
+    """
+    numbers = {component: int(adapter["spec"]["replicas"]) for component, adapter in owners.items()}
+    return {component: number for component, number in numbers.items() if not too_many(number)}
 
 
 def with_replicas(graph: KubeObject, replicas: Mapping[str, int]) -> KubeObject:

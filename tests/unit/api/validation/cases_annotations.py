@@ -44,6 +44,15 @@ CASES = [
         ),
     ),
     Case(
+        "beta: an autoscaler up to more replicas than any cluster has pods for",
+        components(
+            component("a", scalingAdapter={}), metadata=annotated(dynamo_autoscaling='{"a": {"maxReplicas": 10000000}}')
+        ),
+        errors=(
+            'metadata.annotations["nvidia.com/dynamo-autoscaling"].a.maxReplicas: 10000000 replicas are more than the 150000 pods that Kubernetes supports in a cluster: write a smaller number',
+        ),
+    ),
+    Case(
         "beta: autoscalers in two documents, of which only one would be read",
         components(component("a", scalingAdapter={}), metadata=annotated(dynamo_autoscaling="{}\n---\n{}")),
         errors=(

@@ -9,6 +9,9 @@ from enum import StrEnum
 from dynamo_planner.core.observing import PoolCounts
 from dynamo_planner.replay.engine import SimulatedEngine
 
+MOST = 10_000
+"""Replicas of a pool that are simulated, each an object of its own: a configuration may name any number."""
+
 
 class ReplicaState(StrEnum):
     """Where a replica is in its life."""
@@ -53,13 +56,14 @@ class ReplicaPool:
 
     def begin(self, count: int) -> None:
         """Replicas that are there at the beginning."""
-        self.target = count
+        self.target = count = min(count, MOST)
         for _ in range(count):
             self._made += 1
             self.replicas.append(Replica(self.make(self._made), ReplicaState.READY, 0.0))
 
     def scale(self, count: int, now: float) -> bool:
         """Follow another target; whether it is another."""
+        count = min(count, MOST)
         if count == self.target:
             return False
         self.target = count

@@ -91,9 +91,9 @@ def replicas_of(cache: ObjectCache, component: KubeObject) -> int | None:
     if graph is None or objects.uid(graph) != owner["uid"] or children(cache, POD_CLIQUE_SETS, graph):
         return None
     name = _name_of(component)
-    adapter = _owning(cache, graph).get(name)
+    number = adapted.replicas_of(_owning(cache, graph)).get(name)
     generations = [each for each in children(cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph) if _name_of(each) == name]
-    return int(adapter["spec"]["replicas"]) if adapter is not None and len(generations) == 1 else None
+    return number if len(generations) == 1 else None
 
 
 def _owning(cache: ObjectCache, graph: KubeObject) -> dict[str, KubeObject]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.replica_limits import MOST_NODES
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, LEADER_WORKER_SETS, POD_CLIQUE_SETS
 from dynamo_shared.api.v1beta1 import BackendFramework, ComponentSpec, ComponentType
 
@@ -12,10 +13,7 @@ from dynamo_pod_builder.render.context import WORKERS
 from dynamo_pod_builder.render.errors import NotDeployable
 from dynamo_pod_builder.render.sharing.spec import fails_over, memory_has_pods, memory_service
 
-#: Of one replica. Engines get the address of each of their nodes: who writes a number of ten digits, as the schema allows,
-#: would have this process run out of memory.
-MOST_NODES = 1024
-#: The same where each node has cliques of its own, for its GPU memory: of many more, the API server stores no PodCliqueSet.
+#: Of one replica, where each node has cliques of its own, for its GPU memory: the API server stores no PodCliqueSet of many more.
 MOST_NODES_WITH_CLIQUES = 64
 
 

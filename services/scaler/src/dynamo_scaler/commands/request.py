@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dynamo_shared.api.replica_limits import too_many
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.commands import CommandRefusedError
 from dynamo_shared.wire import cloudevents
@@ -59,6 +60,8 @@ class ScaleRequest:
         names = [("graphDeployment", data.graph_deployment), ("requester", data.requester)]
         for index, each in enumerate(data.targets):
             names += [(f"targets[{index}]", each.component), (f"targets[{index}]", each.sub_component_type)]
+            if problem := too_many(each.replicas):
+                raise CommandRefusedError(INVALID, f"targets[{index}]: {problem}")
         for place, name in names:
             if len(name) > _LONGEST_NAME:
                 raise CommandRefusedError(INVALID, f"{place}: longer than {_LONGEST_NAME} characters")

@@ -12,6 +12,7 @@ from dynamo_shared.api import adapted, objects
 from dynamo_shared.api.adapted import Difference
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.replica_limits import too_many
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -121,8 +122,9 @@ class AdapterReconciler:
     async def _mirror(self, graph: KubeObject, owners: dict[str, KubeObject]) -> str | None:
         """Give the graph its adapters' numbers, in one write. Returns why that was refused."""
         differences = adapted.differences(graph, adapted.replicas_of(owners))
+        refused = next(filter(None, (too_many(int(each["spec"]["replicas"])) for each in owners.values())), None)
         if not differences:
-            return None
+            return refused
         key = key_of(graph)
         fresh: KubeObject | None = None
         if any(mirror.is_suspicious(owners[each.component], each) for each in differences):
@@ -144,7 +146,7 @@ class AdapterReconciler:
         self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, written)
         for each in differences:
             self._settle(owners[each.component], each, fresh, writers[each.component])
-        return None
+        return refused
 
     async def _writer(self, adapter: KubeObject) -> str:
         """The writer of the number. Kubernetes tracks no writers of a 0, nor later ones: then this makes it track them again."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from dynamo_shared.api.contracts.base import ContractModel, Problem, Whole
+from dynamo_shared.api.replica_limits import too_many
 
 _OF_KEDA = ("pollingInterval", "cooldownPeriod", "idleReplicas", "fallback")
 
@@ -36,6 +37,8 @@ class ComponentAutoscaling(ContractModel):
 
     def problems(self) -> Iterator[Problem]:
         """Bounds in their order, and one kind of autoscaler."""
+        if problem := too_many(self.max_replicas):
+            yield ("max_replicas",), problem
         if self.max_replicas < self.min_replicas:
             yield ("max_replicas",), f"must be at least minReplicas, which is {self.min_replicas}"
         if self.triggers and self.metrics:

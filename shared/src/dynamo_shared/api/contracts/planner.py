@@ -18,6 +18,7 @@ from dynamo_shared.api.contracts.planner_extensions import PlannerExtensions
 from dynamo_shared.api.contracts.planner_interpolation import AicInterpolation
 from dynamo_shared.api.model import Bool, Number
 from dynamo_shared.api.registry import ports
+from dynamo_shared.api.replica_limits import too_many
 
 Seconds = Annotated[Whole, Field(ge=1)]
 Milliseconds = Annotated[Number, Field(gt=0)]
@@ -278,6 +279,9 @@ class PlannerConfig(PlannerExtensions):
             yield ("global_planner_namespace",), "required with environment 'global-planner'"
         if isqrt(self.fpm_sample_bucket_size) ** 2 != self.fpm_sample_bucket_size:
             yield ("fpm_sample_bucket_size",), f"{self.fpm_sample_bucket_size} is not a square number, as 16 or 25 are"
+        for name in ("min_endpoint", "prefill_min_endpoint", "decode_min_endpoint"):
+            if problem := too_many(getattr(self, name) or 0):
+                yield (name,), problem
         if self.optimization_target is Target.LOAD:
             yield from self._threshold_problems()
 

@@ -29,6 +29,7 @@ from dynamo_shared.api.validation.orchestrators import CHANGES_ON_GROVE, GROVE, 
 from dynamo_shared.api.validation.picker import ADVICE_FOR_PICKERS, PICKERS, PICKERS_OF_GRAPHS
 from dynamo_shared.api.validation.pods import PODS, PODS_WORTH_KNOWING
 from dynamo_shared.api.validation.reading import is_being_deleted, mapping
+from dynamo_shared.api.validation.replicas import REPLICAS, REPLICAS_OF_ADAPTERS
 from dynamo_shared.api.validation.request import (
     ADVICE_FOR_REQUESTS,
     CHANGES_OF_REQUESTS,
@@ -38,7 +39,17 @@ from dynamo_shared.api.validation.request import (
 )
 from dynamo_shared.api.validation.request_overrides import ADVICE_FOR_OVERRIDES, OVERRIDES
 from dynamo_shared.api.validation.roles import ROLES
-from dynamo_shared.api.validation.rule_set import ALPHA, BETA, CHECKPOINT, COMPONENT, GRAPH, MODEL, REQUEST, RuleSet
+from dynamo_shared.api.validation.rule_set import (
+    ADAPTER,
+    ALPHA,
+    BETA,
+    CHECKPOINT,
+    COMPONENT,
+    GRAPH,
+    MODEL,
+    REQUEST,
+    RuleSet,
+)
 from dynamo_shared.api.validation.running import ABOUT_RUNNING, RUNNING, RUNNING_ALONE, RUNNING_OF_GRAPHS
 from dynamo_shared.api.validation.topology import TOPOLOGY, TOPOLOGY_AT_CREATION, TOPOLOGY_WITHOUT_EFFECT
 from dynamo_shared.api.validation.unused import UNUSED, UNUSED_IN_COMPONENTS_OF_GRAPHS, UNUSED_IN_GRAPHS
@@ -46,7 +57,18 @@ from dynamo_shared.api.validation.view import GraphView
 
 #: Rules about a graph, then those about each of its components, in the order in which they report.
 _OF_GRAPHS = (GRAPHS, CLAIMS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY, RUNNING_OF_GRAPHS)
-_OF_COMPONENTS = (COMPONENTS, ROLES, WAYS_IN, PODS, ANNOTATIONS_OF_COMPONENTS, PICKERS, RUNNING, ENGINES, DEVICES)
+_OF_COMPONENTS = (
+    COMPONENTS,
+    REPLICAS,
+    ROLES,
+    WAYS_IN,
+    PODS,
+    ANNOTATIONS_OF_COMPONENTS,
+    PICKERS,
+    RUNNING,
+    ENGINES,
+    DEVICES,
+)
 
 #: Of each component, what is only warned of.
 _ABOUT_COMPONENTS = (
@@ -64,6 +86,7 @@ REFUSING: tuple[RuleSet, ...] = (
     NAMES_ALONE,
     RUNNING_ALONE,
     *_OF_COMPONENTS,
+    REPLICAS_OF_ADAPTERS,
     CHANGES,
     CHANGES_ALONE,
     REQUESTS,
@@ -226,6 +249,10 @@ def _checkpoint(obj: dict[str, Any], old: dict[str, Any] | None, version: str, f
     return errors(), UNUSED_IN_CHECKPOINTS.broken(version, spec, facts)
 
 
+def _adapter(obj: dict[str, Any], _old: dict[str, Any] | None, version: str, facts: Facts) -> _Findings:
+    return REPLICAS_OF_ADAPTERS.broken(version, mapping(obj.get("spec")), facts), iter(())
+
+
 _Check = Callable[[dict[str, Any], dict[str, Any] | None, str, Facts], _Findings]
 _CHECKS: dict[str, _Check] = {
     GRAPH: _graph,
@@ -233,4 +260,5 @@ _CHECKS: dict[str, _Check] = {
     REQUEST: _request,
     MODEL: _model,
     CHECKPOINT: _checkpoint,
+    ADAPTER: _adapter,
 }

@@ -14,6 +14,7 @@ ALPHA, BETA = "v1alpha1", "v1beta1"
 BOTH = (ALPHA, BETA)
 
 GRAPH, COMPONENT = "DynamoGraphDeployment", "DynamoComponentDeployment"
+ADAPTER = "DynamoGraphDeploymentScalingAdapter"
 REQUEST, MODEL, CHECKPOINT = "DynamoGraphDeploymentRequest", "DynamoModel", "DynamoCheckpoint"
 
 Check = Callable[..., Violations]

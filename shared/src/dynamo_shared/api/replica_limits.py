@@ -1,0 +1,19 @@
+"""The most replicas of a component, and nodes of a replica: what is beyond is a mistake that would flood the cluster."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MOST_REPLICAS: Final = 150_000
+"""Pods that Kubernetes supports in a cluster ("Considerations for large clusters")."""
+MOST_NODES: Final = 1024
+"""Nodes of one replica: engines get the address of each."""
+TOO_MANY: Final = (
+    f"{{replicas}} replicas are more than the {MOST_REPLICAS} pods that Kubernetes supports in a cluster: "
+    "write a smaller number"
+)
+
+
+def too_many(replicas: int) -> str:
+    """Why a number of replicas is refused; empty where it is not."""
+    return TOO_MANY.format(replicas=replicas) if replicas > MOST_REPLICAS else ""

@@ -1,0 +1,48 @@
+"""How many replicas a component, or an adapter, asks for, and how many nodes one has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.replica_limits import MOST_NODES, TOO_MANY, too_many
+from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import integer
+from dynamo_shared.api.validation.rule_set import ADAPTER, COMPONENT, GRAPH, RuleSet
+from dynamo_shared.api.validation.view import ComponentView
+
+_INT32_MAX = 2**31 - 1
+
+REPLICAS = RuleSet("Replicas", (GRAPH, COMPONENT), "always")
+REPLICAS_OF_ADAPTERS = RuleSet("Replicas", (ADAPTER,), "always")
+
+_MANY_NODES = (
+    f"{{nodes}} nodes of one replica are more than the {MOST_NODES} that engines are connected over: "
+    "write a smaller number"
+)
+
+
+@REPLICAS.rule(TOO_MANY, added=True)
+def replicas_fit_a_cluster(component: ComponentView, _facts: Facts) -> Violations:
+    """A component has no more replicas than Kubernetes supports pods in a cluster."""
+    if problem := _problem(component.replicas):
+        yield component.field("replicas"), problem
+
+
+@REPLICAS.rule(_MANY_NODES, added=True)
+def nodes_can_be_connected(component: ComponentView, _facts: Facts) -> Violations:
+    """Each node of a replica gets the addresses of all of them."""
+    if MOST_NODES < component.nodes <= _INT32_MAX:
+        yield component.field("multinode", "nodeCount"), _MANY_NODES.format(nodes=component.nodes)
+
+
+@REPLICAS_OF_ADAPTERS.rule(TOO_MANY, added=True)
+def adapted_replicas_fit_a_cluster(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """An adapter asks for no more replicas than Kubernetes supports pods in a cluster."""
+    if problem := _problem(integer(spec.get("replicas"))):
+        yield ("spec", "replicas"), problem
+
+
+def _problem(replicas: int | None) -> str:
+    """Of numbers beyond 32 bits the schema speaks."""
+    return too_many(replicas) if replicas is not None and replicas <= _INT32_MAX else ""
