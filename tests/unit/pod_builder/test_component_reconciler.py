@@ -12,7 +12,7 @@ from dynamo_pod_builder.applying import SetBack
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.component import ComponentInputs, ComponentReconciler, planned
-from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, SHARED_INTERVAL
+from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL, OBSERVED_WITHIN, SHARED_INTERVAL
 from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig, is_shared
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_shared.aio import Offload
@@ -23,6 +23,7 @@ from dynamo_shared.kube.errors import Forbidden
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.status_writer import SETTLE
 
+from tests.building.clock import ManualClock
 from tests.unit.announced import Announced
 from tests.unit.render.building import CONFIG, component, component_deployments, graph
 from tests.unit.written import Written
@@ -202,17 +203,23 @@ async def test_groups_whose_pods_are_refused_say_so():
     config = replace(CONFIG, leader_worker_sets=True)
     (made,) = (each for each in planned(ComponentInputs(wide, config)).children if each["kind"] == "LeaderWorkerSet")
     world = World(wide, {**stored(made), "status": {"replicas": 1, "updatedReplicas": 1}}, config=config)
+    clock = ManualClock()
     server = EventServer(
         {"reason": "FailedCreate", "note": note, "deprecatedLastTimestamp": "2026-01-01T00:00:02Z"},
         {"reason": "FailedCreate", "note": "an earlier one", "deprecatedLastTimestamp": "2026-01-01T00:00:01Z"},
     )
-    world.reconciler = replace(world.reconciler, pod_events=PodEvents(server))  # type: ignore[arg-type]
+    world.reconciler = replace(world.reconciler, pod_events=PodEvents(server, clock))  # type: ignore[arg-type]
     assert await world.reconcile(wide) == Result(requeue_after=15.0)
     assert world.available == ("False", "QuotaExceeded")
     assert f"pod of {objects.name(wide)}: exceeded quota: few" in world.writer.statuses[-1]["conditions"][0]["message"]
     assert server.asked == [f"regarding.kind=StatefulSet,regarding.name={objects.name(wide)},type=Warning"]
+    # Its graph asks the same moments later, and is given the same answer.
+    assert await world.reconciler.pod_events.explain("ns", [], objects.name(wide))
+    assert len(server.asked) == 1
     server.events.clear()
+    clock.now += LACKING_INTERVAL
     await world.reconcile(wide)
+    assert len(server.asked) == 2
     assert world.available == ("False", "LeaderWorkerSetNotReady")
 
 

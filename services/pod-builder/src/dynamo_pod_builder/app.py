@@ -100,7 +100,7 @@ class _PodBuilder(Controller):
         pull_secrets = PullSecretLists(
             kube, self.announcer, in_use=self._in_use, changed=self._enqueue_namespace, clock=context.clock
         )
-        config, announcer, pod_events = (lambda: self._config), self.announcer, PodEvents(kube)
+        config, announcer, pod_events = (lambda: self._config), self.announcer, PodEvents(kube, context.clock)
         graph_report = GraphReport(statuses, announcer, pod_events)
         large = Offload(above=LARGE_OBJECT, at_once=LARGE_AT_ONCE)
         components = ComponentReconciler(
