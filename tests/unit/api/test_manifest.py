@@ -202,7 +202,7 @@ def test_a_version_that_does_not_exist_is_answered_with_those_that_do() -> None:
         ("a: &a [*a]", "nested more than 64 levels deep"),
         ("[" * 100_000, "nested more than 64 levels deep"),
         ("a: !!set {b}", "is not valid YAML: line 1, column 4: could not determine a constructor for the tag"),
-        ("a: .inf", "JSON has no such value: .inf"),
+        ("a: 1\nb: .inf", "is not valid YAML: line 2, column 4: JSON has no such value: .inf"),
         ("a: !!python/object:os.system {}", None),
         ("a: \x07", None),
         ("a" * (MANIFEST.characters + 1), f"longer than {MANIFEST.characters} characters"),

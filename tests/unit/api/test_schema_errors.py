@@ -11,6 +11,7 @@ import pytest
 from dynamo_shared.api import legacy, v1alpha1, v1beta1
 from dynamo_shared.api.crds.build import DEFINITIONS
 from dynamo_shared.api.crds.kinds import CHECKPOINT, MODEL, WORKER_METADATA
+from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.manifest import load_manifest, schema_errors
 from hypothesis import given
 from hypothesis import strategies as st
@@ -306,3 +307,17 @@ def test_a_graph_of_25_services_has_no_errors() -> None:
     }
     written = manifest("DynamoGraphDeployment", "v1alpha1", {"services": {f"s{n}": service for n in range(25)}})
     assert schema_errors(written) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "path"),
+    [
+        ("example.com/a", 'metadata.labels["example.com/a"]'),
+        ('a"b', r'metadata.labels["a\"b"]'),
+        ("\x1b[31mred\nline", r'metadata.labels["\u001b[31mred\nline"]'),
+        ("gnp\u202e", r'metadata.labels["gnp\u202e"]'),
+        ("Z\u00fcrich city", 'metadata.labels["Z\u00fcrich city"]'),
+    ],
+)
+def test_a_path_quotes_what_is_not_a_word(key: str, path: str) -> None:
+    assert path_of(("metadata", "labels", key)) == path

@@ -154,3 +154,9 @@ def test_what_is_not_an_event_does_not_end_the_listening() -> None:
     odd = Message(SUBJECT, b"not json", {}, 1)
     assert "not a CloudEvent" in (stream._line(odd, None, {}, as_json=False) or "")
     assert stream._line(odd, None, {}, as_json=True) is None
+
+
+def test_a_message_of_several_lines_is_one_line() -> None:
+    line = stream._line(message(data={"message": "first\n10:00:00  ready  forged"}), None, {}, as_json=False)
+    assert line is not None
+    assert line.endswith(r"first\n10:00:00  ready  forged")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 import yaml
-from dynamo_ctl.printing import age, columns, span
+from dynamo_ctl.printing import age, columns, echo, echo_log, span
 from dynamo_shared.api.yaml_output import to_yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,3 +49,33 @@ def test_texts_survive(one: str, two: str) -> None:
 def test_the_same_list_twice_is_written_twice() -> None:
     verbs = ["get", "list"]
     assert "&" not in to_yaml({"a": verbs, "b": verbs})
+
+
+def test_a_cell_cannot_become_another_row() -> None:
+    forged = "fine\nchat   vllm   successful"
+    assert columns(["NAME", "MESSAGE"], [["a", forged]]) == [
+        "NAME   MESSAGE",
+        r"a      fine\nchat   vllm   successful",
+    ]
+
+
+def test_output_holds_no_control_sequence_of_others(capsys: pytest.CaptureFixture[str]) -> None:
+    echo("a\x1b]0;title\x07\nb")
+    echo("c\x1b[2J", err=True)
+    out, err = capsys.readouterr()
+    assert (out, err) == ("a\\u001b]0;title\\u0007\nb\n", "c\\u001b[2J\n")
+
+
+def test_yaml_of_others_stays_the_same_and_without_control_sequences(capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"a\x9bb": "x\u202ey", "c": "l\nm\x1b[31m", "d": "plain"}
+    echo(to_yaml(value))
+    out, _ = capsys.readouterr()
+    assert out.replace("\n", "").isprintable()
+    assert yaml.safe_load(out) == value
+
+
+def test_a_log_keeps_its_colours_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr("typer.echo", shown.append)
+    echo_log("\x1b[1;31mred\x1b[0m \x1b[2J\x1b]8;;http://x\x07")
+    assert shown == ["\x1b[1;31mred\x1b[0m \\u001b[2J\\u001b]8;;http://x\\u0007"]

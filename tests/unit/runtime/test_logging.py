@@ -25,6 +25,7 @@ with structlog.contextvars.bound_contextvars(key="default/llama"):
         log.exception("failed")
 logging.getLogger("library").warning("http://me:hunter2@host is %s", "slow")
 logging.getLogger("library").info("never")
+log.info("quotes", key="\\x1b]0;title\\x07\\x9b2J\\u202e", parts=["\\x1b"])
 """
 
 
@@ -71,12 +72,20 @@ def test_log_lines_of_the_platform_and_of_libraries_hold_no_secret_and_no_local_
     assert "hunter2" not in done.stderr
     assert "never" not in done.stderr
     assert "ConnectionError" in done.stderr
+    # What others wrote moves no cursor of who reads the log.
+    assert done.stderr.replace("\n", "").isprintable()
     if style == "json":
         lines = [json.loads(line) for line in done.stderr.splitlines()]
         assert [(line["level"], line["event"]) for line in lines] == [
             ("info", "said"),
             ("error", "failed"),
             ("warning", f"http://{MASK}@host is slow"),
+            ("info", "quotes"),
         ]
-        assert [line.get("key") for line in lines] == ["default/llama", "default/llama", None]
+        assert [line.get("key") for line in lines] == [
+            "default/llama",
+            "default/llama",
+            None,
+            "\x1b]0;title\x07\x9b2J\u202e",
+        ]
         assert "Traceback" in lines[1]["exception"]

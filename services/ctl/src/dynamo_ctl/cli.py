@@ -128,7 +128,9 @@ def _failed(error: Exception) -> int:
         line = message if is_help else f"{where}: {message.rstrip('.')}; see {where} --help"
         typer.echo(line, err=not is_help)
         return ExitCode.USAGE
+    from dynamo_ctl.printing import echo_error  # noqa: PLC0415 - a command that succeeds may have no use for it
+
     code, text = explain(error)
-    for line in text.splitlines():
-        typer.echo(f"{PROGRAM}: {line}", err=True)
+    for line in text.split("\n"):
+        echo_error(f"{PROGRAM}: {line}")
     return code

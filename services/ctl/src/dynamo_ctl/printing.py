@@ -1,13 +1,20 @@
-"""Output for people and for programs: aligned columns as kubectl prints them, ages, and consoles that know a terminal."""
+"""Output for people and for programs: aligned columns as kubectl prints them, ages, and consoles that know a terminal.
+
+Much of what is printed was written by others, such as tenants and engines. Who reads it must not be misled by it, so
+everything goes through `echo`, and what stands on one line through `one_line`.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import typer
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted.words import escaped
 from dynamo_shared.api.yaml_output import to_yaml
 
 if TYPE_CHECKING:
@@ -18,11 +25,33 @@ Print = Callable[[str], object]
 GAP = " " * 3
 #: Width of a console that is not a terminal: lines are whole, and the reader can cut them.
 UNBOUNDED = 10_000
+#: Colours and styles of a terminal: they end with the line.
+_STYLES = re.compile(r"(\x1b\[[0-9;]{0,32}m)")
+
+
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print a text, on standard output or (`err`) standard error, with control characters escaped."""
+    typer.echo(escaped(text), err=err, nl=nl)
+
+
+def echo_error(text: str) -> None:
+    """Print a text on standard error."""
+    echo(text, err=True)
+
+
+def echo_log(text: str) -> None:
+    """Print a line of a log, which may have colours."""
+    typer.echo("".join(each if number % 2 else escaped(each) for number, each in enumerate(_STYLES.split(text))))
+
+
+def one_line(text: str) -> str:
+    """A text of others as it stands in a table or after a colon: no part of it looks like a line of its own."""
+    return escaped(text.replace("\n", "\\n").replace("\t", "\\t"))
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table, left aligned, without trailing blanks."""
-    table = [header, *rows]
+    """Lines of a table, left aligned, without trailing blanks. A cell is one line, whatever it holds."""
+    table = [list(map(one_line, row)) for row in (header, *rows)]
     widths = [max(len(row[index]) for row in table) for index in range(len(header))]
     return [padded(row, widths) for row in table]
 

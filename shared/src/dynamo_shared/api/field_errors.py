@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -12,6 +13,7 @@ from pydantic_core import ErrorDetails
 from dynamo_shared.api import runtime_version
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.rules import Location
+from dynamo_shared.api.untrusted.words import escaped
 
 _WRONG_TYPE = {
     "model_type": "an object",
@@ -67,12 +69,17 @@ def path_of(location: Location) -> str:
         if isinstance(part, int):
             path += f"[{part}]"
         elif len(part) > _LONGEST_KEY:
-            path += f'["{part[: _LONGEST_KEY - 3]}..."]'
+            path += f"[{_quoted_key(f'{part[: _LONGEST_KEY - 3]}...')}]"
         elif part.replace("-", "_").isidentifier():
             path += f".{part}" if path else part
         else:
-            path += f'["{part}"]'
+            path += f"[{_quoted_key(part)}]"
     return path
+
+
+def _quoted_key(key: str) -> str:
+    # The author of a manifest chooses its keys, and the path goes into logs and to terminals.
+    return escaped(json.dumps(key, ensure_ascii=False))
 
 
 def shown(value: Any) -> str:

@@ -18,7 +18,7 @@ import structlog
 from opentelemetry import trace
 from structlog.typing import Processor, WrappedLogger
 
-from dynamo_shared.api.untrusted.words import MASK, redacted
+from dynamo_shared.api.untrusted.words import MASK, escaped, redacted
 
 _SECRET_FIELD = re.compile(
     r"passw|secret_value|token|authorization(?!\.k8s\.io)|credential|private_?key|api_?key", re.IGNORECASE
@@ -51,6 +51,7 @@ def configure_logging(*, level: str = "info", style: str = "json") -> None:
     ]
     renderer: Processor = structlog.processors.JSONRenderer(serializer=_json)
     if style == "console":
+        shared.append(escape_controls)
         renderer = structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
         )
@@ -80,6 +81,14 @@ def mask_secrets(_: WrappedLogger, __: str, fields: MutableMapping[str, Any]) ->
     return fields
 
 
+def escape_controls(_: WrappedLogger, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Processor of lines for people: no value makes a second line, or controls the terminal. Tracebacks keep their lines."""
+    for name, value in fields.items():
+        if isinstance(value, str):
+            fields[name] = escaped(value if name == "exception" else value.replace("\n", "\\n"))
+    return fields
+
+
 def _masked(value: Any) -> Any:
     if isinstance(value, str):
         return redacted(value)
@@ -91,7 +100,7 @@ def _masked(value: Any) -> Any:
 
 
 def _json(fields: MutableMapping[str, Any], **_: Any) -> str:
-    return msgspec.json.encode(fields, enc_hook=str).decode()
+    return escaped(msgspec.json.encode(fields, enc_hook=str).decode())
 
 
 def _trace_id(_: WrappedLogger, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from dynamo_shared.api.untrusted.words import last_of, listed, quoted, redacted
+from dynamo_shared.api.untrusted.words import escaped, last_of, listed, quoted, redacted
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,3 +69,25 @@ def test_messages_stay_short_and_on_one_line() -> None:
 def test_any_text_is_answered_and_bounded(text: str, times: int) -> None:
     assert len(quoted(text * times)) <= 300
     assert len(last_of(text * times)) <= 300
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("one line", "one line"),
+        ("Zoë, 日本語, 👩\u200d💻, a b", "Zoë, 日本語, 👩\u200d💻, a b"),
+        ("two\n\tlines", "two\n\tlines"),
+        ("\x1b[31mred\x1b]0;title\x07", "\\u001b[31mred\\u001b]0;title\\u0007"),
+        ("over\rwritten\b\x7f", "over\\u000dwritten\\u0008\\u007f"),
+        ("\x9b2J", "\\u009b2J"),
+        ("admin\u202egnp.exe", "admin\\u202egnp.exe"),
+        ("half of a pair \ud800", "half of a pair \\ud800"),
+    ],
+)
+def test_what_moves_the_cursor_or_hides_text_is_shown_as_an_escape(text: str, said: str) -> None:
+    assert escaped(text) == said
+
+
+@given(st.text())
+def test_an_escaped_text_of_json_stays_the_same_value(text: str) -> None:
+    assert json.loads(escaped(json.dumps({text: text}, ensure_ascii=False))) == {text: text}

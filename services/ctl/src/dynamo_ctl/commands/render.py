@@ -45,6 +45,7 @@ def render(
 
     from dynamo_ctl import files as texts  # noqa: PLC0415 - quick help
     from dynamo_ctl import offline, settings  # noqa: PLC0415
+    from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
 
     chosen = settings.load(config)
     # Without a cluster, it is taken to have all but Grove and KAI, which change what every graph becomes.
@@ -58,12 +59,12 @@ def render(
     warnings: list[str] = []
     rendered = texts.each(files, lambda text: offline.objects_of(text, namespace, rules, facts, warnings.append))
     for warning in dict.fromkeys(warnings):
-        typer.echo(f"warning: {warning}", err=True)
+        echo_error(f"warning: {warning}")
     for source, objects in rendered:
         if not objects:
-            typer.echo(NOTHING.format(source=source), err=True)
+            echo_error(NOTHING.format(source=source))
             continue
-        typer.echo(NOTE.format(source=source))
+        echo(NOTE.format(source=source))
         for obj in objects:
-            typer.echo("---")
-            typer.echo(to_yaml(obj), nl=False)
+            echo("---")
+            echo(to_yaml(obj), nl=False)

@@ -54,6 +54,18 @@ _SUSPECT = re.compile(
     re.IGNORECASE,
 )
 
+#: What a terminal acts on, and what hides or reorders text: all control characters but tab and line break, what sets the
+#: direction of text, blanks without width, and halves of surrogate pairs, which no output can encode. Joiners stay: scripts and
+#: emoji are made with them.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
+)
+
+
+def escaped(text: str) -> str:
+    r"""A text that a terminal shows and does not act on: what controls it stands as `\u001b`, as JSON and YAML escape it."""
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
 
 def redacted(text: str) -> str:
     """A text without what looks like a password, a token or a key; of a very long text only the beginning."""

@@ -181,7 +181,7 @@ class _Reader:
             self._take_key(value, event)
             return
         if not is_of_json(value):
-            raise refusal(f"JSON has no such value: {event.value[:80]}")
+            raise _problem(f"JSON has no such value: {event.value[:80]}", event)
         self._put(_Complete(value, 1, 1), event.anchor, event)
 
     def _start(self, event: yaml.CollectionStartEvent) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any
 
+from dynamo_shared.api.untrusted.words import escaped
+
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.lines import lines
 from dynamo_ctl.remote import Remote, path_of
@@ -64,7 +66,7 @@ async def _say(talk: Talk, message: str, *, as_json: bool) -> None:
 
 
 def _write(text: str) -> None:
-    sys.stdout.write(text)
+    sys.stdout.write(escaped(text))
     sys.stdout.flush()
 
 

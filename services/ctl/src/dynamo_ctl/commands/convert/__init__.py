@@ -34,13 +34,14 @@ def convert(
 
     from dynamo_ctl import files as texts  # noqa: PLC0415
     from dynamo_ctl.commands.convert import conversion  # noqa: PLC0415 - quick help
+    from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
 
     converted = texts.each(files, lambda text: conversion.objects_in(text, to.value, forget=forget))
     made = [obj for _, objects in converted for obj in objects]
-    typer.echo(to_yaml(*(each.obj for each in made)), nl=False)
+    echo(to_yaml(*(each.obj for each in made)), nl=False)
     for each in made:
         if each.left_out:
             verb = "leaves out" if forget else "keeps in an annotation"
-            typer.echo(f"{each.title} {verb}, since {to.value} has no field: {', '.join(each.left_out)}", err=True)
+            echo_error(f"{each.title} {verb}, since {to.value} has no field: {', '.join(each.left_out)}")
         for remark in each.remarks:
-            typer.echo(f"{each.title}: {remark}", err=True)
+            echo_error(f"{each.title}: {remark}")

@@ -69,17 +69,18 @@ def _check(files: list[Path], kubeconfig: Path | None, context: str | None, *, f
     from dynamo_ctl import interrupts, targets  # noqa: PLC0415
     from dynamo_ctl.commands.crds import losses  # noqa: PLC0415
     from dynamo_ctl.errors import CtlError  # noqa: PLC0415
+    from dynamo_ctl.printing import echo  # noqa: PLC0415
 
     results = [(f"{title}: ", checked) for title, checked in texts.each(files, losses.in_text)]
     if not files_only:
         results.append(("", interrupts.run(losses.in_cluster(*targets.cluster(kubeconfig, context)))))
     lines = [f"{where}{line}" for where, checked in results for line in checked.findings]
     for line in lines:
-        typer.echo(line)
+        echo(line)
     if lines:
         raise CtlError(
             f"fields that would be lost or refused: {len(lines)}; do what each line says before you replace the "
             "definitions (docs/moving.md)"
         )
     objects = sum(checked.objects for _, checked in results)
-    typer.echo(f"no field would be lost under the definitions of this platform (objects: {objects})")
+    echo(f"no field would be lost under the definitions of this platform (objects: {objects})")

@@ -42,16 +42,17 @@ def deploy(
     """
     from dynamo_ctl import settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
+    from dynamo_ctl.printing import echo  # noqa: PLC0415
 
     sent = options.intent(replicas=replicas)
     as_json = output is LineOutput.JSON
     if dry_run is DryRun.CLIENT:
         settings.quiet()
-        deployment.offline(sent, namespace, settings.load(config), typer.echo, as_json=as_json)
+        deployment.offline(sent, namespace, settings.load(config), echo, as_json=as_json)
         return
     mode = dry_run.value if dry_run is not None else ""
     api.run(
-        lambda remote: deployment.deploy(remote, namespace, sent, typer.echo, dry_run=mode, as_json=as_json, key=key),
+        lambda remote: deployment.deploy(remote, namespace, sent, echo, dry_run=mode, as_json=as_json, key=key),
         otherwise="; --dry-run client needs none",
     )
 
@@ -66,11 +67,12 @@ def estimate(
 ) -> None:
     """What an intent is expected to do: times, throughput, GPUs, and the Pareto points to choose from."""
     from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
+    from dynamo_ctl.printing import echo  # noqa: PLC0415
 
     sent = options.intent(name="estimate")
     as_json = output is LineOutput.JSON
     api.run(
-        lambda remote: deployment.estimate(remote, namespace, sent, typer.echo, as_json=as_json),
+        lambda remote: deployment.estimate(remote, namespace, sent, echo, as_json=as_json),
     )
 
 
@@ -88,6 +90,7 @@ def logs(
 ) -> None:
     """Logs of all pods of a graph, merged."""
     from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
+    from dynamo_ctl.printing import echo_error, echo_log  # noqa: PLC0415
 
     api.run(
         lambda remote: deployment.logs(
@@ -95,8 +98,8 @@ def logs(
             namespace,
             graph,
             component,
-            typer.echo,
-            remark=lambda line: typer.echo(line, err=True),
+            echo_log,
+            remark=echo_error,
             follow=follow,
             tail=tail,
         )

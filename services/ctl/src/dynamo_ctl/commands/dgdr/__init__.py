@@ -38,19 +38,20 @@ def plot(
     """
     from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.dgdr import by_api, points  # noqa: PLC0415
+    from dynamo_ctl.printing import echo  # noqa: PLC0415
 
     if api.server:
         refuse_with_server(context=context)
 
         async def work(remote: Remote) -> None:
             request = await by_api.request_object(remote, namespace or "default", name)
-            points.plot(request, typer.echo, file=file, width=width)
+            points.plot(request, echo, file=file, width=width)
 
         api.run(work)
         return
     settings.quiet()
     request = interrupts.run(points.read(targets.cluster(api.kubeconfig, context), name, namespace))
-    points.plot(request, typer.echo, file=file, width=width)
+    points.plot(request, echo, file=file, width=width)
 
 
 @dgdr.command(short_help="Deploy one of the graphs of the result.")
@@ -75,13 +76,14 @@ def apply(
     """
     from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.dgdr import by_api, points  # noqa: PLC0415
+    from dynamo_ctl.printing import echo  # noqa: PLC0415
 
     if api.server:
         refuse_with_server(context=context)
         api.run(
-            lambda remote: by_api.promote(remote, namespace or "default", name, point, typer.echo, dry_run=dry_run),
+            lambda remote: by_api.promote(remote, namespace or "default", name, point, echo, dry_run=dry_run),
         )
         return
     settings.quiet()
     where = targets.cluster(api.kubeconfig, context)
-    interrupts.run(points.apply(where, name, namespace, point, typer.echo, dry_run=dry_run))
+    interrupts.run(points.apply(where, name, namespace, point, echo, dry_run=dry_run))

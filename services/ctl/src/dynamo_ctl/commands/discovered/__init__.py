@@ -45,7 +45,8 @@ def models(
 def _show(what: str, namespace: str | None, graph: str | None, output: Output, bus: BusOptions) -> None:
     from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.discovered import listing  # noqa: PLC0415
+    from dynamo_ctl.printing import echo  # noqa: PLC0415
 
     settings.quiet()
     query = listing.DiscoveredQuery(what, namespace, graph, output.value)
-    interrupts.run(listing.show(query, bus.where(), typer.echo))
+    interrupts.run(listing.show(query, bus.where(), echo))

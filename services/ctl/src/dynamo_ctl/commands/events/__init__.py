@@ -58,6 +58,7 @@ def events(
     from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.events import by_api, stream  # noqa: PLC0415
     from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
+    from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
 
     age = stream.duration(since) if since else None
     if api.server:
@@ -66,7 +67,7 @@ def events(
             raise CtlError("with --server name an object: --kind dgd --name NAME", ExitCode.USAGE)
         where, as_json = (namespace or "default", kind or "dgd", name), output is LineOutput.JSON
         api.run(
-            lambda remote: by_api.events(remote, *where, typer.echo, since=age, follow=follow, as_json=as_json),
+            lambda remote: by_api.events(remote, *where, echo, since=age, follow=follow, as_json=as_json),
             follow=follow,
         )
         return
@@ -83,8 +84,8 @@ def events(
         stream.listen(
             query,
             bus.where(),
-            typer.echo,
+            echo,
             as_json=output is LineOutput.JSON,
-            remark=lambda line: typer.echo(line, err=True),
+            remark=echo_error,
         )
     )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.printing import Print, day
+from dynamo_ctl.printing import Print, day, one_line
 from dynamo_ctl.remote import COLLECTIONS, Remote, path_of
 
 
@@ -46,4 +46,5 @@ async def events(
 
 def _readable(event: dict[str, Any], moment: datetime) -> str:
     about = f"{event['object']['kind']}/{event['object']['name']}"
-    return f"{day(moment)}{moment.astimezone():%H:%M:%S}  {event['type']:<7}  {about}  {event['reason']}: {event['message']}"
+    said = one_line(f"{about}  {event['reason']}: {event['message']}")
+    return f"{day(moment)}{moment.astimezone():%H:%M:%S}  {event['type']:<7}  {said}"

@@ -14,7 +14,7 @@ from dynamo_shared.newest import Newest
 from dynamo_shared.wire import specifications, subjects
 
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.printing import Print, day
+from dynamo_ctl.printing import Print, day, one_line
 from dynamo_ctl.targets import Where, connected, stands, until_stands
 
 #: Short names of kinds, and their tokens in subjects.
@@ -117,7 +117,7 @@ def _readable(event: dict[str, Any], subject: str, moment: datetime) -> str:
         what = f"{event.get('type', '?')} {subject}"
     # What the end of an object carries is the state that it had: not why it ended.
     data = {} if subject.endswith(".deleted") else event.get("data") or {}
-    detail = ": ".join(str(data[name]) for name in ("reason", "message") if data.get(name))
+    detail = one_line(": ".join(str(data[name]) for name in ("reason", "message") if data.get(name)))
     return f"{day(moment)}{moment.astimezone():%H:%M:%S.%f}"[:-3] + f"  {what}  {detail}".rstrip()
 
 

@@ -37,17 +37,18 @@ def get(
     """
     from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.get import objects, sources  # noqa: PLC0415
+    from dynamo_ctl.printing import echo  # noqa: PLC0415
 
     query = objects.ObjectQuery(what.value, name, namespace, all_namespaces=all_namespaces, output=output.value)
     work = objects.watch if watch else objects.show
     if api.server:
         refuse_with_server(context=context)
-        api.run(lambda remote: work(query, sources.OfApi(remote), typer.echo), follow=watch)
+        api.run(lambda remote: work(query, sources.OfApi(remote), echo), follow=watch)
         return
     settings.quiet(follow=watch)
 
     async def run() -> None:
         async with await targets.cluster(api.kubeconfig, context).client() as client:
-            await work(query, sources.OfCluster(client), typer.echo)
+            await work(query, sources.OfCluster(client), echo)
 
     (interrupts.serve if watch else interrupts.run)(run())

@@ -8,7 +8,7 @@ from dynamo_shared.api.objects import KubeObject
 
 from dynamo_ctl.commands.get.sources import RESOURCES, ObjectSource
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.printing import Print, age, columns, encoded, object_list, padded
+from dynamo_ctl.printing import Print, age, columns, encoded, object_list, one_line, padded
 from dynamo_ctl.summary import component_line, graph_line
 
 HEADERS = {
@@ -105,7 +105,7 @@ def _table_cells(kind: str, objects: list[KubeObject], query: ObjectQuery) -> tu
         header.insert(0, "NAMESPACE")
         for row, obj in zip(rows, objects, strict=True):
             row.insert(0, obj["metadata"]["namespace"])
-    return header, rows
+    return header, [list(map(one_line, row)) for row in rows]
 
 
 def _graph_cells(obj: KubeObject) -> list[str]:

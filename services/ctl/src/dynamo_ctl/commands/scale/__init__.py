@@ -57,14 +57,13 @@ def scale(
     """
     from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.scale import by_api, command  # noqa: PLC0415
+    from dynamo_ctl.printing import echo  # noqa: PLC0415
 
     replicas, as_json = command.replicas(targets), output is LineOutput.JSON
     if api.server:
         refuse_with_server(reason=reason, generation=generation, request=request, nats=bus.nats, cluster=bus.cluster)
         api.run(
-            lambda remote: by_api.scale(
-                remote, namespace, graph, replicas, typer.echo, dry_run=dry_run, as_json=as_json
-            ),
+            lambda remote: by_api.scale(remote, namespace, graph, replicas, echo, dry_run=dry_run, as_json=as_json),
         )
         return
     settings.quiet()
@@ -78,4 +77,4 @@ def scale(
         request=request,
         timeout=timeout,
     )
-    interrupts.run(command.scale(query, bus.where(), typer.echo, as_json=as_json))
+    interrupts.run(command.scale(query, bus.where(), echo, as_json=as_json))
