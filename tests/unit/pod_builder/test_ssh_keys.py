@@ -1,4 +1,4 @@
-"""The key pair of an installation, and its copies in the namespaces of graphs."""
+"""The key pairs of namespaces with graphs, and the one that an administrator gives all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.kube.errors import NotFound
 
-GRAPH = {
+GRAPH: dict[str, Any] = {
     "apiVersion": "nvidia.com/v1beta1",
     "kind": "DynamoGraphDeployment",
     "metadata": {"name": "graph", "namespace": "team", "uid": "u"},
@@ -36,14 +36,57 @@ class Secrets:
     replace = create
 
 
-@pytest.mark.parametrize("content", [{}, {"data": None}, {"data": {}}, None])
-async def test_an_original_without_content_gets_a_pair_and_its_copy_the_same(content: KubeObject | None) -> None:
-    metadata = {"name": "keys", "namespace": "home", "resourceVersion": "7", "labels": {"by": "admin"}}
-    secrets: Any = Secrets(*([] if content is None else [{"metadata": metadata, **content}]))
+PAIR: dict[str, str] = {"private.key": "cHJpdmF0ZQ==", "private.key.pub": "cHVibGlj"}
+
+
+def graph_in(namespace: str) -> KubeObject:
+    return {**GRAPH, "metadata": {**GRAPH["metadata"], "namespace": namespace, "uid": f"u-{namespace}"}}
+
+
+def secret(content: dict[str, Any], **labels: str) -> KubeObject:
+    return {"metadata": {"name": "keys", "namespace": "home", "resourceVersion": "7", "labels": labels}, **content}
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        None,
+        secret({"data": None}, by="admin"),
+        # Of the platform, or of the reference operator, which copies its pair into all namespaces.
+        secret({"data": PAIR}, **{"app.kubernetes.io/managed-by": "dynamo-operator"}),
+    ],
+)
+async def test_the_pair_of_a_namespace_opens_no_pod_of_another_one(there: KubeObject | None) -> None:
+    secrets: Any = Secrets(*([] if there is None else [there]))
+    keys = SshKeys(secrets, "keys", "home")
+    for namespace in ("team", "other"):
+        await keys.ensure(graph_in(namespace))
+    team, other = (secrets.by_namespace[each] for each in ("team", "other"))
+    assert set(team["data"]) == set(other["data"]) == set(PAIR)
+    assert len({each["data"]["private.key"] for each in (team, other)} | {PAIR["private.key"]}) == 3
+    assert [each["uid"] for each in team["metadata"]["ownerReferences"]] == ["u-team"]
+    assert secrets.by_namespace.get("home") == there
+
+
+async def test_the_pair_of_an_administrator_is_copied() -> None:
+    secrets: Any = Secrets(secret({"data": PAIR}, by="admin"))
     await SshKeys(secrets, "keys", "home").ensure(GRAPH)
-    original, copy = (secrets.by_namespace[each] for each in ("home", "team"))
-    assert set(original["data"]) == {"private.key", "private.key.pub"}
-    assert copy["data"] == original["data"]
-    assert [each["uid"] for each in copy["metadata"]["ownerReferences"]] == ["u"]
-    if content is not None:
-        assert original["metadata"] == metadata
+    assert secrets.by_namespace["team"]["data"] == PAIR
+
+
+async def test_a_pair_that_is_there_stays() -> None:
+    mine = {"metadata": {"name": "keys", "namespace": "team", "labels": {}}, "data": PAIR}
+    secrets: Any = Secrets(mine)
+    await SshKeys(secrets, "keys", "home").ensure(GRAPH)
+    assert secrets.by_namespace == {"team": mine}
+
+
+@pytest.mark.parametrize("content", [{}, {"data": None}, {"data": {}}, None])
+async def test_a_secret_without_content_gets_a_pair_for_graphs_next_to_it(content: dict[str, Any] | None) -> None:
+    there = [] if content is None else [secret(content, by="admin")]
+    secrets: Any = Secrets(*there)
+    await SshKeys(secrets, "keys", "home").ensure(graph_in("home"))
+    original = secrets.by_namespace["home"]
+    assert set(original["data"]) == set(PAIR)
+    if there:
+        assert original["metadata"] == there[0]["metadata"]

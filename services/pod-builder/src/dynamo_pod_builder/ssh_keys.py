@@ -1,8 +1,9 @@
 """The key pair with which the nodes of a TensorRT-LLM replica reach each other.
 
-One pair an installation, made once and kept in its own namespace; each namespace with a graph that needs it gets a copy. The
-graphs own it together, and components that stand alone: it goes with the last of them. It is never renewed: pods that run
-hold it, and a new pod would not be let in by the old ones.
+Each namespace with a graph that needs one gets a pair of its own: who reads the Secrets of a namespace, or may run pods in it,
+must not get into the pods of another one. A pair that an administrator puts into the platform's namespace is copied instead.
+The graphs own the Secret together, and components that stand alone: it goes with the last of them. It is never renewed: pods
+that run hold it, and a new pod would not be let in by the old ones.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _BITS = 2048
 
 @dataclass(frozen=True, slots=True)
 class SshKeys:
-    """Secret `name`, whose original is in `home`; both are "" where none is configured."""
+    """Secret `name`. An administrator's pair for all namespaces is in `home`; both are "" where none is configured."""
 
     kube: KubeClient
     name: str
@@ -40,29 +41,34 @@ class SshKeys:
             return
         namespace = owner["metadata"]["namespace"]
         if namespace == self.home:
-            await self._original()
+            await self._complete()
             return
         secret = await self._read(namespace)
         if secret is None:
-            secret = await self._create(namespace, (await self._original())["data"], owner)
+            secret = await self._create(namespace, await self._pair(), owner)
         await self._own(secret, owner)
 
-    async def _original(self) -> KubeObject:
-        """The original, with a pair: one that an administrator made without content is given one."""
+    async def _pair(self) -> dict[str, str]:
+        """The pair that an administrator made for all namespaces, else a new one."""
+        original = await self._read(self.home)
+        if original is None or _is_managed(original) or not original.get("data"):
+            return await asyncio.to_thread(_key_pair)
+        pair: dict[str, str] = original["data"]
+        return pair
+
+    async def _complete(self) -> None:
+        """Have a pair in `home`, for graphs there: a Secret that an administrator made without content is given one."""
         secret = await self._read(self.home)
-        if secret is not None and secret.get("data"):
-            return secret
-        pair = await asyncio.to_thread(_key_pair)
         if secret is None:
-            return await self._create(self.home, pair)
-        return await self.kube.replace(SECRETS, {**secret, "data": pair})
+            await self._create(self.home, await asyncio.to_thread(_key_pair))
+        elif not secret.get("data"):
+            await self.kube.replace(SECRETS, {**secret, "data": await asyncio.to_thread(_key_pair)})
 
     async def _own(self, secret: KubeObject, owner: KubeObject) -> None:
         metadata = secret["metadata"]
         owners = metadata.get("ownerReferences", [])
-        managed = metadata.get("labels", {}).get(labels.APP_MANAGED_BY) == MANAGED_BY
         # A Secret of another owner stays theirs, whatever happens to our graphs.
-        if not managed or any(each["uid"] == owner["metadata"]["uid"] for each in owners):
+        if not _is_managed(secret) or any(each["uid"] == owner["metadata"]["uid"] for each in owners):
             return
         changed = {**metadata, "ownerReferences": [*owners, _reference(owner)]}
         # Another graph of the namespace may do the same at this moment: the next reconcile retries.
@@ -86,6 +92,10 @@ class SshKeys:
             return await self.kube.create(SECRETS, secret)
         except AlreadyExists:
             return await self.kube.get(SECRETS, ObjectKey(namespace, self.name))
+
+
+def _is_managed(secret: KubeObject) -> bool:
+    return bool((secret["metadata"].get("labels") or {}).get(labels.APP_MANAGED_BY) == MANAGED_BY)
 
 
 def _reference(owner: KubeObject) -> KubeObject:
