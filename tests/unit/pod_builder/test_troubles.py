@@ -310,10 +310,44 @@ def test_what_takes_time_is_checked_again_when_it_would_have_taken_too_long() ->
     assert troubles([starting], NOW + timedelta(seconds=100)) != []
 
 
+GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "spec", "message"),
+    [
+        (
+            [],
+            {"schedulerName": "kai-scheduler"},
+            "no scheduler has considered it 3 minutes after it was created; its schedulerName is kai-scheduler",
+        ),
+        (
+            [],
+            {},
+            "no scheduler has considered it 3 minutes after it was created; its schedulerName is default-scheduler",
+        ),
+        (
+            [GATED],
+            {"schedulingGates": [{"name": "example.com/a"}, {"name": "b"}]},
+            "its scheduling gates are not removed 3 minutes after it was created: example.com/a, b",
+        ),
+    ],
+)
+def test_a_pod_that_no_scheduler_considers_is_a_trouble_once_it_lasts(conditions: Any, spec: Any, message: str) -> None:
+    waiting = pod(conditions=conditions, metadata={"creationTimestamp": ago(60)})
+    waiting["spec"] |= spec
+    assert trouble_of(waiting, NOW) is None
+    assert recheck_after([waiting], NOW) == 120
+    assert trouble_of(waiting, NOW + timedelta(seconds=120)) == Trouble(Rank.NOT_STARTED, "PodNotStarted", "a", message)
+    # The scheduler's own words come first, and a pod with a node is no longer its matter.
+    waiting["spec"]["nodeName"] = "node"
+    assert trouble_of(waiting, NOW + timedelta(seconds=120)) is None
+
+
 def test_a_pod_that_was_evicted_is_history_once_another_takes_its_place() -> None:
     evicted = pod("a", phase="Failed", reason="Evicted", metadata={"creationTimestamp": ago(100)})
     successor = pod("b", metadata={"creationTimestamp": ago(50)})
-    elder = pod("c", metadata={"creationTimestamp": ago(200)})
+    elder = pod("c", conditions=[SCHEDULED], metadata={"creationTimestamp": ago(200)})
     assert [each.reason for each in troubles([evicted], NOW)] == ["Evicted"]
     assert [each.reason for each in troubles([evicted, elder], NOW)] == ["Evicted"]
     assert troubles([evicted, successor], NOW) == []
@@ -331,6 +365,11 @@ def event(reason: str, note: str, type_: str = "Warning") -> dict[str, Any]:
     ("events", "reason", "message"),
     [
         ([], "PodNotStarted", "it waits"),
+        (
+            [event("FailedResourceClaimCreation", 'resourceclaimtemplate "eight" not found')],
+            "PodNotStarted",
+            'it waits: resourceclaimtemplate "eight" not found',
+        ),
         ([event("FailedMount", SETUP)], "VolumeNotMounted", f"it waits: {SETUP}"),
         # The summary and the cause take turns.
         (

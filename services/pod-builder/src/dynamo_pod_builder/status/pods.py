@@ -8,7 +8,7 @@ One of the following can be the case for a pod that is not ready; the first that
 5. A container ends again and again, or has ended and is on its second try.
 6. No node takes it.
 7. Its node has ended it: evicted, node shut down.
-8. Its volumes, network or devices are not there for long.
+8. For long no scheduler considers it, or its volumes, network or devices are not there.
 9. Its startup or readiness probe does not succeed for long.
 
 Kubernetes writes the same trouble in changing words (attempts alternate with back-off, and count); the reported message
@@ -30,7 +30,8 @@ from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.pods import has_ended
 from dynamo_shared.api.untrusted import times
 
-#: How long volumes, network and devices of a pod may take: attaching a network volume is usually a minute. Seconds.
+#: How long a scheduler may take to consider a pod, and volumes, network and devices to be there: attaching a network volume
+#: is usually a minute. Seconds.
 START_WITHIN = 180.0
 #: How long a container may run without being ready; as a Deployment's own deadline for progress. Seconds.
 READY_WITHIN = 600.0
@@ -158,6 +159,7 @@ _ON_THE_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
 #: Attempts and back-off of one trouble.
 _PULLING = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"})
 _NOT_PULLED = frozenset({"InvalidImageName", "ErrImageNeverPull", "SignatureValidationFailed"})
+_GATED = "SchedulingGated"
 _NOT_RUN = frozenset({"StartError", "ContainerCannotRun"})
 _BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*"(: (ErrImagePull: )?)?')
 #: What differs between two attempts with the same result: local ports, times, identifiers of requests.
@@ -226,6 +228,13 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
     spec, status = pod.get("spec", {}), pod.get("status", {})
     conditions = status.get("conditions", ())
     scheduled = find(conditions, "PodScheduled")
+    is_unplaced = not spec.get("nodeName") and not status.get("containerStatuses")
+    if is_unplaced and (scheduled is None or scheduled.get("reason") == _GATED):
+        # A scheduler says what it lacks in the condition, unless there is none of this name, or a plugin keeps the pod from it.
+        if created := times.moment(pod["metadata"].get("creationTimestamp") or ""):
+            within = timedelta(seconds=START_WITHIN)
+            yield _Late(Rank.NOT_STARTED, NOT_STARTED, _unconsidered(spec), created, within)
+        return
     if (
         scheduled is not None
         and scheduled["status"] == "True"
@@ -253,6 +262,14 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
         )
         reason = STARTUP_PROBE if starting else READINESS_PROBE
         yield _Late(Rank.PROBE, reason, message, since, timedelta(seconds=READY_WITHIN))
+
+
+def _unconsidered(spec: KubeObject) -> str:
+    lasts = f"{START_WITHIN / 60:.0f} minutes after it was created"
+    if gates := [str(each.get("name")) for each in spec.get("schedulingGates") or ()]:
+        return f"its scheduling gates are not removed {lasts}: {', '.join(gates)}"
+    name = spec.get("schedulerName") or "default-scheduler"
+    return f"no scheduler has considered it {lasts}; its schedulerName is {name}"
 
 
 def quoted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Why a pod that has a node does not start, from its Events: its status does not say which volume it waits for."""
+"""Why a pod does not start, from its Events: its status does not say which claim or volume it waits for."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_pod_builder.status.pods import Trouble, quoted
 
 VOLUME = "VolumeNotMounted"
-#: By the reason of an Event, that of the trouble; in the order of what says most. Others of the kubelet's are not a cause.
+#: By the reason of an Event, that of the trouble; in the order of what says most. Others are not a cause.
 _CAUSES = {
+    "FailedResourceClaimCreation": "",
     "FailedAttachVolume": VOLUME,
     "FailedMount": VOLUME,
     "FailedMapVolume": VOLUME,
