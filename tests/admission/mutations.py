@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from dynamo_shared.api.conversion import convert
-from dynamo_shared.api.crds.build import DEFINITIONS
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.untrusted.yaml_text import documents

@@ -16,7 +16,7 @@ from typing import Any
 import aiohttp
 import pytest
 from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_shared.api.crds.build import DEFINITIONS
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.resources import Resource

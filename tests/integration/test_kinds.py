@@ -18,7 +18,8 @@ from dynamo_devcluster.programs import Programs
 from dynamo_shared.api import resources
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.crds import crd_manifests
-from dynamo_shared.api.crds.build import DEFINITIONS, at, schema_of
+from dynamo_shared.api.crds.build import at, schema_of
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.manifest import load_manifest, schema_errors
 from dynamo_shared.api.model import to_dict
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dynamo_shared.api.crds.build import DEFINITIONS, build, file_name
+from dynamo_shared.api.crds.build import build, file_name
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 
 from tools.generate import reference, validation
 from tools.generate.files import yaml_text

@@ -7,18 +7,8 @@ changed against the deprecation policy (docs/policy.md), `freeze` writes the fil
 from __future__ import annotations
 
 from tools.releases.compare import Change, breaking, compare
-from tools.releases.history import releases, version_of
+from tools.releases.history import releases
 from tools.releases.policy import NOTICE_RELEASES, violations
 from tools.releases.snapshot import Snapshot, today
 
-__all__ = [
-    "NOTICE_RELEASES",
-    "Change",
-    "Snapshot",
-    "breaking",
-    "compare",
-    "releases",
-    "today",
-    "version_of",
-    "violations",
-]
+__all__ = ["NOTICE_RELEASES", "Change", "Snapshot", "breaking", "compare", "releases", "today", "violations"]

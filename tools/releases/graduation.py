@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from dynamo_shared.api.contracts import CONTRACTS
-from dynamo_shared.api.crds.build import DEFINITIONS
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.registry import CATALOGS
 
 from tools.releases.compare import breaking, compare

@@ -13,8 +13,9 @@ from typing import Any
 import yaml
 from dynamo_shared.api import registry
 from dynamo_shared.api.contracts import CONTRACTS
-from dynamo_shared.api.crds.build import DEFINITIONS, schema_of
+from dynamo_shared.api.crds.build import schema_of
 from dynamo_shared.api.crds.definition import Definition
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.deprecations import DEPRECATIONS
 from dynamo_shared.api.registry.catalog import Catalog
 

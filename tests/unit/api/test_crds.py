@@ -14,15 +14,9 @@ import pytest
 import yaml
 from dynamo_shared.api import deprecations, resources
 from dynamo_shared.api.crds import crd_files, crd_manifests
-from dynamo_shared.api.crds.build import (
-    DEFINITIONS,
-    Definition,
-    VersionDefinition,
-    at,
-    build,
-    definition_of,
-    schema_of,
-)
+from dynamo_shared.api.crds.build import at, build, definition_of, schema_of
+from dynamo_shared.api.crds.definition import Definition, VersionDefinition
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.crds.structural import structural_schema
 from dynamo_shared.api.rules import twin
 from pydantic import BaseModel, Field

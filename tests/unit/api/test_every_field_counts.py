@@ -20,8 +20,8 @@ from dynamo_shared.api.contracts.base import ContractModel, model_of
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.contracts.profiler import ProfilerConfig
 from dynamo_shared.api.conversion import convert
-from dynamo_shared.api.crds.build import DEFINITIONS, schema_of
-from dynamo_shared.api.crds.kinds import LEGACY
+from dynamo_shared.api.crds.build import schema_of
+from dynamo_shared.api.crds.kinds import DEFINITIONS, LEGACY
 from dynamo_shared.api.request_parts import parts_of, spec_of
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.runtime import InvalidSettings, load_settings

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from dynamo_shared.api import resources
 from dynamo_shared.api.crds import crd_manifests
-from dynamo_shared.api.crds.build import DEFINITIONS, at, definition_of, schema_of
-from dynamo_shared.api.crds.kinds import LEGACY
+from dynamo_shared.api.crds.build import at, definition_of, schema_of
+from dynamo_shared.api.crds.kinds import DEFINITIONS, LEGACY
 from dynamo_shared.api.resources import Resource
 
 from . import inventory

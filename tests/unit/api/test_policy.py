@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from dynamo_shared.api.crds.build import DEFINITIONS
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.deprecations import DEPRECATIONS, of
 
 from tools.releases import NOTICE_RELEASES

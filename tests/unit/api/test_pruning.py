@@ -6,8 +6,8 @@ import copy
 from typing import Any
 
 import pytest
-from dynamo_shared.api.crds.build import DEFINITIONS, schema_of
-from dynamo_shared.api.crds.kinds import LEGACY
+from dynamo_shared.api.crds.build import schema_of
+from dynamo_shared.api.crds.kinds import DEFINITIONS, LEGACY
 from dynamo_shared.api.crds.pruning import pruned
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, Resource
 from hypothesis import given

@@ -10,7 +10,8 @@ import jsonschema
 import pytest
 import yaml
 from dynamo_ctl.services import SERVICES
-from dynamo_shared.api.crds.build import DEFINITIONS, schema_of
+from dynamo_shared.api.crds.build import schema_of
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.deprecations import DEPRECATIONS
 from dynamo_shared.wire.specifications import COMMANDS, EVENTS
 

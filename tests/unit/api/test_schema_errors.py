@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api import legacy, v1alpha1, v1beta1
-from dynamo_shared.api.crds.build import DEFINITIONS
-from dynamo_shared.api.crds.kinds import CHECKPOINT, MODEL, WORKER_METADATA
+from dynamo_shared.api.crds.kinds import CHECKPOINT, DEFINITIONS, MODEL, WORKER_METADATA
 from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.manifest import load_manifest, schema_errors
 from hypothesis import given

@@ -7,7 +7,9 @@ import re
 from typing import Any
 
 import pytest
-from dynamo_shared.api.crds.build import DEFINITIONS, VersionDefinition, schema_of
+from dynamo_shared.api.crds.build import schema_of
+from dynamo_shared.api.crds.definition import VersionDefinition
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.model import ApiModel, drop_nulls
 from dynamo_shared.api.resources import Resource

@@ -12,7 +12,8 @@ from dynamo_ctl.commands.crds import losses
 from dynamo_ctl.commands.crds.later_fields import LATER, OTHERS, what_to_do
 from dynamo_ctl.errors import ExitCode
 from dynamo_shared.api.crds import crd_manifests
-from dynamo_shared.api.crds.build import DEFINITIONS, at, schema_of
+from dynamo_shared.api.crds.build import at, schema_of
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient, KubeError, NotFound

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.crds.build import DEFINITIONS
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.deprecations import DEPRECATIONS, of
 
 from tools.generate.reference import kinds

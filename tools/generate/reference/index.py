@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.crds.build import DEFINITIONS
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 
 from tools.generate.reference import kinds
 from tools.generate.reference.markdown import page, table

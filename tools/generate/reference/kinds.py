@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 
 from dynamo_shared.api import deprecations
-from dynamo_shared.api.crds.build import DEFINITIONS, schema_of
+from dynamo_shared.api.crds.build import schema_of
 from dynamo_shared.api.crds.definition import Column, Definition, VersionDefinition
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.resources import GROUP
 
 from tools.generate.reference.fields import SchemaField, fields, limits_of, type_of

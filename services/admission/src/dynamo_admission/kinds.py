@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.api import resources
-from dynamo_shared.api.crds.build import DEFINITIONS
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.resources import Resource
 
 #: Worker pods write theirs themselves: that workers find each other must not hang on this service. Its schema guards it.

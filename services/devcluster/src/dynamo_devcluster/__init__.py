@@ -15,12 +15,12 @@ from .errors import (
     ProgramUnavailableError,
 )
 from .keeping import kept
-from .nodes import GpuModel, NodeShape
+from .nodes import NodeShape
 from .options import ControlPlaneOptions
 from .ports import free_port
 from .process import ManagedProcess
 from .programs import Programs
-from .progress import LineProgress, Progress, SilentProgress
+from .progress import LineProgress, Progress
 from .servers import EtcdServer, NatsServer, NatsServerOptions, ServerTls
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "ControlPlane",
     "ControlPlaneOptions",
     "EtcdServer",
-    "GpuModel",
     "KeyPair",
     "LineProgress",
     "LocalClusterError",
@@ -43,7 +42,6 @@ __all__ = [
     "Programs",
     "Progress",
     "ServerTls",
-    "SilentProgress",
     "free_port",
     "kept",
 ]

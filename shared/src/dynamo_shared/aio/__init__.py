@@ -7,12 +7,11 @@ from dynamo_shared.aio.backoff import Backoff, Randomness, delay, spread
 from dynamo_shared.aio.gate import Gate
 from dynamo_shared.aio.offload import Offload
 from dynamo_shared.aio.supervision import supervised
-from dynamo_shared.aio.together import Held, all_of, both, cancellable, either, ended, while_held
+from dynamo_shared.aio.together import all_of, both, cancellable, either, ended, while_held
 
 __all__ = [
     "Backoff",
     "Gate",
-    "Held",
     "Offload",
     "Randomness",
     "all_of",

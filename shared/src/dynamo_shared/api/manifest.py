@@ -14,9 +14,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from dynamo_shared.api import legacy, v1alpha1, v1beta1
-from dynamo_shared.api.crds.build import DEFINITIONS, VersionDefinition, definition_of, schema_of
+from dynamo_shared.api.crds.build import definition_of, schema_of
 from dynamo_shared.api.crds.checks import Check, checks
-from dynamo_shared.api.crds.kinds import ADAPTER, COMPONENT, GRAPH, LEGACY, REQUEST
+from dynamo_shared.api.crds.definition import VersionDefinition
+from dynamo_shared.api.crds.kinds import ADAPTER, COMPONENT, DEFINITIONS, GRAPH, LEGACY, REQUEST
 from dynamo_shared.api.crds.structural import Schema, structural_schema
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.field_errors import did_you_mean, field_errors, path_of, shown

@@ -10,10 +10,9 @@ from dynamo_shared.bus.errors import BusError, BusUnavailableError
 from dynamo_shared.bus.events import EventPublisher
 from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
-from dynamo_shared.bus.protocol import Ack, Bus, BusHealth
+from dynamo_shared.bus.protocol import Bus, BusHealth
 
 __all__ = [
-    "Ack",
     "Bus",
     "BusError",
     "BusHealth",

@@ -24,7 +24,6 @@ from dynamo_shared.kube.errors import (
     Unavailable,
 )
 from dynamo_shared.kube.impersonation import Identity
-from dynamo_shared.kube.objects import KubeObjectList
 
 __all__ = [
     "AlreadyExists",
@@ -37,7 +36,6 @@ __all__ = [
     "KubeClient",
     "KubeError",
     "KubeObject",
-    "KubeObjectList",
     "NamespaceTerminating",
     "NotFound",
     "NotServed",

@@ -1,10 +1,7 @@
 """What is said over NATS: subjects, envelopes, and the data of every event and command. `proto/` is made of it."""
 
 from dynamo_shared.wire.specifications import (
-    CheckpointData,
     CommandResult,
-    ComponentCounts,
-    DeploymentData,
     ResyncData,
     ScaleData,
     ScaleTarget,
@@ -14,10 +11,7 @@ from dynamo_shared.wire.specifications import (
 )
 
 __all__ = [
-    "CheckpointData",
     "CommandResult",
-    "ComponentCounts",
-    "DeploymentData",
     "ResyncData",
     "ScaleData",
     "ScaleTarget",

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from dynamo_profiler.profiling.objective import ServingObjective, objective_of
-from dynamo_profiler.profiling.points import EngineLayout, Layout, Point
+from dynamo_profiler.profiling.points import Layout, Point
 from dynamo_profiler.profiling.results import ProfilingRequest
+from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
 from dynamo_shared.runtime.settings.planner import Planner, Rapid
 

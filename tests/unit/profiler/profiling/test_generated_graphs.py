@@ -14,8 +14,9 @@ from dynamo_profiler.profiling.generation.overrides import overridden
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
 from dynamo_profiler.profiling.models import KnownFrom, ModelArchitecture, known_model
 from dynamo_profiler.profiling.objective import objective_of
-from dynamo_profiler.profiling.points import EngineLayout, Layout
+from dynamo_profiler.profiling.points import Layout
 from dynamo_profiler.profiling.results import DeploymentCandidate, ProfilingFailed
+from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.engines.images import runtime_image
 from dynamo_shared.api.manifest import load_manifest
 from dynamo_shared.runtime.settings.planner import Rapid

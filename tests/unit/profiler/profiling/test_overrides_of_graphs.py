@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from dynamo_profiler.profiling.generation.candidates import unmeasured
 from dynamo_profiler.profiling.generation.overrides import overridden
-from dynamo_profiler.profiling.points import EngineLayout
 from dynamo_profiler.profiling.results import DeploymentCandidate, ProfilingFailed
+from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.graph_overrides import directives
 from hypothesis import given
 from hypothesis import strategies as st

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from dynamo_profiler.profiling.generation.candidates import unmeasured
 from dynamo_profiler.profiling.generation.runtime_version import FIELD, versioned
-from dynamo_profiler.profiling.points import EngineLayout
+from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.manifest import schema_errors
 
 from tests.unit.profiler.profiling.profiling_world import layout, request

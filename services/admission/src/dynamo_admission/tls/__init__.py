@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_admission.tls.certificates import Certificates, Changed, Clock, Unusable
+from dynamo_admission.tls.certificates import Certificates, Unusable
 from dynamo_admission.tls.opening import open_certificates
 
-__all__ = ["Certificates", "Changed", "Clock", "Unusable", "open_certificates"]
+__all__ = ["Certificates", "Unusable", "open_certificates"]

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from dynamo_dynadmin.deploy.draft import Draft
-from dynamo_dynadmin.deploy.intent import DeployIntent, read_intent
+from dynamo_dynadmin.deploy.intent import read_intent
 from dynamo_dynadmin.deploy.platform_defaults import PlatformDefaults
-from dynamo_dynadmin.deploy.problems import FieldProblem, InvalidIntent
+from dynamo_dynadmin.deploy.problems import InvalidIntent
 from dynamo_dynadmin.deploy.translation import translate
 
-__all__ = [
-    "DeployIntent",
-    "Draft",
-    "FieldProblem",
-    "InvalidIntent",
-    "PlatformDefaults",
-    "read_intent",
-    "translate",
-]
+__all__ = ["Draft", "InvalidIntent", "PlatformDefaults", "read_intent", "translate"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.runtime.settings.planner import Rapid
 
 from dynamo_profiler.profiling.models import known_model
 from dynamo_profiler.profiling.objective import objective_of
-from dynamo_profiler.profiling.points import EngineLayout
 from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest
 
 _USABLE = 0.9

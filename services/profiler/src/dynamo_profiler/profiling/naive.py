@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.gpus import words as gpu_words
 
 from dynamo_profiler.profiling.models import KnownFrom, ModelArchitecture
 from dynamo_profiler.profiling.objective import AGG, DISAGG, Picking, ServingObjective
-from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, EngineLayout, Layout
+from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, Layout
 from dynamo_profiler.profiling.results import ProfilingFailed, Remark
 
 _ROOM = 1.5

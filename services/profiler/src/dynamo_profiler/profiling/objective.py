@@ -9,11 +9,12 @@ from typing import Any
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 from dynamo_shared.api.engines import BACKENDS
+from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, OptimizationType, SlaSpec
 from pydantic import ValidationError
 
 from dynamo_profiler.profiling.gpus import vram_of
-from dynamo_profiler.profiling.points import PREFILL, EngineLayout
+from dynamo_profiler.profiling.points import PREFILL
 from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest
 
 DISAGG, AGG = "disagg", "agg"

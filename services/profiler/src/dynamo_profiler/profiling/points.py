@@ -7,19 +7,6 @@ from typing import Any
 
 from dynamo_shared.api.engines.engine import EngineLayout
 
-__all__ = [
-    "DECODE",
-    "DECODE_SHARE",
-    "PREFILL",
-    "PREFILL_SHARE",
-    "WORKER",
-    "EngineLayout",
-    "Layout",
-    "Point",
-    "point_from",
-    "sizes",
-]
-
 PREFILL, DECODE, WORKER = "prefill", "decode", "agg"
 
 #: Shares of its own rate that a pool keeps next to the other: prompts come in bursts, batches are not always full

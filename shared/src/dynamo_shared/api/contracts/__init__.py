@@ -11,10 +11,7 @@ from typing import Any
 from dynamo_shared.api.contracts import checking
 from dynamo_shared.api.contracts.autoscaling import Autoscaling, ComponentAutoscaling
 from dynamo_shared.api.contracts.contract import Contract
-from dynamo_shared.api.contracts.deployment_config import DeploymentConfig
 from dynamo_shared.api.contracts.planner import PlannerConfig
-from dynamo_shared.api.contracts.profiler import ProfilerConfig
-from dynamo_shared.api.contracts.scaling_policy import ScalingPolicy
 from dynamo_shared.api.contracts.table import CONTRACTS
 from dynamo_shared.api.errors import FieldError
 
@@ -23,10 +20,7 @@ __all__ = [
     "Autoscaling",
     "ComponentAutoscaling",
     "Contract",
-    "DeploymentConfig",
     "PlannerConfig",
-    "ProfilerConfig",
-    "ScalingPolicy",
     "contract_errors",
     "contract_warnings",
     "schema_of",

@@ -7,26 +7,11 @@ from functools import cache
 from typing import Any
 
 from dynamo_shared.api import deprecations, resources
-from dynamo_shared.api.crds.definition import Column, Definition, Scale, VersionDefinition
+from dynamo_shared.api.crds.definition import Definition, VersionDefinition
 from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.crds.structural import Schema, structural_schema
 from dynamo_shared.api.model import EMBEDDED
 from dynamo_shared.api.resources import Resource
-
-__all__ = [
-    "CATEGORY",
-    "DEFINITIONS",
-    "Column",
-    "Definition",
-    "Scale",
-    "Schema",
-    "VersionDefinition",
-    "at",
-    "build",
-    "definition_of",
-    "file_name",
-    "schema_of",
-]
 
 CATEGORY = "dynamo"
 #: Where the API server converts between versions. The service that serves it writes its own address over this.

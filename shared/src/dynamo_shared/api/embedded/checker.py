@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
-from dynamo_shared.api.crds.build import DEFINITIONS, schema_of
+from dynamo_shared.api.crds.build import schema_of
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.embedded.compile import Types
 from dynamo_shared.api.embedded.findings import Check, FindingsLimit, field_errors
 from dynamo_shared.api.embedded.places import embedded_types, walker

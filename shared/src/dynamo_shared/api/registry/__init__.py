@@ -6,11 +6,11 @@ Each name stands once, with what it is for, who sets it and who reads it. Code i
 
 # No `from __future__ import annotations` here: it would bind the name of our own module.
 from dynamo_shared.api.registry import annotations, env, labels, ports
-from dynamo_shared.api.registry.catalog import Catalog, CatalogEntry, Stability
+from dynamo_shared.api.registry.catalog import Catalog
+
+__all__ = ["CATALOGS", "OPERATOR", "Catalog", "annotations", "env", "labels", "ports"]
 
 CATALOGS: tuple[Catalog, ...] = (labels.CATALOG, annotations.CATALOG, ports.CATALOG, env.CATALOG)
 
 OPERATOR = "dynamo-operator"
 """Value of both managed-by labels: the reference's, so that either control plane knows the other's objects."""
-
-__all__ = ["CATALOGS", "OPERATOR", "Catalog", "CatalogEntry", "Stability", "annotations", "env", "labels", "ports"]

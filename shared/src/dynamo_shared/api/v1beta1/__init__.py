@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.meta import ConditionStatus, EnvVar, ObjectMeta, OwnerReference, PodTemplate, StatusCondition
+from dynamo_shared.api.meta import ObjectMeta
 from dynamo_shared.api.model import to_dict
-from dynamo_shared.api.v1beta1.component import (
-    CompilationCacheConfig,
-    Component,
-    ComponentRole,
-    ComponentSpec,
-    ComponentTopologyConstraint,
-    ModelReference,
-    Multinode,
-    ScalingAdapter,
-)
+from dynamo_shared.api.v1beta1.component import Component, ComponentSpec, ComponentTopologyConstraint
 from dynamo_shared.api.v1beta1.component_deployment import DynamoComponentDeployment, DynamoComponentDeploymentSpec
 from dynamo_shared.api.v1beta1.enums import (
     BackendFramework,
@@ -26,7 +17,7 @@ from dynamo_shared.api.v1beta1.enums import (
     RollingUpdatePhase,
     SharingMode,
 )
-from dynamo_shared.api.v1beta1.epp import ConfigMapKey, EndpointPickerConfig, EppConfig
+from dynamo_shared.api.v1beta1.epp import ConfigMapKey
 from dynamo_shared.api.v1beta1.experimental import (
     CheckpointIdentity,
     ComponentCheckpoint,
@@ -34,43 +25,13 @@ from dynamo_shared.api.v1beta1.experimental import (
     Failover,
     GpuMemoryService,
 )
-from dynamo_shared.api.v1beta1.graph import (
-    MAX_COMPONENTS,
-    DynamoGraphDeployment,
-    DynamoGraphDeploymentSpec,
-    GraphTopologyConstraint,
-    Restart,
-    RestartStrategy,
-)
+from dynamo_shared.api.v1beta1.graph import MAX_COMPONENTS, DynamoGraphDeployment, Restart
 from dynamo_shared.api.v1beta1.parse import parse_component, parse_graph
-from dynamo_shared.api.v1beta1.request import (
-    DeploymentInfo,
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    DynamoGraphDeploymentRequestStatus,
-    Features,
-    HardwareSpec,
-    Mocker,
-    ModelCacheSpec,
-    OptimizationType,
-    Overrides,
-    ParetoConfig,
-    ProfilingPhase,
-    ProfilingResults,
-    RequestPhase,
-    SlaSpec,
-    WorkloadSpec,
-)
-from dynamo_shared.api.v1beta1.scaling_adapter import (
-    ComponentReference,
-    DynamoGraphDeploymentScalingAdapter,
-    ScalingAdapterSpec,
-    ScalingAdapterStatus,
-)
+from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequest
+from dynamo_shared.api.v1beta1.scaling_adapter import DynamoGraphDeploymentScalingAdapter
 from dynamo_shared.api.v1beta1.status import (
     CheckpointStatus,
     ComponentReplicas,
-    ComponentStatus,
     GraphStatus,
     RestartStatus,
     RollingUpdateStatus,
@@ -82,66 +43,32 @@ __all__ = [
     "CheckpointIdentity",
     "CheckpointMode",
     "CheckpointStatus",
-    "CompilationCacheConfig",
     "Component",
     "ComponentCheckpoint",
     "ComponentKind",
-    "ComponentReference",
     "ComponentReplicas",
-    "ComponentRole",
     "ComponentSpec",
-    "ComponentStatus",
     "ComponentTopologyConstraint",
     "ComponentType",
-    "ConditionStatus",
     "ConfigMapKey",
-    "DeploymentInfo",
     "DynamoComponentDeployment",
     "DynamoComponentDeploymentSpec",
     "DynamoGraphDeployment",
     "DynamoGraphDeploymentRequest",
-    "DynamoGraphDeploymentRequestSpec",
-    "DynamoGraphDeploymentRequestStatus",
     "DynamoGraphDeploymentScalingAdapter",
-    "DynamoGraphDeploymentSpec",
-    "EndpointPickerConfig",
-    "EnvVar",
-    "EppConfig",
     "Experimental",
     "Failover",
-    "Features",
     "GpuMemoryService",
     "GraphState",
     "GraphStatus",
-    "GraphTopologyConstraint",
-    "HardwareSpec",
-    "Mocker",
-    "ModelCacheSpec",
-    "ModelReference",
-    "Multinode",
     "ObjectMeta",
-    "OptimizationType",
-    "Overrides",
-    "OwnerReference",
-    "ParetoConfig",
-    "PodTemplate",
-    "ProfilingPhase",
-    "ProfilingResults",
-    "RequestPhase",
     "Restart",
     "RestartPhase",
     "RestartStatus",
-    "RestartStrategy",
     "RestartStrategyType",
     "RollingUpdatePhase",
     "RollingUpdateStatus",
-    "ScalingAdapter",
-    "ScalingAdapterSpec",
-    "ScalingAdapterStatus",
     "SharingMode",
-    "SlaSpec",
-    "StatusCondition",
-    "WorkloadSpec",
     "parse_component",
     "parse_graph",
     "to_dict",

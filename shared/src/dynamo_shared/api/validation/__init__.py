@@ -6,6 +6,6 @@ Pure: an object and facts in, findings out. Rules are written once for both vers
 from __future__ import annotations
 
 from dynamo_shared.api.validation.check import validate
-from dynamo_shared.api.validation.facts import Facts, Findings
+from dynamo_shared.api.validation.facts import Facts
 
-__all__ = ["Facts", "Findings", "validate"]
+__all__ = ["Facts", "validate"]

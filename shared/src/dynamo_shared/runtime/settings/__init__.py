@@ -3,9 +3,8 @@
 The reference's fields keep their names, types and defaults (operator behaviour, section 10); `platform` is added.
 """
 
-from dynamo_shared.runtime.settings.addresses import Tls
 from dynamo_shared.runtime.settings.loading import InvalidSettings, load_settings
 from dynamo_shared.runtime.settings.operator import OperatorConfiguration as Settings
-from dynamo_shared.runtime.settings.platform import Admission, Etcd, Kubernetes, Nats, Platform
+from dynamo_shared.runtime.settings.platform import Nats, Platform
 
-__all__ = ["Admission", "Etcd", "InvalidSettings", "Kubernetes", "Nats", "Platform", "Settings", "Tls", "load_settings"]
+__all__ = ["InvalidSettings", "Nats", "Platform", "Settings", "load_settings"]

@@ -21,8 +21,8 @@ from dynamo_shared.wire.specifications import (
     scaling,
     workers,
 )
-from dynamo_shared.wire.specifications.base import ASKED, CommandSpec, Count, EventIdentity, EventSpec, Int64
-from dynamo_shared.wire.specifications.checkpoint import CHECKPOINT, CheckpointData, checkpoint_data
+from dynamo_shared.wire.specifications.base import ASKED, CommandSpec, EventIdentity, EventSpec, Int64
+from dynamo_shared.wire.specifications.checkpoint import CheckpointData, checkpoint_data
 from dynamo_shared.wire.specifications.deployment import (
     GRAPH_DEPLOYMENT,
     ComponentCounts,
@@ -31,23 +31,20 @@ from dynamo_shared.wire.specifications.deployment import (
     deployment_data,
 )
 from dynamo_shared.wire.specifications.platform import COMMAND, PLATFORM, CommandResult, ResyncData
-from dynamo_shared.wire.specifications.scaling import SCALING_ADAPTER, ScaleData, ScaleTarget, ScalingAdapterData
+from dynamo_shared.wire.specifications.scaling import ScaleData, ScaleTarget, ScalingAdapterData
 
 __all__ = [
     "ASKED",
     "BY_TYPE",
-    "CHECKPOINT",
     "COMMAND",
     "COMMANDS",
     "EVENTS",
     "GRAPH_DEPLOYMENT",
     "PLATFORM",
-    "SCALING_ADAPTER",
     "CheckpointData",
     "CommandResult",
     "CommandSpec",
     "ComponentCounts",
-    "Count",
     "DeploymentData",
     "EventIdentity",
     "EventSpec",

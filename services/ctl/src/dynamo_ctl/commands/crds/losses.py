@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dynamo_shared.api.crds.build import DEFINITIONS, Definition, schema_of
+from dynamo_shared.api.crds.build import schema_of
+from dynamo_shared.api.crds.definition import Definition
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.crds.pruning import pruned
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import path_of

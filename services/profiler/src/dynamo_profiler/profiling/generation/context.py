@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dynamo_shared.api.engines.engine import EngineLayout
+
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
-from dynamo_profiler.profiling.points import EngineLayout
 
 _USABLE = 0.9
 """Share of a GPU's memory that vLLM takes: its own default."""

@@ -6,6 +6,7 @@ from math import isqrt
 
 from dynamo_shared.api.engines import BACKENDS, Command, Role, mocker
 from dynamo_shared.api.engines.command import EngineSpec
+from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.engines.images import runtime_image
 from dynamo_shared.api.engines.storage import model_path, mount_model
 from dynamo_shared.api.gpus import NVIDIA_GPU
@@ -17,7 +18,7 @@ from dynamo_shared.api.validation.reading import items, mapping
 from dynamo_profiler.profiling.generation.context import longest
 from dynamo_profiler.profiling.generation.names import desired_name, graph_name
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
-from dynamo_profiler.profiling.points import EngineLayout, Layout
+from dynamo_profiler.profiling.points import Layout
 
 GPU_PRODUCT = "nvidia.com/gpu.product"
 FRONTEND = "Frontend"

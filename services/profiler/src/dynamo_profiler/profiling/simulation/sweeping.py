@@ -25,9 +25,10 @@ from aiconfigurator.sdk.errors import (
 from aiconfigurator.sdk.predictor import AnalyticPredictor
 from aiconfigurator.sdk.task_v2 import Task
 from aiconfigurator.sdk.utils import HuggingFaceDownloadError
+from dynamo_shared.api.engines.engine import EngineLayout
 
 from dynamo_profiler.profiling.objective import AGG, NO_LIMIT_MS, split
-from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, EngineLayout, Point
+from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, Point
 from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, SimulationSweep
 
 ReportProgress = Callable[[str, str], None]
