@@ -192,20 +192,50 @@ async def test_a_manager_goes_from_one_version_to_the_other(
         assert applied["spec"] == observed["spec"]
 
 
+@pytest.mark.parametrize("annotated", [True, False], ids=["with annotations", "without"])
+@pytest.mark.parametrize("reported", [True, False], ids=["with a status", "before any status"])
 async def test_what_was_applied_in_v1alpha1_is_the_same_when_it_is_applied_in_v1beta1(
-    admission_kube: KubeClient, others: KubeClient, admission_namespace: str
+    reported: bool,
+    annotated: bool,
+    admission_kube: KubeClient,
+    others: KubeClient,
+    admission_namespace: str,
 ) -> None:
     """Also what v1alpha1 has two places for, and what v1beta1 cannot say: nothing changes, and no pod is replaced."""
     alpha, key = GRAPHS.at("v1alpha1"), ObjectKey(admission_namespace, "whole")
-    await admission_kube.apply(alpha, manifest(alpha, admission_namespace, {"services": {"Decode": SERVICE}}))
     head = {"apiVersion": GRAPHS.api_version, "kind": GRAPHS.kind}
     name = {"name": "whole", "namespace": admission_namespace}
-    await others.apply_status(GRAPHS, {**head, "metadata": name, "status": {"state": "pending"}})
+
+    def applying(resource: Resource, spec: KubeObject) -> KubeObject:
+        whole = manifest(resource, admission_namespace, spec)
+        return whole if annotated else {**whole, "metadata": name}
+
+    await admission_kube.apply(alpha, applying(alpha, {"services": {"Decode": SERVICE}}))
+    status = {"state": "pending"}
+    if reported:
+        await others.apply_status(GRAPHS, {**head, "metadata": name, "status": status})
     before, observed = await admission_kube.get(alpha, key), await admission_kube.get(GRAPHS, key)
-    applied = await admission_kube.apply(GRAPHS, manifest(GRAPHS, admission_namespace, observed["spec"]))
+    applied = await admission_kube.apply(GRAPHS, applying(GRAPHS, observed["spec"]))
     assert applied["spec"] == observed["spec"]
     assert applied["metadata"]["generation"] == observed["metadata"]["generation"]
     assert (await admission_kube.get(alpha, key))["spec"] == before["spec"]
+    assert applied.get("status") == (status if reported else None)
+    owners = {(each["manager"], each["apiVersion"], each.get("subresource")) for each in managed(applied)}
+    assert owners == {
+        ("dynamo-tests", GRAPHS.api_version, None),
+        *({("another-user", GRAPHS.api_version, "status")} if reported else ()),
+    }
+    # The first status, and what the manager applies no longer.
+    await others.apply_status(GRAPHS, {**head, "metadata": name, "status": status})
+    (component,) = observed["spec"]["components"]
+    less = {key: value for key, value in component.items() if key != "sharedMemorySize"}
+    applied = await admission_kube.apply(GRAPHS, applying(GRAPHS, {"components": [less]}))
+    assert (applied["spec"], applied["status"]) == ({"components": [less]}, status)
+
+
+def managed(obj: KubeObject) -> list[KubeObject]:
+    entries: list[KubeObject] = obj["metadata"]["managedFields"]
+    return entries
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import structlog
 from aiohttp import web
 from dynamo_shared.aio import Offload
-from dynamo_shared.api.conversion import NotConvertible, convert, marked
+from dynamo_shared.api.conversion import NotConvertible, convert, marked, unreported
 from dynamo_shared.api.embedded import Checker
 
 from dynamo_admission.callers import Callers
@@ -201,7 +201,7 @@ class ReviewServer:
         resource = resource_of(*_split(desired), kind)
         plural, version = (resource.plural, resource.version) if resource else (OTHER, OTHER)
         try:
-            objects = [marked(obj, convert(obj, desired)) for obj in asked.objects]
+            objects = [marked(obj, convert(unreported(obj), desired)) for obj in asked.objects]
         except (NotConvertible, RecursionError) as error:
             self._metrics.converted(plural, version, "failed", len(asked.objects))
             return conversion_failure(asked.uid, _TOO_DEEP if isinstance(error, RecursionError) else str(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_shared.api.conversion import convert, marked
+from dynamo_shared.api.conversion import convert, marked, unreported
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 
 ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
@@ -28,6 +28,23 @@ def test_a_part_has_the_annotation(metadata: Any) -> None:
 def test_with_an_empty_annotation_it_is_the_same_part() -> None:
     made = marked(part({"name": "g"}, replicas=1), convert(part({"name": "g"}, replicas=1), BETA))
     assert convert(made, ALPHA) == part({"name": "g"}, replicas=1)
+
+
+def test_a_part_without_specification_has_the_annotation() -> None:
+    obj = {"apiVersion": ALPHA, "kind": "DynamoGraphDeployment", "metadata": {"uid": "u"}}
+    assert marked(obj, convert(obj, BETA))["metadata"]["annotations"] == {PRESERVED_FIELDS: EMPTY}
+
+
+@pytest.mark.parametrize("status", [{}, {"state": "initializing"}])
+def test_an_object_of_v1alpha1_has_a_status_from_the_beginning(status: dict[str, Any]) -> None:
+    """The API server completes it with defaults, and a client may write it back: it is not stored."""
+    stored = convert(part({"uid": "u"}), BETA)
+    shown = marked(stored, convert(stored, ALPHA))
+    assert shown["status"] == {}
+    assert convert(unreported({**shown, "status": status}), BETA) == stored
+    reported = {**stored, "status": {"state": "pending"}}
+    assert marked(reported, convert(reported, ALPHA))["status"] == {"state": "pending"}
+    assert unreported(shown | {"status": {"state": "pending"}})["status"] == {"state": "pending"}
 
 
 @pytest.mark.parametrize("obj", [part({"uid": "u"}), part({"name": "g"}, dynamoNamespace="n")], ids=["whole", "kept"])
