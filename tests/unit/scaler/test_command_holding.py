@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
@@ -141,6 +142,61 @@ async def test_what_is_held_ends_with_its_life_time_and_says_so() -> None:
     assert desk.reported.of("a")[-1] == ("scale-refused", "Expired")
     assert "Decode stays at 4: not done within 360 s: Cooldown" in desk.reported.events[-1][2].message
     assert desk.intents("a") == {}
+
+
+PLANNED = {PLANNER_CONFIG: "plan"}
+RESTS = Scaler(limits=ScalingLimits(down=Direction(cooldown=60)))
+
+
+async def holding(**annotations: str) -> Desk:
+    """A request of the planner that waits for a cooldown, and one of a user."""
+    desk = Desk(RESTS)
+    desk.graph("a", Decode=1, Prefill=1)
+    desk.note("a", **annotations)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4, Prefill=4))
+    desk.clock[0] += 10
+    await desk.scaling.carry_out(desk.ask("a", "down", "planner", Decode=2))
+    await desk.scaling.carry_out(desk.ask("a", "user", "jane", Prefill=3))
+    assert set(desk.intents("a")) == {"Decode", "Prefill"}
+    return desk
+
+
+@pytest.mark.parametrize("targets", [(), ("Decode",), ("Prefill",)])
+async def test_what_its_requester_withdraws_is_not_done(targets: tuple[str, ...]) -> None:
+    desk = await holding(**PLANNED)
+    asked = desk.ask("a", "no more", "planner", "", **dict.fromkeys(targets, 0))
+    answer = await desk.scaling.carry_out(replace(asked, withdraw=True))
+    given_up = targets != ("Prefill",)
+    assert answer.reason == ("Withdrawn" if given_up else "Unchanged")
+    assert set(desk.intents("a")) == ({"Prefill"} if given_up else {"Decode", "Prefill"})
+    desk.clock[0] += 60
+    await desk.resuming.check()
+    assert desk.replicas("a") == {"Decode": 4 if given_up else 2, "Prefill": 3}
+    assert (("scale-refused", "Withdrawn") in desk.reported.of("a")) is given_up
+
+
+async def test_a_newer_request_is_not_withdrawn_by_an_older_word_of_its_requester() -> None:
+    desk = Desk(RESTS)
+    desk.graph("a", Decode=1)
+    desk.note("a", **PLANNED)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    later = desk.ask("a", "down", "planner", "2026-01-01T00:00:05Z", Decode=2)
+    await desk.scaling.carry_out(later)
+    await desk.scaling.carry_out(replace(later, command="x", targets=(), sent="2026-01-01T00:00:04Z", withdraw=True))
+    assert set(desk.intents("a")) == {"Decode"}
+
+
+async def test_who_withdraws_has_a_name() -> None:
+    desk = await holding()
+    reason, _ = await refused(desk, replace(desk.ask("a", "x"), withdraw=True))
+    assert reason == "InvalidCommand"
+
+
+async def test_what_a_planner_desired_that_is_off_now_is_not_done() -> None:
+    desk = await holding()
+    await desk.resuming.check()
+    assert set(desk.intents("a")) == {"Prefill"}
+    assert ("scale-refused", "Withdrawn") in desk.reported.of("a")
 
 
 async def test_what_another_owner_scaled_meanwhile_is_left_alone() -> None:

@@ -29,6 +29,7 @@ from dynamo_shared.api.resources import (
     RESOURCE_CLAIMS,
     ObjectKey,
 )
+from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.leases import AllKeys
@@ -37,6 +38,7 @@ from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.routes import CacheChange
 from dynamo_shared.runtime.settings import Settings
+from dynamo_shared.wire import ScaleData
 from prometheus_client import CollectorRegistry
 
 from tests.unit.announced import Announced
@@ -201,6 +203,29 @@ async def test_that_planning_fails_is_reported() -> None:
     (written, _) = [each["status"]["conditions"][0] for each in kube.statuses]
     assert [written[each] for each in ("status", "reason", "message")] == ["False", "PlanningFailed", said]
     assert announced.lines == [f"Warning PlanningFailed Plan: {said}"]
+
+
+@pytest.mark.parametrize("annotations", [{PLANNER_CONFIG: "gone"}, {"a": "b"}], ids=["not plannable", "off"])
+async def test_what_a_plan_desired_that_is_over_is_withdrawn(
+    annotations: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scaler may hold it, and would carry it out minutes later."""
+    controller, _ = plans()
+    controller._runners[KEY] = _Running(plan(), asyncio.create_task(asyncio.Event().wait()))  # type: ignore[arg-type]
+    sent: list[tuple[str, ScaleData]] = []
+
+    async def send(_: object, service: str, verb: str, namespace: str, data: ScaleData, *, request: str) -> str:
+        sent.append((f"{service} {verb} {namespace}", data))
+        return request
+
+    monkeypatch.setattr(CommandSender, "send", send)
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph(**annotations))
+    await controller.reconcile(KEY)
+    withdrawn = ScaleData(
+        graph_deployment="g", targets=[], reason="no longer desired", requester="planner", withdraw=True
+    )
+    assert sent == [("scaler scale ns", withdrawn)]
+    assert controller._runners == {}
 
 
 async def test_a_refusal_is_reported_again_when_planning_is_asked_for_again() -> None:

@@ -63,6 +63,7 @@ class World:
         self.ticked: list[TickResult] = []
         self.slept: list[float] = []
         self.failures: list[str] = []
+        self.withdrawn: list[float] = []
 
     def clock(self) -> float:
         return self.now
@@ -78,6 +79,9 @@ class World:
     async def act(self, decision: Decision) -> Acted:
         self.asked.append((self.now, dict(decision.replicas)))
         return Acted("id", "done", done=True)
+
+    async def withdraw(self) -> None:
+        self.withdrawn.append(self.now)
 
     async def report(self, ticked: TickResult) -> None:
         self.ticked.append(ticked)
@@ -99,6 +103,7 @@ async def fly(world: World, *policies: Scripted, **config: Any) -> None:
         make=make,
         observe=world.observe,
         act=world.act,
+        withdraw=world.withdraw,
         report=world.report,
         failed=world.failed,
         clock=world.clock,
@@ -118,6 +123,21 @@ async def test_what_is_decided_is_asked_for_when_it_is_due() -> None:
     # The third decision is what is there already.
     assert world.asked == [(120.0, {Pool.PREFILL: 2})]
     assert [ticked.acted is not None for ticked in world.ticked] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("policy", "withdrawn"),
+    [
+        pytest.param("adaptive", [110.0, 130.0], id="each tick decides about all"),
+        pytest.param("reference", [140.0], id="a tick without decision was for something else"),
+    ],
+)
+async def test_what_is_no_longer_desired_is_withdrawn_once(policy: str, withdrawn: list[float]) -> None:
+    """The scaler may hold it, also for the planner that was there before, and it was carried out minutes later."""
+    world = World(5)
+    same = more(prefill=1, decode=2)
+    await fly(world, Scripted(None, more(prefill=2), None, same, same), policy=policy)
+    assert world.withdrawn == withdrawn
 
 
 async def test_advice_is_reported_and_not_carried_out() -> None:

@@ -168,7 +168,7 @@ class Plans(Controller):
             self._stop(key)
             return Result()
         if not config_map_of(graph):
-            self._stop(key)
+            await self._end(key)
             self._reporter.forget(objects.uid(graph))
             await self._condition.write(graph, None)
             return Result()
@@ -176,7 +176,7 @@ class Plans(Controller):
             plan = await self._plan(graph)
             self._prometheus(plan)
         except (NotPlannable, InputError) as error:
-            self._stop(key)
+            await self._end(key)
             reason = error.reason if isinstance(error, NotPlannable) else "InvalidPlannerConfig"
             self._reporter.refused(graph, reason, str(error))
             await self._condition.write(graph, PlanningCondition(False, reason, str(error)))
@@ -186,11 +186,22 @@ class Plans(Controller):
             return Result()
         running = self._runners.get(key)
         if running is None or running.plan != plan or running.task.done():
-            self._stop(key)
+            await self._end(key)
             runner = asyncio.create_task(self._run_plan(plan), name=f"plan {key}")
             runner.add_done_callback(lambda ended: self._ended(key, ended))
             self._runners[key] = _Running(plan, runner)
         return Result()
+
+    async def _end(self, key: ObjectKey) -> None:
+        """Planning by a plan is over, and so is what that desired: the scaler may hold it for minutes."""
+        running = self._runners.get(key)
+        self._stop(key)
+        if running is not None:
+            await self._scale_sender(running.plan).withdraw()
+
+    def _scale_sender(self, plan: PlannedGraph) -> ScaleSender:
+        sender = CommandSender(self.context.bus, self.context.settings.platform.cluster_name)
+        return ScaleSender(sender, plan, now().isoformat())
 
     def _ended(self, key: ObjectKey, runner: asyncio.Task[None]) -> None:
         """A runner that ends by itself has failed: a new one starts after a pause."""
@@ -240,8 +251,7 @@ class Plans(Controller):
             return await work()
 
     async def _run_plan(self, plan: PlannedGraph) -> None:
-        clock = self.context.clock
-        sender = CommandSender(self.context.bus, self.context.settings.platform.cluster_name)
+        clock, scale = self.context.clock, self._scale_sender(plan)
 
         def make() -> Policy:
             return make_policy(plan.config, policy=plan.config.policy.value, profile=plan.profile, warmup=plan.warmup)
@@ -251,7 +261,8 @@ class Plans(Controller):
                 plan,
                 make=lambda: self._in_turn("fit", plan.graph.namespace, lambda: self._fits.run(1, make)),
                 observe=gather.observe,
-                act=ScaleSender(sender, plan, now().isoformat()),
+                act=scale,
+                withdraw=scale.withdraw,
                 compute=lambda work: self._in_turn("tick", plan.graph.namespace, lambda: asyncio.to_thread(work)),
                 report=partial(self._report, plan),
                 failed=partial(self._report_failure, plan),

@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 import structlog
+from dynamo_shared.api.contracts.planner import PlanningPolicy
 
 from dynamo_planner.core.decision import Decision, Effects, Policy, Tick
 from dynamo_planner.core.observing import Observation, Pool
@@ -49,15 +50,18 @@ class Runner:
         make: Callable[[], Awaitable[Policy]],
         observe: Callable[[Tick, float], Awaitable[Gathered]],
         act: Callable[[Decision], Awaitable[Acted]],
+        withdraw: Callable[[], Awaitable[None]],
         compute: Callable[[Callable[[], Effects]], Awaitable[Effects]] = asyncio.to_thread,
         report: Callable[[TickResult], Awaitable[None]],
         failed: Callable[[Exception], Awaitable[None]],
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`failed` reports that a policy failed, and must not raise."""
+        """`withdraw` gives up what was asked for and waits; `failed` reports that a policy failed. Neither may raise."""
         self._plan, self._make, self._observe = plan, make, observe
-        self._act, self._report, self._failed = act, report, failed
+        self._act, self._withdraw, self._report, self._failed = act, withdraw, report, failed
+        #: Whether the scaler may still do something that was asked for: also before the first decision, by the one before us.
+        self._waits = True
         self._compute, self._clock, self._sleep = compute, clock, sleep
 
     async def run(self) -> None:
@@ -89,8 +93,16 @@ class Runner:
             and changes(effects.decision, gathered.observation)
         ):
             acted = await self._act(effects.decision)
+            self._waits = True
+        elif self._waits and self._desires_nothing(effects):
+            await self._withdraw()
+            self._waits = False
         await self._report(TickResult(gathered, effects, acted))
         return effects.next_tick
+
+    def _desires_nothing(self, effects: Effects) -> bool:
+        """Whether replicas are to stay. `reference` decides nothing at most of its ticks, which are for something else."""
+        return effects.decision is not None or self._plan.config.policy is PlanningPolicy.ADAPTIVE
 
 
 def changes(decision: Decision, observation: Observation) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import structlog
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.errors import BusError
 from dynamo_shared.wire import ScaleData, ScaleTarget
@@ -13,6 +14,9 @@ from dynamo_planner.planning.runner import Acted
 #: How long the scaler's answer is waited for; the command stays where it is, and a newer one takes its place. Seconds.
 ANSWER_WITHIN = 10.0
 REQUESTER = "planner"
+WITHDRAWN = "no longer desired"
+
+log = structlog.get_logger("dynamo.planner.planning")
 
 
 class ScaleSender:
@@ -24,11 +28,22 @@ class ScaleSender:
         self._moment = moment
         self._count = 0
 
+    async def withdraw(self) -> None:
+        """What was asked for before, and waits, is desired no longer. The scaler learns of it when it can be reached."""
+        graph = self._plan.graph
+        data = ScaleData(graph_deployment=graph.name, targets=[], reason=WITHDRAWN, requester=REQUESTER, withdraw=True)
+        try:
+            await self._sender.send("scaler", "scale", graph.namespace, data, request=self._request())
+        except BusError as error:
+            log.info("the scaler cannot be asked to forget a request", graph=str(graph), error=str(error))
+
+    def _request(self) -> str:
+        self._count += 1
+        return f"{self._plan.uid}.{self._moment}.{self._count}"
+
     async def __call__(self, decision: Decision) -> Acted:
         """Asks for what was decided."""
-        self._count += 1
-        plan = self._plan
-        request = f"{plan.uid}.{self._moment}.{self._count}"
+        plan, request = self._plan, self._request()
         targets = [
             ScaleTarget(component=plan.components[pool], replicas=replicas)
             for pool, replicas in decision.replicas.items()

@@ -17,7 +17,7 @@ from dynamo_scaler.budgets.ledger import is_managed
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 from dynamo_scaler.commands.cluster_view import ClusterView
 from dynamo_scaler.commands.records import ScalingRecord
-from dynamo_scaler.commands.request import ScaleRequest
+from dynamo_scaler.commands.request import INVALID, ScaleRequest
 from dynamo_scaler.commands.targets import resolve
 from dynamo_scaler.commands.writer import Writer
 
@@ -74,6 +74,23 @@ class CommandAdmission:
                 "read it again, and decide again",
             )
         return Admitted(graph, pools, {key: n for key, n in desired.items() if key not in done}, done)
+
+    async def given_up(self, request: ScaleRequest) -> tuple[KubeObject, list[tuple[DesiredPool, intents.Intent]]]:
+        """The graph, and what the requester asked for before and is not done. CommandRefusedError as for other commands."""
+        if not request.requester:
+            raise CommandRefusedError(INVALID, "withdraw: needs requester, whose requests end")
+        graph = await self._graph(request)
+        pools = self.view.pools(graph)
+        named = set(resolve(request.targets, pools)) if request.targets else {pool.key for pool in pools}
+        known = intents.read(graph)
+        earlier = [
+            (pool, known[pool.key.component]) for pool in pools if pool.key.component in known and pool.key in named
+        ]
+        return graph, [
+            (pool, intent)
+            for pool, intent in earlier
+            if intent.requester == request.requester and not _before(request.sent, intent.sent)
+        ]
 
     async def _graph(self, request: ScaleRequest) -> KubeObject:
         key = request.graph

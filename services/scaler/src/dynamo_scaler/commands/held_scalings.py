@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 import structlog
 from dynamo_shared.aio import spread
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.resources import ObjectKey, key_of
 from dynamo_shared.api.wording import many
 from dynamo_shared.bus.commands import CommandRefusedError
@@ -21,13 +23,15 @@ from dynamo_scaler.budgets.pools import PoolKey
 from dynamo_scaler.commands.admission import AUTOSCALED, SUPERSEDED
 from dynamo_scaler.commands.decision import CommandDecision, ScaleOutcome
 from dynamo_scaler.commands.request import ScaleRequest
-from dynamo_scaler.commands.scaling import Scaling, report_of
+from dynamo_scaler.commands.scaling import WITHDRAWN, Scaling, report_of
 from dynamo_scaler.commands.targets import UNKNOWN
 from dynamo_scaler.commands.writer import StaleError
 from dynamo_scaler.events import REFUSED, DecisionReport
 from dynamo_scaler.safety.verdict import PoolVerdict
 
 EXPIRED = "Expired"
+#: Requester of the planner's commands: it plans graphs whose annotation asks for that.
+PLANNER = "planner"
 #: How often intents are checked for what ends with time alone (a cooldown, a life time). Seconds.
 TICK = 1.0
 #: Changes come in groups: new pods, their status, the graph's. Seconds.
@@ -125,6 +129,9 @@ class HeldScalings:
                 await self._forget(
                     graph, name, intent, DecisionReport(AUTOSCALED, f"{name} is scaled by {scaler} by now")
                 )
+            elif intent.requester == PLANNER and PLANNER_CONFIG not in objects.annotations(graph):
+                message = f"{name} stays at {pool.current}: the graph asks for no planner any more"
+                await self._forget(graph, name, intent, DecisionReport(WITHDRAWN, message))
             elif intent.held:
                 # It may be from before a restart.
                 self.scaling.view.history.note(pool.key, intent.replicas, pool.current, now)

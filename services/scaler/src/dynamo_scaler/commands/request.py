@@ -49,6 +49,8 @@ class ScaleRequest:
     sent: str = ""
     expected_generation: int = 0
     dry_run: bool = False
+    #: Whether earlier requests of the requester are to be forgotten.
+    withdraw: bool = False
 
     @classmethod
     def of(cls, command: Event, namespace: str, data: ScaleData) -> ScaleRequest:
@@ -74,6 +76,7 @@ class ScaleRequest:
             sent=command.time[:_LONGEST_TIME],
             expected_generation=int(data.expected_generation),
             dry_run=data.dry_run,
+            withdraw=data.withdraw,
         )
 
     @classmethod

@@ -24,7 +24,7 @@ from dynamo_scaler.budgets.intents import Intent
 from dynamo_scaler.budgets.pools import PoolKey
 from dynamo_scaler.commands.admission import Admitted, CommandAdmission
 from dynamo_scaler.commands.cluster_view import ClusterView
-from dynamo_scaler.commands.decision import APPLIED, CEILING, FLOOR, CommandDecision, ScaleOutcome, decide
+from dynamo_scaler.commands.decision import APPLIED, CEILING, FLOOR, UNCHANGED, CommandDecision, ScaleOutcome, decide
 from dynamo_scaler.commands.intent_changes import IntentChanges, intents_after, promised, rest_of, withdrawn
 from dynamo_scaler.commands.records import ScalingRecord
 from dynamo_scaler.commands.request import ScaleRequest
@@ -36,6 +36,7 @@ from dynamo_scaler.safety.verdict import PoolVerdict
 
 INVALID_POLICY, WRITE_REFUSED = "InvalidPolicy", "WriteRefused"
 DRY_RUN, ADVISORY, WAITS = "DryRun", "Advisory", "Held"
+WITHDRAWN = "Withdrawn"
 #: How often one request is decided again because its inputs changed meanwhile; then the command is delivered again.
 _ATTEMPTS = 5
 
@@ -74,6 +75,8 @@ class Scaling:
                 raise
 
     async def _decided(self, request: ScaleRequest) -> Answered:
+        if request.withdraw:
+            return await self._withdrawn(request)
         admitted = await self.admission.admit(request)
         if not request.dry_run:
             for key, replicas in admitted.desired.items():
@@ -84,6 +87,24 @@ class Scaling:
             except StaleError:
                 admitted = await self.admission.admit(request)
         raise RuntimeError(f"{request.graph} changes faster than it can be decided about")
+
+    async def _withdrawn(self, request: ScaleRequest) -> Answered:
+        """What the requester asked for before is desired no longer. What is done stays."""
+        graph, given_up = await self.admission.given_up(request)
+        names = ", ".join(f"{pool.key.component} {intent.replicas}" for pool, intent in given_up)
+        if not given_up or self._is_trial(request):
+            return Answered(
+                DRY_RUN if given_up else UNCHANGED, f"would be forgotten: {names}" if given_up else "nothing waits"
+            )
+        await self.remember({request.graph: {pool.key.component: None for pool, _ in given_up}})
+        for pool, intent in given_up:
+            self.view.history.note(pool.key, pool.current, pool.current, self.now())
+            if intent.held:
+                message = f"{pool.key.component} stays at {pool.current}: {intent.requester} withdrew its request"
+                verdict = PoolVerdict(pool, intent.replicas, intent.replicas, pool.current, WITHDRAWN)
+                report = DecisionReport(WITHDRAWN, message, [verdict])
+                self.report(REFUSED, graph, ScaleRequest.again(request.graph, intent), report)
+        return Answered(WITHDRAWN, f"forgotten: {names}")
 
     async def _once(self, request: ScaleRequest, admitted: Admitted) -> Answered:
         graph = admitted.graph

@@ -29,6 +29,8 @@ class ScaleData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """refuse where the graph deployment has another generation by now; 0: do not check"""
     dry_run: bool = False
     """say what would be done, and do nothing"""
+    withdraw: bool = False
+    """change no replicas, and forget what the requester asked for before and is not done; of all components without targets"""
 
 
 SCALING_ADAPTER = "dynamographdeploymentscalingadapter"
