@@ -191,6 +191,18 @@ def test_what_keeps_a_local_server_from_starting_is_one_line_and_code_3(
         assert capsys.readouterr().err == "dynamoctl: kwok is not available\n"
 
 
+def test_up_looks_for_the_cluster_before_it_obtains_servers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def obtained(*_: object) -> None:
+        pytest.fail("servers were obtained, which may take minutes")
+
+    monkeypatch.setattr(platform, "embedded", obtained)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    assert cli.invoke(["up", "--dir", str(tmp_path)]) == ExitCode.UNREACHABLE
+    assert capsys.readouterr().err.startswith("dynamoctl: no such kubeconfig: ")
+
+
 #: dynamoctl where the package of the local cluster is not installed.
 WITHOUT_DEVCLUSTER = "import sys; sys.modules['dynamo_devcluster'] = None; from dynamo_ctl.cli import main; main()"
 

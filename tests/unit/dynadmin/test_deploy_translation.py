@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from dynamo_dynadmin.deploy import Draft, InvalidIntent, PlatformDefaults, read_intent, translate
 from dynamo_dynadmin.deploy.draft import parts_of
+from dynamo_dynadmin.deploy.request import in_words_of_the_form
 
 PLATFORM = PlatformDefaults()
 GRAPH: dict[str, Any] = {
@@ -224,3 +225,16 @@ def test_the_same_intent_gives_the_same_object() -> None:
 def test_of_tens_of_thousands_of_mistakes_the_number_is_said() -> None:
     problems = refused({**GRAPH, **{f"x{number}": 1 for number in range(20_000)}})
     assert problems == {"": "20000 errors, where at most 10000 are listed; correct what is repeated first"}
+
+
+def test_a_message_about_the_request_names_fields_of_the_form() -> None:
+    said = "spec.hardware.numGpusPerNode, spec.sla.ttft not given; xspec.sla.ttft, spec.sla.ttfts and spec.model stay"
+    assert in_words_of_the_form(said) == (
+        "hardware.gpusPerNode, objective.ttftMs not given; xspec.sla.ttft, spec.sla.ttfts and spec.model stay"
+    )
+
+
+def test_a_number_that_is_far_too_large_is_said_to_be() -> None:
+    with pytest.raises(InvalidIntent) as caught:
+        read_intent(merged(OBJECTIVE, {"workload": {"osl": 1e308}}))
+    assert str(caught.value) == "/workload/osl: 1e+308 is too large"

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from dynamo_shared.kube import errors
+from dynamo_shared.kube.transport import connection_words
 
 
 def status(code: int, reason: str = "", message: str = "m", **details: object) -> bytes:
@@ -107,3 +108,10 @@ def test_retry_after_of_header_and_of_status() -> None:
 def test_the_text_says_request_code_and_message() -> None:
     error = errors.from_response(404, status(404, "NotFound", 'pods "a" not found'), request="GET /api/v1/pods/a")
     assert str(error) == 'GET /api/v1/pods/a: 404 NotFound: pods "a" not found'
+
+
+@pytest.mark.parametrize("tls", [" ssl:<ssl.SSLContext object at 0x7f05645c3380>", " ssl:default", " ssl:False", ""])
+def test_why_there_is_no_answer_is_said_without_the_settings_of_tls(tls: str) -> None:
+    error = OSError(f"Cannot connect to host 127.0.0.1:1{tls} [Connect call failed ('127.0.0.1', 1)]")
+    assert connection_words(error) == "Cannot connect to host 127.0.0.1:1 [Connect call failed ('127.0.0.1', 1)]"
+    assert connection_words(TimeoutError()) == "TimeoutError"

@@ -16,6 +16,7 @@ import aiohttp
 import structlog
 from dynamo_shared.kube import ConfigError, config
 from dynamo_shared.kube.reviews import plausible
+from dynamo_shared.kube.transport import connection_words
 
 from dynamo_ctl.errors import CtlError, ExitCode
 
@@ -105,7 +106,7 @@ class Remote:
                     raise _problem(response.status, content)
                 return RemoteAnswer(response.status, json.loads(content) if content else None)
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise CtlError(f"{self._url} does not answer: {error}", ExitCode.UNREACHABLE) from error
+            raise CtlError(f"{self._url} does not answer: {connection_words(error)}", ExitCode.UNREACHABLE) from error
         except ValueError as error:
             raise CtlError(
                 f"{self._url} answers no JSON: is it the platform's REST API?", ExitCode.UNREACHABLE
@@ -132,7 +133,7 @@ class Remote:
                     raise _problem(response.status, await response.read())
                 yield _events(response)
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise CtlError(f"{self._url} does not answer: {error}", ExitCode.UNREACHABLE) from error
+            raise CtlError(f"{self._url} does not answer: {connection_words(error)}", ExitCode.UNREACHABLE) from error
 
     async def follow(self, path: str) -> AsyncGenerator[ServerSentEvent]:
         """The events of a stream, which is opened again after each end, from its last event on. CtlError for a refusal.

@@ -136,8 +136,8 @@ def _message(finding: ErrorDetails, schema: Mapping[str, Any], moved: Mapping[st
             return f"{shown(value)} is too small; at least {context['ge']}"
         case "greater_than":
             return f"{shown(value)} is too small; must be above {context['gt']}"
-        case "less_than_equal":
-            return f"{shown(value)} is too large; at most {context['le']}"
+        case "less_than_equal" | "int_parsing_size":
+            return f"{shown(value)} is too large" + (f"; at most {context['le']}" if "le" in context else "")
         case _:
             return finding["msg"]
 

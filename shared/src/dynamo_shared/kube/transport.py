@@ -7,6 +7,7 @@ bodies are bytes, and tracing costs nothing unless a recording span is current.
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
 import time
@@ -61,6 +62,8 @@ ATTEMPTS: Final = 5
 _FIRST_BACKOFF_SECONDS: Final = 0.1
 _MAX_BACKOFF_SECONDS: Final = 5.0
 
+# What aiohttp says of the TLS settings of a connection that it cannot open.
+_TLS_SETTINGS: Final = re.compile(r" ssl:(?:<[^>]*>|\w+)(?= \[)")
 # Failures where no answer came: the connection broke, was refused, or the answer was cut.
 _NETWORK_FAILURES = (aiohttp.ClientError, OSError)
 
@@ -336,7 +339,12 @@ class Transport:
 def unreachable(error: Exception, request: str) -> errors.Unavailable:
     """The Unavailable of a failure without an answer; the caller chains `error`."""
     reason = "Timeout" if isinstance(error, TimeoutError) else "Unreachable"
-    return errors.Unavailable(0, reason, str(error) or type(error).__name__, request=request)
+    return errors.Unavailable(0, reason, connection_words(error), request=request)
+
+
+def connection_words(error: BaseException) -> str:
+    """Why there is no answer, without how the client keeps its TLS settings, which aiohttp puts into its text."""
+    return _TLS_SETTINGS.sub("", str(error)) or type(error).__name__
 
 
 def _refusal(response: aiohttp.ClientResponse, content: bytes, request: str) -> errors.KubeError:

@@ -24,6 +24,7 @@ from dynamo_dynadmin.api.turns import CallerSlots
 from dynamo_dynadmin.deploy import PlatformDefaults, read_intent, translate
 from dynamo_dynadmin.deploy.intent import DeployIntent, Mode
 from dynamo_dynadmin.deploy.problems import FieldProblem
+from dynamo_dynadmin.deploy.request import in_words_of_the_form
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.pulse import Pulse
@@ -80,8 +81,8 @@ class Estimating:
         try:
             return call.answer(await answer(lambda _, __: None))
         except NotSimulated as error:
-            pointer = made.pointer_of(error.field) if error.field else ""
-            raise ProblemError("invalid", str(error), errors=[FieldProblem(pointer, str(error), error.field)]) from None
+            pointer, words = made.pointer_of(error.field) if error.field else "", in_words_of_the_form(str(error))
+            raise ProblemError("invalid", words, errors=[FieldProblem(pointer, words, error.field)]) from None
 
     async def _streamed(self, answer: _Answer, stream: Stream) -> None:
         reports: asyncio.Queue[tuple[str, Any]] = asyncio.Queue(256)
@@ -107,7 +108,7 @@ class Estimating:
                 await stream.send("estimate", task.result())
                 await stream.send("end", {})
             except (NotSimulated, ProblemError) as error:
-                raise StreamEnded("failed", str(error)) from None
+                raise StreamEnded("failed", in_words_of_the_form(str(error))) from None
         finally:
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS
+from pydantic.alias_generators import to_camel
 
 from dynamo_dynadmin.deploy.draft import Draft
 from dynamo_dynadmin.deploy.intent import DeployIntent, RouterMode
@@ -65,6 +67,14 @@ _DEFAULTS = {
     "searchStrategy": ("rapid", "simulated"),
     "autoApply": (True, "the graph is deployed as soon as it is selected"),
 }
+#: Fields of the request as messages about it have them, and what the form calls each.
+_IN_THE_FORM = {f"spec.{path}": f"{group}.{to_camel(field)}" for path, group, field in _DIRECT}
+_FIELDS = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, _IN_THE_FORM))})(?!\w)")
+
+
+def in_words_of_the_form(message: str) -> str:
+    """A message about the request with the fields that the author of the intent knows."""
+    return _FIELDS.sub(lambda match: _IN_THE_FORM[match[0]], message)
 
 
 def draft_of(intent: DeployIntent, namespace: str) -> Draft:

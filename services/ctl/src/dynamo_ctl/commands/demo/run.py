@@ -95,10 +95,10 @@ async def _show(plan: DemoOptions, graphs: Sequence[KubeObject], state: Path, co
             f"\n[bold green]{len(took)} graphs are successful[/], the slowest after {slowest:.1f} s. Created objects:\n"
         )
         console.print(await tree.read(client, NAMESPACE))
-        token = await page_token(client, NAMESPACE, state)
-        _further(console, str(kubeconfig), nats, state / NATS_CREDENTIALS)
-        _page(console, settings.platform.dynadmin.port, token)
         if not plan.leave:
+            token = await page_token(client, NAMESPACE, state)
+            _further(console, str(kubeconfig), nats, state / NATS_CREDENTIALS)
+            _page(console, settings.platform.dynadmin.port, token)
             console.print("\nEverything stays until [bold]Ctrl-C[/].")
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.Event().wait()

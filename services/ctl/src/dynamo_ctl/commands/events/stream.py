@@ -20,6 +20,7 @@ from dynamo_ctl.targets import Where, connected, stands, until_stands
 #: Short names of kinds, and their tokens in subjects.
 KINDS = {
     "dgd": "dynamographdeployment",
+    "dcd": "dynamocomponentdeployment",
     "dgdr": "dynamographdeploymentrequest",
     "dgdsa": "dynamographdeploymentscalingadapter",
     "dckpt": "dynamocheckpoint",
