@@ -15,6 +15,7 @@ from dynamo_pod_builder.reconcilers.graph.report import GraphReport, conclude, i
 from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, RESTART_INTERVAL
 from dynamo_pod_builder.starts import CheckpointStart, Starts
 from dynamo_pod_builder.status.component import Failure
+from dynamo_pod_builder.status.graph import graph_status
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 
@@ -194,6 +195,34 @@ def test_of_a_component_of_0_replicas_grove_never_says_that_it_has_acted(reached
     empty["spec"]["template"]["cliques"][0]["spec"]["replicas"] = 0
     (part,) = conclude(desiring(empty), CarryOutResult(world)).components["One"]
     assert part.observed == received
+
+
+def at_zero(replicas: int, total: int, ready: int, **status: Any) -> KubeObject:
+    there = clique("graph-0-one", replicas)
+    return {**there, "status": {**there["status"], "replicas": total, "readyReplicas": ready, **status}}
+
+
+@pytest.mark.parametrize(
+    ("desired", "there", "state"),
+    [
+        pytest.param(0, None, "pending", id="Grove has made nothing yet"),
+        pytest.param(0, at_zero(1, 1, 1), "pending", id="as Grove made it, and it serves"),
+        pytest.param(0, at_zero(0, 1, 1, observedGeneration=0), "pending", id="scaled, and not observed"),
+        pytest.param(0, at_zero(0, 1, 1), "pending", id="observed, and a pod is left"),
+        pytest.param(0, at_zero(0, 0, 0, updatedReplicas=1), "successful", id="none is left"),
+        pytest.param(1, at_zero(0, 0, 0), "pending", id="to be scaled up"),
+        pytest.param(1, at_zero(1, 1, 0), "pending", id="scaled up, and does not serve yet"),
+        pytest.param(1, at_zero(1, 1, 1), "successful", id="serves"),
+    ],
+)
+def test_on_grove_a_component_of_no_replicas_is_ready_when_it_has_none(desired, there, state):
+    """Grove takes no 0 at first, and says of such a set never that it has acted on it."""
+    (template,) = SET["spec"]["template"]["cliques"]
+    scaled = {**template, "spec": {**template["spec"], "replicas": desired}}
+    desired_set = {**SET, "spec": {**SET["spec"], "template": {**SET["spec"]["template"], "cliques": [scaled]}}}
+    world = observed(stored(SET), cliques=[there] if there else [])
+    concluded = conclude(desiring(desired_set), CarryOutResult(world))
+    assert graph_status(world.graph, concluded, NOW)["state"] == state
 
 
 @pytest.mark.parametrize(

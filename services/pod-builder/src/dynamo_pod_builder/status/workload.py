@@ -225,7 +225,7 @@ def _of_grove(workload: KubeObject, unit: str) -> WorkloadReadiness:
     serving, updated, total = (
         status.get(count, 0) for count in (_SERVING[_kind(workload)], "updatedReplicas", "replicas")
     )
-    if desired == 0 or (serving == total == desired and updated >= desired):
+    if serving == total == desired and updated >= desired:
         return WorkloadReadiness(True, f"{desired} of {desired} {unit} ready")
     return WorkloadReadiness(False, f"{serving} of {desired} {unit} ready, {updated} updated, {total} in all")
 

@@ -114,11 +114,16 @@ def _started_with(pod: KubeObject) -> KubeObject:
     return {"containers": [{field: each.get(field) for field in fields} for each in pod["containers"]]}
 
 
+def is_scaled(desired: GroveWorkload, there: KubeObject | None) -> bool:
+    """Whether Grove has been given the replicas of a component: until then its counts are those of another number."""
+    return there is None or there.get("spec", {}).get("replicas") == desired.replicas
+
+
 def to_scale(pod_clique_set: KubeObject, cliques: Mapping[Place, KubeObject]) -> Iterator[tuple[KubeObject, int]]:
     """Cliques and groups whose replicas are not those of the set: Grove copies them once, and then leaves them to autoscalers."""
     for each in workloads(pod_clique_set):
         there = cliques.get(each.place)
-        if there is not None and there.get("spec", {}).get("replicas") != each.replicas:
+        if there is not None and not is_scaled(each, there):
             yield there, each.replicas
 
 

@@ -62,7 +62,8 @@ def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Generat
                 *_refused(observed.members.get(each.place, ())),
                 *troubles(observed.pods_of(workload), observed.now),
             ],
-            observed=is_current or (by_clique and grove.is_updated(stored, workload)),
+            observed=grove.is_scaled(each, workload)
+            and (is_current or (by_clique and grove.is_updated(stored, workload))),
         )
     return generations
 
