@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 import pytest
 from dynamo_dynadmin.api.logs import following
-from dynamo_dynadmin.api.logs.following import CONTAINERS, OF_A_CALLER, WAITING_BYTES, CallerLogs, LogFollower
+from dynamo_dynadmin.api.logs.following import CONTAINERS, OF_A_CALLER, OF_ALL, WAITING_BYTES, CallerLogs, LogFollower
 from dynamo_dynadmin.api.logs.reading import LogPart
 from dynamo_dynadmin.api.logs.sources import SIMULATED, ContainerStart, LogSelection, is_simulated, starts
 from dynamo_dynadmin.state.entries import StoredObject
@@ -337,3 +337,12 @@ async def test_a_failure_to_list_ends_the_stream() -> None:
     ) as lines:
         with pytest.raises(NotFound):
             await anext(lines)
+
+
+def test_of_all_callers_so_many_logs_are_read_at_a_time() -> None:
+    of_callers = Counter({f"user-{number}": OF_A_CALLER for number in range(OF_ALL // OF_A_CALLER)})
+    last = CallerLogs(of_callers, "last")
+    taken = [last.take() for _ in range(OF_ALL - of_callers.total() + 1)]
+    assert taken[-2:] == ["", f"not read: {OF_ALL} other logs are, in streams of all users; open it again later"]
+    last.leave()
+    assert last.take() == ""

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from dynamo_dynadmin.api.chat import OF_A_USER, Chat
 from dynamo_dynadmin.api.decisions import DecisionReader
 from dynamo_dynadmin.api.estimating import Estimating
-from dynamo_dynadmin.api.turns import OF_ONE, CallerSlots
+from dynamo_dynadmin.api.kinds import DEPLOYMENTS
+from dynamo_dynadmin.api.logs import OF_A_USER as LOGS_OF_A_USER
+from dynamo_dynadmin.api.logs import Logs
+from dynamo_dynadmin.api.turns import OF_ONE, AtOnce, CallerSlots
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.streaming import StreamEnded
 from dynamo_shared.aio import ended
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
 
 from tests.building.waiting import turns
+
+from .test_log_following import RUNNING, pod
 
 
 class Work:
@@ -173,3 +182,100 @@ async def test_rights_are_asked_for_while_progress_is_reported() -> None:
     with pytest.raises(StreamEnded, match="no longer"):
         async with asyncio.timeout(1):
             await streamed(chatty, LosingRights())
+
+
+def refusal_of(at_once: AtOnce, user: str) -> ProblemError:
+    with pytest.raises(ProblemError) as refused, at_once.taken(user):
+        pass
+    return refused.value
+
+
+def test_so_many_at_once_of_a_user_and_of_all() -> None:
+    chats = AtOnce("chats", of_a_user=2, total=3)
+    with chats.taken("ann"), chats.taken("ann"):
+        refused = refusal_of(chats, "ann")
+        assert (refused.status, refused.headers["Retry-After"]) == (429, "5")
+        assert refused.detail == "2 chats of yours are in progress, the most that a user has at once; wait for one"
+        with chats.taken("bob"):
+            refused = refusal_of(chats, "cat")
+            assert (refused.status, refused.headers["Retry-After"]) == (429, "5")
+            assert refused.detail == "3 chats are in progress, the most of all users at once; retry later"
+        with chats.taken("cat"):
+            pass
+    with pytest.raises(ZeroDivisionError), chats.taken("ann"):
+        raise ZeroDivisionError
+    with chats.taken("ann"), chats.taken("ann"):
+        pass
+
+
+class Endless:
+    """An API server with the log of a container, and the answer of a frontend, that do not end."""
+
+    def __init__(self) -> None:
+        self.opened = 0
+
+    @asynccontextmanager
+    async def stream_log(self, *_: object, **__: object) -> AsyncIterator[Any]:
+        self.opened += 1
+        await asyncio.Event().wait()
+        yield None
+
+    service_proxy = stream_log
+
+    async def get(self, *_: object) -> KubeObject:
+        return {"spec": {"components": [{"name": "Frontend", "type": "frontend"}]}}
+
+
+def call_of(user: str, kube: Endless) -> Any:
+    async def body() -> KubeObject:
+        return {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+
+    request = SimpleNamespace(headers={})
+    caller = SimpleNamespace(key=user)
+    return SimpleNamespace(
+        caller=caller,
+        kube=kube,
+        namespace="n",
+        name="g",
+        object=body,
+        request=request,
+        text=lambda _: "",
+        flag=lambda _: False,
+    )
+
+
+async def allowed(*_: object) -> None:
+    return None
+
+
+@pytest.mark.parametrize("what", ["chats", "answers with logs"])
+async def test_chats_and_logs_of_a_user_are_bounded_across_requests(what: str) -> None:
+    kube, rights = Endless(), SimpleNamespace(require=allowed)
+    chat = Chat(cast("Any", rights), cast("Any", None), 600.0)
+
+    async def pods(*_: object) -> list[KubeObject]:
+        return [pod("p", RUNNING)]
+
+    hub = SimpleNamespace(entries=lambda _: {})
+    logs = Logs(cast("Any", hub), cast("Any", SimpleNamespace(pods_of=pods)), cast("Any", rights), cast("Any", None))
+
+    def asked(user: str) -> Coroutine[Any, Any, Any]:
+        call = call_of(user, kube)
+        return chat.chat(call) if what == "chats" else logs.logs(call, DEPLOYMENTS)
+
+    most = OF_A_USER if what == "chats" else LOGS_OF_A_USER
+    open_ = [asyncio.create_task(asked("ann")) for _ in range(most)]
+    await turns()
+    assert kube.opened == most
+    with pytest.raises(ProblemError) as refused:
+        await asked("ann")
+    assert (refused.value.status, refused.value.detail.partition(" of yours")[0]) == (429, f"{most} {what}")
+    open_.append(asyncio.create_task(asked("bob")))
+    await turns()
+    assert kube.opened == most + 1
+    for each in open_:
+        await ended(each)
+    again = asyncio.create_task(asked("ann"))
+    await turns()
+    assert kube.opened == most + 2
+    await ended(again)

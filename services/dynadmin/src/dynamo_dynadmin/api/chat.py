@@ -20,6 +20,7 @@ from dynamo_shared.kube import KubeError
 from dynamo_dynadmin.api.completion import RESERVED, Completion, Garbled, chunk_of, models_of, request
 from dynamo_dynadmin.api.models import ChatBody
 from dynamo_dynadmin.api.reading import CollectionReader
+from dynamo_dynadmin.api.turns import AtOnce
 from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube, validated
@@ -36,6 +37,8 @@ _LARGEST_LIST = 1 << 20
 LONGEST_CHAT = 1 << 20
 #: Of one answer, and of a line of it. Bytes.
 LARGEST_ANSWER, LONGEST_LINE = 16 << 20, 1 << 20
+#: Chats at once of one user, and of all users of a replica. Each may take minutes, and an answer's memory.
+OF_A_USER, IN_ALL = 16, 128
 
 
 class Chat:
@@ -45,6 +48,7 @@ class Chat:
         self._reading = reading
         self._streams = streams
         self._within = within
+        self._chats = AtOnce("chats", of_a_user=OF_A_USER, total=IN_ALL)
 
     async def models(self, call: Call) -> web.StreamResponse:
         """Which Service answers, and the models that it serves now."""
@@ -58,6 +62,12 @@ class Chat:
         service = await self._service(call)
         act = _act("create", service)
         await self._reading.require(call, act)
+        with self._chats.taken(call.caller.key):
+            return await self._answered(call, body, service, act)
+
+    async def _answered(
+        self, call: Call, body: ChatBody, service: ObjectKey, act: ResourceAttributes
+    ) -> web.StreamResponse:
         model = body.model or await self._only_model(call, service)
         sent = request(body, model)
         if "text/event-stream" not in call.request.headers.get("Accept", ""):

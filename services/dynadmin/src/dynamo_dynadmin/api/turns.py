@@ -1,17 +1,19 @@
-"""Turns at what takes long, such as simulations for estimates and replays: fair among callers, and bounded."""
+"""Bounds of what takes long or much memory, across requests: turns for simulations, numbers at once for logs and chats."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from dynamo_dynadmin.http.problems import ProblemError
 
 #: All that waits for its turn; and that of one caller which waits or is worked on. The page begins a simulation for each
 #: change of the form, and one that it gave up stays until the next heartbeat.
 WAITING, OF_ONE = 64, 16
+#: Seconds, as the header has them.
+RETRY_AFTER = "5"
 
 
 class CallerSlots:
@@ -49,3 +51,30 @@ class CallerSlots:
             self._users[user] -= 1
             if not self._users[user]:
                 del self._users[user], self._locks[user]
+
+
+class AtOnce:
+    """So many of one user at once, and of all users of this replica: who asks for more comes again later.
+
+    `what` names them, such as chats.
+    """
+
+    def __init__(self, what: str, *, of_a_user: int, total: int) -> None:
+        self._what = what
+        self._of_a_user, self._total = of_a_user, total
+        self._users: Counter[str] = Counter()
+
+    @contextmanager
+    def taken(self, user: str) -> Iterator[None]:
+        """One of them, while the block runs. ProblemError where there are too many already."""
+        if self._users[user] >= self._of_a_user:
+            detail = f"{self._of_a_user} {self._what} of yours are in progress, the most that a user has at once; wait for one"
+            raise ProblemError("too-many-requests", detail, headers={"Retry-After": RETRY_AFTER})
+        if self._users.total() >= self._total:
+            detail = f"{self._total} {self._what} are in progress, the most of all users at once; retry later"
+            raise ProblemError("too-many-requests", detail, headers={"Retry-After": RETRY_AFTER})
+        self._users[user] += 1
+        try:
+            yield
+        finally:
+            self._users -= Counter((user,))

@@ -17,6 +17,7 @@ from dynamo_dynadmin.api.logs.following import CONTAINERS, CallerLogs, LogFollow
 from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, read_log, time_of
 from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSelection, is_simulated, starts
 from dynamo_dynadmin.api.reading import CollectionReader
+from dynamo_dynadmin.api.turns import AtOnce
 from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
@@ -30,6 +31,8 @@ from dynamo_dynadmin.state.hub import Hub
 _SILENCE = 30.0
 #: Lines of an answer that does not follow, and their characters: pods choose how long lines are.
 _LINES, _LONGEST = 10_000, 8 << 20
+#: Such answers at once of one user, and of all users of a replica: each is in memory, and reads up to 64 logs.
+OF_A_USER, IN_ALL = 4, 32
 
 
 class Logs:
@@ -42,6 +45,7 @@ class Logs:
         self._streams = streams
         self._followed: Counter[str] = Counter()
         """logs that are read by streams, of each caller"""
+        self._answers = AtOnce("answers with logs", of_a_user=OF_A_USER, total=IN_ALL)
 
     async def logs(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Lines of all containers; with `follow` as a stream."""
@@ -59,7 +63,8 @@ class Logs:
         part = LogPart(call.text("tail") or "1000", call.text("sinceSeconds"), previous=call.flag("previous"))
         if call.flag("follow"):
             return await self._follow(call, kind, selection, part)
-        return await self._lines(call, selected, part)
+        with self._answers.taken(call.caller.key):
+            return await self._lines(call, selected, part)
 
     async def _lines(self, call: Call, selected: list[ContainerStart], part: LogPart) -> web.StreamResponse:
         lines: list[dict[str, str]] = []

@@ -19,6 +19,8 @@ from dynamo_dynadmin.state.hub import Hub, Resync, changes
 
 #: Logs that one stream reads at a time, and all streams of one caller. More are more than a person reads.
 CONTAINERS, OF_A_CALLER = 64, 128
+#: Of all callers of a replica: each is a connection to the API server.
+OF_ALL = 2000
 #: Lines that wait to be sent, and their bytes in memory; a reader that is slower than engines log slows the reading of their
 #: logs.
 _WAITING, WAITING_BYTES = 256, 1 << 17
@@ -30,6 +32,7 @@ _LIST_AGAIN = 15.0
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 _TOO_MANY = f"not read: {CONTAINERS} other logs are; choose with component, pod or container"
 _TOO_MANY_OF_CALLER = f"not read: {OF_A_CALLER} other logs are, in all streams of yours; close one"
+_TOO_MANY_OF_ALL = f"not read: {OF_ALL} other logs are, in streams of all users; open it again later"
 
 
 class FollowedPods(Protocol):
@@ -51,12 +54,14 @@ class CallerLogs:
         self._open = open_logs
         self._caller = caller
 
-    def take(self) -> bool:
-        """Begin to read one; False where there are too many."""
+    def take(self) -> str:
+        """Begin to read one; why not, where there are too many."""
         if self._open[self._caller] >= OF_A_CALLER:
-            return False
+            return _TOO_MANY_OF_CALLER
+        if self._open.total() >= OF_ALL:
+            return _TOO_MANY_OF_ALL
         self._open[self._caller] += 1
-        return True
+        return ""
 
     def leave(self) -> None:
         """One has been read."""
@@ -142,8 +147,8 @@ class LogFollower:
                 await self._say(each, each.reason)
             elif self._reading >= CONTAINERS:
                 await self._say(each, _TOO_MANY)
-            elif not self._of_caller.take():
-                await self._say(each, _TOO_MANY_OF_CALLER)
+            elif refusal := self._of_caller.take():
+                await self._say(each, refusal)
             else:
                 self._reading += 1
                 readings.create_task(self._read(each, part)).add_done_callback(self._left)
