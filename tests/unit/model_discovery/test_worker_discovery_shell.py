@@ -198,6 +198,33 @@ async def test_one_replica_reports_and_another_takes_over_without_a_word(cluster
         await until(lambda: health.report()["parts"][NAME]["message"] != "standing by")  # type: ignore[index]
 
 
+def word(health: Health) -> str:
+    """What a replica says of its discovery of workers; empty before it says anything."""
+    parts: Any = health.report()["parts"]
+    return str(parts.get(NAME, {}).get("message", ""))
+
+
+async def test_of_two_replicas_that_were_elected_in_different_ways_the_later_one_writes(
+    cluster: Cluster, monkeypatch
+) -> None:
+    """During an upgrade that brings leases, or other ones, the old replica knows nothing of the new one's."""
+    for resource in READS:
+        await cluster.publish(resource)
+    cluster.write(instance(7), card(7))
+    async with cluster.serving() as older:
+        await until(lambda: word(older) == "active")
+        await reported(cluster, ["- dyn/backend/7 joined"])
+        async with cluster.serving() as newer:
+            await until(lambda: word(newer) == "active")
+            for number in (8, 9, 10):
+                cluster.write(instance(number), card(number))
+                joined = [f"- dyn/backend/{each:x} joined" for each in range(7, number + 1)]
+                await reported(cluster, joined)
+            await until(lambda: "another replica" in word(older))
+            assert await cluster.reported() == joined
+            assert word(newer) == "active"
+
+
 async def test_a_replica_that_is_no_longer_elected_counts_no_workers(cluster: Cluster, monkeypatch) -> None:
     monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)
     cluster.write(instance(7), card(7))

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import structlog
-from dynamo_shared.aio import while_held
+from dynamo_shared.aio import either, while_held
+from dynamo_shared.bus.errors import BusError
 from dynamo_shared.bus.protocol import BusHealth
 from dynamo_shared.runtime import HealthState, ServiceContext
 
@@ -27,6 +28,9 @@ SETTLE = 0.1
 PODS_WITHIN = 10.0
 #: While changes do not end, so much time passes between runs for each second that one takes: 2,000 workers take a tenth.
 REST = 4.0
+#: How often it is checked whether another replica publishes, in addition to each time before something is published, and how
+#: long one that was taken over stands by: the other one may be gone by then. Seconds.
+CHECK_EVERY, RESTS = 5.0, 60.0
 
 log = structlog.get_logger("dynamo.model-discovery.workers")
 
@@ -45,10 +49,15 @@ class WorkerDiscoveryService:
             await self._leadership.wait_elected()
             # One that stands by counts nothing: the sum over all replicas is that of the active one.
             metrics = WorkerMetrics(self._context.metrics.registry)
+            active = _Active(self._context, metrics)
             try:
-                await while_held(self._leadership, _Active(self._context, metrics).run())
+                await while_held(self._leadership, active.run())
             finally:
                 metrics.close()
+            if active.taken_over.is_set():
+                log.warning("another replica publishes workers, too; this one stands by", seconds=RESTS)
+                self._context.health.set(NAME, HealthState.OK, "standing by: another replica publishes")
+                await either(asyncio.sleep(RESTS), self._leadership.wait_lost())
 
 
 class _Active:
@@ -62,13 +71,31 @@ class _Active:
         self._sources: Sequence[RecordSource] = (self._kubernetes, *self._others())
         self._marked = False
         self._left_out: frozenset[str] = frozenset()
+        self.taken_over = asyncio.Event()
 
     async def run(self) -> None:
-        """Publish until cancelled."""
+        """Publish until cancelled, or until another replica has taken over."""
+        await either(self._until_taken_over(), self._run())
+
+    async def _until_taken_over(self) -> None:
+        while not self.taken_over.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CHECK_EVERY):
+                    await self.taken_over.wait()
+            await self._check()
+
+    async def _check(self) -> None:
+        """During an upgrade that changes how replicas are elected, an old and a new one may both be."""
+        with suppress(BusError):
+            if await self._publication.is_taken_over():
+                self.taken_over.set()
+
+    async def _run(self) -> None:
         forget = self._context.bus.on_health(lambda _: self._wake.set())
         try:
             # First: what was not read yet would look like another publisher's message, and would be cleared away.
             await self._publication.load()
+            await self._publication.take_over()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._publication.state.run(), name="state-publisher")
                 tasks.create_task(self._wake_when_lost(), name="state-lost")
@@ -119,6 +146,9 @@ class _Active:
         if publication.state.lost.is_set():
             publication.start_over()
             self._marked = False
+        await self._check()
+        if self.taken_over.is_set():
+            return
         complete = all(source.ready for source in self._sources)
         await publication.publish(steps)
         self._metrics.counted(

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import structlog
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
-from dynamo_shared.bus import Bus, EventPublisher
+from dynamo_shared.bus import Bus, EventPublisher, streams
 from dynamo_shared.bus.protocol import Message
 from dynamo_shared.state import messages
 from dynamo_shared.state.last_messages import last_messages
@@ -70,11 +70,15 @@ class Publication:
         self.stamp = Clock(now)
         self.state = StatePublisher(bus, cluster, truth=self._truth)
         self.view = DiscoveryView()
+        self._complete = False
+        #: The version of this replica's last marker of workers; empty without one.
+        self._mark = ""
 
     async def load(self) -> None:
         """Learns what was published. Waits until the bus answers."""
         await self.state.load(RESOURCES)
         self.view = DiscoveryView()
+        self._mark = ""
         async for message in last_messages(self._bus, self._cluster, RESOURCES):
             if message is not None:
                 self._take(message)
@@ -93,14 +97,36 @@ class Publication:
                 self._put(step)
                 self.view.apply(step)
 
+    async def take_over(self) -> None:
+        """Says that this replica publishes from now on. Where STATE has all workers, that is said again: by whom, counts."""
+        if self._complete:
+            await self.mark()
+
+    async def is_taken_over(self) -> bool:
+        """Whether another replica has said so since. BusError."""
+        mine = self._mark
+        if not mine:
+            return False
+        last = await self._bus.last_message(streams.STATE, subjects.synced_subject(self._cluster, WORKERS.id))
+        if last is None or self._mark != mine:
+            return False
+        try:
+            return messages.decode_marker(last.payload).resource_version != mine
+        except ValueError:
+            return False
+
     async def mark(self) -> None:
         """Says that STATE has all workers and models."""
-        for resource in RESOURCES:
-            await self.state.mark_synced(resource, str(self.stamp.version()))
+        self._mark = ""
+        versions = {resource: str(self.stamp.version()) for resource in RESOURCES}
+        for resource, version in versions.items():
+            await self.state.mark_synced(resource, version)
+        self._mark = versions[WORKERS]
 
     def start_over(self) -> None:
         """Publishes everything again, after STATE was lost. No event: nothing happened to a worker."""
         self.state.start_over()
+        self._mark = ""
         for resource, entries in ((WORKERS, self.view.workers.values()), (MODELS, self.view.models.values())):
             for entry in entries:
                 self.state.put(resource, entry.obj)
@@ -121,6 +147,7 @@ class Publication:
 
     def _take(self, message: Message) -> None:
         if subjects.parse_synced(message.subject) is not None:
+            self._complete = True
             return
         version = messages.version_in(message.headers)
         self.stamp.observed(version.resource_version)
