@@ -68,6 +68,32 @@ def test_a_flag_that_counts(line, expected) -> None:
             ["sh", "-c"],
             ["bash -c 'python3 -m dynamo.vllm --nnodes 2'"],
         ),
+        (
+            container(
+                ["bash", "-c"],
+                ["# was: cd /x; python3 -m dynamo.vllm -v\necho python3 -m dynamo.vllm\nexec python3 -m dynamo.vllm"],
+            ),
+            ["bash", "-c"],
+            [
+                "# was: cd /x; python3 -m dynamo.vllm -v\necho python3 -m dynamo.vllm\nexec python3 -m dynamo.vllm --nnodes 2"
+            ],
+        ),
+        (
+            container(["bash", "-c"], ["echo 'run # 1' ; exec python3 -m dynamo.vllm # python3 -m dynamo.vllm"]),
+            ["bash", "-c"],
+            ["echo 'run # 1' ; exec python3 -m dynamo.vllm --nnodes 2 # python3 -m dynamo.vllm"],
+        ),
+        (
+            container(["bash", "-c"], ["exec python3 \\\n  -m dynamo.vllm \\\n  --model x"]),
+            ["bash", "-c"],
+            ["exec python3 \\\n  -m dynamo.vllm --nnodes 2 \\\n  --model x"],
+        ),
+        # Where everything looks like a comment, the quotes were misread, and the first one it is.
+        (
+            container(["bash", "-c"], ['eval " # exec python3 -m dynamo.vllm"']),
+            ["bash", "-c"],
+            ['eval " # exec python3 -m dynamo.vllm --nnodes 2"'],
+        ),
     ],
 )
 def test_flags_come_where_the_engine_sees_them(line, command, args) -> None:
@@ -163,7 +189,15 @@ def test_the_number_of_a_flag_raised(line, expected) -> None:
 
 
 @pytest.mark.parametrize(
-    "script", ["python -m x " * 80_000, "python " * 100_000, f"echo '{'x' * 900_000}' && python -m x"], ids=lambda _: ""
+    "script",
+    [
+        "python -m x " * 80_000,
+        "python " * 100_000,
+        f"echo '{'x' * 900_000}' && python -m x",
+        "# ;" * 300_000,
+        "'" * 900_000,
+    ],
+    ids=lambda _: "",
 )
 def test_a_script_of_a_megabyte_takes_no_time(script: str) -> None:
     line = commandline.read("Worker", container(["sh", "-c"], [script]))

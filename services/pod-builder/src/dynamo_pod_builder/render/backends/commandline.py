@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dynamo_shared.api.engines.started import script_at, takes_flags
@@ -25,8 +25,11 @@ _ESCAPED = re.compile(r"(\$\([A-Za-z_][A-Za-z0-9_.-]*\))|[\\\"$`]")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 # Of a longer script quotes are not read: that takes time with the square of its length. Characters.
 _READ = 16_384
-# One command of a pipeline or list, and the interpreter in it.
-_COMMAND, _PYTHON = re.compile(r"[^|&;]+"), re.compile(r"python[0-9.]*\s")
+# One command of a pipeline or list, on one line or continued with a backslash, and the interpreter in it.
+_COMMAND, _PYTHON = re.compile(r"(?:[^|&;\n\\]+|\\.)+", re.DOTALL), re.compile(r"python[0-9.]*\s")
+# What is quoted begins no comment.
+_COMMENT = re.compile(r"""'[^']*'|"[^"]*"|(?:^|(?<=\s))#""")
+_PRINTS = re.compile(r"\s*(?:echo|printf)\s")
 _PATH = "podTemplate.spec.containers[main]"
 
 
@@ -106,12 +109,16 @@ class CommandLine:
         return " ".join(quote(each) for each in (*self.command, *self.args))
 
     def _inserted(self, script: str, flags: str, engine: str) -> str:
-        """Flags right behind the engine's module, wherever the script starts it."""
+        """Flags right behind the engine's module, wherever the script starts it.
+
+        A comment, or a command that prints its arguments, starts nothing. If all look like that, the first one counts: quotes
+        that span commands are not read.
+        """
         module = re.compile(rf"-m\s+[^|&;\s]*{re.escape(engine)}[^\s|&;\"')]*")
         # In steps instead of one expression, which would take minutes of a script of a megabyte.
-        for command in _COMMAND.finditer(script):
-            python = _PYTHON.search(script, command.start(), command.end())
-            match = python and module.search(script, python.end(), command.end())
+        for start, end in (*_started(script), *_all_commands(script)):
+            python = _PYTHON.search(script, start, end)
+            match = python and module.search(script, python.end(), end)
             if match:
                 return f"{script[: match.end()]} {flags}{script[match.end() :]}"
         raise RenderError(
@@ -144,6 +151,23 @@ def quote(word: str) -> str:
         return word
     escaped = _ESCAPED.sub(lambda match: match[1] or f"\\{match[0]}", word)
     return f'"{escaped}"'
+
+
+def _all_commands(script: str) -> Iterator[tuple[int, int]]:
+    """Where the commands of a script begin and end."""
+    return (each.span() for each in _COMMAND.finditer(script))
+
+
+def _started(script: str) -> Iterator[tuple[int, int]]:
+    """The same of those that are not printed and not in a comment."""
+    last, in_comment = 0, False
+    for start, end in _all_commands(script):
+        in_comment = in_comment and "\n" not in script[last:start]
+        last, command = end, script[start:end]
+        comment = next((each.start() for each in _COMMENT.finditer(command) if each[0] == "#"), None)
+        if not in_comment and not _PRINTS.match(command):
+            yield start, end if comment is None else start + comment
+        in_comment = in_comment or comment is not None
 
 
 def _split(script: str) -> list[str]:
