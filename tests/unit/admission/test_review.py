@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -176,3 +177,48 @@ def test_an_object_of_more_values_than_a_manifest_has_is_read_by_no_rule(webhook
 def test_of_tens_of_thousands_of_errors_the_number_is_said():
     message = refused(ask(graph(env=[0] * 20_000)))
     assert message == "20000 errors, where at most 10000 are listed; correct what is repeated first"
+
+
+PRESERVED = "nvidia.com/preserved-fields"
+
+
+def keeping(version: str, kept: Any) -> dict[str, Any]:
+    """A graph that keeps pieces for the version that it is not written in."""
+    other = "v1beta1" if version == "v1alpha1" else "v1alpha1"
+    obj = graph(version)
+    text = json.dumps({"version": 1, "for": other, **kept})
+    obj["metadata"]["annotations"] = {PRESERVED: text}
+    return obj
+
+
+@pytest.mark.parametrize(
+    ("version", "kept", "said"),
+    [
+        (
+            "v1beta1",
+            {"fields": [[["spec", "services", "Other"], {"replicas": "many"}], [["spec", "pvcs"], "none"]]},
+            'metadata.annotations["nvidia.com/preserved-fields"]: makes an object of v1alpha1 that is not valid: '
+            "spec.pvcs: must be a list, not 'none'; leave the annotation out",
+        ),
+        (
+            "v1alpha1",
+            {"components": {"Frontend": [[["experimental"], "x"]]}},
+            'metadata.annotations["nvidia.com/preserved-fields"]: makes an object of v1beta1 that is not valid: '
+            "spec.components[0].experimental: must be an object, not 'x'; leave the annotation out",
+        ),
+    ],
+)
+def test_what_an_object_keeps_for_the_other_version_is_valid_there(version: str, kept: Any, said: str) -> None:
+    crafted = keeping(version, kept)
+    assert said in refused(ask(crafted))
+    assert said in refused(ask(crafted, graph(version)))
+    # It was there before: the object stays changeable.
+    assert ask({**crafted, "metadata": {**crafted["metadata"], "labels": {"a": "b"}}}, crafted).refusal is None
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+@pytest.mark.parametrize("text", ["junk", '{"version":1,"for":"v1alpha1"}', '{"version":1,"for":"v1beta1"}'])
+def test_what_no_version_reads_is_let_in(version: str, text: str) -> None:
+    obj = graph(version)
+    obj["metadata"]["annotations"] = {PRESERVED: text}
+    assert ask(obj).refusal is None

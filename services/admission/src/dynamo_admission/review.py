@@ -11,14 +11,16 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from dynamo_shared.api.conversion import without_released
+from dynamo_shared.api.conversion import NotConvertible, convert, without_released
 from dynamo_shared.api.defaults import default, with_roles
 from dynamo_shared.api.embedded import Checker
 from dynamo_shared.api.errors import FieldError, InvalidManifest
+from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, GROUP
 from dynamo_shared.api.untrusted.limits import MANIFEST, check_count
 from dynamo_shared.api.validation import Facts, validate
 from dynamo_shared.api.validation.reading import is_being_deleted
@@ -36,6 +38,8 @@ LONGEST_LINE = 1000
 WARNING_LENGTH = 256
 WARNINGS_LENGTH = 4096
 CREATE, UPDATE = "CREATE", "UPDATE"
+_ALPHA, _BETA = f"{GROUP}/v1alpha1", f"{GROUP}/v1beta1"
+_OTHER_VERSION = {_ALPHA: _BETA, _BETA: _ALPHA}
 
 
 class Webhook(StrEnum):
@@ -117,6 +121,7 @@ def review(
     facts = replace(world.facts, user=request.user_info.username, adapter_replicas=adapters)
     # A status that comes along is not stored: it is a subresource of each of our kinds, written elsewhere.
     errors, warnings = _findings({**desired, "status": None} if "status" in desired else desired, old, facts, checker)
+    errors += _hidden(desired, old, checker)
     if errors and old is not None:
         errors, kept = _new_ones(errors, old, facts, checker)
         warnings = [*(f"{error} (as it was stored before)" for error in kept), *warnings]
@@ -180,6 +185,42 @@ def _findings(
     result = validate(obj, old, facts)
     errors = [*schema_errors(obj, embedded=False), *checker.errors(obj), *result.errors]
     return list({(error.path, error.message): error for error in errors}.values()), result.warnings
+
+
+def _hidden(obj: KubeObject, old: KubeObject | None, checker: Checker) -> list[FieldError]:
+    """What the annotation of preserved fields puts into the object in its other version, where it is not valid there.
+
+    Clients that read that version, such as controllers with types, fail on a whole list for one object. Only a new value is
+    checked: the other version of an object that is stored already does not change.
+    """
+    text = _preserved(obj)
+    other = _OTHER_VERSION.get(str(obj.get("apiVersion")))
+    if text is None or other is None or text == _preserved(old or {}):
+        return []
+    annotations = {name: value for name, value in obj["metadata"]["annotations"].items() if name != PRESERVED_FIELDS}
+    bare = {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
+    try:
+        errors, expected = (_in_schema(convert({**each, "status": None}, other), checker) for each in (obj, bare))
+    except NotConvertible:
+        return []
+    path = path_of(("metadata", "annotations", PRESERVED_FIELDS))
+    version = other.partition("/")[2]
+    return [
+        FieldError(path, f"makes an object of {version} that is not valid: {error}; leave the annotation out")
+        for error in errors
+        if error not in expected
+    ]
+
+
+def _preserved(obj: KubeObject) -> str | None:
+    metadata = obj.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    text = annotations.get(PRESERVED_FIELDS) if isinstance(annotations, dict) else None
+    return text if isinstance(text, str) else None
+
+
+def _in_schema(obj: KubeObject, checker: Checker) -> list[str]:
+    return [str(error) for error in (*schema_errors(obj, embedded=False), *checker.errors(obj))]
 
 
 def _new_ones(

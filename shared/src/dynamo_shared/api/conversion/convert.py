@@ -18,7 +18,6 @@ from dynamo_shared.api.conversion.pod import filled
 Body = dict[str, Any]
 Converter = Callable[[Body, dict[str, Any], Kept, str], tuple[Body, Kept]]
 VERSIONS = (graph.ALPHA, graph.BETA)
-_HEAD = frozenset({"apiVersion", "kind", "metadata"})
 
 
 class NotConvertible(ValueError):
@@ -43,7 +42,7 @@ def convert(obj: dict[str, Any], api_version: str) -> dict[str, Any]:
     if converter is None:
         return {**obj, "apiVersion": api_version, "metadata": metadata}
     annotations = envelope.read(metadata, source, target)
-    body = {name: value for name, value in obj.items() if name not in _HEAD}
+    body = {name: value for name, value in obj.items() if name not in envelope.HEAD}
     body, kept = converter(body, metadata, annotations.kept, target)
     written = envelope.write(metadata, annotations, kept, source, target)
     return {"apiVersion": api_version, "kind": kind, "metadata": written, **body}

@@ -25,6 +25,8 @@ MAX_BYTES = 256 * 1024
 MAX_UNPACKED_BYTES = 2 * 1024 * 1024
 #: Many times what the fields of 25 components hold.
 _LIMITS = ReadLimits(MAX_UNPACKED_BYTES, 250_000, 256)
+#: Top-level fields that both versions have in common. An answer in which another one stands fails a whole list.
+HEAD = frozenset({"apiVersion", "kind", "metadata"})
 _PACKED = "zlib:"
 _ABSENT: Any = object()
 
@@ -132,14 +134,25 @@ def _decoded(text: Any, version: str) -> dict[str, Any] | None:
     components, order = envelope.get("components", {}), envelope.get("order")
     if (
         not well_formed(fields := envelope.get("fields", []))
-        or not all(piece[0] for piece in fields)
+        or not all(piece[0] and _of_the_body(piece[0][0]) for piece in fields)
         or not isinstance(components, dict)
         or not all(map(well_formed, components.values()))
-        or not isinstance(envelope.get("foreign", {}), dict)
+        or not _is_foreign(envelope.get("foreign"))
+        # What the API server stores of annotations is a map of texts, and it takes back nothing else.
+        or envelope.get("annotations") not in (None, {})
         or not (order is None or (isinstance(order, list) and all(isinstance(name, str) for name in order)))
     ):
         return None
     return envelope
+
+
+def _of_the_body(step: Any) -> bool:
+    """Whether a piece belongs to what is converted. Conversion copies the rest as the object has it."""
+    return not (isinstance(step, str) and step in HEAD)
+
+
+def _is_foreign(foreign: Any) -> bool:
+    return foreign is None or (isinstance(foreign, dict) and isinstance(foreign.get("value"), str))
 
 
 def _unpacked(text: str) -> bytes:
