@@ -162,6 +162,12 @@ async def test_junk_is_a_400_with_a_sentence(client, path, body):
     )
 
 
+async def test_a_body_that_is_not_encoded_as_its_headers_say_is_a_400(client, served):
+    response = await client.post("/mutate", data=b"{}", headers={"Content-Encoding": "gzip"})
+    assert (response.status, await response.text()) == (400, "the body is not encoded as its headers say\n")
+    assert served.count("dynamo_admission_requests_turned_away_total", reason="junk") == 1
+
+
 async def test_other_paths_and_methods_are_client_errors(client):
     async with client.post("/other") as answer:
         assert answer.status == 404

@@ -12,6 +12,7 @@ from dynamo_shared.runtime.logging import mask_secrets
 
 PROGRAM = """
 import logging, sys, structlog
+from aiohttp.web import RequestPayloadError
 from dynamo_shared.runtime.logging import configure_logging
 configure_logging(level="info", style=sys.argv[1])
 log = structlog.get_logger("test")
@@ -25,6 +26,10 @@ with structlog.contextvars.bound_contextvars(key="default/llama"):
         log.exception("failed")
 logging.getLogger("library").warning("http://me:hunter2@host is %s", "slow")
 logging.getLogger("library").info("never")
+try:
+    raise RequestPayloadError("Can not decode content-encoding: gzip")
+except RequestPayloadError:
+    logging.getLogger("aiohttp.server").error("Unhandled exception never", exc_info=True)
 log.info("quotes", key="\\x1b]0;title\\x07\\x9b2J\\u202e", parts=["\\x1b"])
 """
 

@@ -146,6 +146,8 @@ class ReviewServer:
         try:
             async with asyncio.timeout(READ_WITHIN):
                 return await request.read()
+        except web.RequestPayloadError as error:
+            raise BadReview("the body is not encoded as its headers say") from error
         except web.HTTPRequestEntityTooLarge:
             self._metrics.turned_away("size")
             raise

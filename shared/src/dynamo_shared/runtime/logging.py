@@ -69,6 +69,13 @@ def configure_logging(*, level: str = "info", style: str = "json") -> None:
     )
     # Libraries log each reconnect and retry in their own way; this project logs it once, so theirs start at warnings.
     logging.basicConfig(handlers=[handler], level=max(threshold, logging.WARNING), force=True)
+    logging.getLogger("aiohttp.server").addFilter(_is_own_fault)
+
+
+def _is_own_fault(record: logging.LogRecord) -> bool:
+    """Whether a server's error is a fault here. A body that cannot be decoded is its sender's, and anyone may send one."""
+    error = record.exc_info[1] if record.exc_info else None
+    return type(error).__name__ != "RequestPayloadError"
 
 
 def mask_secrets(_: WrappedLogger, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
