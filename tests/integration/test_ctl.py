@@ -139,7 +139,8 @@ async def test_the_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:
     assert "2 graphs are successful" in out
     for file in EXAMPLES[:2]:
         assert f"DynamoGraphDeployment/{file.stem}  successful" in out
-    assert f"export KUBECONFIG={tmp_path}" in out
+    # What to do with servers that have ended by now.
+    assert "export KUBECONFIG" not in out
     assert not left_over(tmp_path)
     assert not list((tmp_path / ".dynamo").iterdir())
 

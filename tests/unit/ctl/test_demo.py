@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl.commands.demo import tree
+from dynamo_ctl.commands.demo import run, tree
 from dynamo_ctl.commands.demo.run import find_manifests
 from dynamo_ctl.commands.demo.view import in_lines, showing, table
 from dynamo_ctl.commands.demo.waiting import FAILED_FOR, GraphProgress
@@ -109,3 +109,18 @@ def test_manifests_are_those_given_else_the_examples(tmp_path: Path, monkeypatch
     (tmp_path / "examples").mkdir()
     (tmp_path / "examples" / "mine.yaml").touch()
     assert find_manifests([]) == [Path("examples/mine.yaml")]
+
+
+def test_a_demo_that_stays_says_how_to_reach_it() -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=40)
+    run._further(console, "/d/kubeconfig", "nats://127.0.0.1:5", Path("/d/nats"))
+    run._page(console, 8082, Path("/d/page-token"))
+    lines = out.getvalue().splitlines()
+    assert "  export KUBECONFIG=/d/kubeconfig" in lines
+    assert (
+        "  nats --server nats://127.0.0.1:5 --user integrator --password $(cat /d/nats/integrator) "
+        "subscribe 'dynamo.evt.v1.demo.>'"
+    ) in lines
+    assert "Deploy a model in the browser: http://localhost:8082/" in lines
+    assert "  sign in with the token that this prints: cat /d/page-token" in lines
