@@ -319,11 +319,11 @@ async def test_server_away_for_longer_than_a_lease_lives(settled_etcd: EtcdServe
 async def test_server_frozen_for_longer_than_a_lease_lives(settled_etcd: EtcdServer) -> None:
     async with Replica(settled_etcd.url) as first, Replica(settled_etcd.url) as second, Referee(first, second):
         await until(complete(first, second))
-        await settled_etcd.process.suspend()
+        await settled_etcd.suspend()
         try:
             await until(lambda: not first.lease.alive() and not second.lease.alive())
         finally:
-            settled_etcd.process.resume()
+            settled_etcd.resume()
         await until(complete(first, second))
 
 
@@ -385,13 +385,13 @@ async def test_the_next_endpoint_is_used_when_one_does_not_answer(settled_etcd: 
 async def test_frozen_server_times_out(settled_etcd: EtcdServer) -> None:
     async with EtcdClient(EtcdOptions(endpoints=(settled_etcd.url,), timeout=0.5)) as client:
         await client.put("/key", b"value")
-        await settled_etcd.process.suspend()
+        await settled_etcd.suspend()
         try:
             # It answers again only after this.
             with pytest.raises(EtcdUnavailableError, match="Deadline Exceeded"):
                 await client.get("/key")
         finally:
-            settled_etcd.process.resume()
+            settled_etcd.resume()
         await client.put("/key", b"again")
 
 
@@ -508,7 +508,7 @@ async def test_the_settings_lead_to_leases_and_health(etcd_server: EtcdServer) -
         await until(lambda: not health.ready)
         assert metrics.registry.get_sample_value("dynamo_platform_lease_losses_total") == 1
         assert not ownership.owns(key)
-        assert not leadership.is_leader()
+        await leadership.wait_lost()
 
 
 async def test_one_replica_needs_no_etcd() -> None:

@@ -39,9 +39,9 @@ def used(stage: Stage) -> dict[str, Used]:
     servers = [plane.api_server, plane.controller_manager, plane.scheduler, plane.kwok]
     processes = [(each.name, each) for each in servers if each is not None]
     processes += [
-        ("etcd of Kubernetes", plane.etcd.process),
-        ("etcd", stage.etcd.process),
-        ("NATS", stage.nats.process),
+        ("etcd of Kubernetes", plane.etcd),
+        ("etcd", stage.etcd),
+        ("NATS", stage.nats),
     ]
     processes += [(each.name, each.process) for each in stage.services]
     used: dict[str, Used] = defaultdict(lambda: Used(0, 0))

@@ -125,7 +125,7 @@ class ControlPlane:
     def parts(self) -> list[ManagedProcess]:
         """Its processes in the order of their start, once it has started."""
         optional = (self.controller_manager, self.scheduler, self.kwok)
-        return [self.etcd.process, self.api_server, *(part for part in optional if part is not None)]
+        return [self.etcd, self.api_server, *(part for part in optional if part is not None)]
 
     def _assemble(self, paths: dict[str, Path]) -> None:
         options = self.options

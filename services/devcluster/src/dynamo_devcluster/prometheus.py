@@ -9,7 +9,6 @@ from pathlib import Path
 
 from .ports import LOOPBACK, PortFile
 from .probe import LocalHttp
-from .process import ManagedProcess
 from .servers import LocalServer
 
 
@@ -34,7 +33,7 @@ class PrometheusServer(LocalServer):
         self.port = ports.port("web")
         self.url = f"http://{LOOPBACK}:{self.port}"
         http = LocalHttp(self.port)
-        self.process = ManagedProcess(
+        super().__init__(
             "prometheus",
             [
                 program, f"--config.file={self.config}", f"--storage.tsdb.path={self.data}", "--log.level=warn",

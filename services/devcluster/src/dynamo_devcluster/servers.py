@@ -25,37 +25,15 @@ class ServerTls:
     client: KeyPair | None = None
 
 
-class LocalServer:
-    """What every local server can do: start, stop, crash, restart, forget. Usable as `async with`."""
+class LocalServer(ManagedProcess):
+    """A server with data that it can go on with, or be made to forget. Usable as `async with`."""
 
-    process: ManagedProcess
     data: Path
-
-    async def start(self) -> None:
-        """Start and wait until it serves."""
-        await self.process.start()
-
-    async def stop(self) -> None:
-        """End it in order; data stays."""
-        await self.process.stop()
-
-    async def kill(self) -> None:
-        """End it as a crash would; data stays."""
-        await self.process.kill()
-
-    async def restart(self) -> None:
-        """Stop and start on the same data and port."""
-        await self.process.restart()
 
     async def wipe(self) -> None:
         """Stop it and delete its data; `start` begins with nothing."""
-        await self.process.stop()
+        await self.stop()
         shutil.rmtree(self.data, ignore_errors=True)
-
-    @property
-    def running(self) -> bool:
-        """Whether its process exists."""
-        return self.process.running
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -102,7 +80,7 @@ class EtcdServer(LocalServer):
             if tls.client is not None:
                 command += [f"--trusted-ca-file={tls.ca}", "--client-cert-auth"]
         http = LocalHttp(self.port, client_tls(tls.ca, tls.client) if tls else None)
-        self.process = ManagedProcess("etcd", command, directory / "etcd.log", lambda: http.ok("/readyz"))
+        super().__init__("etcd", command, directory / "etcd.log", lambda: http.ok("/readyz"))
 
 
 @dataclass(frozen=True)
@@ -137,7 +115,7 @@ class NatsServer(LocalServer):
         self.url = f"{'tls' if self.options.tls else 'nats'}://{LOOPBACK}:{self.port}"
         self.config = directory / "nats.conf"
         http = LocalHttp(self.monitoring_port)
-        self.process = ManagedProcess(
+        super().__init__(
             "nats-server",
             # Otherwise clients learn of addresses that only exist inside this machine.
             [program, "--config", self.config, "--no_advertise"],

@@ -73,7 +73,7 @@ async def embedded(settings: Settings, folder: Path, programs: Programs) -> Asyn
             )
             nats = NatsServer(await programs.obtain("nats-server"), folder / "nats", options)
             await stack.enter_async_context(nats)
-            await stack.enter_async_context(kept_running(nats.process))
+            await stack.enter_async_context(kept_running(nats))
             settings = with_platform(
                 settings,
                 nats=platform.nats.model_copy(
@@ -105,7 +105,7 @@ async def _etcd(settings: Settings, folder: Path, programs: Programs, stack: Asy
     new = not etcd.data.exists()
     password = credentials.kept(file.parent, [USER])[USER]
     await stack.enter_async_context(etcd)
-    await stack.enter_async_context(kept_running(etcd.process))
+    await stack.enter_async_context(kept_running(etcd))
     await require_password(etcd.url, password)
     named = settings.platform.etcd.model_copy(
         update={"endpoints": (etcd.url,), "user": USER, "password_file": file},
