@@ -13,9 +13,6 @@ class Leadership:
         if elected:
             self.elected.set()
 
-    def is_leader(self) -> bool:
-        return self.elected.is_set()
-
     async def wait_elected(self) -> None:
         await self.elected.wait()
 

@@ -54,11 +54,6 @@ class Lease:
         return self.id != 0
 
     @property
-    def ttl(self) -> float:
-        """Lifetime in seconds, as asked for or as the server made it."""
-        return self._term.ttl if self._term is not None else float(self._ttl)
-
-    @property
     def trouble(self) -> str:
         """Why the last request for it failed; empty while they succeed."""
         return self._trouble

@@ -65,10 +65,6 @@ class Ownership(ABC):
 class Leadership(Protocol):
     """Whether this replica is the active one of its service."""
 
-    def is_leader(self) -> bool:
-        """Whether it is, now."""
-        ...
-
     async def wait_elected(self) -> None:
         """Return as soon as it is."""
         ...
@@ -97,10 +93,6 @@ class AllKeys(Ownership):
 
 class AlwaysLeader:
     """Leadership of a single replica."""
-
-    def is_leader(self) -> bool:
-        """Always."""
-        return True
 
     async def wait_elected(self) -> None:
         """At once."""

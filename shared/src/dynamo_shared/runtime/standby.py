@@ -83,10 +83,6 @@ class KubeClaim(Ownership):
         """All partitions: a replica that stands by takes over at once."""
         return ALL
 
-    def is_leader(self) -> bool:
-        """Whether this replica is the active one, now."""
-        return self.may_write()
-
     async def wait_elected(self) -> None:
         """Return as soon as this replica holds the Lease."""
         while not self.may_write():

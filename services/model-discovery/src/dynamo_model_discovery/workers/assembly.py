@@ -52,7 +52,6 @@ class WorkerObservation:
 
 @dataclass(slots=True)
 class _Process:
-    source: str
     place: WorkerLocation | None
     endpoints: dict[str, EndpointRecord] = field(default_factory=dict)
     cards: dict[tuple[str, str], ModelCard] = field(default_factory=dict)
@@ -72,7 +71,7 @@ def assemble(records: Iterable[SourcedRecord], places: Mapping[str, WorkerLocati
         named = (each.source, known, each.record.identity.worker)
         if each.place is not None and not room.take(each.place, new=named not in processes):
             continue
-        _add(processes.setdefault(named, _Process(each.source, each.place)), each.record)
+        _add(processes.setdefault(named, _Process(each.place)), each.record)
     workers: dict[ObjectKey, WorkerData] = {}
     damaged: dict[ObjectKey, bool] = {}
     # Kubernetes comes last and counts: it knows more than an address shows.

@@ -22,8 +22,3 @@ class EngineLayout:
     """of one replica"""
     requests_per_second: float | None = None
     """of one replica"""
-
-    @property
-    def experts(self) -> bool:
-        """Whether it spreads experts of a mixture in some way."""
-        return self.moe_tp > 1 or self.moe_ep > 1

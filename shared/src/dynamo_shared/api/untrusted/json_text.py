@@ -34,14 +34,6 @@ def decode(text: str | bytes, limits: ReadLimits = MANIFEST) -> Any:
     return value
 
 
-def decode_object(text: str | bytes, limits: ReadLimits = MANIFEST) -> dict[str, Any]:
-    """The object of a text. InvalidJson where it is not a JSON object."""
-    value = decode(text, limits)
-    if not isinstance(value, dict):
-        raise InvalidJson("not a JSON object")
-    return value
-
-
 def decode_as(text: str | bytes, type_: type[T], limits: ReadLimits = MANIFEST) -> T:
     """The value of a text as a msgspec type. InvalidJson where it is not such a value, or more than `limits` allow."""
     value = decode(text, limits)
