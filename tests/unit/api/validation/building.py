@@ -87,6 +87,6 @@ MAIN: dict[str, Any] = {"name": "main", "image": "engine:1"}
 #: Of a checkpoint, and of a replica that spans nodes.
 IDENTITY: dict[str, Any] = {"identity": {"model": "m", "backendFramework": "vllm"}}
 MULTINODE: dict[str, Any] = {"nodeCount": 2}
-GMS_INTRA, GMS_INTER = {"enabled": True}, {"enabled": True, "mode": "interPod"}
-FAILOVER_INTRA, FAILOVER_INTER = {"enabled": True}, {"enabled": True, "mode": "interPod", "numShadows": 1}
+GMS_INTRA: dict[str, Any] = {"enabled": True}
+FAILOVER_INTER: dict[str, Any] = {"enabled": True, "mode": "interPod", "numShadows": 1}
 CONTAINER_DISCOVERY = annotated(dynamo_kube_discovery_mode="container")

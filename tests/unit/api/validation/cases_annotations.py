@@ -15,35 +15,6 @@ from tests.unit.api.validation.building import (
 
 CASES = [
     Case(
-        "alpha: autoscalers that cannot be made",
-        services(
-            {"a": service(scalingAdapter={"enabled": True}), "b": service()},
-            metadata=annotated(
-                dynamo_autoscaling="{a: {minReplicas: 3, maxReplicas: 2}, b: {maxReplicas: 2}, c: {maxReplicas: 2}}"
-            ),
-        ),
-        errors=(
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].a.maxReplicas: must be at least minReplicas, which is 3',
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].b: b has no scalingAdapter.enabled: enable it, and the autoscaler has something to write to',
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].c: is not a component of this graph',
-        ),
-    ),
-    Case(
-        "beta: autoscalers that cannot be made",
-        components(
-            component("a", scalingAdapter={}),
-            component("b"),
-            metadata=annotated(
-                dynamo_autoscaling='{"a": {"maxReplicas": 0}, "b": {"maxReplicas": 2}, "c": {"maxReplicas": 2}}'
-            ),
-        ),
-        errors=(
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].a.maxReplicas: 0 is too small; at least 1',
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].b: b has no scalingAdapter: enable it, and the autoscaler has something to write to',
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].c: is not a component of this graph',
-        ),
-    ),
-    Case(
         "beta: an autoscaler up to more replicas than any cluster has pods for",
         components(
             component("a", scalingAdapter={}), metadata=annotated(dynamo_autoscaling='{"a": {"maxReplicas": 10000000}}')
@@ -60,47 +31,11 @@ CASES = [
         ),
     ),
     Case(
-        "beta: limits of scale commands in two documents",
-        components(component("a"), metadata=annotated(scaling_policy="{}\n---\n{}")),
-        errors=(
-            "metadata.annotations[\"nvidia.com/scaling-policy\"]: '{}\\n---\\n{}' is not a map of components to their limits, as YAML or JSON",
-        ),
-    ),
-    Case(
-        "beta: autoscalers that can be made",
-        components(
-            component("a", scalingAdapter={}),
-            metadata=annotated(
-                dynamo_autoscaling="a: {minReplicas: 0, maxReplicas: 4, triggers: [{type: cron}], pollingInterval: 5}"
-            ),
-        ),
-    ),
-    Case(
-        "beta: limits of scale commands with mistakes",
-        components(
-            component("a"),
-            metadata=annotated(scaling_policy="{a: {mim: 2, down: {cooldown: soon}, up: {step: -1}}, b: {min: 1}}"),
-        ),
-        errors=(
-            'metadata.annotations["nvidia.com/scaling-policy"].a.up.step: -1 is too small; at least 0',
-            'metadata.annotations["nvidia.com/scaling-policy"].a.down.cooldown: write a duration such as 30s, 15m or 1h30m, or seconds; at most a day',
-            'metadata.annotations["nvidia.com/scaling-policy"].a.mim: no such field',
-            'metadata.annotations["nvidia.com/scaling-policy"].b: is not a component of this graph; * stands for all',
-        ),
-    ),
-    Case(
         "alpha: limits of scale commands out of order",
         services({"a": service()}, metadata=annotated(scaling_policy="{'*': {min: 3, max: 2}, b: {}}")),
         errors=(
             'metadata.annotations["nvidia.com/scaling-policy"]["*"].max: must be 0, for any number, or at least min, which is 3',
             'metadata.annotations["nvidia.com/scaling-policy"].b: is not a component of this graph; * stands for all',
-        ),
-    ),
-    Case(
-        "beta: limits of scale commands",
-        components(
-            component("a"),
-            metadata=annotated(scaling_policy="{a: {min: 2, max: 0, down: {cooldown: 1h30m, step: 1}}, '*': {max: 5}}"),
         ),
     ),
     Case(
@@ -134,40 +69,6 @@ CASES = [
         ),
         warnings=(
             "spec.services.a.annotations is deprecated since v0.11.0, and is removed in v1.0: write extraPodMetadata.annotations, or podTemplate.metadata.annotations in v1beta1",
-        ),
-    ),
-    Case(
-        "beta: annotations",
-        components(
-            component(
-                "a",
-                podTemplate={
-                    "metadata": {
-                        "annotations": {
-                            "nvidia.com/vllm-distributed-executor-backend": "",
-                            "nvidia.com/dynamo-kube-discovery-mode": "node",
-                            "nvidia.com/deployment-rolling-update-max-surge": "25.5%",
-                        }
-                    },
-                    "spec": {"containers": [{"name": "main", "image": "x"}]},
-                },
-            ),
-            annotations={
-                "nvidia.com/vllm-distributed-executor-backend": "dask",
-                "nvidia.com/deployment-rolling-update-max-unavailable": "half",
-                "nvidia.com/deployment-rolling-update-max-surge": "1000000000",
-            },
-            metadata=annotated(dynamo_operator_origin_version="1.2", dynamo_kube_discovery_mode="Container"),
-        ),
-        errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-operator-origin-version\"]: '1.2' is not a semantic version such as 1.2.0; leave it out, and the platform sets it",
-            "metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'Container' is not allowed; one of 'pod', 'container'",
-            "spec.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: 'dask' is not allowed; one of 'mp', 'ray'",
-            "spec.annotations[\"nvidia.com/deployment-rolling-update-max-surge\"]: '1000000000' is neither a number of pods nor a percentage; write 1 or 25%",
-            "spec.annotations[\"nvidia.com/deployment-rolling-update-max-unavailable\"]: 'half' is neither a number of pods nor a percentage; write 1 or 25%",
-            "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: '' is not allowed; one of 'mp', 'ray'",
-            "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'node' is not allowed; one of 'pod', 'container'",
-            "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/deployment-rolling-update-max-surge\"]: '25.5%' is neither a number of pods nor a percentage; write 1 or 25%",
         ),
     ),
     Case(
@@ -222,32 +123,6 @@ CASES = [
             "spec.annotations[\"nvidia.com/deployment-strategy\"]: 'Blue' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
             "spec.services.a.extraPodMetadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'consul' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
             "spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-strategy\"]: 'recreate' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
-        ),
-    ),
-    Case(
-        "beta: annotations without effect",
-        components(
-            component(
-                "a",
-                podTemplate={
-                    "metadata": {
-                        "annotations": {
-                            "nvidia.com/dynamo-discovery-backend": "consul",
-                            "nvidia.com/deployment-strategy": "recreate",
-                        }
-                    },
-                    "spec": {"containers": [{"name": "main", "image": "x"}]},
-                },
-            ),
-            annotations={"nvidia.com/deployment-strategy": "Blue"},
-            metadata=annotated(deployment_strategy="Recreate", dynamo_discovery_backend="Kubernetes"),
-        ),
-        warnings=(
-            'metadata.annotations["nvidia.com/deployment-strategy"]: has no effect here: write it in spec.annotations for all components, or in the pod template of one',
-            "metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'Kubernetes' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
-            "spec.annotations[\"nvidia.com/deployment-strategy\"]: 'Blue' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
-            "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'consul' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
-            "spec.components[0].podTemplate.metadata.annotations[\"nvidia.com/deployment-strategy\"]: 'recreate' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
         ),
     ),
     Case(

@@ -17,8 +17,6 @@ from tests.unit.api.validation.building import (
     services,
 )
 
-VLLM_ALPHA: dict[str, Any] = {"backendFramework": "vllm"}
-
 
 def _rolling(graph: dict[str, Any], phase: str) -> dict[str, Any]:
     return {**graph, "status": {"rollingUpdate": {"phase": phase}}}
@@ -50,33 +48,11 @@ CASES = [
         ),
     ),
     Case(
-        "beta: a backend where none was",
-        components(component("a"), backendFramework="vllm"),
-        old=components(component("a")),
-        errors=(
-            "spec.backendFramework: cannot be changed from unset to 'vllm': create a DynamoGraphDeployment of another name",
-        ),
-        warnings=(
-            "spec.backendFramework: the engine is fixed once pods run; serve the other engine next to this one, and move the traffic",
-        ),
-    ),
-    Case(
         "alpha: another backend of a component alone",
         manifest("DynamoComponentDeployment", "v1alpha1", service()),
         old=manifest("DynamoComponentDeployment", "v1alpha1", service(backendFramework="vllm")),
         errors=(
             "spec.backendFramework: cannot be changed from 'vllm' to unset: create a DynamoComponentDeployment of another name",
-        ),
-        warnings=(
-            "spec.backendFramework: the engine is fixed once pods run; serve the other engine next to this one, and move the traffic",
-        ),
-    ),
-    Case(
-        "beta: another backend of a component alone",
-        manifest("DynamoComponentDeployment", "v1beta1", component("a", backendFramework="trtllm")),
-        old=manifest("DynamoComponentDeployment", "v1beta1", component("a", backendFramework="vllm")),
-        errors=(
-            "spec.backendFramework: cannot be changed from 'vllm' to 'trtllm': create a DynamoComponentDeployment of another name",
         ),
         warnings=(
             "spec.backendFramework: the engine is fixed once pods run; serve the other engine next to this one, and move the traffic",
@@ -113,27 +89,6 @@ CASES = [
         facts=replace(PLAIN, user="jane"),
     ),
     Case(
-        "alpha: another set of services",
-        services({"b": service(), "c": service()}),
-        old=services({"a": service(), "b": service()}),
-        errors=(
-            "spec.services: services cannot be added or removed (added: c; removed: a): create a DynamoGraphDeployment of another name",
-        ),
-    ),
-    Case(
-        "beta: another component",
-        components(component("a"), component("b")),
-        old=components(component("b")),
-        errors=(
-            "spec.components: components cannot be added or removed (added: a): create a DynamoGraphDeployment of another name",
-        ),
-    ),
-    Case(
-        "beta: another order of components",
-        components(component("a"), component("b")),
-        old=components(component("b"), component("a")),
-    ),
-    Case(
         "beta: more nodes",
         components(component("a", multinode={"nodeCount": 4}), backendFramework="sglang"),
         old=components(component("a", multinode={"nodeCount": 2}), backendFramework="sglang"),
@@ -163,31 +118,6 @@ CASES = [
         facts=replace(GROVE, topologies={}),
     ),
     Case(
-        "alpha: replicas of an adapter",
-        SCALED_ALPHA,
-        old=ADAPTED_ALPHA,
-        errors=(
-            "spec.services.Decode.replicas: cannot be changed from 2 to 5, since scalingAdapter.enabled gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
-        ),
-    ),
-    Case(
-        "beta: replicas of an adapter",
-        SCALED_BETA,
-        old=ADAPTED_BETA,
-        errors=(
-            "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
-        ),
-    ),
-    Case(
-        "beta: replicas of an adapter by no one known",
-        SCALED_BETA,
-        old=ADAPTED_BETA,
-        facts=replace(PLAIN, user=""),
-        errors=(
-            "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
-        ),
-    ),
-    Case(
         "beta: replicas of an adapter by the platform",
         SCALED_BETA,
         old=ADAPTED_BETA,
@@ -213,24 +143,6 @@ CASES = [
         ),
     ),
     Case(
-        "beta: replicas and an adapter, both new",
-        SCALED_BETA,
-        old=components(component("Decode", replicas=2)),
-        errors=(
-            "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
-        ),
-    ),
-    Case(
-        "beta: replicas of an adapter that goes",
-        components(component("Decode", replicas=5)),
-        old=ADAPTED_BETA,
-    ),
-    Case(
-        "beta: replicas of an adapter left out, where one was said",
-        components(component("Decode", scalingAdapter={})),
-        old=components(component("Decode", replicas=1, scalingAdapter={})),
-    ),
-    Case(
         "beta: replicas left to an adapter",
         components(component("Decode", scalingAdapter={})),
         old=ADAPTED_BETA,
@@ -248,15 +160,6 @@ CASES = [
         SCALED_BETA,
         old=ADAPTED_BETA,
         facts=replace(PLAIN, adapter_replicas={"Decode": 5}),
-    ),
-    Case(
-        "alpha: replicas that the adapter has not, by any user",
-        SCALED_ALPHA,
-        old=ADAPTED_ALPHA,
-        facts=replace(PLAIN, adapter_replicas={"Decode": 4}),
-        errors=(
-            "spec.services.Decode.replicas: cannot be changed from 2 to 5, since scalingAdapter.enabled gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
-        ),
     ),
     Case(
         "beta: a restart after a rolling update",

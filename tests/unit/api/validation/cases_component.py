@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tests.unit.api.validation.building import (
     GMS_INTRA,
     GROVE,
-    PLAIN,
     Case,
     component,
     components,
@@ -107,17 +105,6 @@ CASES = [
         facts=GROVE,
     ),
     Case(
-        "alpha: ingress without a host",
-        services({"a": service("frontend", ingress={"enabled": True}), "b": service(ingress={"enabled": False})}),
-        errors=(
-            "spec.services.a.ingress.host: required, since the ingress is enabled: it is the first label of the host name",
-        ),
-        warnings=(
-            "spec.services.a.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service",
-            "spec.services.b.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service",
-        ),
-    ),
-    Case(
         "alpha: mounts",
         services(
             {
@@ -141,17 +128,6 @@ CASES = [
         ),
         errors=(
             "spec.components[0].compilationCache.mountPath: required: trtllm has no place of its own for what it compiles; name the directory that it caches into",
-        ),
-    ),
-    Case(
-        "beta: cache of vLLM, and of no known engine",
-        components(component("a", compilationCache={"pvcName": "c"}), backendFramework="vllm"),
-    ),
-    Case(
-        "beta: cache of a component that is not a worker",
-        components(component("a", "frontend", compilationCache={"pvcName": "c"})),
-        errors=(
-            "spec.components[0].compilationCache.mountPath: required: type frontend has no place of its own for what it compiles; name the directory that it caches into",
         ),
     ),
     Case(
@@ -227,20 +203,6 @@ CASES = [
         ),
     ),
     Case(
-        "alpha: amounts of a component deployment that no container can have",
-        manifest(
-            "DynamoComponentDeployment",
-            "v1alpha1",
-            service(resources={"limits": {"gpu": "1"}, "requests": {"gpu": "2"}}),
-        ),
-        errors=("spec.resources.requests.gpu: 2 is more than the limit, 1",),
-    ),
-    Case(
-        "beta: a picker where no one knows of InferencePools",
-        components(component("epp", "epp", eppConfig=EPP_CONFIG)),
-        facts=replace(PLAIN, inference_pools=None),
-    ),
-    Case(
         "alpha: an adapter of a picker",
         services({"Epp": service("epp", eppConfig=EPP_CONFIG, scalingAdapter={"enabled": True})}),
         warnings=(
@@ -252,15 +214,6 @@ CASES = [
         components(component("epp", "epp", eppConfig=EPP_CONFIG, scalingAdapter={})),
         warnings=(
             "spec.components[0].scalingAdapter: has no use: an endpoint picker has one replica, and a graph with another number is refused; leave it out",
-        ),
-    ),
-    Case(
-        "beta: a picker of several nodes and replicas, without a configuration",
-        components(component("epp", "epp", replicas=0, multinode={})),
-        errors=(
-            "spec.components[0].multinode: not allowed for an endpoint picker, which runs on one node: leave it out",
-            "spec.components[0].replicas: must be 1 for an endpoint picker, not 0",
-            "spec.components[0].eppConfig: required for type epp: set configMapRef to a key of a ConfigMap, or write the configuration in config",
         ),
     ),
     Case(
@@ -295,13 +248,6 @@ CASES = [
         ),
     ),
     Case(
-        "alpha: no image",
-        services({"a": {"componentType": "worker"}}),
-        warnings=(
-            "spec.services.a.extraPodSpec.mainContainer.image: the container main has no image yet, and pods cannot be made without one",
-        ),
-    ),
-    Case(
         "beta: no image",
         components(
             {"name": "a"},
@@ -310,35 +256,6 @@ CASES = [
         warnings=(
             "spec.components[0].podTemplate.spec.containers: the container main has no image yet, and pods cannot be made without one",
             "spec.components[1].podTemplate.spec.containers[1].image: the container main has no image yet, and pods cannot be made without one",
-        ),
-    ),
-    Case(
-        "alpha: deprecated fields of a service",
-        services({"Decode": service(dynamoNamespace="x", autoscaling={"enabled": True})}),
-        warnings=(
-            "spec.services.Decode.autoscaling is deprecated since v0.7.0, and is removed in v1.0: enable scalingAdapter, without which nothing comes of it, and ask in the annotation nvidia.com/dynamo-autoscaling",
-            "spec.services.Decode.dynamoNamespace is deprecated and ignored since v0.8.0, and is removed in v1.0: leave it out: it follows from the namespace and the name of the graph",
-        ),
-    ),
-    Case(
-        "alpha: a component alone",
-        manifest(
-            "DynamoComponentDeployment",
-            "v1alpha1",
-            service("epp", serviceName="my.epp", replicas=3, dynamoNamespace="x"),
-            name="1" + "a" * 63,
-        ),
-        facts=replace(PLAIN, inference_pools=False),
-        errors=(
-            "metadata.name: begins with '1'; it begins the names of Services, which begin with a letter",
-            "metadata.name: makes the Dynamo namespace 'team-1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 69 characters, where a label holds 63: shorten it by 6",
-            "metadata.name: makes a Service with a name of 64 characters, where Kubernetes allows 63: shorten it by 1",
-            "spec.serviceName: 'my.epp' is not a valid service name: letters, digits and '-', a letter or digit first and last, at most 63 characters; rename it",
-            "spec.replicas: must be 1 for an endpoint picker, not 3",
-            "spec.eppConfig: required for componentType epp: set configMapRef to a key of a ConfigMap, or write the configuration in config",
-        ),
-        warnings=(
-            "spec.dynamoNamespace is deprecated and ignored since v0.8.0, and is removed in v1.0: leave it out: it follows from the namespace and the name of the graph",
         ),
     ),
     Case(

@@ -7,11 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.api.validation.building import (
-    CONTAINER_DISCOVERY,
     FAILOVER_INTER,
-    FAILOVER_INTRA,
-    GMS_INTER,
-    GMS_INTRA,
     GROVE,
     PLAIN,
     Case,
@@ -63,38 +59,6 @@ CASES = [
         ),
     ),
     Case(
-        "alpha: shared GPU memory and half a GPU",
-        services(
-            {"a": service(gpus="500m", gpuMemoryService=GMS_INTRA), "b": service(gpus="x", gpuMemoryService=GMS_INTRA)}
-        ),
-        errors=(
-            "spec.services.a.resources.limits.gpu: must be a whole number, not '500m'",
-            "spec.services.a.resources.limits.gpu: '500m' is not a number of GPUs; spec.services.a.gpuMemoryService needs a whole one, 1 at least",
-            "spec.services.b.resources.limits.gpu: 'x' is not a quantity; examples: 8Gi, 500m, 2",
-        ),
-    ),
-    Case(
-        "beta: failover without shared GPU memory",
-        components(component("a", gpus="1", experimental={"failover": {"mode": "InterPod"}})),
-        errors=(
-            "spec.components[0].experimental.failover: needs gpuMemoryService in the same mode, InterPod: failover engines take weights over from it",
-        ),
-    ),
-    Case(
-        "alpha: many engines that wait in other pods",
-        services(
-            {
-                "a": service(
-                    gpus="1",
-                    gpuMemoryService=GMS_INTER,
-                    failover={"enabled": True, "mode": "interPod", "numShadows": 3},
-                )
-            },
-            backendFramework="vllm",
-        ),
-        facts=GROVE,
-    ),
-    Case(
         "alpha: failover of a frontend",
         services({"a": service("frontend", failover=FAILOVER_INTER)}),
         errors=(
@@ -109,20 +73,6 @@ CASES = [
         errors=(
             "spec.components[0].experimental.failover: needs gpuMemoryService in the same mode, InterPod: failover engines take weights over from it",
             "spec.components[0].experimental.failover: not for type planner, which runs no engine: leave failover out",
-        ),
-    ),
-    Case(
-        "alpha: features that are switched off",
-        services(
-            {
-                "a": service(
-                    "frontend",
-                    gpuMemoryService={"enabled": False, "mode": "interPod"},
-                    failover={"enabled": False, "mode": "interPod", "numShadows": 7},
-                    checkpoint={"enabled": False},
-                    scalingAdapter={"enabled": False},
-                )
-            }
         ),
     ),
     Case(
@@ -141,19 +91,5 @@ CASES = [
         errors=(
             "metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: must be 'container', not 'pod': spec.components[0].experimental.failover keeps several engines in one pod, and each must be discovered by itself",
         ),
-    ),
-    Case(
-        "alpha: failover in a pod with discovery of containers",
-        services(
-            {"a": service(gpus="1", gpuMemoryService=GMS_INTRA, failover=FAILOVER_INTRA)},
-            metadata=CONTAINER_DISCOVERY,
-        ),
-    ),
-    Case(
-        "beta: GPU memory between pods where no one knows of Grove",
-        components(
-            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}), backendFramework="vllm"
-        ),
-        facts=replace(PLAIN, grove=None),
     ),
 ]

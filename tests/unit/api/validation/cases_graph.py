@@ -9,36 +9,13 @@ from tests.unit.api.validation.building import (
     GROVE,
     PLAIN,
     Case,
-    annotated,
     component,
     components,
     service,
     services,
 )
 
-LONG = "a" * 40
-
 CASES = [
-    Case(
-        "alpha: claims",
-        services(
-            {"a": service()},
-            pvcs=[
-                {"name": ""},
-                {"name": "b", "create": True, "size": "0", "storageClass": "", "volumeAccessMode": ""},
-                {"name": "c", "create": False, "storageClass": ""},
-            ],
-        ),
-        errors=(
-            "spec.pvcs[0].name: must not be empty",
-            "spec.pvcs[1].storageClass: must not be empty: create is true, and a claim is made of size, storageClass and volumeAccessMode",
-            "spec.pvcs[1].volumeAccessMode: must not be empty: create is true, and a claim is made of size, storageClass and volumeAccessMode",
-            "spec.pvcs[1].size: must not be '0': create is true, and a claim is made of size, storageClass and volumeAccessMode",
-        ),
-        warnings=(
-            "spec.pvcs is deprecated since v0.11.0, and is removed in v1.0: create the PersistentVolumeClaim itself, and mount it by its name",
-        ),
-    ),
     Case(
         "alpha: order of a restart",
         services(
@@ -52,55 +29,8 @@ CASES = [
         ),
     ),
     Case(
-        "beta: order of a restart",
-        components(
-            component("frontend", "frontend"),
-            component("decode"),
-            component("c"),
-            restart={"id": "1", "strategy": {"order": ["decode", "decode", "xyz"]}},
-        ),
-        errors=(
-            "spec.restart.strategy.order[1]: 'decode' stands at [0] already; name each component once",
-            "spec.restart.strategy.order[2]: 'xyz' is not a component of this graph; one of frontend, decode, c",
-            "spec.restart.strategy.order: lacks frontend, c: name every component once, or leave order out for the alphabetical one",
-        ),
-    ),
-    Case(
         "beta: order with every component once",
         components(component("a"), component("b"), restart={"id": "1", "strategy": {"order": ["b", "a"]}}),
-    ),
-    Case(
-        "alpha: names of services",
-        services({"my.service": service(), "Decode": service(), "decode": service(), "-a": service(), "": service()}),
-        errors=(
-            "spec.services[\"my.service\"]: 'my.service' is not a valid service name: letters, digits and '-', a letter or digit first and last, at most 63 characters; rename it",
-            "spec.services.decode: differs from spec.services.Decode in case only, and their objects would have the same names; rename one of them",
-            "spec.services.-a: '-a' is not a valid service name: letters, digits and '-', a letter or digit first and last, at most 63 characters; rename it",
-            "spec.services[\"\"]: '' is not a valid service name: letters, digits and '-', a letter or digit first and last, at most 63 characters; rename it",
-        ),
-    ),
-    Case(
-        "alpha: name of a worker that leaves no room for its hash",
-        services({"W" * 32: service(), "F" * 32: service("frontend")}, metadata={"name": "a" * 25}),
-        errors=(
-            "spec.services.WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW: makes a name of 67 characters (aaaaaaaaaaaaaaaaaaaaaaaaa-wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww-<hash>), where Kubernetes allows 63: shorten it or metadata.name by 4",
-        ),
-    ),
-    Case(
-        "beta: names of objects",
-        components(component("w" * 40), component("f" * 40, "frontend"), metadata={"name": LONG}),
-        errors=(
-            "spec.components[0].name: makes a name of 90 characters (aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww-<hash>), where Kubernetes allows 63: shorten it or metadata.name by 27",
-            "spec.components[1].name: makes a name of 81 characters (aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-ffffffffffffffffffffffffffffffffffffffff), where Kubernetes allows 63: shorten it or metadata.name by 18",
-        ),
-    ),
-    Case(
-        "beta: names of objects where no one knows of Grove",
-        components(component("w" * 32), component("f" * 40, "frontend"), metadata={"name": "a" * 25}),
-        facts=replace(PLAIN, grove=None),
-        errors=(
-            "spec.components[1].name: makes a name of 66 characters (aaaaaaaaaaaaaaaaaaaaaaaaa-ffffffffffffffffffffffffffffffffffffffff), where Kubernetes allows 63: shorten it or metadata.name by 3",
-        ),
     ),
     Case(
         "alpha: name of a graph",
@@ -117,10 +47,6 @@ CASES = [
             "metadata.name: begins with '3'; it begins the names of Services, which begin with a letter",
             "metadata.name: makes the Dynamo namespace 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn-3d', 66 characters, where a label holds 63: shorten it by 3",
         ),
-    ),
-    Case(
-        "beta: graphs in the shared Dynamo namespace have none of their own",
-        components(component("a", globalDynamoNamespace=True), metadata={"name": "d", "namespace": "n" * 63}),
     ),
     Case(
         "alpha: names under Grove",
@@ -148,23 +74,6 @@ CASES = [
         facts=GROVE,
         errors=(
             "spec.components[1].name: makes names of 49 characters together (8 of the graph + ggggggggggggggggg + ggggggggggggggggg-wkr-11), where Grove allows 45: shorten it by 2",
-        ),
-    ),
-    Case(
-        "alpha: a planner next to the planner service",
-        services(
-            {"a": service(componentType="planner")},
-            metadata=annotated(planner_config="planner-config"),
-        ),
-        errors=(
-            'metadata.annotations["nvidia.com/planner-config"]: component a is a planner of its own, and this asks the planner service: keep one of them',
-        ),
-    ),
-    Case(
-        "beta: a planner next to the planner service",
-        components(component("a", type="planner"), metadata=annotated(planner_config="planner-config")),
-        errors=(
-            'metadata.annotations["nvidia.com/planner-config"]: component a is a planner of its own, and this asks the planner service: keep one of them',
         ),
     ),
     Case(
@@ -199,14 +108,6 @@ CASES = [
         ),
     ),
     Case(
-        "alpha: a domain without a topology",
-        services({"a": service(topologyConstraint={"packDomain": "rack"})}),
-        facts=GROVE,
-        errors=(
-            "spec.topologyConstraint: required, since a has a topologyConstraint: set topologyProfile to the ClusterTopology that has the domains",
-        ),
-    ),
-    Case(
         "beta: domains without a topology",
         components(*(component(name, topologyConstraint={"packDomain": "rack"}) for name in ("a", "b"))),
         facts=GROVE,
@@ -215,34 +116,11 @@ CASES = [
         ),
     ),
     Case(
-        "alpha: no such topology",
-        services({"a": service()}, topologyConstraint={"topologyProfile": "dcc", "packDomain": "rack"}),
-        facts=GROVE,
-        errors=(
-            "spec.topologyConstraint.topologyProfile: 'dcc' is not a ClusterTopology of this cluster; did you mean dc?",
-        ),
-    ),
-    Case(
         "beta: no such topology, and none at all",
         components(component("a"), topologyConstraint={"clusterTopologyName": "dc", "packDomain": "rack"}),
         facts=replace(GROVE, topologies={}),
         errors=(
             "spec.topologyConstraint.clusterTopologyName: 'dc' is not a ClusterTopology of this cluster; there are: none",
-        ),
-    ),
-    Case(
-        "alpha: domains",
-        services(
-            {
-                "a": service(topologyConstraint={"packDomain": "zone"}),
-                "b": service(topologyConstraint={"packDomain": "x"}),
-            },
-            topologyConstraint={"topologyProfile": "dc", "packDomain": "rack"},
-        ),
-        facts=GROVE,
-        errors=(
-            "spec.services.a.topologyConstraint.packDomain: 'zone' is wider than 'rack' of spec.topologyConstraint; one of rack, host",
-            "spec.services.b.topologyConstraint.packDomain: 'x' is not a domain of ClusterTopology 'dc'; one of zone, rack, host",
         ),
     ),
     Case(
@@ -256,14 +134,6 @@ CASES = [
         facts=GROVE,
         errors=(
             "spec.components[1].topologyConstraint.packDomain: 'rack' is wider than 'host' of spec.topologyConstraint; one of host",
-        ),
-    ),
-    Case(
-        "beta: no such domain for the graph",
-        components(component("a"), topologyConstraint={"clusterTopologyName": "dc", "packDomain": "row"}),
-        facts=GROVE,
-        errors=(
-            "spec.topologyConstraint.packDomain: 'row' is not a domain of ClusterTopology 'dc'; one of zone, rack, host",
         ),
     ),
     Case(

@@ -143,10 +143,6 @@ CASES = [
             (".services.a.replica", {"spec": {"services": {"a": {"replica": 1}}}}, "; did you mean replicas?"),
         )
     ),
-    Case(
-        "an override that is a part of a graph",
-        _request(BETA, overrides={"dgd": {"spec": {"components": [{"name": "a", "replicas": 2}], "gone": None}}}),
-    ),
     *(
         Case(
             f"beta: a directive of an override: {why}",
@@ -154,16 +150,6 @@ CASES = [
             (f"spec.overrides.dgd.{message}",),
         )
         for why, override, message in _DIRECTIVES
-    ),
-    Case(
-        "beta: a wrong directive that is there already",
-        _request(BETA, {"phase": "Ready"}, overrides={"dgd": {"spec": {"$patch": "x"}}}),
-        (f"spec.overrides.dgd.spec{_PATCH}: {_ELSEWHERE}",),
-        old=_request(BETA, {"phase": "Ready"}, overrides={"dgd": {"spec": {"$patch": "x"}}}),
-    ),
-    Case(
-        "beta: a directive of an override that appends",
-        _request(BETA, overrides={"dgd": {"spec": _worker(**_APPEND, args=["--x", ""])}}),
     ),
     Case(
         "beta: arguments of an override that replace all of an engine's",
@@ -213,18 +199,6 @@ CASES = [
         ),
     ),
     Case(
-        "alpha: optimization of a request",
-        _old_request(profilingConfig={"profilerImage": "x", "config": {"sla": {"optimizationType": "cost"}}}),
-        errors=(
-            "spec.profilingConfig.config.sla.optimizationType: 'cost' is not allowed; one of 'latency', 'throughput'",
-        ),
-        warnings=(
-            *_OF_PROFILING,
-            "spec.profilingConfig.config.sla.optimizationType: 'cost' is not allowed; one of 'latency', 'throughput'",
-            "spec.profilingConfig.config: nothing of hardware, sweep, engine and deployment counts until this is set right",
-        ),
-    ),
-    Case(
         "beta: a request for nothing",
         _request(
             BETA,
@@ -257,14 +231,6 @@ CASES = [
         _request(BETA, features={"planner": {"mode": "agg", "optimisation_target": "sla"}}),
         warnings=(
             "spec.features.planner.optimisation_target: is not a known key, and is ignored; did you mean optimization_target?",
-        ),
-    ),
-    Case(
-        "beta: a planner's configuration by its schema",
-        _request(BETA, features={"planner": {"mode": "both", "load_adjustment_interval_seconds": 0}}),
-        errors=(
-            "spec.features.planner.mode: 'both' is not allowed; one of 'disagg', 'prefill', 'decode', 'agg'",
-            "spec.features.planner.load_adjustment_interval_seconds: 0 is too small; at least 1",
         ),
     ),
     Case(
@@ -327,25 +293,8 @@ CASES = [
         warnings=_OF_PROFILING,
         facts=BLIND,
     ),
-    Case("beta: a thorough search", _request(BETA, searchStrategy="thorough", backend="vllm")),
     Case("beta: hardware that is named", _request(BETA, hardware={"numGpusPerNode": 8}), facts=BLIND),
     Case("beta: hardware that can be discovered", _request(BETA), facts=replace(BLIND, gpu_discovery=True)),
-    Case(
-        "alpha: a request that is there already where hardware cannot be discovered",
-        _old_request(),
-        old=_old_request(),
-        facts=BLIND,
-        warnings=_OF_PROFILING,
-    ),
-    Case(
-        "alpha: hardware that cannot be discovered",
-        _old_request(),
-        facts=BLIND,
-        errors=(
-            "spec: this platform may not read nodes, so it cannot discover GPUs: set profilingConfig.config.hardware.gpuType and numGpusPerNode, or write apiVersion nvidia.com/v1beta1 with spec.hardware",
-        ),
-        warnings=_OF_PROFILING,
-    ),
     *(
         Case(
             f"beta: a spec that stays in {phase}",
@@ -368,16 +317,6 @@ CASES = [
         )
         for phase in ("Pending", "Ready", "Failed")
     ),
-    Case("beta: a spec that may change at first", _request(BETA, backend="vllm"), old=_request(BETA)),
-    Case(
-        "alpha: a spec that stays in Profiling",
-        _old_request({"state": "Profiling"}, backend="sglang"),
-        old=_old_request({"state": "Profiling"}),
-        errors=(
-            "spec.backend: cannot be changed in state Profiling: profiling has begun; delete the request and create it again",
-        ),
-        warnings=_OF_PROFILING,
-    ),
     Case(
         "alpha: a spec that stays once the graph is made",
         _old_request({"state": "Ready", "deployment": {"created": True}}, backend="sglang"),
@@ -394,44 +333,10 @@ CASES = [
         warnings=_OF_PROFILING,
     ),
     Case("adapter from a file", _model(modelType="lora", source={"uri": "file:///models/a"})),
-    Case("adapter from S3", _model(modelType="lora", source={"uri": "s3://bucket/a"})),
-    Case(
-        "base model from a file",
-        _model(source={"uri": "file:///models/a"}),
-        warnings=("spec.source: has no effect: workers load a model from its source only with modelType lora",),
-    ),
-    Case(
-        "model of another type and base",
-        _model(modelType="adapter", baseModelName="c"),
-        old=_model(),
-        errors=(
-            "spec.modelType: cannot be changed from 'base' to 'adapter': create a DynamoModel of another name",
-            "spec.baseModelName: cannot be changed from 'b' to 'c': create a DynamoModel of another name",
-        ),
-        warnings=(
-            "spec.modelType: endpoints were selected by it; keep this DynamoModel until clients use the new one",
-            "spec.baseModelName: endpoints were selected by it; keep this DynamoModel until clients use the new one",
-        ),
-    ),
-    Case("model whose type is said", _model(modelType="base"), old=_model()),
-    Case(
-        "checkpoint with shared GPU memory where it is allowed",
-        _checkpoint(gpuMemoryService={"enabled": True}),
-        facts=replace(PLAIN, gms_snapshot=True),
-    ),
-    Case("checkpoint with its memory switched off", _checkpoint(gpuMemoryService={"enabled": False})),
     Case(
         "checkpoint whose defaults are said",
         _checkpoint(identity={"model": "m", "backendFramework": "vllm", "tensorParallelSize": 1}),
         old=_checkpoint(),
-    ),
-    Case(
-        "adapter of a graph",
-        manifest(
-            "DynamoGraphDeploymentScalingAdapter",
-            BETA,
-            {"replicas": 3, "dgdRef": {"name": "graph", "componentName": "a"}},
-        ),
     ),
     Case("metadata of a worker", manifest("DynamoWorkerMetadata", ALPHA, {"data": {}})),
     Case("request of old", manifest("DynamoNimRequest", ALPHA, {"bentoTag": "a:b"})),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tests.unit.api.validation.building import (
@@ -11,7 +10,6 @@ from tests.unit.api.validation.building import (
     GROVE,
     MAIN,
     MULTINODE,
-    PLAIN,
     Case,
     alone,
     alpha_pod,
@@ -22,7 +20,6 @@ from tests.unit.api.validation.building import (
     services,
 )
 
-UNKNOWN_GROVE = replace(PLAIN, grove=None)
 CLAIM: dict[str, Any] = {
     "name": "models",
     "create": True,
@@ -34,28 +31,6 @@ INGRESS_IS_DEPRECATED = "spec.services.{}.ingress is deprecated since v0.11.0, a
 
 
 CASES: list[Case] = [
-    Case(
-        "alpha: pods that do not hold together",
-        services(
-            {
-                "a": alpha_pod(
-                    {"volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": "/up"}]},
-                    volumes=[{"name": "v", "hostPath": {"path": "/a/../b"}}],
-                    ephemeralContainers=[{"name": "debug", "image": "x"}],
-                    initContainers=[{"name": "i", "image": "x", "readinessProbe": {"exec": {"command": ["x"]}}}],
-                    shareProcessNamespace=True,
-                    hostPID=True,
-                )
-            }
-        ),
-        errors=(
-            "spec.services.a.extraPodSpec.mainContainer.volumeMounts[0].subPath: '/up' must be a relative path: it begins at the root of the volume",
-            "spec.services.a.extraPodSpec.volumes[0].hostPath.path: '/a/../b' must not contain '..'",
-            "spec.services.a.extraPodSpec.initContainers[0].readinessProbe: only for an init container with restartPolicy Always, which does not end: leave it out",
-            "spec.services.a.extraPodSpec.ephemeralContainers: not in a template: they are added to pods that run; use containers",
-            "spec.services.a.extraPodSpec.shareProcessNamespace: not together with hostPID: keep one of them",
-        ),
-    ),
     Case(
         "beta: pods that do not hold together",
         components(
@@ -73,20 +48,6 @@ CASES: list[Case] = [
             "spec.components[0].podTemplate.spec.dnsConfig.nameservers: required, since dnsPolicy is None: name a server at least",
             "spec.components[0].podTemplate.spec.containers[0].resources.claims[0].name: 'gpu' is not a claim of the pod: add it to its resourceClaims",
             "spec.components[1].podTemplate.metadata.labels.a: '-' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
-        ),
-    ),
-    Case(
-        "alpha: pods that end, without Grove",
-        services(
-            {
-                "a": alpha_pod(restartPolicy="Never", activeDeadlineSeconds=600),
-                "b": alpha_pod(restartPolicy="Always"),
-                "c": alpha_pod(restartPolicy=""),
-            }
-        ),
-        errors=(
-            "spec.services.a.extraPodSpec.restartPolicy: must be Always, not Never: without Grove, pods are of a Deployment, which restarts them; leave it out",
-            "spec.services.a.extraPodSpec.activeDeadlineSeconds: not allowed without Grove: pods are of a Deployment, which runs them without end; leave it out",
         ),
     ),
     Case(
@@ -111,11 +72,6 @@ CASES: list[Case] = [
         "beta: pods that end, with Grove",
         components(beta_pod("a", restartPolicy="Never", activeDeadlineSeconds=600)),
         facts=GROVE,
-    ),
-    Case(
-        "beta: pods that end, where no one knows of Grove",
-        components(beta_pod("a", restartPolicy="Never")),
-        facts=UNKNOWN_GROVE,
     ),
     Case(
         "alpha: other containers without an image",

@@ -11,7 +11,6 @@ from tests.unit.api.validation.building import (
     CONTAINER_DISCOVERY,
     GROVE,
     IDENTITY,
-    MAIN,
     MULTINODE,
     PLAIN,
     Case,
@@ -24,17 +23,10 @@ from tests.unit.api.validation.building import (
     services,
 )
 
-VLLM, SGLANG = ["python3", "-m", "dynamo.vllm"], ["sh", "-c", "exec python3 -m dynamo.sglang --model x"]
+SGLANG = ["sh", "-c", "exec python3 -m dynamo.sglang --model x"]
 
 
 CASES: list[Case] = [
-    Case(
-        "beta: engines that differ",
-        components(beta_pod("a", {"args": SGLANG[2:]}), beta_pod("b", {"command": VLLM}), beta_pod("c")),
-        errors=(
-            "spec.components[1].podTemplate.spec.containers[0]: starts vllm, where spec.components[0] starts sglang: a graph has one engine",
-        ),
-    ),
     Case(
         "alpha: what Grove does not run",
         services({"a": service(replicas=0), "b": alpha_pod(schedulerName="own")}),
@@ -96,26 +88,6 @@ CASES: list[Case] = [
         ),
         errors=(
             "spec.services.a.extraPodSpec.mainContainer: starts sglang, where backendFramework is vllm: make them agree, or leave backendFramework out",
-        ),
-    ),
-    Case(
-        "alpha: a component with several engines",
-        alone(ALPHA, **alpha_pod({"args": ["python3 -m dynamo.vllm & python3 -m dynamo.sglang"]})),
-        errors=(
-            "spec.extraPodSpec.mainContainer: starts several engines (sglang, vllm): a component has one; write the others as components",
-        ),
-    ),
-    Case(
-        "beta: an engine that is not the named one, and several",
-        alone(
-            BETA,
-            name="a",
-            type="decode",
-            backendFramework="trtllm",
-            podTemplate={"spec": {"containers": [{**MAIN, "command": VLLM}]}},
-        ),
-        errors=(
-            "spec.podTemplate.spec.containers[0]: starts vllm, where backendFramework is trtllm: make them agree, or leave backendFramework out",
         ),
     ),
     Case(
