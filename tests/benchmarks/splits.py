@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 from dynamo_planner.core.observing import Pool
-from dynamo_planner.replay.outcome import ReplayOutcome
 from dynamo_planner.replay.replaying import ReplayInput
 
 from tests.benchmarks.clairvoyant import Array, Split, kept_by_slot
@@ -61,8 +60,3 @@ def kept(
 ) -> dict[Split, Array]:
     """Requests that each split keeps, by slot."""
     return {(p, d): kept_by_slot(arrivals, (prefill[p] & decode[d]).tolist(), seconds) for p, d in SPLITS}
-
-
-def by_slot(outcome: ReplayOutcome) -> Array:
-    """Requests that a run kept, by slot."""
-    return kept_by_slot([job.request.at for job in outcome.jobs], outcome.in_time(), outcome.seconds)

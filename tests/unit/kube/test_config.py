@@ -23,7 +23,7 @@ from dynamo_devcluster.certs import CertificateAuthority
 from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.kube import ConfigError, KubeClient
-from dynamo_shared.kube.config import Connection, load
+from dynamo_shared.kube.config import load
 from dynamo_shared.kube.credentials import LoginCredentials, TokenFile
 from dynamo_shared.kube.oidc import token_expiry
 from dynamo_shared.runtime.endpoints import serving
@@ -522,7 +522,3 @@ async def test_a_renewed_client_certificate_is_shown_at_once(
             key.write_bytes(new.key.read_bytes())
             has_ended = True
             assert await client.get(PODS, ObjectKey("a", "b")) == {"user": "new"}
-
-
-def test_a_connection_is_plain_data() -> None:
-    assert Connection.__slots__ == ("server", "tls", "tls_server_name", "proxy", "credentials", "namespace")

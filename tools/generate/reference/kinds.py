@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dynamo_shared.api import deprecations
 from dynamo_shared.api.crds.build import schema_of
-from dynamo_shared.api.crds.definition import Column, Definition, VersionDefinition
+from dynamo_shared.api.crds.definition import Definition, VersionDefinition
 from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.resources import GROUP
 
@@ -45,7 +45,7 @@ def overview() -> str:
         for each in DEFINITIONS
     ]
     columns = [
-        (f"{each.kind} {version.resource.version}", ", ".join(_column(column) for column in version.columns))
+        (f"{each.kind} {version.resource.version}", ", ".join(column.name for column in version.columns))
         for each in DEFINITIONS
         for version in each.versions
     ]
@@ -139,11 +139,6 @@ def _rules(field: SchemaField) -> list[str]:
 
 def _notice(deprecation: deprecations.Deprecation | None) -> str:
     return f"since {deprecation.since}, removed in {deprecation.removed_in}" if deprecation else ""
-
-
-def _column(column: Column) -> str:
-    wide = " (`-o wide`)" if column.priority else ""
-    return f"{column.name}{wide}"
 
 
 def _version_link(definition: Definition, version: VersionDefinition, folder: str = "kinds/") -> str:

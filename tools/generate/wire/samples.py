@@ -145,7 +145,7 @@ def _command(spec: CommandSpec) -> Golden:
         type=spec.type,
         subject=f"{spec.service}/{spec.verb}",
         time=cloudevents.timestamp(MOMENT),
-        data=spec.sample or DATA[spec.data],
+        data=DATA[spec.data],
         datacontenttype="application/json",
         dataschema=cloudevents.schema_url(spec.type),
         traceparent=TRACEPARENT,

@@ -99,9 +99,9 @@ def day(moment: datetime, now: datetime | None = None) -> str:
     return "" if local.date() == (now or datetime.now(UTC)).astimezone().date() else f"{local:%Y-%m-%d} "
 
 
-def console(*, stderr: bool = False) -> Console:
+def console() -> Console:
     """A rich console; one that is not a terminal gets no colours and never wraps."""
     from rich.console import Console as RichConsole  # noqa: PLC0415 - slow, and plain output does without
 
-    made = RichConsole(stderr=stderr, highlight=False)
-    return made if made.is_terminal else RichConsole(stderr=stderr, highlight=False, width=UNBOUNDED, soft_wrap=True)
+    made = RichConsole(highlight=False)
+    return made if made.is_terminal else RichConsole(highlight=False, width=UNBOUNDED, soft_wrap=True)

@@ -40,7 +40,6 @@ class NatsServerConfig:
     listen: str = "0.0.0.0:4222"
     monitoring: str = ""
     store: str = "/data"
-    max_payload: int = MAX_PAYLOAD
     tls: NatsServerTls | None = None
 
 
@@ -64,7 +63,7 @@ def authorization(cluster: str, passwords: Mapping[str, str | Variable]) -> dict
 
 def configuration(cluster: str, passwords: Mapping[str, str | Variable], server: NatsServerConfig) -> dict[str, Any]:
     """All of it."""
-    config: dict[str, Any] = {"listen": server.listen, "max_payload": server.max_payload}
+    config: dict[str, Any] = {"listen": server.listen, "max_payload": MAX_PAYLOAD}
     if server.monitoring:
         config["http"] = server.monitoring
     config["jetstream"] = {"store_dir": server.store}

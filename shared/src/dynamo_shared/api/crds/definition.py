@@ -13,20 +13,16 @@ from dynamo_shared.api.resources import UNCHANGED_IN_V1BETA1, Resource
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of `kubectl get`; `priority` above 0 shows it with `-o wide` only."""
+    """A column of `kubectl get`."""
 
     name: str
     json_path: str
     description: str
     type: str = "string"
-    priority: int = 0
 
     def manifest(self) -> dict[str, Any]:
         """The column as a CRD has it."""
-        manifest: dict[str, Any] = {"name": self.name, "type": self.type, "jsonPath": self.json_path}
-        if self.priority:
-            manifest["priority"] = self.priority
-        return {**manifest, "description": self.description}
+        return {"name": self.name, "type": self.type, "jsonPath": self.json_path, "description": self.description}
 
 
 @dataclass(frozen=True, slots=True)

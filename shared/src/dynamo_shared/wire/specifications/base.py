@@ -65,7 +65,6 @@ class CommandSpec:
     """services of the platform that send it; people send it, too"""
     data: type[msgspec.Struct]
     description: str
-    sample: msgspec.Struct | None = None
 
     @property
     def type(self) -> str:
