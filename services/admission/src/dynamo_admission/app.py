@@ -171,13 +171,13 @@ class _Admission:
                     await shake_hands(self._listener, trusting(bundle))
             else:
                 await self_test(self._listener, bundles, self._callers.self_test)
-                self._metrics.tested("passed")
+                self._metrics.self_tests.labels("passed").inc()
                 log.info("admission works", host=self._address.host, port=self._listener.port)
         except SelfTestFailed:
-            self._metrics.tested("failed")
+            self._metrics.self_tests.labels("failed").inc()
             raise
         self._tested = self._worked = True
-        self._metrics.certificate_ends(self._certificates.expires)
+        self._metrics.certificate_ends.set(self._certificates.expires)
 
     async def _refresh(self, state: server.ServerState, schemas: SchemaSource) -> None:
         """Know the cluster as it is now. What cannot be asked stays as it was."""

@@ -53,34 +53,34 @@ class AdmissionMetrics(ServiceMetrics):
             ["resource_type", "version", "result"],
             registry=registry,
         )
-        self._conversion_seconds = Histogram(
+        self.conversion_seconds = Histogram(
             "dynamo_admission_conversion_duration_seconds",
             "Seconds that one ConversionReview takes, however many objects it has.",
             buckets=SECONDS,
             registry=registry,
         )
-        self._in_flight = Gauge(
+        self.in_flight = Gauge(
             "dynamo_admission_requests_in_flight", "Requests that are being read or answered.", registry=registry
         )
-        self._turned_away = Counter(
+        self.turned_away = Counter(
             "dynamo_admission_requests_turned_away",
             "Requests without a verdict: busy (the client retries), caller (without the client certificate "
             "that is asked for), junk, size, slow, or error.",
             ["reason"],
             registry=registry,
         )
-        self._expiry = Gauge(
+        self.certificate_ends = Gauge(
             "dynamo_admission_certificate_expiry_timestamp_seconds",
             "End of the served certificate, as a Unix time.",
             registry=registry,
         )
-        self._repairs = Counter(
+        self.repairs = Counter(
             "dynamo_admission_registration_repairs",
             "Repairs of webhook configurations and conversions that were missing or changed.",
             ["object"],
             registry=registry,
         )
-        self._self_tests = Counter(
+        self.self_tests = Counter(
             "dynamo_admission_self_tests", "Self tests, by result: passed or failed.", ["result"], registry=registry
         )
         self._request = cache(self._requests.labels)
@@ -99,27 +99,3 @@ class AdmissionMetrics(ServiceMetrics):
     def converted(self, resource_type: str, version: str, result: str, objects: int) -> None:
         """Objects of one review were converted, or were not."""
         self._conversion(resource_type, version, result).inc(objects)
-
-    def conversion_took(self, seconds: float) -> None:
-        """One ConversionReview was answered."""
-        self._conversion_seconds.observe(seconds)
-
-    def in_flight(self, count: int) -> None:
-        """So many requests are under way."""
-        self._in_flight.set(count)
-
-    def turned_away(self, reason: str) -> None:
-        """A request got no answer to its question."""
-        self._turned_away.labels(reason).inc()
-
-    def certificate_ends(self, moment: float) -> None:
-        """The served certificate ends at that Unix time."""
-        self._expiry.set(moment)
-
-    def repaired(self, name: str) -> None:
-        """A registration was set right."""
-        self._repairs.labels(name).inc()
-
-    def tested(self, result: str) -> None:
-        """The self test passed or failed."""
-        self._self_tests.labels(result).inc()

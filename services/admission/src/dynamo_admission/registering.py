@@ -77,7 +77,7 @@ class Registrar:
                 log.warning(
                     "registration set right", object=f"{resource.kind} {name}", was="changed" if observed else "gone"
                 )
-                self._metrics.repaired(name)
+                self._metrics.repairs.labels(name).inc()
             await self._write(resource, desired, registration)
 
     async def _write(self, resource: Resource, desired: KubeObject, registration: Registration) -> None:

@@ -121,7 +121,7 @@ class ReviewServer:
             busy.headers["Retry-After"] = str(RETRY_AFTER)
             return busy
         self._in_flight += 1
-        self._metrics.in_flight(self._in_flight)
+        self._metrics.in_flight.set(self._in_flight)
         try:
             return await handler(request)
         except web.HTTPException as error:
@@ -132,7 +132,7 @@ class ReviewServer:
             return self._turn_away("junk", 400, str(error))
         finally:
             self._in_flight -= 1
-            self._metrics.in_flight(self._in_flight)
+            self._metrics.in_flight.set(self._in_flight)
 
     def _handler(self, webhook: Webhook) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:
@@ -149,7 +149,7 @@ class ReviewServer:
         except web.RequestPayloadError as error:
             raise BadReview("the body is not encoded as its headers say") from error
         except web.HTTPRequestEntityTooLarge:
-            self._metrics.turned_away("size")
+            self._metrics.turned_away.labels("size").inc()
             raise
 
     async def _admit(self, webhook: Webhook, body: bytes) -> web.Response:
@@ -194,7 +194,7 @@ class ReviewServer:
         except RecursionError:
             return _json(conversion_failure(_uid_in(body), _TOO_DEEP))
         content = await self._large.run(len(body), lambda: self._converted(asked))
-        self._metrics.conversion_took(time.perf_counter() - started)
+        self._metrics.conversion_seconds.observe(time.perf_counter() - started)
         return _json(content)
 
     def _converted(self, asked: ConversionRequest) -> bytes:
@@ -216,7 +216,7 @@ class ReviewServer:
         return conversion_answer(asked.uid, objects)
 
     def _turn_away(self, reason: str, status: int, message: str) -> web.Response:
-        self._metrics.turned_away(reason)
+        self._metrics.turned_away.labels(reason).inc()
         return web.Response(status=status, text=f"{message}\n")
 
 

@@ -26,11 +26,11 @@ class DynadminMetrics(ServiceMetrics):
             buckets=SECONDS,
             registry=registry,
         )
-        self._streams = Gauge("dynamo_dynadmin_streams", "Streams that are open.", registry=registry)
-        self._in_flight = Gauge(
+        self.streams = Gauge("dynamo_dynadmin_streams", "Streams that are open.", registry=registry)
+        self.in_flight = Gauge(
             "dynamo_dynadmin_requests_in_flight", "Requests that are being answered.", registry=registry
         )
-        self._refused = Counter(
+        self.refused = Counter(
             "dynamo_dynadmin_requests_refused",
             "Requests that were refused before they were handled: unidentified, disallowed, csrf, impersonation, rate, busy.",
             ["reason"],
@@ -42,15 +42,3 @@ class DynadminMetrics(ServiceMetrics):
         self._requests.labels(operation, str(status)).inc()
         if seconds is not None:
             self._seconds.labels(operation).observe(seconds)
-
-    def streams(self, count: int) -> None:
-        """So many streams are open."""
-        self._streams.set(count)
-
-    def in_flight(self, count: int) -> None:
-        """So many requests are under way."""
-        self._in_flight.set(count)
-
-    def refused(self, reason: str) -> None:
-        """A request was refused."""
-        self._refused.labels(reason).inc()

@@ -147,7 +147,7 @@ class HttpServer:
                 return preflight
             self._refuse_impersonation(request)
             if self._in_flight >= self._settings.max_in_flight:
-                self._metrics.refused("busy")
+                self._metrics.refused.labels("busy").inc()
                 detail = f"{self._in_flight} requests are in progress; retry later"
                 raise ProblemError("unavailable", detail, headers={"Retry-After": "1"})
             return await self._counted(request, handler)
@@ -156,11 +156,11 @@ class HttpServer:
         except InvalidIntent as error:
             return invalid(error.problems).response(identifier)
         except Unidentified as error:
-            self._metrics.refused("unidentified")
+            self._metrics.refused.labels("unidentified").inc()
             headers = {"WWW-Authenticate": 'Bearer realm="dynadmin"'}
             return ProblemError("unidentified", str(error), headers=headers).response(identifier)
         except Disallowed as error:
-            self._metrics.refused("disallowed")
+            self._metrics.refused.labels("disallowed").inc()
             return ProblemError("forbidden", str(error)).response(identifier)
         except KubeError as error:
             return of_kube(error).response(identifier)
@@ -181,7 +181,7 @@ class HttpServer:
         """Streams have limits of their own, and do not count among requests under way."""
         self._in_flight += 1
         request[TURN].leave = leave = self._leave_once(request[TURN])
-        self._metrics.in_flight(self._in_flight)
+        self._metrics.in_flight.set(self._in_flight)
         try:
             return await handler(request)
         finally:
@@ -195,7 +195,7 @@ class HttpServer:
             if not left:
                 left = True
                 self._in_flight -= 1
-                self._metrics.in_flight(self._in_flight)
+                self._metrics.in_flight.set(self._in_flight)
                 self._of_callers -= Counter(turn.counted)
 
         return leave
@@ -213,7 +213,7 @@ class HttpServer:
             if session is None:
                 raise Unidentified("the session is not valid, or has ended; log in again")
             if request.method not in _SAFE and not is_same(request.headers.get(CSRF_HEADER, ""), session.csrf):
-                self._metrics.refused("csrf")
+                self._metrics.refused.labels("csrf").inc()
                 raise ProblemError("csrf", f"send the session's CSRF token as {CSRF_HEADER}")
             caller = await self._tokens.caller(session.token)
             expires = session.expires if caller.expires is None else min(session.expires, caller.expires)
@@ -240,7 +240,7 @@ class HttpServer:
             limit = self._limits[caller.key] = RateLimit(settings.requests_per_second, settings.burst, self._clock)
         if (wait := limit.take()) > 0:
             limit.give_back()
-            self._metrics.refused("rate")
+            self._metrics.refused.labels("rate").inc()
             after = str(max(1, round(wait)))
             raise ProblemError("too-many-requests", "too many requests of yours", headers={"Retry-After": after})
 
@@ -250,7 +250,7 @@ class HttpServer:
         Those without a caller are of one together: who sends bodies slowly needs no token.
         """
         if self._of_callers[caller.key] >= max(1, self._settings.max_in_flight // _SHARE):
-            self._metrics.refused("busy")
+            self._metrics.refused.labels("busy").inc()
             whose = "without a caller" if caller is ANONYMOUS else "of yours"
             detail = f"{self._of_callers[caller.key]} requests {whose} are in progress; retry later"
             raise ProblemError("too-many-requests", detail, headers={"Retry-After": "1"})
@@ -259,7 +259,7 @@ class HttpServer:
 
     def _refuse_impersonation(self, request: web.Request) -> None:
         if any(name.lower().startswith(_IMPERSONATE) for name in request.headers):
-            self._metrics.refused("impersonation")
+            self._metrics.refused.labels("impersonation").inc()
             raise ProblemError("bad-request", "Impersonate- headers are not taken; call as the user who acts")
 
     def _preflight(self, request: web.Request) -> web.Response | None:

@@ -79,7 +79,7 @@ class Streams:
         self._open[place] = key, call.request
         # Streams have limits of their own, and do not count as requests under way.
         call.request[TURN].leave()
-        self._metrics.streams(len(self._open))
+        self._metrics.streams.set(len(self._open))
         response = web.StreamResponse(
             headers={
                 "Content-Type": "text/event-stream; charset=utf-8",
@@ -112,7 +112,7 @@ class Streams:
             log.debug("stream broke", request=call.id)
         finally:
             self._open.pop(place, None)
-            self._metrics.streams(len(self._open))
+            self._metrics.streams.set(len(self._open))
 
     def _count(self, key: str) -> int:
         return sum(1 for whose, _ in self._open.values() if whose == key)
