@@ -4,7 +4,8 @@ Usage: python -m tests.benchmarks.plan [--seeds 1-10] [--traffic sine,day] [--st
 [--processes N] [--traces FOLDER] [--report FILE]
 
 Each row is held against the best plan in hindsight (`clairvoyant.py`) at equal attainment and at equal GPU-hours,
-the reference's policy, an HPA on concurrency (`hpa.py`), and the best fixed split. Traffic is in `traffic.py`.
+the best plan that follows the load and does not know when it comes (`following.py`), the reference's policy, an HPA
+on concurrency (`hpa.py`), and the best fixed split. Traffic is in `traffic.py`.
 Engines are those of the measured profile (Llama-3.1-8B FP8 on one H200), straight lines between its points; 8 GPUs
 at most. Targets are TTFT 200 ms and ITL 10 ms, as of the published run of the reference (planner.md, section c
 1), longer where recorded prompts are. What does not depend on the policy `adaptive` is kept on disk
@@ -16,10 +17,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from math import inf
 from pathlib import Path
 
 from dynamo_planner.core.estimator.capacity import decode_capacity
@@ -35,8 +37,9 @@ from dynamo_planner.replay.report import report
 from dynamo_shared.api.contracts.planner import PlannerConfig
 
 from tests.benchmarks import splits
-from tests.benchmarks.clairvoyant import Hindsight, at_least, plans, within
+from tests.benchmarks.clairvoyant import Hindsight, at_least, kept_by_slot, plans, within
 from tests.benchmarks.estimator import PROFILES
+from tests.benchmarks.following import followers
 from tests.benchmarks.hpa import ConcurrencyHpa
 from tests.benchmarks.remembered import digest, remembered
 from tests.benchmarks.traffic import KINDS, TRACES_VARIABLE, Traffic, traffic
@@ -151,6 +154,24 @@ class Line:
     hpa: Row
     static: Row
     hindsight: list[Hindsight]
+    following: list[Hindsight]
+    """plans that follow the load, with the best settings for it"""
+
+    @property
+    def promised(self) -> Hindsight:
+        """Hindsight's cheapest plan that keeps `KEPT`; the one that keeps most where none does."""
+        return at_least(self.hindsight, KEPT)
+
+    @property
+    def followed(self) -> tuple[float, float]:
+        """Following at best: the share kept for `DEARER` times the GPU-hours of that plan, and times these for as many.
+
+        Infinite where no plan that follows keeps as many.
+        """
+        share = within(self.following, DEARER * self.promised.gpu_hours).attainment
+        enough = at_least(self.following, min(KEPT, self.promised.attainment))
+        keeps = enough.attainment >= min(KEPT, self.promised.attainment)
+        return share, enough.gpu_hours / self.promised.gpu_hours if keeps else inf
 
     @property
     def reachable(self) -> float:
@@ -188,10 +209,13 @@ def main(arguments: Sequence[str]) -> int:
     print(
         "requests within TTFT and ITL, GPU-hours, scaling decisions; in hindsight: GPU-hours for as many requests in time,"
     )
-    print("requests in time for as many GPU-hours, and the most that can be kept")
+    print("requests in time for as many GPU-hours, and the most that can be kept; following the load at best: requests")
+    print(
+        f"in time for {DEARER:g} times hindsight's GPU-hours for {100 * KEPT:.0f} %, and times these hours for as many"
+    )
     print(
         f"{'traffic':<11} {'seed':>4} {'start-up':>8}  {'adaptive':<20} {'hindsight: equal, equal, most':<30} "
-        f"{'reference':<20} {'HPA on concurrency':<20} {'best static split':<20}"
+        f"{'following':<14} {'reference':<20} {'HPA on concurrency':<20} {'best static split':<20}"
     )
     lines: list[Line] = []
     with ProcessPoolExecutor(chosen.processes) as pool:
@@ -234,15 +258,17 @@ def _rows(pool: ProcessPoolExecutor, kind: str, seed: int, startups: Sequence[fl
         role: {int(n): splits.flags_of(digits, count) for n, digits in run.result().items()}
         for role, run in runs.items()
     }
-    kept = splits.kept(flags[Pool.PREFILL], flags[Pool.DECODE], [each.at for each in of.requests], of.seconds)
+    at = [each.at for each in of.requests]
+    kept = splits.kept(flags[Pool.PREFILL], flags[Pool.DECODE], at, of.seconds)
+    arrivals = kept_by_slot(at, [True] * count, of.seconds)
     fixed = [
         Row(float(each.sum()) / count, (p + d) * of.seconds / 3600, 0, f"{p}P{d}D") for (p, d), each in kept.items()
     ]
     best = min(fixed, key=lambda row: (-round(row.attainment, 3), row.gpu_hours))
     lines = []
     for startup, row, reference, hpa in ways:
-        hindsight = plans(kept, count, startup)
-        lines.append(Line(kind, seed, startup, row.result(), reference.result(), hpa.result(), best, hindsight))
+        rows = row.result(), reference.result(), hpa.result(), best
+        lines.append(Line(kind, seed, startup, *rows, plans(kept, count, startup), followers(kept, arrivals, startup)))
         _print_line(lines[-1])
     if of.source != "by chance":
         print(f"{'':<11} {kind}: {of.source}, TTFT {of.ttft_ms:g} ms, ITL {of.itl_ms:g} ms")
@@ -257,9 +283,11 @@ def _seeds(text: str) -> list[int]:
 def _print_line(line: Line) -> None:
     equal, same = line.equal, within(line.hindsight, line.adaptive.gpu_hours)
     hindsight = f"{equal.gpu_hours:5.2f} h {100 * same.attainment:5.1f} % {100 * line.reachable:5.1f} %"
+    share, times = line.followed
+    following = f"{100 * share:5.1f} % {times:5.2f}"
     print(
         f"{line.kind:<11} {line.seed:>4} {line.startup:>6.0f} s  {_cells(line.adaptive):<20} {hindsight:<30} "
-        f"{_cells(line.reference):<20} {_cells(line.hpa):<20} {_split(line.static):<20}",
+        f"{following:<14} {_cells(line.reference):<20} {_cells(line.hpa):<20} {_split(line.static):<20}",
         flush=True,
     )
 
@@ -297,6 +325,7 @@ def _print_goals(
         not dear,
         f"{_mean(list(ratios.values())):.2f} times on the mean; more in {len(dear)}: {', '.join(dear) or 'none'}",
     )
+    _print_following(rows)
     for other in ("reference", "hpa"):
         lower = [line.name for line in lines if line.adaptive.attainment < getattr(line, other).attainment]
         _goal(f"never below the {other}", not lower, f"below in {len(lower)}: {', '.join(lower) or 'none'}")
@@ -321,6 +350,17 @@ def _print_goals(
         f"{hours['adaptive']:.1f} GPU-hours), reference {100 * total['reference']:.1f} % ({hours['reference']:.1f}), HPA "
         f"{100 * total['hpa']:.1f} % ({hours['hpa']:.1f}); worst row {worst.name}: {100 * worst.adaptive.attainment:.1f} % "
         f"where hindsight keeps {100 * worst.reachable:.1f} %"
+    )
+
+
+def _print_following(rows: Mapping[str, Sequence[Line]]) -> None:
+    """In which rows both goals can be reached without knowing when load comes."""
+    shares = {name: _mean([line.followed[0] for line in each]) for name, each in rows.items()}
+    beyond = [f"{name} {100 * share:.1f} %" for name, share in shares.items() if share < KEPT]
+    print(
+        f"        following the load at best, not knowing when it comes, keeps {100 * KEPT:.0f} % for {DEARER:g} times "
+        f"hindsight's GPU-hours in {len(rows) - len(beyond)} of these {len(rows)}; for as many hours in the others: "
+        f"{', '.join(beyond) or 'none'}"
     )
 
 
