@@ -168,17 +168,17 @@ class Weighing:
     def _queue(self, pool: Pool) -> tuple[Array, Array]:
         """Share of requests late since others wait, by count, row and lead time; requests that wait, by count and lead time."""
         state, rates, counts = self.pools[pool], self._rates.rates, self._counts[pool]
-        late, waits = np.zeros((len(counts), *rates.shape)), np.zeros((len(counts), rates.shape[1]))
         if not state.sizer.queues:
-            return late, waits
-        backlog = np.full((len(counts), len(rates)), state.backlog)
-        for index, lead in enumerate(self._rates.leads):
-            # Replicas that start are on their way for half of the time, as far as anybody knows.
-            there = state.ready if lead < state.startup / 2 else max(state.ready, state.asked)
-            serving = counts if lead >= state.startup else np.minimum(counts, there)
-            capacity = (serving * state.sizer.capacity)[:, None]
-            # Who waits longer than the target leaves room for is late; those before him have the less room.
-            late[:, :, index] = np.clip(backlog / np.maximum(capacity * state.sizer.longest_wait, 1e-6), 0.0, 1.0)
-            backlog = np.maximum(0.0, backlog + (rates[None, :, index] - capacity) * self._rates.step)
-            waits[:, index] = backlog.mean(axis=1)
-        return late, waits
+            return np.zeros((len(counts), *rates.shape)), np.zeros((len(counts), rates.shape[1]))
+        leads = self._rates.leads
+        # Replicas that start are on their way for half of the time, as far as anybody knows.
+        there = np.where(leads < state.startup / 2, state.ready, max(state.ready, state.asked))
+        serving = np.where(leads >= state.startup, counts[:, None], np.minimum(counts[:, None], there))
+        capacity = (serving * state.sizer.capacity)[:, None, :]
+        # What waits after each step: all that came beyond what was served, from when last nothing waited.
+        beyond = ((rates[None] - capacity) * self._rates.step).cumsum(axis=2)
+        after = beyond + np.maximum(state.backlog, np.maximum.accumulate(-beyond, axis=2))
+        before = np.concatenate([np.full((*after.shape[:2], 1), state.backlog), after[:, :, :-1]], axis=2)
+        # Who waits longer than the target leaves room for is late; those before him have the less room.
+        late = np.clip(before / np.maximum(capacity * state.sizer.longest_wait, 1e-6), 0.0, 1.0)
+        return late, after.mean(axis=1)
