@@ -159,4 +159,5 @@ def memory(cache: ObjectCache) -> int:
 
 
 def test_many_objects_take_less_memory() -> None:
-    assert memory(packed()) * 1.8 < memory(ObjectCache())
+    # With the packer's own 100 KiB, which more objects would share.
+    assert memory(packed()) * 1.7 < memory(ObjectCache())
