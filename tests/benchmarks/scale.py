@@ -4,6 +4,9 @@ With all services, and without the controllers that make pods of it, so that onl
 measured. One at a time, and 200 adapters (of 100 graphs) at once. A sample begins when its request is sent, so in a
 burst the API server's own queue is in it; `after_write` begins when the API server has answered that request. `graph`
 is how long it takes until the graph has the number, too, which may come a little later.
+
+`alone` is without the platform, when it has ended: how long the API server takes for the writes of the 200 adapters, and for
+these and those of their Deployments, each sent when its adapter's is answered. No platform can be faster than the second one.
 """
 
 from __future__ import annotations
@@ -20,11 +23,13 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     ObjectKey,
+    key_of,
 )
+from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
 from .graphs import graph
-from .platform import NAMESPACE, Bench, bench, percentile, servers
+from .platform import NAMESPACE, Bench, Stage, bench, percentile, servers
 
 WORKERS = ("PrefillWorker", "DecodeWorker")
 SAMPLES = 40
@@ -83,7 +88,14 @@ class Arrivals:
 
 async def run(count: int, services: Sequence[str]) -> str:
     """Measure, and return the line. Without names of services all run, admission's webhooks included."""
-    async with servers(scheduler=False, kwok_nodes=0, controllers=False) as stage, bench(stage, *services) as bench_:
+    places = [(f"graph-{number}", component) for number in range((count + 1) // 2) for component in WORKERS][:count]
+    async with servers(scheduler=False, kwok_nodes=0, controllers=False) as stage:
+        with_platform = await _with_platform(stage, places, services)
+        return f"{with_platform} {await _alone(stage.kube, places)}"
+
+
+async def _with_platform(stage: Stage, places: Sequence[Place], services: Sequence[str]) -> str:
+    async with bench(stage, *services) as bench_:
         arrivals = Arrivals()
         async with asyncio.TaskGroup() as tasks:
             watching = [
@@ -91,14 +103,36 @@ async def run(count: int, services: Sequence[str]) -> str:
                 tasks.create_task(arrivals.watch_graphs(bench_)),
             ]
             try:
-                return await _measure(bench_, arrivals, count)
+                return await _measure(bench_, arrivals, places)
             finally:
                 for each in watching:
                     each.cancel()
 
 
-async def _measure(bench_: Bench, arrivals: Arrivals, count: int) -> str:
-    places = [(f"graph-{number}", component) for number in range((count + 1) // 2) for component in WORKERS][:count]
+async def _alone(kube: KubeClient, places: Sequence[Place]) -> str:
+    """What the API server takes for a burst's writes where no one watches; the best of some bursts."""
+    deployments = {}
+    for each in await kube.list(DEPLOYMENTS, NAMESPACE):
+        object_labels = each["metadata"]["labels"]
+        deployments[object_labels[labels.GRAPH_DEPLOYMENT_NAME], object_labels[labels.COMPONENT]] = key_of(each)
+
+    async def write(place: Place, replicas: int, *, both: bool) -> float:
+        started, patch = time.perf_counter(), {"spec": {"replicas": replicas}}
+        await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, _adapter(place), patch, subresource="scale")
+        if both:
+            await kube.merge_patch(DEPLOYMENTS, deployments[place], patch, subresource="scale")
+        return (time.perf_counter() - started) * 1000
+
+    taken: dict[bool, list[float]] = {False: [], True: []}
+    for burst in range(2 * BURSTS):
+        await asyncio.sleep(1)
+        both = bool(burst % 2)
+        samples = await asyncio.gather(*(write(place, 100 + burst, both=both) for place in places))
+        taken[both].append(percentile(samples, 0.99))
+    return f"alone_adapters_p99_ms={min(taken[False]):.0f} alone_both_p99_ms={min(taken[True]):.0f}"
+
+
+async def _measure(bench_: Bench, arrivals: Arrivals, places: Sequence[Place]) -> str:
     await _create(bench_, arrivals, places)
     await _scale(bench_, arrivals, places[0], 2)
     single = []
@@ -127,7 +161,7 @@ async def _measure(bench_: Bench, arrivals: Arrivals, count: int) -> str:
         f"burst_after_write_p50_ms={figure((each.after_write for each in bursts), 0.5)} "
         f"burst_after_write_p99_ms={figure((each.after_write for each in bursts), 0.99)} "
         f"burst_graph_p99_ms={figure((each.in_graph for each in bursts), 0.99)} "
-        f"writes_per_scaling={writes / len(bursts):.1f} n={count} bursts={BURSTS}"
+        f"writes_per_scaling={writes / len(bursts):.1f} n={len(places)} bursts={BURSTS}"
     )
 
 
@@ -147,13 +181,17 @@ async def _create(bench_: Bench, arrivals: Arrivals, places: Iterable[Place]) ->
 
 async def _scale(bench_: Bench, arrivals: Arrivals, place: Place, replicas: int) -> Sample:
     in_deployment, in_graph = arrivals.expect(place, replicas)
-    key, started = ObjectKey(NAMESPACE, f"{place[0]}-{place[1].lower()}"), time.perf_counter()
+    key, started = _adapter(place), time.perf_counter()
     await bench_.kube.merge_patch(
         DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key, {"spec": {"replicas": replicas}}, subresource="scale"
     )
     written = time.perf_counter()
     async with asyncio.timeout(60):
         return Sample(*((at - started) * 1000 for at in (written, await in_deployment, await in_graph)))
+
+
+def _adapter(place: Place) -> ObjectKey:
+    return ObjectKey(NAMESPACE, f"{place[0]}-{place[1].lower()}")
 
 
 def _arrived(expected: tuple[int, asyncio.Future[float]] | None, replicas: int | None) -> None:
