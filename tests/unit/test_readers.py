@@ -28,6 +28,7 @@ ALLOWED = {
     "services/admission/src/dynamo_admission/": "reviews of the API server, of bounded size",
     "services/image-builder/src/dynamo_image_builder/fetch.py": "answers of a registry of the platform, of bounded size",
     "services/model-discovery/src/dynamo_model_discovery/workers/": "records of bounded size, read by type",
+    "services/pod-builder/src/dynamo_pod_builder/topology_schema.py": "schemas that the API server publishes, of bounded size",
     "services/planner/src/dynamo_planner/inputs/prometheus/client.py": "answers of bounded size, read by type",
     # Files of the installation, and of the user who runs a command.
     "shared/src/dynamo_shared/runtime/settings/": "the platform's configuration",
