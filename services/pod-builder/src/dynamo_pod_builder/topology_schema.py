@@ -12,9 +12,8 @@ from typing import Final
 import msgspec
 import structlog
 from dynamo_shared.api.resources import POD_CLIQUE_SETS
-from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube import KubeClient, openapi
 from dynamo_shared.kube.errors import KubeError
-from dynamo_shared.kube.openapi import INDEX, MAX_BYTES
 
 from dynamo_pod_builder.render.workloads.topology import DEFAULT_FIELDS
 
@@ -24,14 +23,6 @@ log = structlog.get_logger("dynamo.pod-builder")
 INTERVAL: Final = 60.0
 _DOCUMENT = f"apis/{POD_CLIQUE_SETS.group}/{POD_CLIQUE_SETS.version}"
 _PATH = ("spec", "template", "topologyConstraint")
-
-
-class _PublishedDocument(msgspec.Struct):
-    server_relative_url: str = msgspec.field(name="serverRelativeURL", default="")
-
-
-class _PublishedPaths(msgspec.Struct):
-    paths: dict[str, _PublishedDocument] = {}
 
 
 class _SchemasByName(msgspec.Struct):
@@ -67,14 +58,10 @@ class TopologySchema:
         return self._fields
 
     async def _read(self) -> None:
-        index = msgspec.json.decode(await self._kube.raw_get(INDEX), type=_PublishedPaths)
-        published = index.paths.get(_DOCUMENT, _PublishedDocument()).server_relative_url
+        published = (await openapi.index(self._kube)).get(_DOCUMENT)
         if not published or published == self._hash:
             return
-        content = await self._kube.raw_get(f"{INDEX}/{_DOCUMENT}")
-        if len(content) > MAX_BYTES:
-            return
-        self._fields = _fields_of(content) or DEFAULT_FIELDS
+        self._fields = _fields_of(await openapi.document(self._kube, _DOCUMENT)) or DEFAULT_FIELDS
         self._hash = published
 
 

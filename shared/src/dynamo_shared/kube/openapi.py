@@ -36,17 +36,29 @@ class _OpenApiIndex(msgspec.Struct):
 
 
 Versions = dict[str, str]
-"""What is published of DOCUMENTS: path, and what changes when the document does."""
+"""What is published: path of a document, and what changes when the document does."""
 
 
-async def published(client: KubeClient) -> Versions:
-    """Which documents there are now, and their hashes. Raises KubeError."""
+async def index(client: KubeClient) -> Versions:
+    """All documents that there are now, and their hashes. Raises KubeError."""
     content = await _get(client, INDEX)
     try:
         paths = msgspec.json.decode(content, type=_OpenApiIndex).paths
     except msgspec.DecodeError as error:
         raise errors.Unavailable(0, "Garbled", f"{INDEX} is not an index of OpenAPI documents: {error}") from error
-    versions: Versions = {path: paths[path].server_relative_url for path in DOCUMENTS if path in paths}
+    return {path: each.server_relative_url for path, each in paths.items()}
+
+
+async def document(client: KubeClient, path: str) -> bytes:
+    """A document of the index. Raises KubeError."""
+    # Not by the URL of the index: with a hash that is outdated meanwhile the answer would be a redirection.
+    return await _get(client, f"{INDEX}/{path}")
+
+
+async def published(client: KubeClient) -> Versions:
+    """Which of DOCUMENTS there are now, and their hashes. Raises KubeError."""
+    everything = await index(client)
+    versions: Versions = {path: everything[path] for path in DOCUMENTS if path in everything}
     if DOCUMENTS[0] not in versions:
         # While an API server starts, its index fills up document by document.
         raise errors.Unavailable(0, "NotPublished", f"{INDEX} does not list {DOCUMENTS[0]} yet")
@@ -64,8 +76,7 @@ async def fetch_schemas(client: KubeClient, types: Iterable[str] | None = None) 
 async def _read(client: KubeClient, versions: Versions, types: tuple[str, ...]) -> list[dict[str, Any]]:
     documents = []
     for path in versions:
-        # Not by the URL of the index: with a hash that is outdated meanwhile the answer would be a redirection.
-        content = await _get(client, f"{INDEX}/{path}")
+        content = await document(client, path)
         try:
             documents.append(trimmed(content, types))
         except BadDocument as error:

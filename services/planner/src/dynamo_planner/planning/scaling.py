@@ -6,6 +6,7 @@ import structlog
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.errors import BusError
 from dynamo_shared.wire import ScaleData, ScaleTarget
+from dynamo_shared.wire.specifications.scaling import PLANNER
 
 from dynamo_planner.core.decision import Decision
 from dynamo_planner.planning.plans import PlannedGraph
@@ -13,7 +14,6 @@ from dynamo_planner.planning.runner import Acted
 
 #: How long the scaler's answer is waited for; the command stays where it is, and a newer one takes its place. Seconds.
 ANSWER_WITHIN = 10.0
-REQUESTER = "planner"
 WITHDRAWN = "no longer desired"
 
 log = structlog.get_logger("dynamo.planner.planning")
@@ -31,7 +31,7 @@ class ScaleSender:
     async def withdraw(self) -> None:
         """What was asked for before, and waits, is desired no longer. The scaler learns of it when it can be reached."""
         graph = self._plan.graph
-        data = ScaleData(graph_deployment=graph.name, targets=[], reason=WITHDRAWN, requester=REQUESTER, withdraw=True)
+        data = ScaleData(graph_deployment=graph.name, targets=[], reason=WITHDRAWN, requester=PLANNER, withdraw=True)
         try:
             await self._sender.send("scaler", "scale", graph.namespace, data, request=self._request())
         except BusError as error:
@@ -49,7 +49,7 @@ class ScaleSender:
             for pool, replicas in decision.replicas.items()
             if pool in plan.components
         ]
-        data = ScaleData(graph_deployment=plan.graph.name, targets=targets, reason=decision.reason, requester=REQUESTER)
+        data = ScaleData(graph_deployment=plan.graph.name, targets=targets, reason=decision.reason, requester=PLANNER)
         command = self._sender.command("scaler", "scale", plan.graph.namespace, data, request).id
         try:
             done, answer = await self._sender.ask(

@@ -16,6 +16,7 @@ from dynamo_shared.api.resources import ObjectKey, key_of
 from dynamo_shared.api.wording import many
 from dynamo_shared.bus.commands import CommandRefusedError
 from dynamo_shared.kube.errors import KubeError
+from dynamo_shared.wire.specifications.scaling import PLANNER
 
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.budgets.intents import Intent
@@ -30,8 +31,6 @@ from dynamo_scaler.events import REFUSED, DecisionReport
 from dynamo_scaler.safety.verdict import PoolVerdict
 
 EXPIRED = "Expired"
-#: Requester of the planner's commands: it plans graphs whose annotation asks for that.
-PLANNER = "planner"
 #: How often intents are checked for what ends with time alone (a cooldown, a life time). Seconds.
 TICK = 1.0
 #: Changes come in groups: new pods, their status, the graph's. Seconds.

@@ -7,6 +7,9 @@ import msgspec
 from dynamo_shared.wire.specifications import scaling_decisions
 from dynamo_shared.wire.specifications.base import CommandSpec, Count, EventIdentity, EventSpec, Int64
 
+PLANNER = "planner"
+"""Requester of the planner's commands: it plans graphs whose annotation asks for that."""
+
 
 class ScaleTarget(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """How many replicas one component shall have. It is named, or it is the only one of its sub-component type."""
