@@ -76,7 +76,9 @@ def test_a_session_opens_with_its_key_until_it_or_its_token_ends() -> None:
     assert (session.expires, "token" in cookie) == (1030.0, False)
     assert sessions.open(cookie) == session
     assert Sessions(b"x" * 32, 60.0, lambda: now[0]).open(cookie) is None
-    for forged in ("", "a", cookie[:-4], "A" + cookie[1:], "é", cookie + "A" * 4):
+    # The first letter is one of 64 by chance.
+    other = ("B" if cookie[0] == "A" else "A") + cookie[1:]
+    for forged in ("", "a", cookie[:-4], other, "é", cookie + "A" * 4):
         assert sessions.open(forged) is None
     now[0] = 1030.0
     assert sessions.open(cookie) is None
