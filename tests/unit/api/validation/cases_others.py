@@ -152,6 +152,23 @@ CASES = [
         for why, override, message in _DIRECTIVES
     ),
     Case(
+        "beta: where an override would create the graph, and its status",
+        _request(
+            BETA,
+            overrides={
+                "dgd": {
+                    "metadata": {"name": "a", "namespace": "b", "uid": "", "labels": {"c": "d"}},
+                    "status": {"state": "successful"},
+                    "spec": {"env": []},
+                }
+            },
+        ),
+        warnings=tuple(
+            f"spec.overrides.dgd.{at}: has no effect: the graph is created in the request's namespace; an override may set metadata.name, metadata.labels, metadata.annotations and spec"
+            for at in ("metadata.namespace", "status")
+        ),
+    ),
+    Case(
         "beta: arguments of an override that replace all of an engine's",
         _request(BETA, overrides={"dgd": {"spec": _worker(args=["--x"])}}),
         warnings=(

@@ -22,7 +22,7 @@ from dynamo_shared.api.registry.env import DYN_ROUTER_MODE
 from dynamo_shared.api.rules import Location, Violations
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import items, mapping, text
-from dynamo_shared.api.validation.rule_set import BETA, REQUEST, RuleSet, path
+from dynamo_shared.api.validation.rule_set import BETA, REQUEST, RuleSet, listed, path
 
 OVERRIDES = RuleSet("Requests", (REQUEST,), "always", (BETA,))
 ADVICE_FOR_OVERRIDES = RuleSet("Requests", (REQUEST,), "always", (BETA,))
@@ -72,6 +72,20 @@ def an_override_wins_over_the_router(spec: dict[str, Any], _facts: Facts) -> Vio
     if given is not None and given[1] != _KV:
         at, mode = given
         yield ("spec", "features", "kvRouter", "enabled"), _OTHER_ROUTER.format(path=path(at), mode=shown(mode))
+
+
+_OF_METADATA = ("name", "labels", "annotations")
+_NO_IDENTITY = "has no effect: the graph is created in the request's namespace; an override may set {names} and spec"
+
+
+@ADVICE_FOR_OVERRIDES.rule(_NO_IDENTITY, added=True)
+def an_override_says_only_what_a_graph_is(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """Of an override's metadata only name, labels and annotations count, and its status does not."""
+    override = _override(spec)
+    metadata = mapping(override.get("metadata"))
+    unused: list[Location] = [("metadata", name) for name in metadata if name not in _OF_METADATA and metadata[name]]
+    for at in (*unused, *([("status",)] if override.get("status") else [])):
+        yield (*_AT, *at), _NO_IDENTITY.format(names=listed(f"metadata.{name}" for name in _OF_METADATA))
 
 
 def _override(spec: dict[str, Any]) -> dict[str, Any]:
