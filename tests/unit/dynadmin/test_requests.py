@@ -32,6 +32,7 @@ from dynamo_dynadmin.identity.who import Caller, Unidentified
 from dynamo_dynadmin.metrics import DynadminMetrics
 from dynamo_shared.kube import Conflict, Identity, Invalid
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
+from multidict import CIMultiDict
 from prometheus_client import CollectorRegistry
 
 ABSENT = cast("Any", None)
@@ -536,6 +537,14 @@ class Named:
 
     def for_identity(self, *_: Any, **__: Any) -> Any:
         return self
+
+
+async def test_of_two_authorizations_none_counts() -> None:
+    async with server_of([route_of(echo, "POST", "/x", public=False)], Named()) as client:
+        both = CIMultiDict([("Authorization", "Bearer mine"), ("Authorization", "Bearer other")])
+        refused = await client.post("/x", json={}, headers=both)
+        assert (refused.status, (await refused.json())["detail"]) == (401, "one Authorization header is allowed, not 2")
+        assert (await client.post("/x", json={}, headers={"Authorization": "Bearer mine"})).status == 200
 
 
 async def test_the_slow_requests_of_one_caller_leave_places_for_others() -> None:

@@ -202,9 +202,11 @@ class HttpServer:
 
     async def _caller(self, request: web.Request) -> Caller:
         """Whose request it is: of a bearer token, or of a session. Unidentified, Disallowed, ProblemError."""
-        header = request.headers.get("Authorization")
-        if header is not None:
-            scheme, _, token = header.partition(" ")
+        if headers := request.headers.getall("Authorization", ()):
+            if len(headers) > 1:
+                # What stands in front may have checked another one than the one that would count here.
+                raise Unidentified(f"one Authorization header is allowed, not {len(headers)}")
+            scheme, _, token = headers[0].partition(" ")
             if scheme.lower() != "bearer":
                 raise Unidentified("Authorization: Bearer and a token are needed")
             caller = await self._tokens.caller(token.strip())
