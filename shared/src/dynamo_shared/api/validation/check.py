@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from dynamo_shared.api import deprecations
@@ -53,10 +54,8 @@ from dynamo_shared.api.validation.rule_set import (
 from dynamo_shared.api.validation.running import ABOUT_RUNNING, RUNNING, RUNNING_ALONE, RUNNING_OF_GRAPHS
 from dynamo_shared.api.validation.topology import TOPOLOGY, TOPOLOGY_AT_CREATION, TOPOLOGY_WITHOUT_EFFECT
 from dynamo_shared.api.validation.unused import UNUSED, UNUSED_IN_COMPONENTS_OF_GRAPHS, UNUSED_IN_GRAPHS
-from dynamo_shared.api.validation.view import GraphView
 
-#: Rules about a graph, then those about each of its components, in the order in which they report.
-_OF_GRAPHS = (GRAPHS, CLAIMS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY, RUNNING_OF_GRAPHS)
+#: Rules of each component, of a graph or alone, in the order in which they report.
 _OF_COMPONENTS = (
     COMPONENTS,
     REPLICAS,
@@ -69,7 +68,6 @@ _OF_COMPONENTS = (
     ENGINES,
     DEVICES,
 )
-
 #: Of each component, what is only warned of.
 _ABOUT_COMPONENTS = (
     WORTH_KNOWING,
@@ -79,50 +77,127 @@ _ABOUT_COMPONENTS = (
     UNUSED,
 )
 
-#: Every rule set, for docs: what is refused, then what is only warned of.
-REFUSING: tuple[RuleSet, ...] = (
-    *_OF_GRAPHS,
-    TOPOLOGY_AT_CREATION,
-    NAMES_ALONE,
-    RUNNING_ALONE,
-    *_OF_COMPONENTS,
-    REPLICAS_OF_ADAPTERS,
-    CHANGES,
-    CHANGES_ALONE,
-    REQUESTS,
-    REQUESTS_AT_CREATION,
-    PLACES_OF_REQUESTS,
-    OVERRIDES,
-    CHANGES_OF_REQUESTS,
-    MODELS,
-    CHANGES_OF_MODELS,
-    CHECKPOINTS,
-    CHANGES_OF_CHECKPOINTS,
-)
-WARNING: tuple[RuleSet, ...] = (
-    ANNOTATIONS_WITHOUT_EFFECT,
-    TOPOLOGY_WITHOUT_EFFECT,
-    ORCHESTRATORS,
-    ORCHESTRATORS_ALONE,
-    GROVE,
-    CHANGES_ON_GROVE,
-    UNUSED_IN_GRAPHS,
-    *_ABOUT_COMPONENTS,
-    UNUSED_IN_COMPONENTS_OF_GRAPHS,
-    ADVICE_FOR_PICKERS,
-    ADVICE,
-    ALONE,
-    ADVICE_ALONE,
-    OF_A_GRAPH,
-    ADVICE_FOR_REQUESTS,
-    ADVICE_FOR_OVERRIDES,
-    UNUSED_IN_MODELS,
-    ADVICE_FOR_MODELS,
-    UNUSED_IN_CHECKPOINTS,
-)
+
+@dataclass(frozen=True, slots=True)
+class _Review:
+    """An object and what it replaces, as they came and as rules read them: a graph, a component, or a spec."""
+
+    obj: dict[str, Any]
+    old: dict[str, Any] | None
+    view: Any
+    before: Any
+    facts: Facts
+
+
+_Arguments = Callable[[_Review], Iterable[tuple[Any, ...]]]
+
+
+def _always(review: _Review) -> Iterable[tuple[Any, ...]]:
+    yield review.view, review.facts
+
+
+def _of_components(review: _Review) -> Iterable[tuple[Any, ...]]:
+    return ((component, review.facts) for component in review.view.components)
+
+
+def _with_metadata(review: _Review) -> Iterable[tuple[Any, ...]]:
+    yield review.view, review.obj.get("metadata"), review.facts
+
+
+def _at_creation(review: _Review) -> Iterable[tuple[Any, ...]]:
+    return () if review.old is not None else [(review.view, review.facts)]
+
+
+def _at_creation_whole(review: _Review) -> Iterable[tuple[Any, ...]]:
+    return () if review.old is not None else [(review.obj, review.facts)]
+
+
+def _at_update(review: _Review) -> Iterable[tuple[Any, ...]]:
+    return () if review.old is None else [(review.view, review.before, review.facts)]
+
+
+def _at_update_whole(review: _Review) -> Iterable[tuple[Any, ...]]:
+    return () if review.old is None else [(review.obj, review.old, review.facts)]
+
+
+def _at_update_with_metadata(review: _Review) -> Iterable[tuple[Any, ...]]:
+    return () if review.old is None else [(review.view, review.before, review.obj.get("metadata"), review.facts)]
+
+
+def _spec(_version: str, obj: dict[str, Any]) -> dict[str, Any]:
+    return mapping(obj.get("spec"))
+
+
+_Step = tuple[_Arguments, tuple[RuleSet, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What is asked of a kind: how rules read it, what is refused, and what is only warned of, in this order."""
+
+    refusing: tuple[_Step, ...]
+    warning: tuple[_Step, ...] = ()
+    read: Callable[[str, dict[str, Any]], Any] = _spec
+
 
 _VIEWS = {ALPHA: alpha, BETA: beta}
-_Findings = tuple[Iterator[FieldError], Iterator[FieldError]]
+_KINDS = {
+    GRAPH: _Kind(
+        read=lambda version, obj: _VIEWS[version].graph(obj),
+        refusing=(
+            (_always, (GRAPHS, CLAIMS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY, RUNNING_OF_GRAPHS)),
+            (_at_creation, (TOPOLOGY_AT_CREATION,)),
+            (_of_components, _OF_COMPONENTS),
+            (_at_update, (CHANGES,)),
+        ),
+        warning=(
+            (_always, (ANNOTATIONS_WITHOUT_EFFECT, TOPOLOGY_WITHOUT_EFFECT, ORCHESTRATORS, GROVE, UNUSED_IN_GRAPHS)),
+            (_of_components, (*_ABOUT_COMPONENTS, UNUSED_IN_COMPONENTS_OF_GRAPHS, ADVICE_FOR_PICKERS)),
+            (_at_update, (CHANGES_ON_GROVE, ADVICE)),
+        ),
+    ),
+    COMPONENT: _Kind(
+        read=lambda version, obj: _VIEWS[version].component(obj),
+        refusing=(
+            (_with_metadata, (NAMES_ALONE,)),
+            (_always, (RUNNING_ALONE, *_OF_COMPONENTS)),
+            (_at_update, (CHANGES_ALONE,)),
+        ),
+        warning=(
+            (_always, (*_ABOUT_COMPONENTS, ORCHESTRATORS_ALONE)),
+            (_with_metadata, (ALONE,)),
+            (_at_update, (ADVICE_ALONE,)),
+            (_at_update_with_metadata, (OF_A_GRAPH,)),
+        ),
+    ),
+    REQUEST: _Kind(
+        refusing=(
+            (_always, (REQUESTS, OVERRIDES)),
+            (_at_creation, (REQUESTS_AT_CREATION,)),
+            (_at_creation_whole, (PLACES_OF_REQUESTS,)),
+            (_at_update_whole, (CHANGES_OF_REQUESTS,)),
+        ),
+        warning=((_always, (ADVICE_FOR_REQUESTS, ADVICE_FOR_OVERRIDES)),),
+    ),
+    MODEL: _Kind(
+        refusing=((_always, (MODELS,)), (_at_update, (CHANGES_OF_MODELS,))),
+        warning=((_always, (UNUSED_IN_MODELS,)), (_at_update, (ADVICE_FOR_MODELS,))),
+    ),
+    CHECKPOINT: _Kind(
+        refusing=((_always, (CHECKPOINTS,)), (_at_update, (CHANGES_OF_CHECKPOINTS,))),
+        warning=((_always, (UNUSED_IN_CHECKPOINTS,)),),
+    ),
+    ADAPTER: _Kind(refusing=((_always, (REPLICAS_OF_ADAPTERS,)),)),
+}
+
+
+def _rule_sets(steps: Iterable[_Step]) -> tuple[RuleSet, ...]:
+    return tuple(dict.fromkeys(rule_set for _, rule_sets in steps for rule_set in rule_sets))
+
+
+#: Every rule set, for docs: what is refused, then what is only warned of.
+REFUSING = _rule_sets(step for kind in _KINDS.values() for step in kind.refusing)
+WARNING = _rule_sets(step for kind in _KINDS.values() for step in kind.warning)
 
 
 def validate(obj: dict[str, Any], old: dict[str, Any] | None, facts: Facts) -> Findings:
@@ -131,134 +206,23 @@ def validate(obj: dict[str, Any], old: dict[str, Any] | None, facts: Facts) -> F
     Both are of one version, and errors name the fields of it. What the schema refuses is not repeated, and a value of
     a wrong type has no errors here. An object that is being deleted is let through: its finalizers must go.
     """
-    kind, api_version = obj.get("kind"), obj.get("apiVersion")
-    if not isinstance(kind, str) or not isinstance(api_version, str):
+    name, api_version = obj.get("kind"), obj.get("apiVersion")
+    if not isinstance(name, str) or not isinstance(api_version, str):
         return Findings()
     group, _, version = api_version.partition("/")
     if group != GROUP or version not in _VIEWS or is_being_deleted(obj) or is_being_deleted(old):
         return Findings()
-    check = _CHECKS.get(kind)
-    errors, warnings = check(obj, old, version, facts) if check else (iter(()), iter(()))
-    used = (deprecations.warning(path, each) for path, each in deprecations.used(obj) if path)
-    return Findings(tuple(errors), (*used, *map(str, warnings)))
+    used = [deprecations.warning(path, each) for path, each in deprecations.used(obj) if path]
+    if (kind := _KINDS.get(name)) is None:
+        return Findings(warnings=tuple(used))
+    before = kind.read(version, old) if old is not None else None
+    review = _Review(obj, old, kind.read(version, obj), before, facts)
+    warnings = map(str, _broken(kind.warning, version, review))
+    return Findings(tuple(_broken(kind.refusing, version, review)), (*used, *warnings))
 
 
-def _graph(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Findings:
-    reader = _VIEWS[version]
-    graph = reader.graph(obj)
-    before = reader.graph(old) if old is not None else None
-    return _errors_of_graph(graph, before, facts), _warnings_of_graph(graph, before, facts)
-
-
-def _errors_of_graph(graph: GraphView, old: GraphView | None, facts: Facts) -> Iterator[FieldError]:
-    version = graph.version
-    for rule_set in _OF_GRAPHS:
-        yield from rule_set.broken(version, graph, facts)
-    if old is None:
-        yield from TOPOLOGY_AT_CREATION.broken(version, graph, facts)
-    for component in graph.components:
-        for rule_set in _OF_COMPONENTS:
-            yield from rule_set.broken(version, component, facts)
-    if old is not None:
-        yield from CHANGES.broken(version, graph, old, facts)
-
-
-def _warnings_of_graph(graph: GraphView, old: GraphView | None, facts: Facts) -> Iterator[FieldError]:
-    version = graph.version
-    yield from ANNOTATIONS_WITHOUT_EFFECT.broken(version, graph, facts)
-    yield from TOPOLOGY_WITHOUT_EFFECT.broken(version, graph, facts)
-    yield from ORCHESTRATORS.broken(version, graph, facts)
-    yield from GROVE.broken(version, graph, facts)
-    yield from UNUSED_IN_GRAPHS.broken(version, graph, facts)
-    for component in graph.components:
-        for rule_set in (*_ABOUT_COMPONENTS, UNUSED_IN_COMPONENTS_OF_GRAPHS, ADVICE_FOR_PICKERS):
-            yield from rule_set.broken(version, component, facts)
-    if old is not None:
-        yield from CHANGES_ON_GROVE.broken(version, graph, old, facts)
-        yield from ADVICE.broken(version, graph, old, facts)
-
-
-def _component(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Findings:
-    reader = _VIEWS[version]
-    component = reader.component(obj)
-    before = reader.component(old) if old is not None else None
-
-    def errors() -> Iterator[FieldError]:
-        yield from NAMES_ALONE.broken(version, component, obj.get("metadata"), facts)
-        yield from RUNNING_ALONE.broken(version, component, facts)
-        for rule_set in _OF_COMPONENTS:
-            yield from rule_set.broken(version, component, facts)
-        if before is not None:
-            yield from CHANGES_ALONE.broken(version, component, before, facts)
-
-    def warnings() -> Iterator[FieldError]:
-        for rule_set in _ABOUT_COMPONENTS:
-            yield from rule_set.broken(version, component, facts)
-        yield from ORCHESTRATORS_ALONE.broken(version, component, facts)
-        yield from ALONE.broken(version, component, obj.get("metadata"), facts)
-        if before is not None:
-            yield from ADVICE_ALONE.broken(version, component, before, facts)
-            yield from OF_A_GRAPH.broken(version, component, before, obj.get("metadata"), facts)
-
-    return errors(), warnings()
-
-
-def _request(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Findings:
-    def errors() -> Iterator[FieldError]:
-        spec = mapping(obj.get("spec"))
-        yield from REQUESTS.broken(version, spec, facts)
-        yield from OVERRIDES.broken(version, spec, facts)
-        if old is None:
-            yield from REQUESTS_AT_CREATION.broken(version, spec, facts)
-            yield from PLACES_OF_REQUESTS.broken(version, obj, facts)
-        else:
-            yield from CHANGES_OF_REQUESTS.broken(version, obj, old, facts)
-
-    def warnings() -> Iterator[FieldError]:
-        spec = mapping(obj.get("spec"))
-        yield from ADVICE_FOR_REQUESTS.broken(version, spec, facts)
-        yield from ADVICE_FOR_OVERRIDES.broken(version, spec, facts)
-
-    return errors(), warnings()
-
-
-def _model(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Findings:
-    spec, before = mapping(obj.get("spec")), mapping((old or {}).get("spec"))
-
-    def errors() -> Iterator[FieldError]:
-        yield from MODELS.broken(version, spec, facts)
-        if old is not None:
-            yield from CHANGES_OF_MODELS.broken(version, spec, before, facts)
-
-    def warnings() -> Iterator[FieldError]:
-        yield from UNUSED_IN_MODELS.broken(version, spec, facts)
-        if old is not None:
-            yield from ADVICE_FOR_MODELS.broken(version, spec, before, facts)
-
-    return errors(), warnings()
-
-
-def _checkpoint(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Findings:
-    spec = mapping(obj.get("spec"))
-
-    def errors() -> Iterator[FieldError]:
-        yield from CHECKPOINTS.broken(version, spec, facts)
-        if old is not None:
-            yield from CHANGES_OF_CHECKPOINTS.broken(version, spec, mapping(old.get("spec")), facts)
-
-    return errors(), UNUSED_IN_CHECKPOINTS.broken(version, spec, facts)
-
-
-def _adapter(obj: dict[str, Any], _old: dict[str, Any] | None, version: str, facts: Facts) -> _Findings:
-    return REPLICAS_OF_ADAPTERS.broken(version, mapping(obj.get("spec")), facts), iter(())
-
-
-_Check = Callable[[dict[str, Any], dict[str, Any] | None, str, Facts], _Findings]
-_CHECKS: dict[str, _Check] = {
-    GRAPH: _graph,
-    COMPONENT: _component,
-    REQUEST: _request,
-    MODEL: _model,
-    CHECKPOINT: _checkpoint,
-    ADAPTER: _adapter,
-}
+def _broken(steps: Iterable[_Step], version: str, review: _Review) -> Iterator[FieldError]:
+    for arguments_of, rule_sets in steps:
+        for arguments in arguments_of(review):
+            for rule_set in rule_sets:
+                yield from rule_set.broken(version, *arguments)
