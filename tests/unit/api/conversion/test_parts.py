@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_shared.api.conversion import convert, marked, unreported
+from dynamo_shared.api.conversion import NotConvertible, convert, marked, unreported
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.api.validation.junk import JUNK, broken
 
 ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
 EMPTY = '{"for":"v1alpha1","version":1}'
@@ -51,3 +55,15 @@ def test_an_object_of_v1alpha1_has_a_status_from_the_beginning(status: dict[str,
 def test_others_are_as_they_were_converted(obj: dict[str, Any]) -> None:
     converted = convert(obj, BETA)
     assert marked(obj, converted) is converted
+
+
+@given(
+    broken(), st.dictionaries(st.sampled_from(["apiVersion", "kind", "metadata"]), JUNK), st.sampled_from([ALPHA, BETA])
+)
+def test_junk_is_converted_or_refused(obj: dict[str, Any], junk: dict[str, Any], desired: str) -> None:
+    whole = {**obj, **junk}
+    try:
+        converted = marked(whole, convert(unreported(whole), desired))
+    except NotConvertible:
+        return
+    assert (converted["apiVersion"], converted["kind"]) == (desired, whole["kind"])

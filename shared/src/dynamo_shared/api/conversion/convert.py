@@ -89,5 +89,6 @@ _CONVERTERS: dict[str, Converter] = {
     resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind: _adapter,
     resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind: _request,
 }
-UNCHANGED = frozenset(each.kind for each in resources.UNCHANGED_IN_V1BETA1)
+#: Not a set: what is asked for may be a list, which has no hash.
+UNCHANGED = tuple(each.kind for each in resources.UNCHANGED_IN_V1BETA1)
 KINDS = frozenset({*_CONVERTERS, *UNCHANGED})

@@ -29,9 +29,10 @@ def marked(part: dict[str, Any], converted: dict[str, Any]) -> dict[str, Any]:
     Whole objects, which have a uid and a specification, are as they were converted, but for an empty status. Kinds that are
     the same in both versions are as they were.
     """
-    if converted["kind"] in UNCHANGED:
+    if converted.get("kind") in UNCHANGED:
         return converted
-    metadata = converted.get("metadata") or {}
+    given = converted.get("metadata")
+    metadata: dict[str, Any] = given if isinstance(given, dict) else {}
     annotations = metadata.get("annotations") or {}
     if "uid" in metadata and "spec" in converted:
         is_alpha = converted["apiVersion"] == f"{GROUP}/{ALPHA}"
