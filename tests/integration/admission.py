@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -100,7 +99,7 @@ async def admission_process(
     async with AsyncExitStack() as stack:
         stderr = stack.enter_context(log.open("wb"))
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "dynamo_ctl", "run", *services, "--config", str(config), stderr=stderr, env=os.environ
+            sys.executable, "-m", "dynamo_ctl", "run", *services, "--config", str(config), stderr=stderr
         )
         await stack.enter_async_context(ending(process, grace=30))
         probe = LocalHttp(health)
