@@ -9,14 +9,14 @@ CATALOG = Catalog(
     "Annotations switch behaviour on and off, and remember what a selector need not find.",
     "Annotation",
     "Values",
+    set_by="user",
+    read_by="pod-builder",
 )
 _add = CATALOG.add
 
 ENABLE_METRICS = _add(
     "nvidia.com/enable-metrics",
     "Keeps the PodMonitors away from a graph or a component.",
-    set_by="user",
-    read_by="pod-builder",
     values="`false` disables; anything else leaves metrics on",
     where="DGDs, pod templates",
 )
@@ -32,7 +32,6 @@ LAST_APPLIED_GENERATION = _add(
     "nvidia.com/last-applied-generation",
     "Generation that the last write of the Go operator left behind; read when its objects are taken over.",
     set_by="Go operator",
-    read_by="pod-builder",
     values="integer",
     where="all children",
     stability=Stability.COMPATIBILITY,
@@ -41,22 +40,18 @@ OPERATOR_ORIGIN_VERSION = _add(
     "nvidia.com/dynamo-operator-origin-version",
     "Version of the control plane that first saw a graph; new defaults never change graphs from before them.",
     set_by="admission",
-    read_by="pod-builder",
     values="semantic version",
     where="DGDs, pod templates",
 )
 DISCOVERY_BACKEND = _add(
     "nvidia.com/dynamo-discovery-backend",
     "Overrides where the workers of a graph or a component register themselves.",
-    set_by="user",
-    read_by="pod-builder",
     values="`kubernetes`, `etcd`",
     where="DGDs, pod templates",
 )
 KUBE_DISCOVERY_MODE = _add(
     "nvidia.com/dynamo-kube-discovery-mode",
     "Whether discovery registers a pod or each of its containers. Failover within a pod needs `container`.",
-    set_by="user",
     read_by="pod-builder, admission",
     values="`pod` (default), `container`",
     where="DGDs, pod templates",
@@ -64,7 +59,6 @@ KUBE_DISCOVERY_MODE = _add(
 VLLM_DISTRIBUTED_EXECUTOR_BACKEND = _add(
     "nvidia.com/vllm-distributed-executor-backend",
     "How vLLM spreads over nodes; where absent, the origin version decides.",
-    set_by="user",
     read_by="pod-builder, admission",
     values="`mp`, `ray`, in any case",
     where="DGDs, pod templates",
@@ -72,39 +66,30 @@ VLLM_DISTRIBUTED_EXECUTOR_BACKEND = _add(
 DEPLOYMENT_STRATEGY = _add(
     "nvidia.com/deployment-strategy",
     "Update strategy of a component's Deployment.",
-    set_by="user",
-    read_by="pod-builder",
     values="`RollingUpdate` (default), `Recreate`",
     where="pod templates",
 )
 DEPLOYMENT_MAX_SURGE = _add(
     "nvidia.com/deployment-rolling-update-max-surge",
     "Pods above the desired number while a component is updated.",
-    set_by="user",
-    read_by="pod-builder",
     values="number or percentage, `25%` by default",
     where="pod templates",
 )
 DEPLOYMENT_MAX_UNAVAILABLE = _add(
     "nvidia.com/deployment-rolling-update-max-unavailable",
     "Pods that may be missing while a component is updated.",
-    set_by="user",
-    read_by="pod-builder",
     values="number or percentage, `25%` by default",
     where="pod templates",
 )
 DISABLE_IMAGE_PULL_SECRET_DISCOVERY = _add(
     "nvidia.com/disable-image-pull-secret-discovery",
     "Leaves imagePullSecrets as written, instead of adding the namespace's secrets of the images' registries.",
-    set_by="user",
-    read_by="pod-builder",
     values="`true` disables",
     where="pod templates",
 )
 AUTOSCALING = _add(
     "nvidia.com/dynamo-autoscaling",
     "Autoscalers that the platform makes next to the adapters of a graph's components.",
-    set_by="user",
     read_by="scaler, admission",
     values="YAML or JSON: the contract dynamo-autoscaling",
     where="DGDs",
@@ -112,24 +97,18 @@ AUTOSCALING = _add(
 ENABLE_GROVE = _add(
     "nvidia.com/enable-grove",
     "Keeps a graph off Grove where Grove is installed.",
-    set_by="user",
-    read_by="pod-builder",
     values="`false` disables, in any case",
     where="DGDs",
 )
 KAI_SCHEDULER_QUEUE = _add(
     "nvidia.com/kai-scheduler-queue",
     "Queue of the KAI scheduler for the pods of a graph.",
-    set_by="user",
-    read_by="pod-builder",
     values="queue name, `dynamo` by default",
     where="DGDs",
 )
 VOLCANO_QUEUE = _add(
     "nvidia.com/volcano-queue",
     "Queue of the Volcano scheduler for the pods of a graph; not together with a queue of KAI.",
-    set_by="user",
-    read_by="pod-builder",
     values="queue name",
     where="DGDs",
 )
@@ -243,7 +222,6 @@ SNAPSHOT_STATUS = _add(
     "nvidia.com/snapshot-checkpoint-status",
     "What the snapshot agent says of its checkpoint.",
     set_by="snapshot agent",
-    read_by="pod-builder",
     values="`completed`, `failed`",
     where="checkpoint Jobs",
     stability=Stability.EVOLVING,
@@ -251,7 +229,6 @@ SNAPSHOT_STATUS = _add(
 ROTATE_AUTHORITY = _add(
     "nvidia.com/rotate-authority",
     "Asks for a new authority of the webhooks' certificates now; it goes away when that is made.",
-    set_by="user",
     read_by="admission",
     values="anything",
     where="the Secret of `server.webhook.secretName`",
@@ -277,7 +254,6 @@ PLANNER_CONFIG = _add(
 SCALING_POLICY = _add(
     "nvidia.com/scaling-policy",
     "How far and how fast scale commands may scale the components of a graph, where it differs from the settings.",
-    set_by="user",
     read_by="scaler",
     values="YAML or JSON, by component or `*`: `{Decode: {min: 2, max: 8, up: {step: 2, cooldown: 30s}, down: {cooldown: 5m}}}`",
     where="DGDs",

@@ -32,12 +32,17 @@ class CatalogEntry:
 
 @dataclass(slots=True)
 class Catalog:
-    """One registry. `add` files an entry and gives the name back, a plain str that any serialiser takes."""
+    """One registry. `add` files an entry and gives the name back, a plain str that any serialiser takes.
+
+    `set_by` and `read_by` are of entries that say nothing else.
+    """
 
     title: str
     introduction: str
     name_title: str
     values_title: str
+    set_by: str = "pod-builder"
+    read_by: str = ""
     entries: list[CatalogEntry] = field(default_factory=list)
 
     def add(
@@ -45,8 +50,8 @@ class Catalog:
         name: str,
         purpose: str,
         *,
-        set_by: str,
-        read_by: str,
+        set_by: str = "",
+        read_by: str = "",
         values: str = "",
         where: str = "",
         stability: Stability = Stability.STABLE,
@@ -54,6 +59,7 @@ class Catalog:
         """File a name; ValueError where it stands already: two meanings for one name is what a registry prevents."""
         if any(entry.name == name and entry.where == where for entry in self.entries):
             raise ValueError(f"{self.title}: {name} is registered twice")
+        set_by, read_by = set_by or self.set_by, read_by or self.read_by
         self.entries.append(CatalogEntry(name, purpose, set_by, read_by, values, where, stability))
         return name
 

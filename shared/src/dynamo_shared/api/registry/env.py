@@ -10,23 +10,11 @@ CATALOG = Catalog(
     "Settings of the platform's own services have variables, too: [configuration](configuration.md) names them.",
     "Variable",
     "Values",
+    read_by="Dynamo runtime",
 )
 _EVERY = "every main container"
 _WORKERS = "workers"
-
-
-def _add(
-    name: str,
-    purpose: str,
-    *,
-    read_by: str = "Dynamo runtime",
-    values: str,
-    where: str,
-    set_by: str = "pod-builder",
-    stability: Stability = Stability.STABLE,
-) -> str:
-    return CATALOG.add(name, purpose, set_by=set_by, read_by=read_by, values=values, where=where, stability=stability)
-
+_add = CATALOG.add
 
 # Who and where the container is
 DYN_NAMESPACE = _add(

@@ -15,7 +15,6 @@ _add = CATALOG.add
 SELECTOR = _add(
     "nvidia.com/selector",
     "Ties the pods of one component to their Deployment; the only label in a Deployment's selector.",
-    set_by="pod-builder",
     read_by="Kubernetes",
     values="name of the DynamoComponentDeployment",
     where="pods",
@@ -23,7 +22,6 @@ SELECTOR = _add(
 GRAPH_DEPLOYMENT_NAME = _add(
     "nvidia.com/dynamo-graph-deployment-name",
     "The DynamoGraphDeployment that an object belongs to.",
-    set_by="pod-builder",
     read_by="all services, kubectl users",
     values="name of the DynamoGraphDeployment",
     where="DCDs, Deployments, Services, pods, scaling adapters",
@@ -31,7 +29,6 @@ GRAPH_DEPLOYMENT_NAME = _add(
 COMPONENT = _add(
     "nvidia.com/dynamo-component",
     "The component of the graph that an object belongs to.",
-    set_by="pod-builder",
     read_by="Services (selector), discovery, scaler",
     values="component name as written in spec.components[].name",
     where="DCDs, Deployments, Services, pods, scaling adapters",
@@ -39,7 +36,6 @@ COMPONENT = _add(
 DYNAMO_NAMESPACE = _add(
     "nvidia.com/dynamo-namespace",
     "Dynamo namespace in which the runtime registers itself: one graph's workers find each other in it.",
-    set_by="pod-builder",
     read_by="Services (selector), InferencePools, Dynamo runtime",
     values="`dynamo` for a component with globalDynamoNamespace, else `<namespace>-<graph>`",
     where="DCDs, Deployments, Services, pods",
@@ -47,7 +43,6 @@ DYNAMO_NAMESPACE = _add(
 COMPONENT_TYPE = _add(
     "nvidia.com/dynamo-component-type",
     "What a component does in the graph.",
-    set_by="pod-builder",
     read_by="Services (selector), PodMonitors, dashboards",
     values="`frontend`, `worker`, `prefill`, `decode`, `planner`, `epp`; `default` when unset",
     where="Deployments, pods",
@@ -55,7 +50,6 @@ COMPONENT_TYPE = _add(
 SUB_COMPONENT_TYPE = _add(
     "nvidia.com/dynamo-sub-component-type",
     "Role of a worker, for graphs that came from v1alpha1 (type `worker`, sub-type `prefill` or `decode`).",
-    set_by="pod-builder",
     read_by="router, planner",
     values="`prefill`, `decode`",
     where="pods",
@@ -71,7 +65,6 @@ COMPONENT_CLASS = _add(
 BASE_MODEL = _add(
     "nvidia.com/dynamo-base-model",
     "Base model that the pods of a component serve, for people to select by; an annotation has the name in full.",
-    set_by="pod-builder",
     read_by="kubectl users",
     values="model name, with `--` for `/`, at most 63 characters: `Qwen--Qwen3-0.6B`",
     where="pods",
@@ -79,7 +72,6 @@ BASE_MODEL = _add(
 BASE_MODEL_HASH = _add(
     "nvidia.com/dynamo-base-model-hash",
     "Finds the pods, Services and EndpointSlices of a base model, whatever characters its name has.",
-    set_by="pod-builder",
     read_by="model Services (selector), model-discovery",
     values="first 8 hex digits of the sha256 of the model name",
     where="Services, EndpointSlices, pods",
@@ -87,7 +79,6 @@ BASE_MODEL_HASH = _add(
 DISCOVERY_BACKEND = _add(
     "nvidia.com/dynamo-discovery-backend",
     "Where the workers of an object register themselves.",
-    set_by="pod-builder",
     read_by="Dynamo runtime",
     values="`kubernetes`",
     where="Services, EndpointSlices, pods",
@@ -95,7 +86,6 @@ DISCOVERY_BACKEND = _add(
 DISCOVERY_ENABLED = _add(
     "nvidia.com/dynamo-discovery-enabled",
     "Makes an object visible to Dynamo's discovery through Kubernetes.",
-    set_by="pod-builder",
     read_by="Dynamo runtime",
     values="`true`",
     where="Services, EndpointSlices, pods",
@@ -103,7 +93,6 @@ DISCOVERY_ENABLED = _add(
 WORKER_HASH = _add(
     "nvidia.com/dynamo-worker-hash",
     "Generation of a graph's workers: workers of different hashes never serve one request together.",
-    set_by="pod-builder",
     read_by="pod-builder (rolling updates), Dynamo runtime",
     values="8 hex digits over the worker specs; `legacy` for workers from before hashes",
     where="DCDs, pods of workers",
@@ -111,7 +100,6 @@ WORKER_HASH = _add(
 METRICS_ENABLED = _add(
     "nvidia.com/metrics-enabled",
     "Lets the PodMonitors scrape a pod. Switched off with the annotation nvidia.com/enable-metrics.",
-    set_by="pod-builder",
     read_by="PodMonitors",
     values="`true`",
     where="pods",
@@ -127,7 +115,6 @@ COMPONENT_POD = _add(
 FAILOVER_ENGINE_GROUP_MEMBER = _add(
     "nvidia.com/dynamo-failover-engine-group-member",
     "Engines that share GPU memory between pods and fail over together.",
-    set_by="pod-builder",
     read_by="pod-builder (failover cascade)",
     values="`true`",
     where="pods",
@@ -136,7 +123,6 @@ FAILOVER_ENGINE_GROUP_MEMBER = _add(
 ROLE = _add(
     "role",
     "Position of a pod in a multi-node group; Services send traffic to leaders.",
-    set_by="pod-builder",
     read_by="Services (selector)",
     values="`leader`, `worker`",
     where="pods of LeaderWorkerSets",
@@ -152,7 +138,6 @@ MANAGED_BY = _add(
 APP_MANAGED_BY = _add(
     "app.kubernetes.io/managed-by",
     "The usual Kubernetes label for who manages an object.",
-    set_by="pod-builder",
     read_by="kubectl users, dashboards",
     values="`dynamo-operator`",
     where="ServiceAccounts, Roles, RoleBindings, Secrets",
@@ -168,7 +153,6 @@ APP_COMPONENT = _add(
 APP_NAME = _add(
     "app.kubernetes.io/name",
     "The usual Kubernetes label for the name of an application.",
-    set_by="pod-builder",
     read_by="kubectl users",
     values="name of the ServiceAccount that the object serves",
     where="ServiceAccounts, Roles, RoleBindings",
@@ -176,7 +160,6 @@ APP_NAME = _add(
 KAI_QUEUE = _add(
     "kai.scheduler/queue",
     "Queue of the KAI scheduler that a pod waits in.",
-    set_by="pod-builder",
     read_by="KAI scheduler",
     values="queue name, `dynamo` by default",
     where="pods",
@@ -184,7 +167,6 @@ KAI_QUEUE = _add(
 CHECKPOINT_ID = _add(
     "nvidia.com/snapshot-checkpoint-id",
     "Ties a checkpoint, its job and the pods that start from it.",
-    set_by="pod-builder",
     read_by="snapshot agent, pod-builder",
     values="first 16 hex digits of the sha256 of the checkpoint's identity",
     where="DynamoCheckpoints, Jobs, pods",
@@ -193,7 +175,6 @@ CHECKPOINT_ID = _add(
 CHECKPOINT_SOURCE = _add(
     "nvidia.com/snapshot-is-checkpoint-source",
     "Asks the snapshot agent to checkpoint a pod.",
-    set_by="pod-builder",
     read_by="snapshot agent",
     values="`true`",
     where="pods of checkpoint jobs",
@@ -202,7 +183,6 @@ CHECKPOINT_SOURCE = _add(
 RESTORE_TARGET = _add(
     "nvidia.com/snapshot-is-restore-target",
     "Says to the snapshot agent that a pod starts from a checkpoint.",
-    set_by="pod-builder",
     read_by="snapshot agent",
     values="`true`",
     where="pods",

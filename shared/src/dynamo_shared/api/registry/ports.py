@@ -31,20 +31,13 @@ def _add(
     number: int,
     purpose: str,
     *,
-    set_by: str,
     read_by: str,
     where: str,
+    set_by: str = "",
     stability: Stability = Stability.STABLE,
 ) -> Port:
-    CATALOG.add(
-        f"{number}",
-        purpose,
-        set_by=set_by,
-        read_by=read_by,
-        values=f"`{name}`" if name else "",
-        where=where,
-        stability=stability,
-    )
+    values = f"`{name}`" if name else ""
+    CATALOG.add(f"{number}", purpose, set_by=set_by, read_by=read_by, values=values, where=where, stability=stability)
     return Port(name, number)
 
 
@@ -52,7 +45,6 @@ HTTP = _add(
     "http",
     8000,
     "OpenAI-compatible API of the frontend, with /live, /health and /metrics.",
-    set_by="pod-builder",
     read_by="Services, Ingresses, InferencePools, PodMonitors, clients",
     where="frontends",
 )
@@ -60,7 +52,6 @@ SYSTEM = _add(
     "system",
     9090,
     "Health, metrics and LoRA management of a worker.",
-    set_by="pod-builder",
     read_by="probes, model Services, model-discovery, PodMonitors",
     where="workers, planners",
 )
@@ -68,7 +59,6 @@ NIXL = _add(
     "nixl",
     19090,
     "Telemetry of NIXL, which moves the KV cache between workers.",
-    set_by="pod-builder",
     read_by="PodMonitors",
     where="workers",
 )
@@ -76,7 +66,6 @@ PLANNER_METRICS = _add(
     "metrics",
     9085,
     "Metrics of the planner.",
-    set_by="pod-builder",
     read_by="PodMonitors",
     where="planners",
 )
@@ -84,7 +73,6 @@ EPP_GRPC = _add(
     "grpc",
     9002,
     "Endpoint picker: the gateway asks it for each request.",
-    set_by="pod-builder",
     read_by="Services, InferencePools",
     where="endpoint pickers",
 )
@@ -92,7 +80,6 @@ EPP_HEALTH = _add(
     "grpc-health",
     9003,
     "gRPC health service of the endpoint picker.",
-    set_by="pod-builder",
     read_by="probes",
     where="endpoint pickers",
 )
@@ -100,7 +87,6 @@ EPP_METRICS = _add(
     "metrics",
     9090,
     "Metrics of the endpoint picker.",
-    set_by="pod-builder",
     read_by="PodMonitors",
     where="endpoint pickers",
 )
@@ -108,7 +94,6 @@ FORWARD_PASS_METRICS = _add(
     "",
     20380,
     "Forward-pass metrics of an engine; engine i of a failover group listens on this port plus i.",
-    set_by="pod-builder",
     read_by="Dynamo runtime, planner",
     where="workers",
 )
@@ -116,7 +101,6 @@ MPI_SSH = _add(
     "",
     2222,
     "SSH server of TensorRT-LLM workers: the leader starts their ranks through it.",
-    set_by="pod-builder",
     read_by="mpirun of the leader, probes",
     where="multi-node TensorRT-LLM workers",
 )
@@ -124,7 +108,6 @@ VLLM_RAY = _add(
     "",
     6379,
     "Head of the Ray cluster that vLLM spreads over nodes.",
-    set_by="pod-builder",
     read_by="Ray workers",
     where="multi-node vLLM leaders",
 )
@@ -132,7 +115,6 @@ VLLM_MASTER = _add(
     "",
     29500,
     "Rendezvous of vLLM's multiprocessing executor.",
-    set_by="pod-builder",
     read_by="vLLM workers",
     where="multi-node vLLM leaders",
 )
@@ -140,7 +122,6 @@ VLLM_DATA_PARALLEL_RPC = _add(
     "",
     13445,
     "Coordination of vLLM's data-parallel engines.",
-    set_by="pod-builder",
     read_by="vLLM workers",
     where="multi-node vLLM leaders",
 )
@@ -148,7 +129,6 @@ SGLANG_DIST_INIT = _add(
     "",
     29500,
     "Rendezvous of SGLang's ranks.",
-    set_by="pod-builder",
     read_by="SGLang workers",
     where="multi-node SGLang leaders",
 )
@@ -156,7 +136,6 @@ VLLM_NIXL_SIDE_CHANNEL = _add(
     "",
     5600,
     "NIXL's side channel of an engine; engine i of a failover group listens on this port plus i.",
-    set_by="pod-builder",
     read_by="vLLM workers",
     where="vLLM workers of failover groups",
     stability=Stability.EVOLVING,
@@ -165,7 +144,6 @@ VLLM_KV_EVENTS = _add(
     "",
     20080,
     "KV cache events of an engine; engine i of a failover group listens on this port plus i.",
-    set_by="pod-builder",
     read_by="Dynamo runtime",
     where="vLLM workers of failover groups",
     stability=Stability.EVOLVING,
@@ -174,7 +152,6 @@ VLLM_SHADOW_MASTER = _add(
     "",
     29600,
     "Rendezvous of the second engine of a failover group.",
-    set_by="pod-builder",
     read_by="vLLM workers",
     where="vLLM workers of failover groups",
     stability=Stability.EVOLVING,
