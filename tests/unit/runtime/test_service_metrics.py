@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dynamo_shared.runtime.metrics import ServiceMetrics
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter
 
 
 class _Metrics(ServiceMetrics):
     def __init__(self, registry: CollectorRegistry) -> None:
         super().__init__(registry)
-        self._counter = Counter("a", "A.", ["label"], registry=registry)
-        self._gauge = Gauge("b", "B.", registry=registry)
-        self._histogram = Histogram("c", "C.", registry=registry)
+        self.requests = self._counter("a", "A.", ["label"])
+        self.objects = self._gauge("b", "B.")
+        self.seconds = self._histogram("c", "C.")
         self._reported: dict[str, int] = {}
 
 

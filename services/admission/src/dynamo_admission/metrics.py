@@ -6,7 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 from dynamo_shared.runtime.metrics import ServiceMetrics
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry
 
 #: Bounds of the reference operator (operator behaviour, section 10).
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
@@ -27,61 +27,51 @@ class AdmissionMetrics(ServiceMetrics):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         super().__init__(registry)
-        self._requests = Counter(
+        self._requests = self._counter(
             "dynamo_operator_webhook_requests",
             "Answered admission requests: webhook is mutate, validate or scale; result is allowed, denied, skipped "
             "(not checked: the object is being deleted, or another platform has its namespace) or error (the platform failed).",
             ["webhook", "resource_type", "version", "operation", "result"],
-            registry=registry,
         )
-        self._seconds = Histogram(
+        self._seconds = self._histogram(
             "dynamo_operator_webhook_duration_seconds",
             "Seconds from the last byte of an admission request to its answer.",
             ["webhook", "resource_type", "operation"],
             buckets=SECONDS,
-            registry=registry,
         )
-        self._denials = Counter(
+        self.denials = self._counter(
             "dynamo_operator_webhook_denials",
             "Refused admission requests, by the reason that clients read.",
             ["resource_type", "operation", "reason"],
-            registry=registry,
         )
-        self._conversions = Counter(
+        self._conversions = self._counter(
             "dynamo_admission_conversions",
             "Objects that were converted, by the desired version; result is converted or failed.",
             ["resource_type", "version", "result"],
-            registry=registry,
         )
-        self.conversion_seconds = Histogram(
+        self.conversion_seconds = self._histogram(
             "dynamo_admission_conversion_duration_seconds",
             "Seconds that one ConversionReview takes, however many objects it has.",
             buckets=SECONDS,
-            registry=registry,
         )
-        self.in_flight = Gauge(
-            "dynamo_admission_requests_in_flight", "Requests that are being read or answered.", registry=registry
-        )
-        self.turned_away = Counter(
+        self.in_flight = self._gauge("dynamo_admission_requests_in_flight", "Requests that are being read or answered.")
+        self.turned_away = self._counter(
             "dynamo_admission_requests_turned_away",
             "Requests without a verdict: busy (the client retries), caller (without the client certificate "
             "that is asked for), junk, size, slow, or error.",
             ["reason"],
-            registry=registry,
         )
-        self.certificate_ends = Gauge(
+        self.certificate_ends = self._gauge(
             "dynamo_admission_certificate_expiry_timestamp_seconds",
             "End of the served certificate, as a Unix time.",
-            registry=registry,
         )
-        self.repairs = Counter(
+        self.repairs = self._counter(
             "dynamo_admission_registration_repairs",
             "Repairs of webhook configurations and conversions that were missing or changed.",
             ["object"],
-            registry=registry,
         )
-        self.self_tests = Counter(
-            "dynamo_admission_self_tests", "Self tests, by result: passed or failed.", ["result"], registry=registry
+        self.self_tests = self._counter(
+            "dynamo_admission_self_tests", "Self tests, by result: passed or failed.", ["result"]
         )
         self._request = cache(self._requests.labels)
         self._second = cache(self._seconds.labels)
@@ -91,10 +81,6 @@ class AdmissionMetrics(ServiceMetrics):
         """One question was answered."""
         self._request(asked.webhook, asked.resource_type, asked.version, asked.operation, result).inc()
         self._second(asked.webhook, asked.resource_type, asked.operation).observe(seconds)
-
-    def denied(self, asked: ReviewLabels, reason: str) -> None:
-        """One question was answered with no."""
-        self._denials.labels(asked.resource_type, asked.operation, reason).inc()
 
     def converted(self, resource_type: str, version: str, result: str, objects: int) -> None:
         """Objects of one review were converted, or were not."""

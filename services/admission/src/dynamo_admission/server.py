@@ -163,7 +163,7 @@ class ReviewServer:
         asked = _asked(webhook, question)
         self._metrics.answered(asked, result, time.perf_counter() - started)
         if verdict.refusal is not None:
-            self._metrics.denied(asked, verdict.refusal.reason)
+            self._metrics.denials.labels(asked.resource_type, asked.operation, verdict.refusal.reason).inc()
         return _json(content)
 
     async def _judge(self, webhook: Webhook, question: AdmissionRequest, size: int) -> tuple[ReviewVerdict, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.runtime.metrics import ServiceMetrics
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
@@ -13,28 +13,23 @@ class DynadminMetrics(ServiceMetrics):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         super().__init__(registry)
-        self._requests = Counter(
+        self._requests = self._counter(
             "dynamo_dynadmin_requests",
             "Requests that were answered, by operation and status.",
             ["operation", "status"],
-            registry=registry,
         )
-        self._seconds = Histogram(
+        self._seconds = self._histogram(
             "dynamo_dynadmin_request_duration_seconds",
             "Seconds from a request to its answer; streams do not count.",
             ["operation"],
             buckets=SECONDS,
-            registry=registry,
         )
-        self.streams = Gauge("dynamo_dynadmin_streams", "Streams that are open.", registry=registry)
-        self.in_flight = Gauge(
-            "dynamo_dynadmin_requests_in_flight", "Requests that are being answered.", registry=registry
-        )
-        self.refused = Counter(
+        self.streams = self._gauge("dynamo_dynadmin_streams", "Streams that are open.")
+        self.in_flight = self._gauge("dynamo_dynadmin_requests_in_flight", "Requests that are being answered.")
+        self.refused = self._counter(
             "dynamo_dynadmin_requests_refused",
             "Requests that were refused before they were handled: unidentified, disallowed, csrf, impersonation, rate, busy.",
             ["reason"],
-            registry=registry,
         )
 
     def answered(self, operation: str, status: int, seconds: float | None) -> None:

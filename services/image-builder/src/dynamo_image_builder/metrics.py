@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.runtime.metrics import ServiceMetrics
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry
 
 
 class BuildMetrics(ServiceMetrics):
@@ -11,13 +11,8 @@ class BuildMetrics(ServiceMetrics):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         super().__init__(registry)
-        self._answers = Counter(
+        self.answers = self._counter(
             "dynamo_image_builder_answers",
             "Requests for images that were answered, by namespace and result: built, cached or failed.",
             ["namespace", "result"],
-            registry=registry,
         )
-
-    def answered(self, namespace: str, result: str) -> None:
-        """A request has its answer."""
-        self._answers.labels(namespace, result).inc()

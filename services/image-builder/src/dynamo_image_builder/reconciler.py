@@ -198,9 +198,9 @@ class NimRequestReconciler:
             ):
                 self.announcer.announce(request, events.changed(request, status, state))
                 if state.phase is BuildPhase.READY:
-                    self.metrics.answered(objects.namespace(request), "cached" if cached else "built")
+                    self.metrics.answers.labels(objects.namespace(request), "cached" if cached else "built").inc()
                 elif state.phase is BuildPhase.FAILED:
-                    self.metrics.answered(objects.namespace(request), "failed")
+                    self.metrics.answers.labels(objects.namespace(request), "failed").inc()
 
         wait = await self.statuses.write(DYNAMO_NIM_REQUESTS, request, status, urgent=True, report=report)
         return Result(requeue_after=again if wait is None else wait)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from dynamo_shared.runtime.metrics import ServiceMetrics
 from dynamo_shared.wire.discovered import ServedModelData, WorkerData
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry
 
 from dynamo_model_discovery.lora.adapter_state import AdapterState
 
@@ -21,24 +21,21 @@ class LoraMetrics(ServiceMetrics):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         super().__init__(registry)
-        self._requests = Counter(
+        self._requests = self._counter(
             "dynamo_model_discovery_worker_requests",
             "Requests to workers, by what they were for (probe, load, unload) and how they ended.",
             ["operation", "outcome"],
-            registry=registry,
         )
-        self._seconds = Histogram(
+        self._seconds = self._histogram(
             "dynamo_model_discovery_worker_request_seconds",
             "Seconds that a request to a worker took.",
             ["operation"],
             buckets=SECONDS,
-            registry=registry,
         )
-        self._adapters = Gauge(
+        self._adapters = self._gauge(
             "dynamo_model_discovery_adapters",
             "Adapters on workers, one for each of both, by state: loaded, waiting, failing, unloading.",
             ["state"],
-            registry=registry,
         )
 
     def requested(self, operation: str, outcome: str, seconds: float) -> None:
@@ -58,23 +55,20 @@ class WorkerMetrics(ServiceMetrics):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         super().__init__(registry)
-        self._workers = Gauge(
+        self._workers = self._gauge(
             "dynamo_model_discovery_workers",
             "Workers that Dynamo's discovery knows, by role and by where their records are.",
             ["role", "source"],
-            registry=registry,
         )
-        self._models = Gauge(
+        self._models = self._gauge(
             "dynamo_model_discovery_served_models",
             "Models that workers have, by whether requests can be answered.",
             ["available"],
-            registry=registry,
         )
-        self._unreadable = Gauge(
+        self._unreadable = self._gauge(
             "dynamo_model_discovery_unreadable_records",
             "Discovery records that could not be read.",
             ["source"],
-            registry=registry,
         )
 
     def counted(

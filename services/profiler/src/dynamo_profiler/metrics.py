@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.runtime.metrics import ServiceMetrics
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry
 
 
 class ProfilingMetrics(ServiceMetrics):
@@ -11,21 +11,15 @@ class ProfilingMetrics(ServiceMetrics):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         super().__init__(registry)
-        self.workers = Gauge(
-            "dynamo_planner_profiling_workers", "Worker processes of profiling that run.", registry=registry
-        )
-        self.memory = Gauge(
-            "dynamo_planner_profiling_memory_bytes", "Resident memory of these processes.", registry=registry
-        )
-        self.sweeps = Counter(
+        self.workers = self._gauge("dynamo_planner_profiling_workers", "Worker processes of profiling that run.")
+        self.memory = self._gauge("dynamo_planner_profiling_memory_bytes", "Resident memory of these processes.")
+        self.sweeps = self._counter(
             "dynamo_planner_profiling_sweeps",
             "Sweeps and curves that requests needed, by outcome.",
             ("outcome", "cached"),
-            registry=registry,
         )
-        self.seconds = Histogram(
+        self.seconds = self._histogram(
             "dynamo_planner_profiling_sweep_seconds",
             "How long a sweep took in its process.",
             buckets=(0.5, 1, 2, 5, 10, 20, 40, 80, 160, 320),
-            registry=registry,
         )

@@ -53,12 +53,12 @@ class _Watcher:
                 self._report()
                 await self._leadership.wait_elected()
                 self._active = True
-                self._metrics.active(True)
+                self._metrics.active.set(1)
                 self._report()
                 await self._feed_while_elected()
                 self._active = False
                 self._troubles.clear()
-                self._metrics.active(False)
+                self._metrics.active.set(0)
         finally:
             forget()
             self._metrics.close()

@@ -144,5 +144,5 @@ class Feed:
     async def _count(self) -> None:
         while True:
             for entry in self._watched:
-                self._metrics.counted(entry.resource.id, self._publisher.count(entry.resource))
+                self._metrics.objects.labels(entry.resource.id).set(self._publisher.count(entry.resource))
             await asyncio.sleep(COUNT_INTERVAL)

@@ -131,7 +131,7 @@ class Follower:
                     await self._complete(namespace, set(), "", served=False)
 
     def _publish(self, change: ObjectChange) -> None:
-        self._metrics.changed(self.watched.resource.id, change.kind.lower())
+        self._metrics.changes.labels(self.watched.resource.id, change.kind.lower()).inc()
         if change.listed:
             # Nothing has happened to it just now: there is no trace to begin.
             self._hand_over(change)

@@ -7,7 +7,7 @@ do not see each other's figures. Children of labels are bound once: an increment
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
@@ -36,31 +36,14 @@ _ERROR_TYPES = {
 
 
 class QueueMetrics:
-    """Figures of one work queue."""
+    """Figures of one work queue, bound to its name."""
 
     def __init__(self, metrics: Metrics, name: str) -> None:
-        self._depth = metrics.queue_depth.labels(name)
-        self._longest = metrics.queue_longest_work.labels(name)
-        self._adds = metrics.queue_adds.labels(name)
-        self._retries = metrics.queue_retries.labels(name)
-        self._waited = metrics.queue_waited.labels(name)
-
-    def follow(self, depth: Callable[[], int], longest: Callable[[], float]) -> None:
-        """Ask for these whenever they are read: how many keys wait, and how many seconds the longest work has taken."""
-        self._depth.set_function(depth)
-        self._longest.set_function(longest)
-
-    def added(self) -> None:
-        """A key was added."""
-        self._adds.inc()
-
-    def taken(self, waited: float) -> None:
-        """A key was taken after so many seconds."""
-        self._waited.observe(waited)
-
-    def retried(self) -> None:
-        """A key comes back after a failure."""
-        self._retries.inc()
+        self.depth = metrics.queue_depth.labels(name)
+        self.longest = metrics.queue_longest_work.labels(name)
+        self.adds = metrics.queue_adds.labels(name)
+        self.retries = metrics.queue_retries.labels(name)
+        self.waited = metrics.queue_waited.labels(name)
 
 
 class ResourceCounts(Collector):
@@ -94,97 +77,81 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
-        self._reconcile_seconds = Histogram(
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        self._reconcile_seconds = histogram(
             "dynamo_operator_reconcile_duration_seconds",
             "Seconds that a reconcile of an object takes.",
             ["resource_type", "namespace", "result"],
             buckets=RECONCILE_SECONDS,
-            registry=registry,
         )
-        self._reconciles = Counter(
+        self._reconciles = counter(
             "dynamo_operator_reconcile_total",
             "Reconciles of objects, by result: success, requeue (asked for again after a while), conflict (another writer was "
             "faster; it comes back) or error (it comes back).",
             ["resource_type", "namespace", "result"],
-            registry=registry,
         )
-        self._errors = Counter(
+        self._errors = counter(
             "dynamo_operator_reconcile_errors_total",
             "Reconciles of objects that failed, by kind of error. Conflicts do not count.",
             ["resource_type", "namespace", "error_type"],
-            registry=registry,
         )
         self.resources = ResourceCounts()
         registry.register(self.resources)
-        self.queue_depth = Gauge(
-            "dynamo_platform_queue_depth", "Keys that wait to be reconciled.", ["queue"], registry=registry
-        )
-        self.queue_longest_work = Gauge(
+        self.queue_depth = gauge("dynamo_platform_queue_depth", "Keys that wait to be reconciled.", ["queue"])
+        self.queue_longest_work = gauge(
             "dynamo_platform_queue_longest_work_seconds",
             "Seconds that the longest work under way has taken so far; 0 where none is.",
             ["queue"],
-            registry=registry,
         )
-        self.queue_adds = Counter("dynamo_platform_queue_adds", "Keys added.", ["queue"], registry=registry)
-        self.queue_retries = Counter(
-            "dynamo_platform_queue_retries", "Keys that came back after a failure.", ["queue"], registry=registry
-        )
-        self.queue_waited = Histogram(
+        self.queue_adds = counter("dynamo_platform_queue_adds", "Keys added.", ["queue"])
+        self.queue_retries = counter("dynamo_platform_queue_retries", "Keys that came back after a failure.", ["queue"])
+        self.queue_waited = histogram(
             "dynamo_platform_queue_wait_seconds",
             "Seconds from adding a key to taking it.",
             ["queue"],
             buckets=RECONCILE_SECONDS,
-            registry=registry,
         )
-        self.service_restarts = Counter(
+        self.service_restarts = counter(
             "dynamo_platform_service_restarts",
             "Services that ended with an error and were started again.",
             ["service"],
-            registry=registry,
         )
-        self.part_failures = Counter(
+        self.part_failures = counter(
             "dynamo_platform_part_failures",
             "Background parts of a service that ended with an error and were started again.",
             ["service", "part"],
-            registry=registry,
         )
-        self.object_failures = Counter(
+        self.object_failures = counter(
             "dynamo_platform_object_failures",
             "Objects that a service could not route or count because of an unexpected error; the log names them.",
             ["service", "resource"],
-            registry=registry,
         )
-        self.partitions = Gauge(
+        self.partitions = gauge(
             "dynamo_platform_partitions",
             "Partitions of a service's keys that this replica works on; absent with one replica.",
             ["service"],
-            registry=registry,
         )
-        self.cached_objects = Gauge(
+        self.cached_objects = gauge(
             "dynamo_platform_cached_objects",
             "Objects that a service of this replica keeps: all, or those of its partitions.",
             ["service", "resource"],
-            registry=registry,
         )
-        self.lease_alive = Gauge(
-            "dynamo_platform_lease_alive", "Leases in etcd that this replica may trust: 1 or 0.", registry=registry
+        self.lease_alive = gauge("dynamo_platform_lease_alive", "Leases in etcd that this replica may trust: 1 or 0.")
+        self.lease_losses = counter(
+            "dynamo_platform_lease_losses", "Leases that were lost before they were given back."
         )
-        self.lease_losses = Counter(
-            "dynamo_platform_lease_losses", "Leases that were lost before they were given back.", registry=registry
-        )
-        self.kube_requests = Counter(
+        self.kube_requests = counter(
             "dynamo_platform_kube_requests",
             "Requests to the API server.",
             ["method", "resource", "code"],
-            registry=registry,
         )
         self._request = cache(self.kube_requests.labels)
-        self.kube_events = Counter(
+        self.kube_events = counter(
             "dynamo_platform_kube_events",
             "What happened to objects, by what became of it: written (an Event), counted (one more in the series of an "
             "Event), suppressed (too many of one object and reason) or dropped (not accepted in time).",
             ["reporter", "outcome"],
-            registry=registry,
         )
 
     def queue(self, name: str) -> QueueMetrics:
@@ -215,6 +182,8 @@ class ServiceMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
+        self._counter, self._gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        self._histogram = partial(Histogram, registry=registry)
 
     def close(self) -> None:
         """Takes them out of the registry, so that a service that is started again can put its own in."""

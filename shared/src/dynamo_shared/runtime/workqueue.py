@@ -93,7 +93,8 @@ class WorkQueue(Generic[K]):
         self._ended = asyncio.Event()
         self._closing = False
         self._retries = Budgets(RETRIES_PER_SECOND, RETRIES_AT_ONCE, clock)
-        metrics.follow(self.__len__, self._longest)
+        metrics.depth.set_function(self.__len__)
+        metrics.longest.set_function(self._longest)
 
     def __len__(self) -> int:
         return len(self._ready) + len(self._first)
@@ -126,7 +127,7 @@ class WorkQueue(Generic[K]):
                 self._press(self._lane(key))
             else:
                 self._ready.add(key, self._clock())
-            self._metrics.added()
+            self._metrics.adds.inc()
             if urgent or self._ready.available:
                 self._wake_one(urgent=urgent)
             elif self._waiting:
@@ -138,7 +139,7 @@ class WorkQueue(Generic[K]):
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         pause = delay(failures, FIRST_RETRY, LAST_RETRY, self._jitter)
         pause = max(pause, at_least) + self._retries.take(self._lane(key))
-        self._metrics.retried()
+        self._metrics.retries.inc()
         self.add(key, pause)
         return pause
 
@@ -159,7 +160,7 @@ class WorkQueue(Generic[K]):
                     self._rest_next = False
                     self._begin(self._lane(key))
                 now = self._clock()
-                self._metrics.taken(now - added)
+                self._metrics.waited.observe(now - added)
                 self._working[key] = now
                 return key
             waiter = asyncio.get_running_loop().create_future()

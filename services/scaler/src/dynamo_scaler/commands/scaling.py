@@ -175,7 +175,7 @@ class Scaling:
     def report(self, event: str, graph: KubeObject, request: ScaleRequest, decided: DecisionReport) -> None:
         """Announce and count one decision about a request."""
         self.announcer.announce(graph, events.decided(event, graph, request, decided))
-        self.metrics.decided(event, decided.reason)
+        self.metrics.decisions.labels(event, decided.reason).inc()
         self.metrics.budgets({each.name: each.after if event == SCALED else each.before for each in decided.figures})
 
     def _report_applied(self, request: ScaleRequest, decision: CommandDecision) -> None:

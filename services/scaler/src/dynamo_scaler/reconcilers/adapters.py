@@ -179,7 +179,7 @@ class AdapterReconciler:
             writers = list(pair or ())
         if conflict is not None:
             self.announcer.announce(adapter, events.conflict(adapter, conflict, before, writers))
-            self.metrics.conflict(namespace, conflict.reason)
+            self.metrics.conflicts.labels(namespace, conflict.reason).inc()
         _, earlier = self._unreported.get(uid, (False, None))
         self._unreported[uid] = (conflict is None or before != done.replicas, conflict or earlier)
 
