@@ -11,14 +11,14 @@ PROGRAM = """
 import sys
 from dynamo_shared.bus.tracing import extract, inject, traceparent
 from dynamo_shared.runtime.settings import load_settings
-from dynamo_shared.runtime.tracing import span, tracing
+from dynamo_shared.runtime.tracing import tracer, tracing
 settings = load_settings(None, {"DYNAMO_PLATFORM__TRACING__OTLP_ENDPOINT": sys.argv[1]})
 with tracing("watcher", settings.platform):
     headers = {}
-    with span("first", key="default/llama"):
+    with tracer.start_as_current_span("first", attributes={"key": "default/llama"}):
         first = traceparent()
         inject(headers)
-    with span("second", extract(headers)):
+    with tracer.start_as_current_span("second", context=extract(headers)):
         second = traceparent()
 print(first.split("-")[1:2] == second.split("-")[1:2] != [], "opentelemetry.sdk.trace" in sys.modules, bool(first))
 """

@@ -32,7 +32,7 @@ from dynamo_shared.runtime.read_ownership import ReadOwnership
 from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.service import ServiceContext
 from dynamo_shared.runtime.tasks import Task
-from dynamo_shared.runtime.tracing import span
+from dynamo_shared.runtime.tracing import tracer
 from dynamo_shared.runtime.workqueue import Result, WorkQueue
 from dynamo_shared.state import ObjectCache, StateReader
 from dynamo_shared.state.versions import resource_version
@@ -293,7 +293,8 @@ class Controller:
             return Result()
         traced = self._causes.pop(task, "")
         cause = extract({TRACEPARENT: traced}) if traced else None
-        with span(f"reconcile {task.concern}", parent=cause, key=str(task.key)):
+        about = {"key": str(task.key)}
+        with tracer.start_as_current_span(f"reconcile {task.concern}", context=cause, attributes=about):
             return await self._measured(task)
 
     async def _measured(self, task: Task) -> Result:

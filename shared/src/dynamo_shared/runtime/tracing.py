@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from opentelemetry import trace
-from opentelemetry.context import Context
 
 from dynamo_shared.runtime.settings import Platform
 
@@ -37,10 +36,3 @@ def tracing(service: str, settings: Platform) -> Iterator[None]:
         yield
     finally:
         provider.shutdown()
-
-
-@contextmanager
-def span(name: str, parent: Context | None = None, **attributes: str) -> Iterator[trace.Span]:
-    """A span around a block of code; costs next to nothing while tracing is off."""
-    with tracer.start_as_current_span(name, context=parent, attributes=attributes) as current:
-        yield current
