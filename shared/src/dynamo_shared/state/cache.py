@@ -287,7 +287,7 @@ class ObjectCache:
 
     def remove(self, resource: Resource, key: ObjectKey, uid: str) -> bool:
         """Takes out an object that the API server says is gone, if it is still the one of this uid."""
-        self._forget(uid, by_writer=True)
+        self._deleted[uid] = True
         held = self.version(resource, key)
         if held is None or held.uid != uid:
             return False
@@ -381,14 +381,11 @@ class ObjectCache:
         self._written.pop((resource.id, key), None)
         if obj is None:
             if version.uid:
-                self._forget(version.uid, by_writer=False)
+                # A writer's word counts no longer.
+                self._deleted[version.uid] = False
         else:
             self._deleted.pop(version.uid, None)
         return self._set(resource, key, obj)
-
-    def _forget(self, uid: str, *, by_writer: bool) -> None:
-        """Remembers that a uid is gone. Where STATE says so, too, a writer's word counts no longer."""
-        self._deleted[uid] = by_writer
 
     def _set(self, resource: Resource, key: ObjectKey, obj: KubeObject | None) -> bool:
         table = self._table(resource)

@@ -226,14 +226,7 @@ def synced_headers(marker: SyncedMarker) -> dict[str, str]:
     return {RESOURCE_VERSION: marker.resource_version, CHANGE: ChangeType.SYNCED.value}
 
 
-_decode_marker = msgspec.json.Decoder(SyncedMarker).decode
-
-
-def decode_marker(payload: bytes) -> SyncedMarker:
-    """The marker of a message; msgspec.DecodeError (a ValueError) where it is not one."""
-    return _decode_marker(payload)
-
-
-def encode_marker(marker: SyncedMarker) -> bytes:
-    """A marker as STATE carries it."""
-    return _encode(marker)
+decode_marker = msgspec.json.Decoder(SyncedMarker).decode
+"""The marker of a message; msgspec.DecodeError (a ValueError) where it is not one."""
+encode_marker = msgspec.json.Encoder().encode
+"""A marker as STATE carries it."""
