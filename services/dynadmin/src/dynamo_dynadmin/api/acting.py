@@ -20,7 +20,6 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.api.scale_targets import scaled_adapter
 from dynamo_shared.kube import AlreadyExists, Conflict, Invalid, KubeError, NotFound
-from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.models import AdapterScaleBody, PromoteBody, RestartBody, ScaleBody
@@ -97,7 +96,7 @@ class Actions:
         """The autoscaler that owns an adapter's number."""
         for resource in (SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS):
             for entry in self._hub.entries(resource).of_namespace(key.namespace):
-                if scaled_adapter(messages.decode_object(entry.payload)) == key.name:
+                if scaled_adapter(entry.obj) == key.name:
                     return f"{resource.kind} {entry.key.name}"
         return ""
 

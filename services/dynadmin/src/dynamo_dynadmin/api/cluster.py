@@ -33,7 +33,6 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.api.validation.request import GPU_SKUS
 from dynamo_shared.kube import Forbidden, KubeClient, NotServed
 from dynamo_shared.newest import Newest
-from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api import fit
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, KINDS
@@ -123,11 +122,11 @@ class Cluster:
         if not await self._reading.may(call, ResourceAttributes("list", NODES)) or not self._hub.is_synced(NODES):
             return None, False
         pods = await self._reading.may(call, ResourceAttributes("list", PODS))
-        slices = self._known(RESOURCE_SLICES)
+        slices = self._hub.entries(RESOURCE_SLICES).objects()
         # Where no driver publishes devices, no claim has any.
         claims = await self._reading.may(call, ResourceAttributes("list", RESOURCE_CLAIMS)) if slices else None
         used = await self._used(call, pods=pods, claims=claims)
-        return fit.nodes_of(self._known(NODES), slices, used), pods and claims is not False
+        return fit.nodes_of(self._hub.entries(NODES).objects(), slices, used), pods and claims is not False
 
     async def _used(self, call: Call, *, pods: bool, claims: bool | None) -> fit.UsedGpus:
         """The GPUs in use. Whether the caller may list all pods and claims, else the platform's count; None: without claims."""
@@ -137,10 +136,16 @@ class Cluster:
             if (now := time.monotonic()) - usage.read_at > REMEMBERED:
                 # Others than the platform's have GPUs, too.
                 selector = "status.phase!=Succeeded,status.phase!=Failed"
-                running = await call.kube.list(PODS, field_selector=selector) if pods else self._known(PODS)
+                running = (
+                    await call.kube.list(PODS, field_selector=selector) if pods else self._hub.entries(PODS).objects()
+                )
                 allocated: Iterable[KubeObject] = ()
                 if claims is not None:
-                    allocated = await call.kube.list(RESOURCE_CLAIMS) if claims else self._known(RESOURCE_CLAIMS)
+                    allocated = (
+                        await call.kube.list(RESOURCE_CLAIMS)
+                        if claims
+                        else self._hub.entries(RESOURCE_CLAIMS).objects()
+                    )
                 usage.used, usage.read_at = fit.used_by(running, allocated), now
         return usage.used
 
@@ -153,12 +158,9 @@ class Cluster:
 
         def lookup(resource: Resource, name: str) -> KubeObject | None:
             entry = self._hub.entries(resource).get(ObjectKey(namespace, name))
-            return None if entry is None else messages.decode_object(entry.payload)
+            return None if entry is None else entry.obj
 
         return KnownClaims(partial(lookup, RESOURCE_CLAIM_TEMPLATES), partial(lookup, RESOURCE_CLAIMS))
-
-    def _known(self, resource: Resource) -> list[KubeObject]:
-        return [messages.decode_object(each.payload) for each in self._hub.entries(resource).all()]
 
     async def me(self, call: Call) -> web.StreamResponse:
         """Who the caller is."""

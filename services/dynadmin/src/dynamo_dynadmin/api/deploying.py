@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject, without_managed_fields
 from dynamo_shared.api.yaml_output import to_yaml
 from dynamo_shared.kube import Forbidden, Invalid, KubeError
 
@@ -18,7 +18,7 @@ from dynamo_dynadmin.api.writing import Writing, location
 from dynamo_dynadmin.deploy import Draft, PlatformDefaults, read_intent, translate
 from dynamo_dynadmin.deploy.intent import Mode
 from dynamo_dynadmin.deploy.problems import pointer
-from dynamo_dynadmin.http.call import Call, etag, without_managed_fields
+from dynamo_dynadmin.http.call import Call, etag
 from dynamo_dynadmin.http.problems import ProblemError, of_kube
 
 #: What a manifest would become: the tree of its objects, and what is wrong with it. Given by who composes services.

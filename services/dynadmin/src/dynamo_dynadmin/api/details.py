@@ -5,9 +5,8 @@ from __future__ import annotations
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import PODS, ObjectKey, Resource
+from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.api.yaml_output import to_yaml
-from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api import family
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, Kind
@@ -73,7 +72,7 @@ class Details:
     def known_pods(self, call: Call, kind: Kind) -> list[KubeObject]:
         """The same, without a question whether the caller may read them."""
         entries = self._hub.entries(PODS).of_namespace(call.namespace)
-        return [messages.decode_object(each.payload) for each in entries if self.is_pod_of(each, kind, call.name)]
+        return [each.obj for each in entries if self.is_pod_of(each, kind, call.name)]
 
     def is_pod_of(self, pod: StoredObject, kind: Kind, name: str) -> bool:
         """Whether a pod is of the graph or of the component of a name, in the pod's namespace."""
@@ -101,9 +100,5 @@ class Details:
             if not await self._reading.may(call, ResourceAttributes("list", resource, call.namespace)):
                 hidden.append(resource.id)
                 continue
-            objects += [_with_kind(messages.decode_object(each.payload), resource) for each in entries]
+            objects += [{**each.obj, **resource.type_meta} for each in entries]
         return objects, hidden
-
-
-def _with_kind(obj: KubeObject, resource: Resource) -> KubeObject:
-    return {**obj, **resource.type_meta}

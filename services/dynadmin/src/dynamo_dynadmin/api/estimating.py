@@ -16,7 +16,6 @@ from dynamo_shared.api import gpus
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, NODES
 from dynamo_shared.newest import Newest
-from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.simulation import NO_SIMULATION, NotSimulated, Report, Simulation
@@ -71,7 +70,7 @@ class Estimating:
         await self._reading.require(call, act)
         nodes: list[KubeObject] = []
         if await self._reading.may(call, ResourceAttributes("list", NODES)):
-            nodes = [messages.decode_object(each.payload) for each in self._hub.entries(NODES).all()]
+            nodes = self._hub.entries(NODES).objects()
         simulate = partial(self._simulation.estimate, made.manifest, nodes)
         answer = partial(self._answer, call.caller.key, _key(made.manifest, nodes), simulate, remarks)
         if "text/event-stream" in call.request.headers.get("Accept", ""):

@@ -20,6 +20,12 @@ class Schema(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, use_attribute_docstrings=True)
 
 
+class BodySchema(Schema):
+    """Base of what callers send: a field that is not known is a mistake."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class Metadata(BaseModel):
     """metadata of an object."""
 
@@ -214,19 +220,15 @@ class LogLines(Schema):
     """Containers whose log could not be read, with the reason."""
 
 
-class ScaleBody(Schema):
+class ScaleBody(BodySchema):
     """Replicas of a component."""
-
-    model_config = ConfigDict(extra="forbid")
 
     component: str
     replicas: _Replicas
 
 
-class AdapterScaleBody(Schema):
+class AdapterScaleBody(BodySchema):
     """Replicas of an adapter."""
-
-    model_config = ConfigDict(extra="forbid")
 
     replicas: _Replicas
 
@@ -240,10 +242,8 @@ class Scaled(BaseModel):
     warnings: list[str]
 
 
-class RestartBody(Schema):
+class RestartBody(BodySchema):
     """A restart; both fields may be left out."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str | None = None
     """A new text restarts; else one is chosen."""
@@ -279,18 +279,16 @@ class Candidates(Schema):
     items: list[Candidate]
 
 
-class ChatMessage(Schema):
+class ChatMessage(BodySchema):
     """A message of a chat."""
 
-    model_config = ConfigDict(extra="forbid")
     role: Literal["system", "user", "assistant"]
     content: str = Field(max_length=1 << 18)
 
 
-class ChatBody(Schema):
+class ChatBody(BodySchema):
     """A chat so far; the answer is the next message."""
 
-    model_config = ConfigDict(extra="forbid")
     messages: list[ChatMessage] = Field(min_length=1, max_length=512)
     model: str | None = Field(default=None, min_length=1, max_length=512)
     """Name as the frontend serves it; may be left out where it serves one."""
@@ -363,10 +361,8 @@ class Decisions(Schema):
     """Whether there are older ones."""
 
 
-class PromoteBody(Schema):
+class PromoteBody(BodySchema):
     """Which point to deploy."""
-
-    model_config = ConfigDict(extra="forbid")
 
     point: int = Field(ge=1, strict=True)
 

@@ -16,7 +16,7 @@ from dynamo_shared.api.contracts.planner import (
 from dynamo_shared.api.model import Bool, Number
 from pydantic import BaseModel, ConfigDict, Field
 
-from dynamo_dynadmin.api.models import Schema
+from dynamo_dynadmin.api.models import BodySchema, Schema
 from dynamo_dynadmin.api.traffic import HIGHEST, ISL, LONGEST, MOST_STEPS, OSL
 
 #: Of the traffic of a replay at most. Seconds.
@@ -60,10 +60,9 @@ class PlannerChanges(BaseModel):
     """Iterations that must be measured before a model of an engine is used."""
 
 
-class ReplayStep(Schema):
+class ReplayStep(BodySchema):
     """Some time with the same traffic."""
 
-    model_config = ConfigDict(extra="forbid")
     requests_per_second: float = Field(ge=0, le=HIGHEST, allow_inf_nan=False)
     seconds: float = Field(gt=0, le=LONGEST_REPLAY, allow_inf_nan=False)
     isl: _Tokens = ISL
@@ -72,10 +71,9 @@ class ReplayStep(Schema):
     """Output tokens of a request."""
 
 
-class ReplayBody(Schema):
+class ReplayBody(BodySchema):
     """What is replayed; every field may be left out."""
 
-    model_config = ConfigDict(extra="forbid")
     changes: PlannerChanges = PlannerChanges()
     """Changes to the PlannerConfig."""
     seconds: int = Field(default=3600, ge=60, le=LONGEST_REPLAY)

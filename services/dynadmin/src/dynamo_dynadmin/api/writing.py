@@ -17,7 +17,7 @@ from aiohttp import web
 from dynamo_shared.api.crds.build import definition_of
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.manifest import schema_errors
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject, without_managed_fields
 from dynamo_shared.api.registry.annotations import IDEMPOTENCY
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.api.validation.check import validate
@@ -29,7 +29,7 @@ from dynamo_dynadmin.api.ownership import manager_of, merged, to_commit
 from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.deploy.draft import parts_of
 from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
-from dynamo_dynadmin.http.call import Call, etag, without_managed_fields
+from dynamo_dynadmin.http.call import Call, etag
 from dynamo_dynadmin.http.problems import ProblemError, invalid
 
 _STALE = "the object has changed since it was read; read it again, and make the change to what it is now"

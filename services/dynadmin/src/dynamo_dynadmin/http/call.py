@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from aiohttp import web
 from dynamo_shared.api.errors import InvalidManifest
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject, without_managed_fields
 from dynamo_shared.api.untrusted.limits import MANIFEST, check_count
 from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.kube import KubeClient
@@ -205,12 +205,6 @@ class Call:
 def etag(obj: KubeObject) -> str:
     """The ETag of an object."""
     return f'"{obj["metadata"].get("resourceVersion", "0")}"'
-
-
-def without_managed_fields(obj: KubeObject) -> KubeObject:
-    """The object without its record of field managers."""
-    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
-    return {**obj, "metadata": metadata}
 
 
 def _wrong(schema: Mapping[str, Any], text: str) -> str | None:

@@ -126,9 +126,6 @@ class Streams:
                 del self._open[place]
 
     async def _checked(self, call: Call, acts: Sequence[ResourceAttributes]) -> None:
-        expires = call.caller.expires
-        if expires is not None and time.time() >= expires:
-            raise StreamEnded("unauthorized", "the token has expired; log in again")
         for act in acts:
             verdict = await self._access.may(call.caller, act, again=True)
             if not verdict.allowed:

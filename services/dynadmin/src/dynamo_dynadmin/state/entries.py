@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.state.messages import decode_object
 from dynamo_shared.state.versions import Version
 
 #: Deletions that are remembered for streams that are resumed. Older ones make a stream begin again.
@@ -55,6 +57,11 @@ class StoredObject:
             except msgspec.DecodeError:
                 self._labels = {}
         return self._labels
+
+    @property
+    def obj(self) -> KubeObject:
+        """The object, which is not gone."""
+        return decode_object(self.payload)
 
     def frame(self) -> bytes:
         """The object as JSON; of one that is gone, what it was, or at least its name."""
@@ -129,6 +136,10 @@ class Entries:
     def namespaces(self) -> set[str]:
         """Namespaces with objects."""
         return set(self._namespaces)
+
+    def objects(self) -> list[KubeObject]:
+        """Every object, as Kubernetes has it."""
+        return [each.obj for each in self.all()]
 
     def keys(self) -> set[ObjectKey]:
         """Names of all objects."""

@@ -9,7 +9,6 @@ from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import NODES, PODS, ObjectKey
 from dynamo_shared.kube import NotFound
-from dynamo_shared.state import messages
 
 from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, Kind
@@ -143,9 +142,7 @@ def simulated_nodes(hub: Hub, pods: list[KubeObject]) -> set[str]:
     nodes = hub.entries(NODES)
     names = {str(pod["spec"].get("nodeName") or "") for pod in pods}
     known = {name: nodes.get(ObjectKey("", name)) for name in names}
-    return {
-        name for name, node in known.items() if node is not None and is_simulated(messages.decode_object(node.payload))
-    }
+    return {name for name, node in known.items() if node is not None and is_simulated(node.obj)}
 
 
 def require_selected(pods: list[KubeObject], selection: LogSelection) -> None:
