@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from dynamo_ctl.commands.events import stream
+from dynamo_ctl.commands.events import EventQuery, stream
 from dynamo_ctl.commands.get import objects, sources
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.offline import objects_of
@@ -95,7 +95,7 @@ async def test_get_and_events_show_a_graph(
     heard: list[str] = []
     async with harness.platform(settings):
         watched: list[str] = []
-        query = stream.EventQuery(name="chat", follow=True)
+        query = EventQuery(name="chat", follow=True)
         async with (
             in_background(stream.listen(query, server, heard.append, as_json=True)),
             in_background(objects.watch(objects.ObjectQuery("dgd", namespace=namespace), source, watched.append)),
@@ -112,10 +112,10 @@ async def test_get_and_events_show_a_graph(
             await objects.show(objects.ObjectQuery("dgd", "chat", namespace, output="json"), source, out.append)
             assert json.loads(out[0])["status"]["state"] == "successful"
             stored: list[str] = []
-            await stream.listen(stream.EventQuery(namespace=namespace, types=("ready",)), server, stored.append)
+            await stream.listen(EventQuery(namespace=namespace, types=["ready"]), server, stored.append)
             assert [f"{namespace}/chat" in line for line in stored] == [True]
             remarks: list[str] = []
-            await stream.listen(stream.EventQuery(namespace="elsewhere"), server, stored.append, remark=remarks.append)
+            await stream.listen(EventQuery(namespace="elsewhere"), server, stored.append, remark=remarks.append)
             assert len(stored) == 1
             assert remarks == [f"no stored event of cluster {server.cluster} matches; events are kept for a week"]
             with pytest.raises(CtlError, match="no dgd 'other'"):
@@ -129,7 +129,7 @@ async def test_get_and_events_show_a_graph(
 async def test_nothing_to_listen_to_is_said(nats_server: NatsServer) -> None:
     empty = Where(NatsOptions(servers=(nats_server.url,)), "local")
     with pytest.raises(CtlError, match="the platform has never run there"):
-        await stream.listen(stream.EventQuery(), empty, print)
+        await stream.listen(EventQuery(), empty, print)
 
 
 async def test_the_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl.commands.scale.command import ScaleOptions, scale
+from dynamo_ctl.commands.scale import ScaleOptions
+from dynamo_ctl.commands.scale.command import scale
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.targets import Where
 from dynamo_devcluster.controlplane import ControlPlane
@@ -447,8 +448,8 @@ async def test_dynamoctl_scale_prints_the_answer(
     async with platform(settings(control_plane.kubeconfig, nats_server.url), everything()):
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=True))
         await until_state(kube, ObjectKey(namespace, "llama"), "successful")
-        await scale(ScaleOptions(namespace, "llama", [("decode", 2)]), where, printed.append)
+        await scale(ScaleOptions("llama", [], namespace), [("decode", 2)], where, printed.append)
         with pytest.raises(CtlError, match="refused: BelowMinimum: Prefill stays at 1"):
-            await scale(ScaleOptions(namespace, "llama", [("Prefill", 0)]), where, printed.append)
+            await scale(ScaleOptions("llama", [], namespace), [("Prefill", 0)], where, printed.append)
         await until_pods(kube, namespace, "llama", Decode=2, Prefill=1)
     assert printed == ["Applied: Decode 1 -> 2"]

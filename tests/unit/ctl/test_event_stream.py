@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from dynamo_ctl import printing, running
-from dynamo_ctl.commands.events import stream
-from dynamo_ctl.commands.events.stream import EventQuery, duration, filters
+from dynamo_ctl.commands.events import EventQuery, stream
+from dynamo_ctl.commands.events.stream import duration, filters
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.targets import nats_server
 from dynamo_shared.bus.protocol import Message
@@ -35,16 +35,16 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             ["dynamo.evt.v1.local.team.dynamographdeployment.a%2Eb.*"],
         ),
         (
-            EventQuery(types=("ready", "failed")),
+            EventQuery(types=["ready", "failed"]),
             ["dynamo.evt.v1.local.*.*.*.failed", "dynamo.evt.v1.local.*.*.*.ready"],
         ),
         (
-            EventQuery(types=("com.nvidia.dynamo.deployment.ready.v1",)),
+            EventQuery(types=["com.nvidia.dynamo.deployment.ready.v1"]),
             ["dynamo.evt.v1.local.*.dynamographdeployment.*.ready"],
         ),
         (EventQuery(kind="dgdr"), ["dynamo.evt.v1.local.*.dynamographdeploymentrequest.*.*"]),
         (EventQuery(kind="DynamoModel"), ["dynamo.evt.v1.local.*.dynamomodel.*.*"]),
-        (EventQuery(kind="platform", types=("resync",)), ["dynamo.evt.v1.local.*.platform.*.resync"]),
+        (EventQuery(kind="platform", types=["resync"]), ["dynamo.evt.v1.local.*.platform.*.resync"]),
     ],
 )
 def test_filters_become_subjects(query: EventQuery, expected: list[str]) -> None:
@@ -53,7 +53,7 @@ def test_filters_become_subjects(query: EventQuery, expected: list[str]) -> None
 
 def test_an_unknown_type_names_the_known_ones() -> None:
     with pytest.raises(CtlError, match=r"there are .*ready") as caught:
-        filters(EventQuery(types=("raedy",)), "local")
+        filters(EventQuery(types=["raedy"]), "local")
     assert caught.value.code == ExitCode.USAGE
 
 

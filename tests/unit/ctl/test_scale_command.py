@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
-from dynamo_ctl.commands.scale import command
-from dynamo_ctl.commands.scale.command import ScaleOptions
+from dynamo_ctl.commands.scale import ScaleOptions, command
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_shared.bus import EventPublisher, MemoryBus, streams
 from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError, Handler
@@ -26,8 +26,9 @@ async def platform(handler: Handler) -> AsyncIterator[MemoryBus]:
         yield bus
 
 
+REPLICAS = [("Decode", 3)]
 QUERY = ScaleOptions(
-    "ns", "llama", [("Decode", 3)], dry_run=True, reason="to see", generation=7, request="mine", timeout=10
+    "llama", ["Decode=3"], "ns", dry_run=True, reason="to see", generation=7, request="mine", timeout=10
 )
 
 
@@ -39,8 +40,8 @@ async def test_what_is_asked_for_and_what_is_answered() -> None:
         return Answered("DryRun", "would be done: Decode 1 -> 3")
 
     async with platform(handler) as bus:
-        completed, result = await command.ask(bus, "c", QUERY)
-        again = await command.ask(bus, "c", QUERY)
+        completed, result = await command.ask(bus, "c", QUERY, REPLICAS)
+        again = await command.ask(bus, "c", QUERY, REPLICAS)
     assert (completed, result.reason, result.message) == (True, "DryRun", "would be done: Decode 1 -> 3")
     assert again == (completed, result)
     (data,) = got
@@ -59,18 +60,18 @@ async def test_a_refusal_is_an_answer() -> None:
         raise CommandRefusedError("BudgetCeiling", "too many")
 
     async with platform(handler) as bus:
-        completed, result = await command.ask(bus, "c", QUERY)
+        completed, result = await command.ask(bus, "c", QUERY, REPLICAS)
     assert (completed, result.reason, result.message) == (False, "BudgetCeiling", "too many")
 
 
 async def test_without_a_platform_or_an_answer_it_says_so() -> None:
     with pytest.raises(CtlError, match="never run") as caught:
-        await command.ask(MemoryBus(), "c", QUERY)
+        await command.ask(MemoryBus(), "c", QUERY, REPLICAS)
     assert caught.value.code is ExitCode.FAILED
     bus = MemoryBus()
     await bus.declare(streams.STATE, streams.COMMANDS, streams.EVENTS)
     with pytest.raises(CtlError, match="ask again with --request mine") as caught:
-        await command.ask(bus, "c", ScaleOptions("ns", "llama", [("Decode", 3)], request="mine", timeout=0.05))
+        await command.ask(bus, "c", replace(QUERY, timeout=0.05), REPLICAS)
     assert caught.value.code is ExitCode.UNREACHABLE
 
 

@@ -65,9 +65,9 @@ def nats_server(url: str | None, cluster: str | None, config: Path | None) -> Wh
     options = nats_options(settings.platform.nats, "dynamoctl")
     local = url is None and not named and here is not None
     if url is not None:
-        options = NatsOptions(servers=(url,), name="dynamoctl") if not named else _at(options, url)
+        options = NatsOptions(servers=(url,), name="dynamoctl") if not named else replace(options, servers=(url,))
     elif here is not None and local:
-        options = _on_this_machine(_at(options, here.nats), here)
+        options = _on_this_machine(replace(options, servers=(here.nats,)), here)
     return Where(options, cluster or (here.cluster if here is not None and local else settings.platform.cluster_name))
 
 
@@ -113,7 +113,3 @@ def _on_this_machine(options: NatsOptions, here: running.RunningPlatform) -> Nat
         raise CtlError(
             f"{file}: {error.strerror}; only the user who runs the platform may read it", ExitCode.UNREACHABLE
         ) from error
-
-
-def _at(options: NatsOptions, url: str) -> NatsOptions:
-    return replace(options, servers=(url,))

@@ -33,6 +33,6 @@ def demo(
     from dynamo_ctl.printing import console  # noqa: PLC0415
 
     settings.quiet()
-    plan = run.DemoOptions(run.find_manifests(files or []), folder.absolute(), timeout, leave=leave)
+    manifests = run.find_manifests(files or [])
     with within_reach():
-        interrupts.run(run.demo(plan, console()))
+        interrupts.run(run.demo(manifests, folder.absolute(), timeout, console(), leave=leave))

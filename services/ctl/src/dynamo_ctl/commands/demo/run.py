@@ -9,7 +9,6 @@ import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from dynamo_shared.api import resources
@@ -41,16 +40,6 @@ CLUSTER = "demo"
 EXAMPLES = "examples"
 
 
-@dataclass(frozen=True, slots=True)
-class DemoOptions:
-    """What to show: `manifests`, state and logs below `folder`, `timeout` seconds, and whether to leave afterwards."""
-
-    manifests: list[Path]
-    folder: Path
-    timeout: float
-    leave: bool = False
-
-
 def find_manifests(given: Sequence[Path]) -> list[Path]:
     """The files to deploy; without any, those of `examples/` here or in the source tree that we are part of."""
     if given:
@@ -62,22 +51,26 @@ def find_manifests(given: Sequence[Path]) -> list[Path]:
     return files.expand([folder])
 
 
-async def demo(plan: DemoOptions, console: Console) -> None:
-    """Show it. CtlError where a graph does not become successful; logs then stay in the folder."""
-    graphs = [graph for file in plan.manifests for graph in _read(file)]
-    state = plan.folder / CLUSTER
-    with claimed(plan.folder):
+async def demo(manifests: Sequence[Path], folder: Path, timeout: float, console: Console, *, leave: bool) -> None:
+    """Show the graphs of manifests; state and logs are below the folder. `leave`: do not wait for Ctrl-C afterwards.
+
+    CtlError where a graph does not become successful within `timeout` seconds; logs then stay in the folder.
+    """
+    graphs = [graph for file in manifests for graph in _read(file)]
+    state = folder / CLUSTER
+    with claimed(folder):
         shutil.rmtree(state, ignore_errors=True)
-        await _show(plan, graphs, state, console)
+        await _show(graphs, folder, timeout, console, leave=leave)
         shutil.rmtree(state, ignore_errors=True)
 
 
-async def _show(plan: DemoOptions, graphs: Sequence[KubeObject], state: Path, console: Console) -> None:
+async def _show(graphs: Sequence[KubeObject], folder: Path, timeout: float, console: Console, *, leave: bool) -> None:
+    state = folder / CLUSTER
     async with AsyncExitStack() as stack:
         with progress.showing(console) as steps:
             settings = await stack.enter_async_context(local_platform(state, CLUSTER, steps))
         kubeconfig, nats = settings.platform.kubernetes.kubeconfig, settings.platform.nats.servers[0]
-        stack.enter_context(announced(plan.folder, _note(settings, state)))
+        stack.enter_context(announced(folder, _note(settings, state)))
         client = await stack.enter_async_context(
             await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamoctl")
         )
@@ -87,7 +80,7 @@ async def _show(plan: DemoOptions, graphs: Sequence[KubeObject], state: Path, co
             with view.showing(console) as shown:
                 applying = asyncio.create_task(_apply(client, graphs))
                 stack.callback(applying.cancel)
-                took = await until_successful(client, NAMESPACE, names, shown, timeout=plan.timeout, applying=applying)
+                took = await until_successful(client, NAMESPACE, names, shown, timeout=timeout, applying=applying)
         except CtlError as error:
             raise CtlError(f"{error}\nlogs are in {state}", error.code) from error
         slowest = max(took.values(), default=0.0)
@@ -95,7 +88,7 @@ async def _show(plan: DemoOptions, graphs: Sequence[KubeObject], state: Path, co
             f"\n[bold green]{len(took)} graphs are successful[/], the slowest after {slowest:.1f} s. Created objects:\n"
         )
         console.print(await tree.read(client, NAMESPACE))
-        if not plan.leave:
+        if not leave:
             token = await page_token(client, NAMESPACE, state)
             _further(console, str(kubeconfig), nats, state / NATS_CREDENTIALS)
             _page(console, settings.platform.dynadmin.port, token)

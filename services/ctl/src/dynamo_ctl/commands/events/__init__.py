@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import typer
@@ -10,40 +11,45 @@ from dynamo_ctl.commands.parameters import BusOptions, LineOutput, with_options
 from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
 
 
-@with_options
-def events(
-    *,
+@dataclass(frozen=True, slots=True)
+class EventQuery:
+    """Which events, and whether to wait for more. None stands for any."""
+
     namespace: Annotated[
         str | None,
         typer.Option("--namespace", "-n", metavar="NAME", help="Only of this namespace.", show_default=False),
-    ] = None,
+    ] = None
     kind: Annotated[
         str | None,
         typer.Option(
             metavar="KIND", help="Only of this kind of object: dgd, dgdr, dm, platform, ...", show_default=False
         ),
-    ] = None,
+    ] = None
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only of the object of this name.", show_default=False)
-    ] = None,
+    ] = None
     types: Annotated[
-        list[str] | None,
+        list[str],
         typer.Option(
             "--type",
             metavar="TYPE",
             help="Only of this type, in short (ready) or in full (com.nvidia.dynamo.deployment.ready.v1); repeatable.",
             show_default=False,
         ),
-    ] = None,
+    ] = field(default_factory=list)
     since: Annotated[
         str | None,
         typer.Option(
             metavar="DURATION", help="Only events of the last DURATION: 90s, 10m, 2h, 1d.", show_default=False
         ),
-    ] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Print new events as they come, until Ctrl-C.")
-    ] = False,
+    ] = None
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new events as they come, until Ctrl-C.")] = False
+
+
+@with_options
+def events(
+    query: EventQuery,
+    *,
     output: Annotated[
         LineOutput, typer.Option("--output", "-o", help="For people, or the CloudEvents as lines of JSON.")
     ] = LineOutput.TABLE,
@@ -60,32 +66,19 @@ def events(
     from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
     from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
 
-    age = stream.duration(since) if since else None
+    age = stream.duration(query.since) if query.since else None
+    as_json = output is LineOutput.JSON
     if api.server:
-        refuse_with_server(type=types, nats=bus.nats, cluster=bus.cluster)
-        if not name:
+        refuse_with_server(type=query.types, nats=bus.nats, cluster=bus.cluster)
+        if not query.name:
             raise CtlError("with --server name an object: --kind dgd --name NAME", ExitCode.USAGE)
-        where, as_json = (namespace or "default", kind or "dgd", name), output is LineOutput.JSON
+        where = query.namespace or "default", query.kind or "dgd", query.name
         api.run(
-            lambda remote: by_api.events(remote, *where, echo, since=age, follow=follow, as_json=as_json),
-            follow=follow,
+            lambda remote: by_api.events(remote, *where, echo, since=age, follow=query.follow, as_json=as_json),
+            follow=query.follow,
         )
         return
-    settings.quiet(follow=follow)
-    query = stream.EventQuery(
-        namespace=namespace,
-        kind=kind,
-        name=name,
-        types=tuple(types or ()),
-        since=age,
-        follow=follow,
-    )
-    (interrupts.serve if follow else interrupts.run)(
-        stream.listen(
-            query,
-            bus.where(),
-            echo,
-            as_json=output is LineOutput.JSON,
-            remark=echo_error,
-        )
+    settings.quiet(follow=query.follow)
+    (interrupts.serve if query.follow else interrupts.run)(
+        stream.listen(query, bus.where(), echo, since=age, as_json=as_json, remark=echo_error)
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from dynamo_shared.bus.streams import EVENTS, STATE
 from dynamo_shared.newest import Newest
 from dynamo_shared.wire import specifications, subjects
 
+from dynamo_ctl.commands.events import EventQuery
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.printing import Print, day, one_line
 from dynamo_ctl.targets import Where, connected, stands, until_stands
@@ -32,18 +32,6 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 LONGEST = 10 * 365 * 86400
 #: Recent events that are kept, so that a repeated event after a reconnect is not shown twice.
 REMEMBERED = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class EventQuery:
-    """Which events, and whether to wait for more. None stands for any."""
-
-    namespace: str | None = None
-    kind: str | None = None
-    name: str | None = None
-    types: tuple[str, ...] = ()
-    since: timedelta | None = None
-    follow: bool = False
 
 
 def duration(text: str) -> timedelta:
@@ -67,13 +55,19 @@ def filters(query: EventQuery, cluster: str) -> list[str]:
 
 
 async def listen(
-    query: EventQuery, where: Where, out: Print, *, as_json: bool = False, remark: Print = lambda _: None
+    query: EventQuery,
+    where: Where,
+    out: Print,
+    *,
+    since: timedelta | None = None,
+    as_json: bool = False,
+    remark: Print = lambda _: None,
 ) -> None:
     """Print events; returns after the last stored one unless the query follows. CtlError where there is no server.
 
     `remark` gets a line where no stored event matches: what is left out of a query, or mistyped in it, looks the same.
     """
-    earliest = datetime.now(UTC) - query.since if query.since is not None else None
+    earliest = datetime.now(UTC) - since if since is not None else None
     async with connected(where) as bus:
         if not query.follow and not await stands(bus, EVENTS):
             if await stands(bus, STATE):

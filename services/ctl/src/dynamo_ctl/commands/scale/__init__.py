@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -10,9 +11,11 @@ from dynamo_ctl.commands.parameters import BusOptions, LineOutput, valid_namespa
 from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
 
 
-@with_options
-def scale(
-    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.", show_default=False)],
+@dataclass(frozen=True, slots=True)
+class ScaleOptions:
+    """What is asked for."""
+
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.", show_default=False)]
     targets: Annotated[
         list[str],
         typer.Argument(
@@ -20,18 +23,17 @@ def scale(
             help="Replicas, by the component's name, or by its type (prefill, decode, ...) where it is the only one.",
             show_default=False,
         ),
-    ],
-    *,
+    ]
     namespace: Annotated[
         str,
         typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of the graph.", callback=valid_namespace),
-    ] = "default",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; goes into the events.", show_default=False)] = "",
+    ] = "default"
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; goes into the events.", show_default=False)] = ""
     generation: Annotated[
         int,
         typer.Option(metavar="N", min=0, help="Refuse where the graph has another generation; 0: any will do."),
-    ] = 0,
+    ] = 0
     request: Annotated[
         str | None,
         typer.Option(
@@ -39,10 +41,16 @@ def scale(
             help="Your name for this request: given again it is not done again, and answered the same.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", min=1, max=600, help="How long to wait for the answer.")
-    ] = 60.0,
+    ] = 60.0
+
+
+@with_options
+def scale(
+    asked: ScaleOptions,
+    *,
     output: Annotated[
         LineOutput, typer.Option("--output", "-o", help="For people, or the answer as JSON.")
     ] = LineOutput.TABLE,
@@ -59,22 +67,16 @@ def scale(
     from dynamo_ctl.commands.scale import by_api, command  # noqa: PLC0415
     from dynamo_ctl.printing import echo  # noqa: PLC0415
 
-    replicas, as_json = command.replicas(targets), output is LineOutput.JSON
+    replicas, as_json = command.replicas(asked.targets), output is LineOutput.JSON
     if api.server:
-        refuse_with_server(reason=reason, generation=generation, request=request, nats=bus.nats, cluster=bus.cluster)
-        api.run(
-            lambda remote: by_api.scale(remote, namespace, graph, replicas, echo, dry_run=dry_run, as_json=as_json),
+        refuse_with_server(
+            reason=asked.reason,
+            generation=asked.generation,
+            request=asked.request,
+            nats=bus.nats,
+            cluster=bus.cluster,
         )
+        api.run(lambda remote: by_api.scale(remote, asked, replicas, echo, as_json=as_json))
         return
     settings.quiet()
-    query = command.ScaleOptions(
-        namespace=namespace,
-        graph=graph,
-        replicas=replicas,
-        dry_run=dry_run,
-        reason=reason,
-        generation=generation,
-        request=request,
-        timeout=timeout,
-    )
-    interrupts.run(command.scale(query, bus.where(), echo, as_json=as_json))
+    interrupts.run(command.scale(asked, replicas, bus.where(), echo, as_json=as_json))

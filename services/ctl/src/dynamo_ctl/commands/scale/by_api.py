@@ -7,31 +7,26 @@ from collections.abc import Sequence
 
 from dynamo_shared.api.objects import KubeObject
 
+from dynamo_ctl.commands.scale import ScaleOptions
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.printing import Print
 from dynamo_ctl.remote import COLLECTIONS, Remote, path_of
 
 
 async def scale(
-    remote: Remote,
-    namespace: str,
-    graph: str,
-    replicas: Sequence[tuple[str, int]],
-    out: Print,
-    *,
-    dry_run: bool,
-    as_json: bool,
+    remote: Remote, asked: ScaleOptions, replicas: Sequence[tuple[str, int]], out: Print, *, as_json: bool
 ) -> None:
     """Change one component after the other: unlike the scaler's command, the API has no change of several at once."""
-    described = await remote.request("GET", path_of(namespace, COLLECTIONS["dgd"], graph))
+    described = await remote.request("GET", path_of(asked.namespace, COLLECTIONS["dgd"], asked.graph))
     named = [(_component(described, target), count) for target, count in replicas]
-    path = path_of(namespace, COLLECTIONS["dgd"], graph, "scale", dryRun="true" if dry_run else "")
+    dry_run = "true" if asked.dry_run else ""
+    path = path_of(asked.namespace, COLLECTIONS["dgd"], asked.graph, "scale", dryRun=dry_run)
     for component, count in named:
         answer = await remote.request("POST", path, {"component": component, "replicas": count})
         if as_json:
             out(json.dumps(answer))
             continue
-        would = "would have" if dry_run else "has"
+        would = "would have" if asked.dry_run else "has"
         out(f"{component} {would} {answer['replicas']} replicas (written to the {answer['via']})")
         for warning in answer["warnings"]:
             out(f"warning: {warning}")

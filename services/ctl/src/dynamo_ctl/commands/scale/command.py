@@ -6,7 +6,6 @@ import getpass
 import re
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 from dynamo_shared.bus import BusUnavailableError
@@ -15,23 +14,10 @@ from dynamo_shared.bus.protocol import Bus
 from dynamo_shared.bus.streams import STATE
 from dynamo_shared.wire import CommandResult, ScaleData, ScaleTarget
 
+from dynamo_ctl.commands.scale import ScaleOptions
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.printing import Print
 from dynamo_ctl.targets import Where, connected, stands
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleOptions:
-    """What is asked for. `replicas` by component; `request` names it, None makes a name up; `timeout` in seconds."""
-
-    namespace: str
-    graph: str
-    replicas: Sequence[tuple[str, int]]
-    dry_run: bool = False
-    reason: str = ""
-    generation: int = 0
-    request: str | None = None
-    timeout: float = 60.0
 
 
 def replicas(targets: Sequence[str]) -> list[tuple[str, int]]:
@@ -45,10 +31,12 @@ def replicas(targets: Sequence[str]) -> list[tuple[str, int]]:
     return pairs
 
 
-async def scale(query: ScaleOptions, where: Where, out: Print, *, as_json: bool = False) -> None:
+async def scale(
+    query: ScaleOptions, replicas: Sequence[tuple[str, int]], where: Where, out: Print, *, as_json: bool = False
+) -> None:
     """Ask, and print the answer. CtlError where it is a refusal, or where no answer comes."""
     async with connected(where) as bus:
-        completed, result = await ask(bus, where.cluster, query)
+        completed, result = await ask(bus, where.cluster, query, replicas)
     if as_json:
         out(msgspec.json.encode({"completed": completed, **msgspec.to_builtins(result)}).decode())
     elif completed:
@@ -57,11 +45,13 @@ async def scale(query: ScaleOptions, where: Where, out: Print, *, as_json: bool 
         raise CtlError(f"refused: {result.reason}: {result.message}")
 
 
-async def ask(bus: Bus, cluster: str, query: ScaleOptions) -> tuple[bool, CommandResult]:
+async def ask(
+    bus: Bus, cluster: str, query: ScaleOptions, replicas: Sequence[tuple[str, int]]
+) -> tuple[bool, CommandResult]:
     """Send the command and wait for its answer: whether it was carried out, and what was said."""
     data = ScaleData(
         graph_deployment=query.graph,
-        targets=[ScaleTarget(component=name, replicas=count) for name, count in query.replicas],
+        targets=[ScaleTarget(component=name, replicas=count) for name, count in replicas],
         reason=query.reason,
         requester=f"dynamoctl/{_user()}",
         expected_generation=str(query.generation),
