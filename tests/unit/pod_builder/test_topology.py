@@ -28,13 +28,13 @@ def reported(status: str, reason: str = "R", message: str = "m") -> dict[str, An
     ],
 )
 def test_condition(observed, status, reason) -> None:
-    result = topology_condition([], observed, 3, NOW)
+    result = topology_condition({"metadata": {"generation": 3}}, observed, NOW)
     assert (result["type"], result["status"], result["reason"]) == ("TopologyLevelsAvailable", status, reason)
     assert result["observedGeneration"] == 3
 
 
 def test_groves_message_is_passed_on() -> None:
-    assert topology_condition([], reported("True", message="no rack"), 1, NOW)["message"] == "no rack"
+    assert topology_condition({"metadata": {}}, reported("True", message="no rack"), NOW)["message"] == "no rack"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dynamo_shared.api import objects
-from dynamo_shared.api.conditions import Condition, condition, find
+from dynamo_shared.api.conditions import Condition, condition_of, find
 from dynamo_shared.api.legacy import BuildPhase
 from dynamo_shared.api.objects import KubeObject
 
@@ -106,21 +106,9 @@ def _current(request: KubeObject) -> KubeObject:
 
 
 def _conditions(request: KubeObject, state: BuildProgress, now: datetime) -> list[Condition]:
-    previous = (request.get("status") or {}).get("conditions") or ()
     held = {
         READY: state.phase is BuildPhase.READY,
         PROGRESSING: state.phase in (BuildPhase.PENDING, BuildPhase.BUILDING),
         FAILED: state.phase is BuildPhase.FAILED,
     }
-    return [
-        condition(
-            previous,
-            type_,
-            status=is_so,
-            reason=state.reason,
-            message=state.message,
-            generation=objects.generation(request),
-            now=now,
-        )
-        for type_, is_so in held.items()
-    ]
+    return [condition_of(request, type_, is_so, state.reason, state.message, now=now) for type_, is_so in held.items()]

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dynamo_shared.api import objects
-from dynamo_shared.api.conditions import find
 from dynamo_shared.api.legacy import BuildPhase, command_of_artifact
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
@@ -96,7 +95,7 @@ def answer_of(artifact: str, name: str, request: KubeObject | None) -> str | Wai
     phase, image = status.get("phase"), status.get("imageRef")
     if phase == BuildPhase.READY and image:
         return str(image)
-    entry = find(status.get("conditions") or (), "Ready")
+    entry = objects.condition(request, "Ready")
     said = entry["message"] if entry is not None else ""
     if phase == BuildPhase.FAILED:
         reason = entry["reason"] if entry is not None else phase

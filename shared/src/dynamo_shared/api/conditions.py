@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.untrusted.words import redacted
 
 #: Kubernetes' own limit of `metav1.Condition.message`.
@@ -53,6 +55,15 @@ def condition(
         "observedGeneration": generation,
         "lastTransitionTime": kept,
     }
+
+
+def condition_of(
+    obj: KubeObject, type_: str, status: bool | None, reason: str, message: str, *, now: datetime
+) -> Condition:
+    """The condition of `type_` for an object's next status: about its present spec, after the one that it has."""
+    previous = (obj.get("status") or {}).get("conditions") or ()
+    generation = objects.generation(obj)
+    return condition(previous, type_, status=status, reason=reason, message=message, generation=generation, now=now)
 
 
 def _word(reason: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from dynamo_shared.api.conditions import condition
+from dynamo_shared.api.conditions import condition_of
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.wording import many
 
@@ -70,8 +70,6 @@ def status_of(
     model: KubeObject, workers: WorkerSet, verdict: ModelReadiness, serving: Sequence[Worker], now: datetime
 ) -> KubeObject:
     """The whole status; `serving` are the workers that have the model loaded."""
-    before = model.get("status", {}).get("conditions") or ()
-    generation = model["metadata"].get("generation", 0)
     has = {worker.uid for worker in serving}
     endpoints = [{"address": worker.url, "podName": worker.pod, "ready": worker.uid in has} for worker in workers.ready]
     services = _services(workers)
@@ -81,15 +79,7 @@ def status_of(
         "readyEndpoints": sum(entry["ready"] is True for entry in endpoints),
         "totalEndpoints": len(endpoints),
         "conditions": [
-            condition(
-                before,
-                type_,
-                status=each.ready,
-                reason=each.reason,
-                message=each.message,
-                generation=generation,
-                now=now,
-            )
+            condition_of(model, type_, each.ready, each.reason, each.message, now=now)
             for type_, each in ((ENDPOINTS_READY, verdict), (SERVICES_FOUND, services))
         ],
     }

@@ -14,7 +14,7 @@ from functools import partial
 
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import legacy, objects
-from dynamo_shared.api.conditions import condition, find
+from dynamo_shared.api.conditions import condition_of
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.field_errors import field_errors
@@ -86,9 +86,8 @@ def status_of(
     resource: Resource, obj: KubeObject, graph: KubeObject | None, obstacle: Waiting | Failure | None, now: datetime
 ) -> KubeObject:
     """The whole `status`: ready as its graph is, or what keeps the graph from being written. Pure."""
-    of_graph = (graph or {}).get("status", {})
-    entry = find(of_graph.get("conditions", ()), READY)
-    state = of_graph.get("state", INITIALIZING)
+    entry = objects.condition(graph, READY)
+    state = (graph or {}).get("status", {}).get("state", INITIALIZING)
     if obstacle is not None:
         ready, reason, message = False, obstacle.reason, obstacle.message
         state = FAILED if isinstance(obstacle, Failure) else PENDING
@@ -96,12 +95,8 @@ def status_of(
         ready, reason, message = entry["status"] == "True", entry["reason"], entry["message"]
     else:
         ready, reason, message = False, "GraphPending", "the status of its DynamoGraphDeployment is not written yet"
-    previous = obj.get("status", {}).get("conditions", [])
-    generation = obj["metadata"].get("generation", 1)
-    entry = condition(previous, READY, status=ready, reason=reason, message=message, generation=generation, now=now)
-    if resource != DYNAMO_DEPLOYMENTS:
-        return {"conditions": [entry]}
-    return {"state": state, "conditions": [entry]}
+    status: KubeObject = {"conditions": [condition_of(obj, READY, ready, reason, message, now=now)]}
+    return {"state": state, **status} if resource == DYNAMO_DEPLOYMENTS else status
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +146,7 @@ class LegacyReconciler:
     async def _report(self, obj: KubeObject, graph: KubeObject | None, obstacle: Waiting | Failure | None) -> Result:
         status = status_of(self.resource, obj, graph, obstacle, self.now())
         failure = obstacle if isinstance(obstacle, Failure) else None
-        before = find(obj.get("status", {}).get("conditions", ()), READY)
+        before = objects.condition(obj, READY)
 
         def report() -> None:
             if obstacle is not None and (before is None or before["reason"] != obstacle.reason):

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from dynamo_shared.api.conditions import Condition, condition, find, timestamp
+from dynamo_shared.api import objects
+from dynamo_shared.api.conditions import condition_of, timestamp
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import SNAPSHOT_STATUS
 from dynamo_shared.api.untrusted import times
@@ -66,16 +67,16 @@ GONE = JobObservation(JobProgress.FAILED, JOB_DELETED, "the checkpoint's Job was
 def observe(job: KubeObject, troubles: Sequence[Trouble] = ()) -> JobObservation:
     """The progress, from a Job, the troubles of its pod, and the snapshot agent's annotation on the Job."""
     word = job["metadata"].get("annotations", {}).get(SNAPSHOT_STATUS, "")
-    complete, failed = _condition(job, "Complete"), _condition(job, "Failed")
+    complete, failed = objects.is_true(job, "Complete"), objects.condition(job, "Failed")
     if word == _FAILED:
         message = "the snapshot agent could not take the checkpoint; its log on the pod's node says why"
         return JobObservation(JobProgress.FAILED, UNVERIFIED if complete else JOB_FAILED, message)
-    if complete is not None and word == _COMPLETED:
+    if complete and word == _COMPLETED:
         return JobObservation(JobProgress.DONE, SUCCEEDED, "pods can start from the checkpoint")
-    if complete is not None:
+    if complete:
         message = "the Job ended, but the snapshot agent has not said that the checkpoint is whole"
         return JobObservation(JobProgress.UNCONFIRMED, UNVERIFIED, message)
-    if failed is not None:
+    if failed is not None and failed["status"] == "True":
         said = ": ".join(filter(None, (failed.get("reason"), failed.get("message"))))
         return JobObservation(JobProgress.FAILED, JOB_FAILED, said or "the checkpoint's Job failed")
     # The engine is ready only when the agent may begin; how long its model takes to load is unknown.
@@ -112,7 +113,11 @@ def is_held(lease: KubeObject | None, now: datetime) -> bool:
 def is_settled(checkpoint: KubeObject, job: str) -> bool:
     """Whether this Job has ended, and so nothing is left to do. A checkpoint without a Job is reconciled again and again."""
     status = checkpoint.get("status", {})
-    return status.get("phase") in (READY, FAILED) and status.get("jobName") == job and _has_job(status)
+    return (
+        status.get("phase") in (READY, FAILED)
+        and status.get("jobName") == job
+        and objects.is_true(checkpoint, JOB_CREATED)
+    )
 
 
 def is_ready(checkpoint: KubeObject, identity_hash: str) -> bool:
@@ -124,7 +129,7 @@ def is_ready(checkpoint: KubeObject, identity_hash: str) -> bool:
 
 def refused(checkpoint: KubeObject, identity_hash: str, obstacle: Obstacle, now: datetime) -> KubeObject:
     """Status of a checkpoint that has no Job; the hash is "" where the identity cannot be read."""
-    created = _said(checkpoint, JOB_CREATED, (False, obstacle.reason, obstacle.message), now)
+    created = condition_of(checkpoint, JOB_CREATED, False, obstacle.reason, obstacle.message, now=now)
     status: KubeObject = {"phase": obstacle.phase, "message": obstacle.message, "conditions": [created]}
     return {**status, "identityHash": identity_hash} if identity_hash else status
 
@@ -140,8 +145,8 @@ def creating(checkpoint: KubeObject, taking: Taking, now: datetime) -> KubeObjec
         "storageType": PVC,
         "message": message,
         "conditions": [
-            _said(checkpoint, JOB_CREATED, (True, MADE, f"Job {taking.job} was created"), now),
-            _said(checkpoint, JOB_COMPLETED, (False, RUNNING, message), now),
+            condition_of(checkpoint, JOB_CREATED, True, MADE, f"Job {taking.job} was created", now=now),
+            condition_of(checkpoint, JOB_COMPLETED, False, RUNNING, message, now=now),
         ],
     }
 
@@ -170,33 +175,6 @@ def reason_of(status: KubeObject) -> str:
 def _with_end(checkpoint: KubeObject, observation: JobObservation, now: datetime, changed: KubeObject) -> KubeObject:
     status = checkpoint["status"]
     conditions = [each for each in status.get("conditions", ()) if each["type"] != JOB_COMPLETED]
-    entry = _said(
-        checkpoint,
-        JOB_COMPLETED,
-        (observation.progress is JobProgress.DONE, observation.reason, observation.message),
-        now,
-    )
+    done = observation.progress is JobProgress.DONE
+    entry = condition_of(checkpoint, JOB_COMPLETED, done, observation.reason, observation.message, now=now)
     return {**status, **changed, "conditions": [*conditions, entry]}
-
-
-def _has_job(status: KubeObject) -> bool:
-    made = find(status.get("conditions", ()), JOB_CREATED)
-    return made is not None and bool(made["status"] == "True")
-
-
-def _said(checkpoint: KubeObject, type_: str, what: tuple[bool, str, str], now: datetime) -> Condition:
-    holds, reason, message = what
-    return condition(
-        checkpoint.get("status", {}).get("conditions", ()),
-        type_,
-        status=holds,
-        reason=reason,
-        message=message,
-        generation=checkpoint["metadata"].get("generation", 1),
-        now=now,
-    )
-
-
-def _condition(job: KubeObject, type_: str) -> Condition | None:
-    entry = find(job.get("status", {}).get("conditions", ()), type_)
-    return entry if entry is not None and entry["status"] == "True" else None

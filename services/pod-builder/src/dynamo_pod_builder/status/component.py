@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from dynamo_shared.api.conditions import Condition, condition, find
+from dynamo_shared.api import objects
+from dynamo_shared.api.conditions import condition_of, find
 from dynamo_shared.api.resources import DEPLOYMENTS
 
 from dynamo_pod_builder.status.pods import Trouble
@@ -44,31 +45,18 @@ def component_status(
     troubles: Sequence[Trouble] = (),
 ) -> dict[str, Any]:
     """The whole `status` of a DCD; `troubles` are those of its pods."""
-    generation = component["metadata"].get("generation", 1)
-    previous: list[Condition] = component.get("status", {}).get("conditions", [])
     state = why_not(readiness(workload), troubles)
     if failure is not None:
-        available = ("False", failure.reason, failure.message)
+        ready, reason, message = False, failure.reason, failure.message
     elif state.ready:
-        available = ("True", f"{_kind(workload)}Ready", state.message)
+        ready, reason, message = True, f"{_kind(workload)}Ready", state.message
     else:
-        available = ("False", state.reason or f"{_kind(workload)}{NOT_READY}", state.message)
-    ready = available[0] == "True"
+        ready, reason, message = False, state.reason or f"{_kind(workload)}{NOT_READY}", state.message
     conditions = [
-        condition(
-            previous, AVAILABLE, status=ready, reason=available[1], message=available[2], generation=generation, now=now
-        ),
-        condition(
-            previous,
-            COMPONENT_READY,
-            status=ready,
-            reason="ComponentReady" if ready else "ComponentNotReady",
-            message=available[2],
-            generation=generation,
-            now=now,
-        ),
+        condition_of(component, AVAILABLE, ready, reason, message, now=now),
+        condition_of(component, COMPONENT_READY, ready, f"Component{'' if ready else 'Not'}Ready", message, now=now),
     ]
-    status: dict[str, Any] = {"observedGeneration": generation, "conditions": conditions}
+    status: dict[str, Any] = {"observedGeneration": objects.generation(component), "conditions": conditions}
     if (replicas := replicas_of(workload)) is not None:
         status["component"] = replicas
     return status
@@ -76,10 +64,9 @@ def component_status(
 
 def failure_of(component: dict[str, Any]) -> Failure | None:
     """The failure in a DCD's status, where it still concerns the DCD's present spec."""
-    status = component.get("status", {})
-    if status.get("observedGeneration") != component["metadata"].get("generation", 1):
+    if component.get("status", {}).get("observedGeneration") != objects.generation(component):
         return None
-    entry = find(status.get("conditions", ()), AVAILABLE)
+    entry = objects.condition(component, AVAILABLE)
     if entry is None or entry["status"] != "False" or entry["reason"] not in FAILURES:
         return None
     return Failure(entry["reason"], entry["message"])
@@ -87,7 +74,7 @@ def failure_of(component: dict[str, Any]) -> Failure | None:
 
 def obstacle_of(component: dict[str, Any]) -> tuple[str, str] | None:
     """Reason and message of what keeps a DCD from serving, where it is more than that its pods take their time."""
-    entry = find(component.get("status", {}).get("conditions", ()), AVAILABLE)
+    entry = objects.condition(component, AVAILABLE)
     if entry is None or entry["status"] == "True" or entry["reason"].endswith(NOT_READY):
         return None
     return entry["reason"], entry["message"]
@@ -95,14 +82,12 @@ def obstacle_of(component: dict[str, Any]) -> tuple[str, str] | None:
 
 def is_observed(component: dict[str, Any]) -> bool:
     """Whether a DCD's present spec has been acted on: before, its workload may serve an earlier spec."""
-    generation = component.get("status", {}).get("observedGeneration", 0)
-    return bool(generation >= component["metadata"].get("generation", 1))
+    return bool(component.get("status", {}).get("observedGeneration", 0) >= objects.generation(component))
 
 
 def is_available(component: dict[str, Any]) -> bool:
     """Whether a DCD's status says that it serves."""
-    entry = find(component.get("status", {}).get("conditions", ()), AVAILABLE)
-    return entry is not None and entry["status"] == "True"
+    return objects.is_true(component, AVAILABLE)
 
 
 def verdict(reported: dict[str, Any]) -> tuple[object, ...]:

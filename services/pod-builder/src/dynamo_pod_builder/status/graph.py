@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from dynamo_shared.api.conditions import Condition, condition
+from dynamo_shared.api import objects
+from dynamo_shared.api.conditions import Condition, condition_of
 
 from dynamo_pod_builder.status.component import PREDECESSOR_REMAINS, Failure
 from dynamo_pod_builder.status.pods import Trouble
@@ -54,23 +55,13 @@ class GraphOutcome:
 
 def graph_status(graph: dict[str, Any], outcome: GraphOutcome, now: datetime) -> dict[str, Any]:
     """The whole `status` of a DGD; `carried` fields (restart, checkpoints) are another concern's and go through unchanged."""
-    generation = graph["metadata"].get("generation", 1)
     state, reason, message = _verdict(outcome)
-    previous = graph.get("status", {}).get("conditions", [])
     status: dict[str, Any] = {
         **outcome.carried,
         "state": state,
-        "observedGeneration": generation,
+        "observedGeneration": objects.generation(graph),
         "conditions": [
-            condition(
-                previous,
-                READY,
-                status=state == SUCCESSFUL,
-                reason=reason,
-                message=message,
-                generation=generation,
-                now=now,
-            ),
+            condition_of(graph, READY, state == SUCCESSFUL, reason, message, now=now),
             *outcome.conditions,
         ],
     }

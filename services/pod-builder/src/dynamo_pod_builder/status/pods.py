@@ -25,7 +25,6 @@ from enum import IntEnum
 from typing import Any
 
 from dynamo_shared.api import objects
-from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.pods import has_ended
 from dynamo_shared.api.untrusted import times
@@ -106,13 +105,12 @@ def summary(causes: Sequence[Trouble]) -> str:
 def trouble_of(pod: KubeObject, now: datetime | None = None) -> Trouble | None:
     """What keeps a pod from serving, or None; without a time only what does not depend on time."""
     status, metadata = pod.get("status", {}), pod["metadata"]
-    conditions = status.get("conditions", ())
-    if objects.is_deleting(pod) or status.get("phase") == "Succeeded" or _is(conditions, "Ready", "True"):
+    if objects.is_deleting(pod) or status.get("phase") == "Succeeded" or objects.is_true(pod, "Ready"):
         return None
     if status.get("phase") == "Failed":
         words = quoted(status.get("message") or "its containers have ended")
         return Trouble(Rank.ENDED, status.get("reason") or POD_FAILED, metadata["name"], words)
-    scheduled = find(conditions, "PodScheduled") or {}
+    scheduled = objects.condition(pod, "PodScheduled") or {}
     if scheduled.get("status") == "False" and scheduled.get("reason") == UNSCHEDULABLE:
         # What preemption would not help with is the same once more.
         words = quoted(scheduled.get("message", "").partition(" preemption:")[0].rstrip(", "))
@@ -130,8 +128,7 @@ def recheck_after(pods: Iterable[KubeObject], now: datetime) -> float | None:
     """Seconds until a slow pod counts as too late; None without one."""
     due: list[float] = []
     for pod in pods:
-        status = pod.get("status", {})
-        if objects.is_deleting(pod) or _is(status.get("conditions", ()), "Ready", "True"):
+        if objects.is_deleting(pod) or objects.is_true(pod, "Ready"):
             continue
         ahead = [(late.since + late.within - now).total_seconds() for late in _late(pod)]
         # A container that does not run yet begins to count when it does, which is not an event here.
@@ -226,8 +223,7 @@ def _ended(what: str, ended: KubeObject, reason: str, written: KubeObject, init:
 
 def _late(pod: KubeObject) -> Iterator[_Late]:
     spec, status = pod.get("spec", {}), pod.get("status", {})
-    conditions = status.get("conditions", ())
-    scheduled = find(conditions, "PodScheduled")
+    scheduled, prepared = objects.condition(pod, "PodScheduled"), objects.condition(pod, "PodReadyToStartContainers")
     is_unplaced = not spec.get("nodeName") and not status.get("containerStatuses")
     if is_unplaced and (scheduled is None or scheduled.get("reason") == _GATED):
         # A scheduler says what it lacks in the condition, unless there is none of this name, or a plugin keeps the pod from it.
@@ -235,16 +231,12 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
             within = timedelta(seconds=START_WITHIN)
             yield _Late(Rank.NOT_STARTED, NOT_STARTED, _unconsidered(spec), created, within)
         return
-    if (
-        scheduled is not None
-        and scheduled["status"] == "True"
-        and _is(conditions, "PodReadyToStartContainers", "False")
-    ):
+    if scheduled is not None and scheduled["status"] == "True" and (prepared or {}).get("status") == "False":
         message = f"its volumes, network or devices are not ready {START_WITHIN / 60:.0f} minutes after it has a node"
         since = _time(scheduled["lastTransitionTime"])
         yield _Late(Rank.NOT_STARTED, NOT_STARTED, message, since, timedelta(seconds=START_WITHIN))
         return
-    turned = (find(conditions, "Ready") or {}).get("lastTransitionTime")
+    turned = (objects.condition(pod, "Ready") or {}).get("lastTransitionTime")
     written = {each["name"]: each for each in spec.get("containers", ())}
     for each in sorted(status.get("containerStatuses", ()), key=lambda each: (each["name"] != MAIN, each["name"])):
         running = (each.get("state") or {}).get("running")
@@ -279,11 +271,6 @@ def quoted(text: str) -> str:
 
 def _time(text: str) -> datetime:
     return times.moment(text) or times.EARLIEST
-
-
-def _is(conditions: Sequence[KubeObject], type_: str, status: str) -> bool:
-    entry = find(conditions, type_)
-    return entry is not None and entry["status"] == status
 
 
 def _steady(text: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
-from dynamo_shared.api.conditions import Condition, condition, find
+from dynamo_shared.api import objects
+from dynamo_shared.api.conditions import Condition, condition_of
 from dynamo_shared.api.objects import KubeObject
 
 AVAILABLE = "TopologyLevelsAvailable"
@@ -24,14 +24,12 @@ def is_constrained(graph: KubeObject) -> bool:
     return "topologyConstraint" in spec or any("topologyConstraint" in each for each in spec.get("components", ()))
 
 
-def topology_condition(
-    previous: Sequence[Condition], pod_clique_set: KubeObject | None, generation: int, now: datetime
-) -> Condition:
+def topology_condition(graph: KubeObject, pod_clique_set: KubeObject | None, now: datetime) -> Condition:
     """The graph's condition; unknown until Grove has reconciled its set."""
-    of_grove = find((pod_clique_set or {}).get("status", {}).get("conditions", ()), _UNAVAILABLE_BY_GROVE) or {}
+    of_grove = objects.condition(pod_clique_set, _UNAVAILABLE_BY_GROVE) or {}
     status: bool | None
     status, reason = _BY_GROVES_WORD.get(of_grove.get("status", ""), (None, "TopologyConditionPending"))
     if of_grove.get("reason") == _NOT_FOUND_BY_GROVE:
         status, reason = False, "TopologyDefinitionNotFound"
     message = of_grove.get("message") or "Grove has not yet said whether the topology's domains are there"
-    return condition(previous, AVAILABLE, status=status, reason=reason, message=message, generation=generation, now=now)
+    return condition_of(graph, AVAILABLE, status, reason, message, now=now)

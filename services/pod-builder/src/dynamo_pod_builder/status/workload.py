@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dynamo_shared.api.conditions import find
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -84,8 +84,8 @@ def replicas_left(workload: KubeObject | None) -> int:
     if workload is None:
         return 0
     status, desired = workload.get("status", {}), workload.get("spec", {}).get("replicas", 1)
-    generation = status.get("observedGeneration", workload["metadata"].get("generation", 1))
-    current = generation >= workload["metadata"].get("generation", 1)
+    generation = status.get("observedGeneration", objects.generation(workload))
+    current = generation >= objects.generation(workload)
     return int(status.get("replicas", 0)) if current else max(desired, status.get("replicas", 0))
 
 
@@ -107,7 +107,7 @@ def is_observed(workload: KubeObject | None) -> bool:
     if workload is None or _kind(workload) == LEADER_WORKER_SETS.kind:
         return True
     observed = workload.get("status", {}).get("observedGeneration") or 0
-    return bool(observed >= workload["metadata"].get("generation", 1))
+    return bool(observed >= objects.generation(workload))
 
 
 def readiness(workload: KubeObject | None) -> WorkloadReadiness:
@@ -142,13 +142,15 @@ def _deployment(deployment: KubeObject) -> WorkloadReadiness:
         return WorkloadReadiness(False, "the Deployment's change is not yet observed")
     desired = spec.get("replicas", 1)
     updated, available, total = (status.get(name, 0) for name in ("updatedReplicas", "availableReplicas", "replicas"))
-    if updated >= desired and available >= desired and total == desired and (desired == 0 or _is(status, "Available")):
+    if (
+        updated >= desired
+        and available >= desired
+        and total == desired
+        and (desired == 0 or objects.is_true(deployment, "Available"))
+    ):
         return WorkloadReadiness(True, f"{desired} of {desired} replicas available")
     # The Deployment controller's own words say more than numbers: quota, deadline, refused pods.
-    refused, late = (
-        find(status.get("conditions", ()), "ReplicaFailure"),
-        find(status.get("conditions", ()), "Progressing"),
-    )
+    refused, late = objects.condition(deployment, "ReplicaFailure"), objects.condition(deployment, "Progressing")
     trouble = []
     reason = ""
     if late is not None and late["status"] == "False":
@@ -205,7 +207,12 @@ def _leader_worker_set(workload: KubeObject) -> WorkloadReadiness:
     """A LeaderWorkerSet counts groups, and does not say which generation of its spec the counts are of."""
     status, desired = workload.get("status", {}), workload.get("spec", {}).get("replicas", 1)
     updated, ready, total = (status.get(name, 0) for name in ("updatedReplicas", "readyReplicas", "replicas"))
-    if updated >= desired and ready >= desired and total == desired and (desired == 0 or _is(status, "Available")):
+    if (
+        updated >= desired
+        and ready >= desired
+        and total == desired
+        and (desired == 0 or objects.is_true(workload, "Available"))
+    ):
         return WorkloadReadiness(True, f"{desired} of {desired} groups ready")
     return WorkloadReadiness(False, f"{ready} of {desired} groups ready, {updated} updated, {total} in all")
 
@@ -232,8 +239,3 @@ def _of_grove(workload: KubeObject, unit: str) -> WorkloadReadiness:
 
 def _kind(workload: KubeObject) -> str:
     return str(workload.get("kind", DEPLOYMENTS.kind))
-
-
-def _is(status: KubeObject, type_: str) -> bool:
-    entry = find(status.get("conditions", ()), type_)
-    return entry is not None and entry["status"] == "True"

@@ -97,7 +97,7 @@ class RequestReconciler:
 
     def _was_changed(self, obj: KubeObject, draft: StatusDraft) -> bool:
         """Whether the spec is another one than was observed, and that was not reported yet."""
-        generation = obj["metadata"].get("generation", 0)
+        generation = objects.generation(obj)
         reported = draft.condition(VALIDATION) or {}
         return generation not in (
             draft.status.get("observedGeneration", generation),
@@ -111,7 +111,7 @@ class RequestReconciler:
         return Result()
 
     async def _pending(self, obj: KubeObject, draft: StatusDraft) -> Result:
-        if draft.status.get("observedGeneration") != obj["metadata"].get("generation", 0):
+        if draft.status.get("observedGeneration") != objects.generation(obj):
             return await self._validate(obj, draft)
         spec = spec_of(obj)
         if spec.search_strategy == "thorough":

@@ -6,7 +6,8 @@ from copy import deepcopy
 from datetime import datetime
 from typing import Any
 
-from dynamo_shared.api.conditions import condition
+from dynamo_shared.api import objects
+from dynamo_shared.api.conditions import condition_of
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.request_parts import in_own_words
 from dynamo_shared.api.v1beta1.request import ProfilingPhase, RequestPhase
@@ -35,10 +36,8 @@ class StatusDraft:
     def __init__(self, obj: KubeObject, now: datetime) -> None:
         self._obj = obj
         self._now = now
-        self._generation = obj["metadata"].get("generation", 0)
         self.status: KubeObject = deepcopy(obj.get("status") or {})
-        self._before = self.status.pop("conditions", [])
-        self._conditions = {entry["type"]: entry for entry in self._before}
+        self._conditions = {entry["type"]: entry for entry in self.status.pop("conditions", [])}
 
     @property
     def phase(self) -> RequestPhase:
@@ -51,15 +50,8 @@ class StatusDraft:
 
     def say(self, type_: str, status: bool | None, reason: str, message: str) -> StatusDraft:
         """Sets a condition; its message names fields as the request does."""
-        self._conditions[type_] = condition(
-            self._before,
-            type_,
-            status=status,
-            reason=reason,
-            message=in_own_words(message, self._obj),
-            generation=self._generation,
-            now=self._now,
-        )
+        words = in_own_words(message, self._obj)
+        self._conditions[type_] = condition_of(self._obj, type_, status, reason, words, now=self._now)
         return self
 
     def put(self, **fields: Any) -> StatusDraft:
@@ -79,7 +71,7 @@ class StatusDraft:
 
     def observe(self) -> StatusDraft:
         """The status is about the spec as it is now."""
-        return self.put(observedGeneration=self._generation)
+        return self.put(observedGeneration=objects.generation(self._obj))
 
     def at(self, phase: ProfilingPhase, message: str) -> StatusDraft:
         """Profiling is at a step."""

@@ -45,7 +45,7 @@ class AdapterObservation:
 def adapter_status(adapter: KubeObject, observation: AdapterObservation, now: datetime) -> KubeObject:
     """The whole `status` of an adapter."""
     before = adapter.get("status", {})
-    previous, generation = before.get("conditions", []), adapter["metadata"].get("generation", 1)
+    previous, generation = before.get("conditions", []), objects.generation(adapter)
     # A conflict that is observed again is shown for the whole time again.
     known = previous if observation.conflict is None else [each for each in previous if each["type"] != CONFLICT]
 

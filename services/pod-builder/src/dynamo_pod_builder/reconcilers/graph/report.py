@@ -143,8 +143,7 @@ def _topology(plan: Plan, observed: Observed) -> list[Condition]:
     if plan.pod_clique_set is None or not is_constrained(graph):
         return []
     there = observed.children.get(place_of(plan.pod_clique_set))
-    previous = observed.status.get("conditions", [])
-    return [topology_condition(previous, there, objects.generation(graph), observed.now)]
+    return [topology_condition(graph, there, observed.now)]
 
 
 def _lost(conditions: Iterable[Condition], graph: KubeObject) -> Iterator[Condition]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from dynamo_shared.api import objects
-from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import is_there
 from dynamo_shared.api.registry import labels
@@ -98,7 +97,7 @@ def generation_of(dcd: KubeObject) -> str:
 
 def _until(pods: Iterable[KubeObject], type_: str, status: str, within: timedelta, now: datetime) -> list[float]:
     """Of each pod with this condition the seconds until it has had it for so long; 0 or less where it has."""
-    observed = [find(pod.get("status", {}).get("conditions", ()), type_) for pod in pods if is_there(pod)]
+    observed = [objects.condition(pod, type_) for pod in pods if is_there(pod)]
     since = [
         moment(each.get("lastTransitionTime")) for each in observed if each is not None and each["status"] == status
     ]
