@@ -17,7 +17,6 @@ from dynamo_shared.api.registry.annotations import (
     SNAPSHOT_TARGET_CONTAINERS,
 )
 from dynamo_shared.api.resources import (
-    DAEMON_SETS,
     DEPLOYMENTS,
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -39,7 +38,6 @@ from .platform import (
     frontend,
     gone,
     graph,
-    hearing,
     platform,
     settings,
     until_event,
@@ -218,15 +216,6 @@ async def test_what_holds_the_engine_up_and_how_it_ended_is_reported(kube, names
         await until_event(kube, namespace, reason, "DynamoCheckpoint")
 
 
-@pytest.mark.usefixtures("running_platform")
-async def test_what_the_agent_reports_as_failed_is_failed(kube, namespace):
-    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
-    await until_phase(kube, namespace, "Creating")
-    await agent_says(kube, namespace, "failed")
-    result = await until_phase(kube, namespace, "Failed")
-    assert conditions(result)["JobCompleted"] == ("False", "JobFailed")
-
-
 @pytest.mark.usefixtures("running_platform", "storage")
 async def test_an_engine_that_ends_without_the_agent_is_not_a_checkpoint(kube, namespace):
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace, node=True))
@@ -278,35 +267,6 @@ async def test_a_checkpoint_that_is_recreated_at_once_has_a_job_of_its_own(kube,
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_an_identity_has_one_checkpoint_and_the_next_takes_over_when_it_goes(kube, namespace):
-    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace, "first"))
-    await until_phase(kube, namespace, "Creating", "first")
-    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace, "second"))
-    result = await until_phase(kube, namespace, "Failed", "second")
-    assert conditions(result)["JobCreated"] == ("False", "AlreadyOwned")
-    assert "first" in result["status"]["message"]
-    await kube.delete(DYNAMO_CHECKPOINTS, ObjectKey(namespace, "first"))
-    await until_phase(kube, namespace, "Creating", "second")
-
-
-async def test_programs_hear_of_a_checkpoint(running_platform, nats_server, kube, namespace):
-    async with hearing(nats_server.url, namespace, "dynamocheckpoint.llama.*") as heard:
-        await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
-        await until_phase(kube, namespace, "Creating")
-        await agent_says(kube, namespace, "failed")
-
-        async def both() -> bool:
-            return len(heard) > 1
-
-        await eventually(both, "two events")
-    assert [event["type"] for _, event in heard] == [
-        f"com.nvidia.dynamo.checkpoint.{x}.v1" for x in ("creating", "failed")
-    ]
-    assert heard[1][1]["data"]["reason"] == "JobFailed"
-    assert heard[1][1]["data"]["identityHash"] == HASH
-
-
-@pytest.mark.usefixtures("running_platform")
 async def test_a_component_that_stands_alone_has_its_checkpoint_taken(kube, namespace):
     alone = {
         **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
@@ -324,28 +284,6 @@ async def test_a_component_that_stands_alone_has_its_checkpoint_taken(kube, name
         return labels.RESTORE_TARGET in (await template_of(kube, namespace, "Alone"))["metadata"]["labels"]
 
     await eventually(restored, "pods that start from the checkpoint")
-
-
-async def test_the_agent_reports_where_checkpoints_are_kept(control_plane, nats_server, kube, namespace):
-    configured = settings(control_plane.kubeconfig, nats_server.url, CHECKPOINT__ENABLED="true")
-    async with platform(configured):
-        await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
-        result = await until_phase(kube, namespace, "Pending")
-        assert conditions(result)["JobCreated"] == ("False", "NoStorage")
-        await kube.create(DAEMON_SETS, agent(namespace))
-        result = await until_phase(kube, namespace, "Creating")
-        assert result["status"]["location"] == f"/snapshots/{HASH}/versions/1"
-
-
-async def test_checkpoints_that_are_switched_off_are_refused_by_name(control_plane, nats_server, kube, namespace):
-    async with platform(settings(control_plane.kubeconfig, nats_server.url)):
-        await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
-        result = await until_phase(kube, namespace, "Failed")
-        assert conditions(result)["JobCreated"] == ("False", "CheckpointsDisabled")
-        started = {**worker("Worker"), "experimental": {"checkpoint": {"checkpointRef": "llama"}}}
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[started]))
-        failed = await until_state(kube, ObjectKey(namespace, "disagg"), "failed")
-        assert "checkpoint.enabled" in failed["status"]["conditions"][0]["message"]
 
 
 @pytest.mark.usefixtures("running_platform", "storage")
@@ -420,23 +358,3 @@ async def test_a_graph_waits_for_a_checkpoint_that_another_owner_makes(kube, nam
 
     await eventually(ready, "the graph's checkpoint ready")
     assert labels.RESTORE_TARGET in (await template_of(kube, namespace))["metadata"]["labels"]
-
-
-def agent(namespace: str) -> KubeObject:
-    """The snapshot agent's DaemonSet, as far as the platform reads it."""
-    object_labels = {"app.kubernetes.io/component": "snapshot-agent"}
-    pod = {
-        "nodeSelector": NO_NODE,
-        "containers": [
-            {"name": "agent", "image": IMAGE, "volumeMounts": [{"name": "checkpoints", "mountPath": "/snapshots"}]}
-        ],
-        "volumes": [{"name": "checkpoints", "persistentVolumeClaim": {"claimName": "snapshots"}}],
-    }
-    return {
-        **DAEMON_SETS.type_meta,
-        "metadata": {"name": "agent", "namespace": namespace, "labels": object_labels},
-        "spec": {
-            "selector": {"matchLabels": object_labels},
-            "template": {"metadata": {"labels": object_labels}, "spec": pod},
-        },
-    }
