@@ -90,17 +90,6 @@ async def test_deleting_a_graph_leaves_nothing(kube, namespace):
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_what_two_graphs_share_stays_until_the_second_goes(kube, namespace):
-    await made(kube, graph(namespace, "one", components=[frontend()]))
-    await made(kube, graph(namespace, "two", components=[frontend()]))
-    await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "one"))
-    await eventually(
-        lambda: gone(kube, SERVICES, ObjectKey(namespace, "one-frontend")), "the first graph's Service gone"
-    )
-    assert "ServiceAccount/planner-serviceaccount" in await children_of(kube, namespace)
-
-
-@pytest.mark.usefixtures("running_platform")
 @pytest.mark.parametrize(
     ("patch", "repaired"),
     [
@@ -128,21 +117,6 @@ async def test_drift_is_repaired(kube, namespace, patch, repaired):
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_what_another_manager_adds_to_our_lists_is_taken_out(kube, namespace):
-    await made(kube, graph(namespace, components=[frontend()]))
-    key = ObjectKey(namespace, "disagg-frontend")
-    observed = await kube.get(DEPLOYMENTS, key)
-    main_of(observed)["env"].append({"name": "FOREIGN", "value": "1"})
-    await kube.replace(DEPLOYMENTS, observed)
-
-    async def check() -> bool:
-        names = {entry["name"] for entry in main_of(await kube.get(DEPLOYMENTS, key))["env"]}
-        return "FOREIGN" not in names and "DYN_NAMESPACE" in names
-
-    await eventually(check, "foreign variable gone")
-
-
-@pytest.mark.usefixtures("running_platform")
 async def test_a_deleted_child_comes_back(kube, namespace):
     await made(kube, graph(namespace, components=[frontend()]))
     key = ObjectKey(namespace, "disagg-frontend")
@@ -155,25 +129,6 @@ async def test_a_deleted_child_comes_back(kube, namespace):
         return (await kube.get(SERVICES, key))["metadata"]["uid"] != old["metadata"]["uid"]
 
     await eventually(check, "Service created again")
-
-
-@pytest.mark.usefixtures("running_platform")
-async def test_labels_environment_and_their_removal_reach_children(kube, namespace):
-    await made(
-        kube, graph(namespace, components=[frontend()], labels={"team": "a"}, env=[{"name": "MODE", "value": "x"}])
-    )
-    key = ObjectKey(namespace, "disagg-frontend")
-    observed = await kube.get(DEPLOYMENTS, key)
-    assert observed["spec"]["template"]["metadata"]["labels"]["team"] == "a"
-    assert {"name": "MODE", "value": "x"} in main_of(observed)["env"]
-    await change(kube, namespace, {"labels": None, "env": None})
-
-    async def check() -> bool:
-        now = await kube.get(DEPLOYMENTS, key)
-        without = "team" not in now["spec"]["template"]["metadata"]["labels"]
-        return without and all(entry["name"] != "MODE" for entry in main_of(now)["env"])
-
-    await eventually(check, "label and variable gone")
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -202,21 +157,6 @@ async def test_a_namespace_is_served_whatever_its_name(kube):
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_foreign_labels_on_children_stay(kube, namespace):
-    await made(kube, graph(namespace, components=[frontend()]))
-    key = ObjectKey(namespace, "disagg-frontend")
-    await kube.merge_patch(DEPLOYMENTS, key, {"metadata": {"labels": {"cost-center": "42"}}})
-    await change(kube, namespace, {"labels": {"team": "b"}})
-
-    async def check() -> bool:
-        now = await kube.get(DEPLOYMENTS, key)
-        return now["spec"]["template"]["metadata"]["labels"].get("team") == "b"
-
-    await eventually(check, "own label there")
-    assert (await kube.get(DEPLOYMENTS, key))["metadata"]["labels"]["cost-center"] == "42"
-
-
-@pytest.mark.usefixtures("running_platform")
 async def test_changing_a_worker_rolls_it_and_leaves_the_frontend_alone(kube, namespace):
     await made(kube, graph(namespace, components=[frontend(), worker("Worker", replicas=3)]))
     front = await deployment_of(kube, namespace, "Frontend")
@@ -233,17 +173,6 @@ async def test_changing_a_worker_rolls_it_and_leaves_the_frontend_alone(kube, na
     assert new["spec"]["replicas"] == 3
     assert new["metadata"]["name"] != old["metadata"]["name"]
     assert (await deployment_of(kube, namespace, "Frontend"))["metadata"]["uid"] == front["metadata"]["uid"]
-
-
-@pytest.mark.usefixtures("running_platform")
-async def test_scaling_keeps_the_workers_generation(kube, namespace):
-    await made(kube, graph(namespace, components=[worker("Worker")]))
-    before = await deployment_of(kube, namespace, "Worker")
-    await change(kube, namespace, {"components": [worker("Worker", replicas=2)]})
-    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
-    after = await deployment_of(kube, namespace, "Worker")
-    assert after["metadata"]["uid"] == before["metadata"]["uid"]
-    assert after["status"]["readyReplicas"] == 2
 
 
 @pytest.mark.usefixtures("running_platform")
@@ -269,18 +198,6 @@ async def test_a_component_that_stands_alone_runs_and_scales(kube, namespace):
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_a_component_that_is_taken_out_goes(kube, namespace):
-    await made(kube, graph(namespace))
-    await change(kube, namespace, {"components": [frontend(), worker("Decode", "decode")]})
-
-    async def check() -> bool:
-        items = await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
-        return {item["spec"]["name"] for item in items.items} == {"Frontend", "Decode"}
-
-    await eventually(check, "Prefill gone")
-
-
-@pytest.mark.usefixtures("running_platform")
 async def test_a_refused_pod_template_fails_its_graph_alone_and_says_why(kube, namespace):
     broken = worker("Worker")
     broken["podTemplate"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1.5"}}
@@ -291,12 +208,6 @@ async def test_a_refused_pod_template_fails_its_graph_alone_and_says_why(kube, n
     await made(kube, graph(namespace, "fine", components=[frontend()]))
     await change(kube, namespace, {"components": [frontend(), worker("Worker")]}, "broken")
     await until_state(kube, ObjectKey(namespace, "broken"), "successful")
-
-
-@pytest.mark.usefixtures("running_platform")
-async def test_a_graph_without_components_fails(kube, namespace):
-    failed = await made(kube, graph(namespace, components=[]), "failed")
-    assert "components" in failed["status"]["conditions"][0]["message"]
 
 
 @pytest.mark.usefixtures("running_platform")
