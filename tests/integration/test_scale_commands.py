@@ -9,10 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl.commands.scale import ScaleOptions
-from dynamo_ctl.commands.scale.command import scale
-from dynamo_ctl.errors import CtlError
-from dynamo_ctl.targets import Where
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import EtcdServer, NatsServer
 from dynamo_pod_builder.app import PodBuilderService
@@ -21,11 +17,10 @@ from dynamo_scaler.budgets.pools import pools_of
 from dynamo_scaler.commands.records import ScalingRecord
 from dynamo_scaler.commands.writer import StaleError, Write, Writer
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.annotations import LAST_SCALED, SCALING_INTENTS, SCALING_POLICY
+from dynamo_shared.api.registry.annotations import LAST_SCALED, SCALING_INTENTS
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
-    NODES,
     PODS,
     ObjectKey,
 )
@@ -209,74 +204,6 @@ async def test_two_deployments_exchange_gpus_in_one_go(
         assert (done, result.reason) == (False, "BudgetCeiling")
 
 
-async def test_what_cannot_be_done_is_refused_with_its_reason(
-    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
-) -> None:
-    async with scaled(control_plane.kubeconfig, nats_server.url, namespace) as ask:
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=False))
-        stored = await until_state(kube, ObjectKey(namespace, "llama"), "successful")
-        generation = stored["metadata"]["generation"]
-        for number, (name, expected, desired, reason) in enumerate(
-            [
-                ("missing", 0, {"decode": 2}, "NotFound"),
-                ("llama", 0, {"Decoder": 2}, "UnknownComponent"),
-                ("llama", 0, {"worker": 2}, "UnknownComponent"),
-                ("llama", 0, {}, "InvalidCommand"),
-                ("llama", generation + 7, {"decode": 2}, "StaleGeneration"),
-                ("llama", 0, {"decode": 0}, "BelowMinimum"),
-            ]
-        ):
-            done, result = await ask.scale(name, f"refused-{number}", False, expected, **desired)
-            assert (done, result.reason) == (False, reason), result
-        await kube.merge_patch(
-            DYNAMO_GRAPH_DEPLOYMENTS,
-            ObjectKey(namespace, "llama"),
-            {"metadata": {"annotations": {SCALING_POLICY: "{Decode: {mim: 2}}"}}},
-        )
-
-        async def invalid() -> bool:
-            done, result = await ask.scale("llama", f"policy-{next(numbers)}", dry_run=True, decode=2)
-            return not done and result.reason == "InvalidPolicy"
-
-        numbers = iter(range(1000))
-        await eventually(invalid, "a policy with a mistake refuses")
-        assert await replicas(kube, namespace, "llama") == {"Frontend": 1, "Prefill": 1, "Decode": 1}
-        done, result = await ask.scale("llama", "right", generation=generation, Frontend=1)
-        assert result.reason == "InvalidPolicy"
-
-
-async def test_pending_pods_hold_growth_and_it_is_done_when_they_are_gone(
-    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
-) -> None:
-    async with scaled(control_plane.kubeconfig, nats_server.url, namespace, **BUSY) as ask:
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=True))
-        await until_state(kube, ObjectKey(namespace, "llama"), "successful")
-        # Two nodes of eight GPUs.
-        done, result = await ask.scale("llama", "greedy", decode=20)
-        assert (done, result.reason) == (True, "Applied")
-        numbers = iter(range(1000))
-
-        async def held() -> CommandResult | None:
-            _, result = await ask.scale("llama", f"more-{next(numbers)}", dry_run=True, prefill=2)
-            return result if "CapacityPending" in result.message else None
-
-        await eventually(held, "pods wait for a node")
-        done, result = await ask.scale("llama", "more", prefill=2)
-        assert (done, result.reason) == (True, "Held")
-        assert "Prefill stays at 1: CapacityPending" in result.message
-        assert "Insufficient nvidia.com/gpu" in result.message
-        assert (await ask.reported("scale-held", "llama"))[-1]["reason"] == "CapacityPending"
-        # Down is what helps, and is not held; and then the rest is done by itself.
-        done, result = await ask.scale("llama", "modest", decode=2)
-        assert (done, result.message) == (True, "Decode 20 -> 2")
-        await until_pods(kube, namespace, "llama", Decode=2, Prefill=2)
-
-        async def reported() -> bool:
-            return [each["message"] for each in await ask.reported("scale-applied", "llama")][-1] == "Prefill 1 -> 2"
-
-        await eventually(reported, "it is reported")
-
-
 async def test_a_roll_out_holds_and_what_was_held_follows_it(
     control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
 ) -> None:
@@ -300,50 +227,6 @@ async def test_a_roll_out_holds_and_what_was_held_follows_it(
             await until_pods(kube, namespace, "llama", Decode=2)
             (event,) = await eventually(lambda: ask.reported("scale-applied", "llama"), "it is reported")
             assert (event["message"], event["requester"]) == ("Decode 1 -> 2", "tests")
-
-
-async def test_workers_that_are_being_exchanged_are_not_scaled(
-    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
-) -> None:
-    key = ObjectKey(namespace, "llama")
-    async with scaled(control_plane.kubeconfig, nats_server.url, namespace, **BUSY) as ask:
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=True, replicas=2))
-        await until_state(kube, key, "successful")
-        await cordon(kube, True)
-        try:
-            stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-            for component in stored["spec"]["components"]:
-                component["podTemplate"]["spec"]["containers"][0]["image"] = "other:2"
-            await kube.merge_patch(
-                DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": stored["spec"]["components"]}}
-            )
-
-            async def exchanging() -> bool:
-                status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))["status"]
-                return (status.get("rollingUpdate") or {}).get("phase") == "InProgress"
-
-            await eventually(exchanging, "the roll-out")
-            numbers = iter(range(1000))
-
-            async def observed() -> bool:
-                _, result = await ask.scale("llama", f"trial-{next(numbers)}", dry_run=True, decode=1)
-                return "new worker pods are replacing the old ones" in result.message
-
-            await eventually(observed, "the scaler knows of it")
-            # Down, too: of old and new pods the roll-out needs each.
-            done, result = await ask.scale("llama", "down", decode=1)
-            assert (done, result.reason) == (True, "Held")
-            assert "Decode stays at 2: RolloutInProgress" in result.message
-        finally:
-            await cordon(kube, False)
-        await until_pods(kube, namespace, "llama", Decode=1, Prefill=2)
-        await until_state(kube, key, "successful")
-
-
-async def cordon(kube: KubeClient, cordoned: bool) -> None:
-    """Whether new pods find no node."""
-    for node in (await kube.list(NODES)).items:
-        await kube.merge_patch(NODES, ObjectKey("", node["metadata"]["name"]), {"spec": {"unschedulable": cordoned}})
 
 
 async def test_a_command_is_carried_out_once_whatever_restarts(
@@ -438,18 +321,3 @@ async def test_a_write_that_another_overtook_is_stale(kube: KubeClient, namespac
     with pytest.raises(StaleError):
         await writer.graph(key, [write], {})
     assert cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key) is None
-
-
-async def test_dynamoctl_scale_prints_the_answer(
-    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
-) -> None:
-    where = Where(NatsOptions(servers=(nats_server.url,), name="dynamoctl"), CLUSTER)
-    printed: list[str] = []
-    async with platform(settings(control_plane.kubeconfig, nats_server.url), everything()):
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=True))
-        await until_state(kube, ObjectKey(namespace, "llama"), "successful")
-        await scale(ScaleOptions("llama", [], namespace), [("decode", 2)], where, printed.append)
-        with pytest.raises(CtlError, match="refused: BelowMinimum: Prefill stays at 1"):
-            await scale(ScaleOptions("llama", [], namespace), [("Prefill", 0)], where, printed.append)
-        await until_pods(kube, namespace, "llama", Decode=2, Prefill=1)
-    assert printed == ["Applied: Decode 1 -> 2"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -124,17 +123,6 @@ async def test_a_number_reaches_everything_and_zero_is_one(kube, namespace, runn
     ]
 
 
-async def test_several_adapters_of_a_graph_do_not_wait_for_each_other(kube, namespace, running_platform):
-    both = [frontend(), adapted(worker("One")), adapted(worker("Two"))]
-    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=both))
-    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
-    await asyncio.gather(
-        scale(kube, ObjectKey(namespace, "disagg-one"), 2), scale(kube, ObjectKey(namespace, "disagg-two"), 3)
-    )
-    await until_all(kube, namespace, 2, "One")
-    await until_all(kube, namespace, 3, "Two")
-
-
 async def test_the_adapter_goes_and_its_number_stays(kube, namespace, running_platform):
     key, of = ObjectKey(namespace, "disagg"), ObjectKey(namespace, "disagg-worker")
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
@@ -145,6 +133,7 @@ async def test_the_adapter_goes_and_its_number_stays(kube, namespace, running_pl
     without = [{name: value for name, value in each.items() if name != "scalingAdapter"} for each in components]
     await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": without}})
     await eventually(lambda: gone(kube, ADAPTERS, of), "no adapter")
+    await until_event(kube, namespace, "AdapterDeleted")
     done = await until_state(kube, key, "successful")
     assert [each.get("replicas") for each in done["spec"]["components"]] == [1, 3]
     # From now on the graph's own number counts.
@@ -197,18 +186,6 @@ async def test_a_number_written_into_the_graph_is_a_conflict_that_names_both(kub
     assert "kubectl-edit" in note
     assert "dynamo-tests" in note
     await until_all(kube, namespace, 2)
-
-
-async def test_two_who_undo_each_others_work_are_named(kube, namespace, running_platform):
-    of = ObjectKey(namespace, "disagg-worker")
-    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
-    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
-    for writer, replicas in (("hpa", 3), ("keda", 1), ("hpa", 3)):
-        await scale(kube.acting_as(writer), of, replicas)
-        await until_all(kube, namespace, replicas)
-    result = await condition(kube, of, "Conflict")
-    assert (result["status"], result["reason"]) == ("True", "SeveralWriters")
-    assert result["message"].startswith("hpa and keda take turns")
 
 
 async def test_an_adapter_that_no_one_made_scales_nothing_and_says_so(kube, namespace, running_platform):
