@@ -86,13 +86,6 @@ async def set_ready(kube: KubeClient, key: ObjectKey, ready: bool) -> None:
     await kube.merge_patch(PODS, key, {"status": {"conditions": conditions}}, subresource="status")
 
 
-async def restart_container(kube: KubeClient, key: ObjectKey) -> None:
-    """The pod's container was started again."""
-    pod = await kube.get(PODS, key)
-    statuses = [{**entry, "restartCount": entry["restartCount"] + 1} for entry in pod["status"]["containerStatuses"]]
-    await kube.merge_patch(PODS, key, {"status": {"containerStatuses": statuses}}, subresource="status")
-
-
 async def until_status(
     kube: KubeClient, key: ObjectKey, desired: Callable[[KubeObject], bool], what: str, within: float = 30.0
 ) -> KubeObject:

@@ -10,21 +10,18 @@ import pytest
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer
 from dynamo_model_discovery.app import ModelDiscoveryService
-from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey
+from dynamo_shared.api.resources import DYNAMO_MODELS, PODS, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings
 from dynamo_watcher.app import WatcherService
 
 from .lora_workers import Farm, quick_settings
 from .models import (
-    HASH,
     URI,
-    address,
     condition,
     event_reasons,
     model,
     release,
-    restart_container,
     set_ready,
     until_ready,
     until_status,
@@ -119,18 +116,6 @@ class TestLoading:
         await until_ready(kube, key, 2, 2)
         assert lora[hosts["worker-0"]].loras == {NAME: URI}
 
-    async def test_a_container_that_was_started_again_loads_it_again(
-        self, kube: KubeClient, namespace: str, lora: Farm
-    ):
-        key = ObjectKey(namespace, "support")
-        hosts = await workers(kube, namespace, 1)
-        await kube.create(DYNAMO_MODELS, model(namespace))
-        await until_ready(kube, key, 1, 1)
-        lora[hosts["worker-0"]].loras.clear()
-        await restart_container(kube, ObjectKey(namespace, "worker-0"))
-        await eventually(lambda: lora[hosts["worker-0"]].loras == {NAME: URI}, "it is loaded again", 30)
-        await until_ready(kube, key, 1, 1)
-
     async def test_probing_detects_an_adapter_that_a_worker_lost(self, kube: KubeClient, namespace: str, lora: Farm):
         key = ObjectKey(namespace, "support")
         hosts = await workers(kube, namespace, 1)
@@ -161,45 +146,6 @@ class TestLoading:
             "earlier names are forgotten",
             where=lambda answer: "previous" not in answer["metadata"]["annotations"]["nvidia.com/loaded-adapter"],
         )
-
-    async def test_only_pods_are_called_whatever_a_slice_says(self, kube: KubeClient, namespace: str, lora: Farm):
-        key = ObjectKey(namespace, "support")
-        hosts = await workers(kube, namespace, 1)
-        other = await kube.create(
-            PODS, worker_pod(namespace, "other", **{"nvidia.com/dynamo-base-model-hash": "00000000"})
-        )
-        await address(kube, ObjectKey(namespace, "other"))
-
-        def endpoint(ip: str, **target: str) -> dict[str, Any]:
-            return {"addresses": [ip], "conditions": {"ready": True}, **({"targetRef": target} if target else {})}
-
-        uid = other["metadata"]["uid"]
-        await kube.create(
-            ENDPOINT_SLICES,
-            {
-                **ENDPOINT_SLICES.type_meta,
-                "metadata": {
-                    "name": "by-hand",
-                    "namespace": namespace,
-                    "labels": {"nvidia.com/dynamo-base-model-hash": HASH, "kubernetes.io/service-name": "by-hand"},
-                },
-                "addressType": "IPv4",
-                "ports": [{"name": "system", "port": 6443}],
-                "endpoints": [
-                    endpoint("10.99.0.1"),
-                    endpoint("10.99.0.2", kind="Pod", name="worker-0", namespace=namespace),
-                    endpoint("10.99.0.3", kind="Pod", name="no one", namespace=namespace),
-                    endpoint("10.99.0.4", kind="Pod", name="other", namespace=namespace, uid=uid),
-                    endpoint("10.99.0.5", kind="Pod", name="worker-0", namespace="kube-system"),
-                    endpoint("10.99.0.6", kind="Node", name="kwok-node-0"),
-                ],
-            },
-        )
-        await kube.create(DYNAMO_MODELS, model(namespace))
-        status = await until_ready(kube, key, 1, 1)
-        assert [entry["podName"] for entry in status["endpoints"]] == ["worker-0"]
-        await asyncio.sleep(0.5)
-        assert set(lora.workers) == {hosts["worker-0"]}
 
     async def test_a_name_is_one_models_until_that_is_gone(self, kube: KubeClient, namespace: str, lora: Farm):
         first, second = ObjectKey(namespace, "first"), ObjectKey(namespace, "second")
@@ -234,25 +180,12 @@ class TestLoading:
 
 @pytest.mark.usefixtures("running")
 class TestTrouble:
-    @pytest.mark.parametrize(
-        ("mode", "said"),
-        [
-            ("hang", "no answer within 1 s"),
-            ("500", "HTTP 500: out of GPU memory"),
-            ("half", "the answer broke off"),
-            ("huge", "the answer is longer than 1048576 bytes"),
-            ("redirect", "redirects are not followed"),
-            ("refuse", "HTTP 500: LoRA not found at"),
-            ("liar", "does not list it"),
-        ],
-    )
-    async def test_one_bad_worker_holds_no_one_up_and_is_named(
-        self, kube: KubeClient, namespace: str, lora: Farm, mode: str, said: str
-    ):
+    async def test_one_bad_worker_holds_no_one_up_and_is_named(self, kube: KubeClient, namespace: str, lora: Farm):
+        said = "no answer within 1 s"
         key = ObjectKey(namespace, "support")
         hosts = await workers(kube, namespace, 3)
         bad = lora[hosts["worker-1"]]
-        bad.mode = mode
+        bad.mode = "hang"
         await kube.create(DYNAMO_MODELS, model(namespace))
         await until_ready(kube, key, 2, 3)
         status = await until_status(kube, key, lambda now: said in condition(now)["message"], "the failure is said")
@@ -268,16 +201,15 @@ class TestTrouble:
         assert condition(status)["reason"] == "AllEndpointsReady"
         assert "failing" not in condition(status)["message"]
 
-    @pytest.mark.parametrize("mode", ["hang", "500", "redirect"])
     async def test_deletion_waits_for_a_bad_worker_so_long_and_no_longer(
-        self, kube: KubeClient, namespace: str, lora: Farm, mode: str
+        self, kube: KubeClient, namespace: str, lora: Farm
     ):
         key = ObjectKey(namespace, "support")
         hosts = await workers(kube, namespace, 2)
         await kube.create(DYNAMO_MODELS, model(namespace))
         await until_ready(kube, key, 2, 2)
         bad = lora[hosts["worker-1"]]
-        bad.mode = mode
+        bad.mode = "hang"
         await kube.delete(DYNAMO_MODELS, key)
         await until_status(kube, key, lambda now: condition(now)["reason"] == "Unloading", "the status reports it")
         await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
@@ -315,31 +247,6 @@ class TestTrouble:
         )
         await kube.delete(DYNAMO_MODELS, key)
         await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
-
-    async def test_a_worker_that_is_not_ready_lets_go_all_the_same(self, kube: KubeClient, namespace: str, lora: Farm):
-        key = ObjectKey(namespace, "support")
-        await workers(kube, namespace, 1)
-        await kube.create(DYNAMO_MODELS, model(namespace))
-        await until_ready(kube, key, 1, 1)
-        await set_ready(kube, ObjectKey(namespace, "worker-0"), False)
-        await until_ready(kube, key, 0, 0)
-        await kube.delete(DYNAMO_MODELS, key)
-        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
-        assert not lora.loaded()
-
-    async def test_workers_that_flap_end_loaded(self, kube: KubeClient, namespace: str, lora: Farm):
-        key = ObjectKey(namespace, "support")
-        await workers(kube, namespace, 3)
-        await kube.create(DYNAMO_MODELS, model(namespace))
-        for round_ in range(10):
-            for number in range(3):
-                await set_ready(kube, ObjectKey(namespace, f"worker-{number}"), (round_ + number) % 2 == 0)
-        for number in range(3):
-            await set_ready(kube, ObjectKey(namespace, f"worker-{number}"), True)
-        await until_ready(kube, key, 3, 3)
-        assert lora.loaded() == {NAME: 3}
-        posts = sum(len(worker.methods("POST")) for worker in lora.workers.values())
-        assert posts == 3, "a worker that said that it has the adapter is not asked to load it again"
 
     async def test_no_one_serves_the_base_model(self, kube: KubeClient, namespace: str):
         key = ObjectKey(namespace, "support")

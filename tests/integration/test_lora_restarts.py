@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 
@@ -10,14 +9,13 @@ import pytest
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import EtcdServer, NatsServer
 from dynamo_model_discovery.app import ModelDiscoveryService
-from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_MODELS, PODS, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings
 from dynamo_watcher.app import WatcherService
 
 from .lora_workers import Farm, quick_settings
-from .models import URI, model, release, set_ready, until_ready, until_status, worker_pod, workers
+from .models import URI, model, release, until_ready, worker_pod, workers
 from .platform import eventually, gone, platform, settings
 
 pytestmark = pytest.mark.restart
@@ -31,10 +29,6 @@ async def configured(
 ) -> AsyncIterator[Settings]:
     yield quick_settings(control_plane, nats_server, lora, namespace)
     await release(kube, namespace)
-
-
-async def nothing_loaded(lora: Farm) -> bool:
-    return not lora.loaded()
 
 
 def posts(lora: Farm) -> int:
@@ -108,28 +102,6 @@ async def test_a_model_of_the_reference_operator_is_taken_over_and_unloaded(conf
     assert not lora.loaded()
 
 
-async def test_nats_away_while_workers_come_and_go(configured, kube, namespace, lora, nats_server):
-    key = ObjectKey(namespace, "support")
-    await workers(kube, namespace, 2)
-    async with platform(configured, [WatcherService(), ModelDiscoveryService()]):
-        await kube.create(DYNAMO_MODELS, model(namespace))
-        await until_ready(kube, key, 2, 2)
-        await nats_server.stop()
-        await kube.create(PODS, worker_pod(namespace, "late"))
-        await set_ready(kube, ObjectKey(namespace, "worker-0"), False)
-        await asyncio.sleep(1)
-        await nats_server.start()
-        await eventually(lambda: _loaded(lora, 3), "the late one has it, the other keeps it")
-        await until_status(kube, key, lambda now: ready_pods(now) == {"late", "worker-1"}, "late and worker-1 serve it")
-        await kube.delete(DYNAMO_MODELS, key)
-        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
-        await eventually(lambda: nothing_loaded(lora), "nothing is left")
-
-
-def ready_pods(status: KubeObject) -> set[str]:
-    return {entry["podName"] for entry in status["endpoints"] if entry["ready"]}
-
-
 @pytest.fixture
 def shared(
     control_plane: ControlPlane, nats_server: NatsServer, etcd_server: EtcdServer, lora: Farm, namespace: str
@@ -161,22 +133,4 @@ async def test_two_replicas_share_models_and_none_is_lost_with_one(shared, kube,
             await kube.delete(DYNAMO_MODELS, ObjectKey(namespace, name))
         for name in names:
             await eventually(partial(gone, kube, DYNAMO_MODELS, ObjectKey(namespace, name)), "it goes")
-    assert not lora.loaded()
-
-
-async def test_etcd_away_while_an_adapter_is_loaded(shared, kube, namespace, lora, etcd_server):
-    """Without leases nothing is asked of workers; with them again, what is missing is loaded, and nothing twice."""
-    key = ObjectKey(namespace, "support")
-    await workers(kube, namespace, 2)
-    async with platform(shared, [WatcherService(), ModelDiscoveryService()]):
-        await kube.create(DYNAMO_MODELS, model(namespace))
-        await until_ready(kube, key, 2, 2)
-        await etcd_server.stop()
-        await asyncio.sleep(4)
-        await kube.create(PODS, worker_pod(namespace, "late"))
-        await etcd_server.start()
-        await until_ready(kube, key, 3, 3, within=60)
-        assert posts(lora) == 3
-        await kube.delete(DYNAMO_MODELS, key)
-        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
     assert not lora.loaded()
