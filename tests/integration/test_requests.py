@@ -265,19 +265,6 @@ async def test_a_graph_of_that_name_is_never_taken_over(control_plane, nats_serv
         assert (await kube.get(CONFIG_MAPS, ObjectKey(namespace, "planner-config-qwen")))["data"] == {"kept": ""}
 
 
-async def test_a_deleted_graph_is_not_made_again(control_plane, nats_server, kube, namespace):
-    profiler = Played()
-    profiler.go.set()
-    async with planning(control_plane, nats_server, namespace, profiler):
-        await create(kube, request(namespace))
-        await until_phase(kube, namespace, "Deployed")
-        await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
-        status = await until_phase(kube, namespace, "Failed")
-        assert conditions(status)["DeploymentReady"] == ("False", "DeploymentDeleted")
-        assert "dgdName" not in status
-        assert "deploymentInfo" not in status
-
-
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
