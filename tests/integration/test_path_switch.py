@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_shared.api.registry.annotations import ENABLE_GROVE, RESTART_AT
+from dynamo_shared.api.registry.annotations import ENABLE_GROVE
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
-    NODES,
     POD_CLIQUE_SETS,
     SERVICES,
     ObjectKey,
@@ -157,67 +156,6 @@ async def test_a_way_that_never_serves_does_not_end_the_other(kube, namespace):
         assert after.keys() == before.keys()
         workers = [name for name in before if name != "disagg-frontend"]
         assert all(after[name]["metadata"]["generation"] == before[name]["metadata"]["generation"] for name in workers)
-
-
-async def test_a_service_of_another_graph_is_not_taken(kube, namespace):
-    """By uid, never by name or label alone."""
-    theirs = {
-        **SERVICES.type_meta,
-        "metadata": {
-            "name": "disagg-frontend",
-            "namespace": namespace,
-            "labels": {"nvidia.com/dynamo-graph-deployment-name": "disagg", "nvidia.com/dynamo-component": "Frontend"},
-            "ownerReferences": [
-                {
-                    **NODES.type_meta,
-                    "name": (node := (await kube.list(NODES)).items[0])["metadata"]["name"],
-                    "uid": node["metadata"]["uid"],
-                    "controller": True,
-                }
-            ],
-        },
-        "spec": {"ports": [{"port": 80}]},
-    }
-    before = await kube.create(SERVICES, theirs)
-    async with grove_definitions(kube):
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=COMPONENTS))
-        failed = await until_state(kube, ObjectKey(namespace, "disagg"), "failed")
-        assert "exists already and belongs to Node" in failed["status"]["conditions"][0]["message"]
-        now = await kube.get(SERVICES, ObjectKey(namespace, "disagg-frontend"))
-        assert now["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-
-
-async def test_a_restart_on_grove_goes_through_cliques(kube, namespace):
-    key = ObjectKey(namespace, "disagg")
-
-    async def object_labels() -> dict[str, str]:
-        cliques = (await kube.get(POD_CLIQUE_SETS, key))["spec"]["template"]["cliques"]
-        return {each["name"]: each["annotations"].get(RESTART_AT, "") for each in cliques}
-
-    async def carry(expected: dict[str, str]) -> None:
-        await eventually(object_labels, f"restart at {expected}", where=lambda answer: answer == expected)
-
-    async with grove_definitions(kube):
-        await kube.create(
-            DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), worker("One"), worker("Two")])
-        )
-        await until_there(kube, POD_CLIQUE_SETS, key)
-        await realize(kube, namespace)
-        await until_state(kube, key, "successful")
-        restart = {"id": "7", "strategy": {"type": "Sequential", "order": ["Two", "One", "Frontend"]}}
-        await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"restart": restart}})
-        await carry({"frontend": "", "one": "", "two": "7"})
-        await realize(kube, namespace, ready=False)
-        await realize(kube, namespace)
-        await carry({"frontend": "", "one": "7", "two": "7"})
-        await realize(kube, namespace)
-        await carry({"frontend": "7", "one": "7", "two": "7"})
-        await realize(kube, namespace)
-        done = await until_state(kube, key, "successful")
-        assert done["status"]["restart"] == {"observedID": "7", "phase": "Completed"}
-        await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"restart": None}})
-        await until_state(kube, key, "successful")
-        assert set((await object_labels()).values()) == {"7"}
 
 
 async def test_graphs_on_grove_run_on_when_it_is_removed(kube, namespace):

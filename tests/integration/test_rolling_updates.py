@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import pytest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.annotations import CURRENT_WORKER_HASH, CURRENT_WORKER_HASH_V2
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -153,32 +152,6 @@ async def test_several_components_roll_at_once_and_none_falls_below_its_margin(
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_a_change_that_is_taken_back_in_the_middle_goes_back_without_a_gap(
-    kube: KubeClient, namespace: str
-) -> None:
-    await deploy(kube, namespace, workers())
-    (before,) = await hashes(kube, namespace)
-    async with watched(kube, namespace) as watch:
-        await eventually(lambda: _true(len(watch.pods) == 5), "all pods observed")
-        watch.forget()
-        # An image that no node will ever run: the roll-out stays in its middle.
-        stuck = workers(NEXT)
-        stuck[0]["podTemplate"]["spec"]["nodeSelector"] = {"no": "such-node"}
-        await change(kube, namespace, stuck)
-
-        async def in_the_middle() -> bool:
-            observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
-            phase = observed["status"].get("rollingUpdate", {}).get("phase")
-            return phase == "InProgress" and len(await hashes(kube, namespace)) == 2
-
-        await eventually(in_the_middle, "in the middle")
-        await change(kube, namespace, workers())
-        await settled(kube, namespace)
-        assert await hashes(kube, namespace) == {before}
-    assert watch.fewest["A"] >= 3
-
-
-@pytest.mark.usefixtures("running_platform")
 async def test_workers_of_another_name_serve_before_the_former_ones_go(kube: KubeClient, namespace: str) -> None:
     await deploy(kube, namespace, workers(names=("A",)))
     async with watched(kube, namespace) as watch:
@@ -204,32 +177,6 @@ async def test_recreate_lets_the_old_workers_go_first(kube: KubeClient, namespac
         await settled(kube, namespace)
     assert watch.fewest["A"] == 0
     assert watch.most["A"] == 2
-
-
-@pytest.mark.usefixtures("running_platform")
-async def test_a_planner_of_the_graph_s_own_learns_which_generation_serves(kube: KubeClient, namespace: str) -> None:
-    planner = {
-        "name": "Plan",
-        "type": "planner",
-        "podTemplate": {"spec": {"containers": [{"name": "main", "image": IMAGE}]}},
-    }
-
-    async def learns() -> str:
-        (serving,) = await hashes(kube, namespace)
-
-        async def named() -> bool:
-            there = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
-            annotations = there["metadata"].get("annotations", {})
-            return {annotations.get(name) for name in (CURRENT_WORKER_HASH, CURRENT_WORKER_HASH_V2)} == {serving}
-
-        await eventually(named, f"{serving} named")
-        return serving
-
-    await deploy(kube, namespace, [planner, *workers(replicas=1)])
-    before = await learns()
-    await change(kube, namespace, [planner, *workers(NEXT, replicas=1)])
-    await settled(kube, namespace)
-    assert await learns() != before
 
 
 async def _true(value: bool) -> bool:
