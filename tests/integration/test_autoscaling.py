@@ -19,7 +19,6 @@ from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import NatsServer
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_scaler.app import ScalerService
-from dynamo_scaler.autoscaling import health
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -239,29 +238,6 @@ async def test_an_hpa_of_the_users_own_scales_an_adapter(user, place, load):
     await until_pods(user, place, 2)
 
 
-async def test_an_hpa_that_does_not_scale_is_a_trouble_of_its_adapter(user, place, load, monkeypatch):
-    monkeypatch.setattr(health, "DEBOUNCE", 2.0)
-    load.millicores = None
-    await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, {"minReplicas": 1, "maxReplicas": 3}))
-    reported = await until_autoscaling(user, place, "FailedGetResourceMetric")
-    assert reported["status"] == "False"
-    assert "no metrics returned" in reported["message"]
-    load.millicores = 80
-    await until_autoscaling(user, place, "HorizontalPodAutoscaler")
-
-
-async def test_an_hpa_of_the_users_own_next_to_the_platforms_is_a_trouble(user, place, load):
-    """Kubernetes scales nothing by two HPAs of the same pods. The user's own has no label of the platform."""
-    load.millicores = 80
-    await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, {"minReplicas": 1, "maxReplicas": 3}))
-    await until_autoscaling(user, place, "HorizontalPodAutoscaler")
-    await user.create(HORIZONTAL_POD_AUTOSCALERS, hpa_of_a_user(place))
-    reported = await until_autoscaling(user, place, "SeveralAutoscalers")
-    assert "HorizontalPodAutoscaler disagg-worker and HorizontalPodAutoscaler mine scale Worker" in reported["message"]
-    await user.delete(HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "mine"))
-    await until_autoscaling(user, place, "HorizontalPodAutoscaler")
-
-
 async def test_an_hpa_and_a_scaled_object_take_turns(user, place):
     await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, {"maxReplicas": 3}))
     key = ObjectKey(place, "disagg-worker")
@@ -285,37 +261,6 @@ async def test_an_hpa_and_a_scaled_object_take_turns(user, place):
     reported = await until_autoscaling(user, place, "NameTaken")
     assert "until then HorizontalPodAutoscaler disagg-worker between 1 and 3 replicas stays" in reported["message"]
     assert not await gone(user, HORIZONTAL_POD_AUTOSCALERS, key)
-
-
-async def test_the_older_section_asks_for_one_too_and_warns(user, place, kubectl, tmp_path):
-    pod = {"mainContainer": {"image": "engine:1", "command": ["serve"]}}
-    service = {
-        "componentType": "worker",
-        "replicas": 1,
-        "scalingAdapter": {"enabled": True},
-        "autoscaling": {"enabled": True, "minReplicas": 2, "maxReplicas": 4},
-        "extraPodSpec": pod,
-    }
-    written = {
-        "apiVersion": "nvidia.com/v1alpha1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": "disagg", "namespace": place},
-        "spec": {"services": {"Frontend": {"componentType": "frontend", "extraPodSpec": pod}, "Worker": service}},
-    }
-    file = tmp_path / "graph.json"
-    file.write_text(json.dumps(written))
-    said = await kubectl("apply", f"--filename={file}")
-    assert "Warning: spec.services.Worker.autoscaling is deprecated since v0.7.0" in said
-
-    async def made() -> KubeObject | None:
-        if await gone(user, HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "disagg-worker")):
-            return None
-        return await user.get(HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "disagg-worker"))
-
-    hpa = await eventually(made, "an HPA")
-    assert (hpa["spec"]["minReplicas"], hpa["spec"]["maxReplicas"]) == (2, 4)
-    assert hpa["metadata"]["ownerReferences"][0]["kind"] == ADAPTERS.kind
-    await until_pods(user, place, 2)
 
 
 async def test_a_writer_as_keda_is_goes_from_zero_to_one_and_back(user, place):

@@ -160,15 +160,6 @@ async def test_a_crd_is_accepted_and_established(kube: KubeClient, manifest: dic
     assert stored["spec"]["versions"] == manifest["spec"]["versions"], "or every kubectl apply would find a change"
 
 
-async def test_kubectl_finds_them_by_short_name_and_category(kube: KubeClient) -> None:
-    listed = json.loads(await kube.raw_get(f"/apis/{GRAPHS.api_version}"))["resources"]
-    by_name = {entry["name"]: entry for entry in listed}
-    for resource, short in ((GRAPHS, "dgd"), (COMPONENTS, "dcd")):
-        assert by_name[resource.plural]["shortNames"] == [short]
-        assert by_name[resource.plural]["categories"] == ["dynamo"]
-        assert f"{resource.plural}/status" in by_name
-
-
 async def test_a_graph_is_stored_as_written(kube: KubeClient, namespace: str) -> None:
     created = await kube.create(GRAPHS, graph(namespace, EVERYTHING))
     assert created["spec"] == EVERYTHING

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 
@@ -17,7 +16,7 @@ from dynamo_shared.runtime import Settings
 from dynamo_watcher.app import WatcherService
 
 from .archive_store import Store, archive_store
-from .platform import eventually, hearing, platform, settings, until_event
+from .platform import eventually, platform, settings, until_event
 
 DIGEST = f"sha256:{'c4' * 32}"
 TAG = "frontend:jh2o6dqzpsgfued4"
@@ -129,19 +128,6 @@ async def test_a_request_is_answered_with_the_image_and_the_next_one_at_once(kub
 
 
 @pytest.mark.usefixtures("running_builder")
-async def test_ten_requests_at_once_are_one_build(kube, namespace):
-    names = [f"request-{number}" for number in range(10)]
-    await asyncio.gather(*(ask(kube, namespace, name) for name in names))
-    followed = [await until(kube, namespace, name, "Building") for name in names]
-    (job,) = await jobs(kube, namespace)
-    assert {each["job"] for each in followed} == {f"{namespace}/{job['metadata']['name']}"}
-    await pod_ends(kube, namespace, f"digest={DIGEST}\n")
-    answers = [await until(kube, namespace, name, "Ready") for name in names]
-    assert {each["digest"] for each in answers} == {DIGEST}
-    assert [each["metadata"]["uid"] for each in await jobs(kube, namespace)] == [job["metadata"]["uid"]]
-
-
-@pytest.mark.usefixtures("running_builder")
 async def test_a_build_that_fails_says_why_and_is_tried_again_by_a_new_request(kube, namespace, store):
     await ask(kube, namespace, "one")
     await until(kube, namespace, "one", "Building")
@@ -176,17 +162,3 @@ async def test_what_stands_in_the_way_is_in_the_status_and_passes(kube, namespac
     patch = {"spec": {"bentoTag": TAG}}
     await kube.merge_patch(DYNAMO_NIM_REQUESTS, ObjectKey(namespace, "wrong"), patch)
     await until(kube, namespace, "wrong", "Building")
-
-
-@pytest.mark.usefixtures("running_builder")
-async def test_programs_hear_of_a_build(kube, namespace, nats_server):
-    async with hearing(nats_server.url, namespace, "dynamonimrequest.one.*") as heard:
-        await ask(kube, namespace, "one")
-        await until(kube, namespace, "one", "Building")
-        await pod_ends(kube, namespace, f"digest={DIGEST}\n")
-        await eventually(
-            lambda: any(event["type"] == "com.nvidia.dynamo.image.ready.v1" for _, event in heard),
-            "the event of the image",
-        )
-    assert {event["type"] for _, event in heard[:-1]} == {"com.nvidia.dynamo.image.building.v1"}
-    assert heard[-1][1]["data"]["digest"] == DIGEST

@@ -11,7 +11,7 @@ from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer
 from dynamo_model_discovery.app import ModelDiscoveryService
 from dynamo_pod_builder.app import PodBuilderService
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_MODELS, PODS, SERVICES, ObjectKey
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_MODELS, SERVICES, ObjectKey
 from dynamo_shared.bus import streams
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
 from dynamo_shared.bus.protocol import Message, Start
@@ -28,7 +28,6 @@ from .models import (
     event_reasons,
     model,
     release,
-    set_ready,
     until_ready,
     until_status,
     workers,
@@ -87,19 +86,6 @@ async def test_a_graphs_workers_serve_its_models(kube: KubeClient, namespace: st
     assert condition(status)["reason"] == "NoEndpoints"
     await kube.delete(DYNAMO_MODELS, adapter)
     await eventually(lambda: gone(kube, DYNAMO_MODELS, adapter), "it goes")
-
-
-async def test_a_worker_that_loses_readiness_leaves(kube: KubeClient, namespace: str):
-    await workers(kube, namespace, 2)
-    key = ObjectKey(namespace, "qwen")
-    await kube.create(DYNAMO_MODELS, model(namespace, "qwen", "base"))
-    await until_ready(kube, key, 2, 2)
-    await set_ready(kube, ObjectKey(namespace, "worker-1"), False)
-    status = await until_ready(kube, key, 1, 1)
-    assert [entry["podName"] for entry in status["endpoints"]] == ["worker-0"]
-    await kube.delete(PODS, ObjectKey(namespace, "worker-0"), grace=0)
-    status = await until_ready(kube, key, 0, 0)
-    assert condition(status)["message"] == f"no worker serves '{BASE}'; not among them: worker-1 (it is not ready)"
 
 
 async def test_no_one_has_to_load_what_is_not_a_lora(kube: KubeClient, namespace: str, lora: Farm):

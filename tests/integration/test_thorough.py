@@ -152,11 +152,3 @@ async def test_a_job_goes_with_its_request(measuring, kube, namespace):
     owner = observed["metadata"]["ownerReferences"][0]
     stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, "qwen"))
     assert (owner["uid"], owner["controller"]) == (stored["metadata"]["uid"], True)
-
-
-async def test_a_pod_without_a_node_is_reported(measuring, kube, namespace):
-    async def reported() -> bool:
-        result = (await status_of(kube, namespace))["conditions"]
-        return any("the profiling pod is not scheduled" in entry["message"] for entry in result)
-
-    await eventually(reported, "what holds the pod up is in the status", 40)
