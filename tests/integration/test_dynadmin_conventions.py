@@ -1,9 +1,8 @@
-"""Conventions of the REST API on real servers: compression, other origins, request ids, and estimates."""
+"""Conventions of the REST API on real servers: request ids, and estimates."""
 
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
 import uuid
 from collections.abc import AsyncIterator
@@ -23,49 +22,14 @@ from dynamo_shared.kube import KubeClient
 from .dynadmin import EVERYTHING, Api, account, dynadmin
 from .platform import eventually
 
-PAGE = "https://portal.test"
-
 
 @pytest.fixture
 async def api(
     control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
 ) -> AsyncIterator[Api]:
-    extra = {"CORS_ORIGINS": json.dumps([PAGE])}
-    async with dynadmin(control_plane.kubeconfig, nats_server.url, Estimation, **extra) as running:
+    async with dynadmin(control_plane.kubeconfig, nats_server.url, Estimation) as running:
         running.token = await account(kube, namespace, "owner", EVERYTHING)
         yield running
-
-
-async def test_large_answers_are_compressed_where_the_caller_can_read_that(api: Api) -> None:
-    # Bytes as they are on the wire.
-    async with api.session.get(f"{api.url}/api/v1/openapi.json", headers={"Accept-Encoding": "identity"}) as plain:
-        assert "Content-Encoding" not in plain.headers
-        whole = await plain.read()
-    api.session._auto_decompress = False
-    async with api.session.get(f"{api.url}/api/v1/openapi.json", headers={"Accept-Encoding": "gzip"}) as small:
-        assert small.headers["Content-Encoding"] == "gzip"
-        packed = await small.read()
-    assert gzip.decompress(packed) == whole
-    assert len(packed) < len(whole) / 4
-    async with api.session.get(f"{api.url}/api/v1/session/ways", headers={"Accept-Encoding": "gzip"}) as tiny:
-        assert "Content-Encoding" not in tiny.headers
-
-
-async def test_pages_of_other_origins_may_call_where_they_are_named(api: Api, namespace: str) -> None:
-    many = f"/api/v1/namespaces/{namespace}/deployments"
-    asked = {"Access_Control_Request_Method": "PUT", "Access_Control_Request_Headers": "authorization,if-match"}
-    allowed = await api("OPTIONS", many, token="", Origin=PAGE, **asked)
-    assert (allowed.status, allowed.headers["Access-Control-Allow-Origin"]) == (204, PAGE)
-    assert "If-Match" in allowed.headers["Access-Control-Allow-Headers"]
-    read = await api("GET", many, Origin=PAGE)
-    assert read.headers["Access-Control-Allow-Origin"] == PAGE
-    assert "ETag" in read.headers["Access-Control-Expose-Headers"]
-    # Never with the session of a browser.
-    assert "Access-Control-Allow-Credentials" not in {**allowed.headers, **read.headers}
-    for origin in ("https://evil.test", "null", f"{PAGE}.evil.test", "http://portal.test"):
-        refused = await api("OPTIONS", many, token="", Origin=origin, **asked)
-        assert (refused.status, "Access-Control-Allow-Origin" in refused.headers) == (405, False), origin
-        assert "Access-Control-Allow-Origin" not in (await api("GET", many, Origin=origin)).headers, origin
 
 
 async def test_the_audit_log_has_the_caller_and_the_id_of_the_request(

@@ -210,9 +210,12 @@ async def test_pages_of_named_origins_may_read_the_headers_of_the_document() -> 
 
 
 async def test_pages_of_named_origins_may_send_the_headers_of_the_document() -> None:
-    asked = {"Origin": PAGE, "Access-Control-Request-Method": "GET"}
+    asked = {"Access-Control-Request-Method": "GET"}
     async with serving(echo, cors_origins=(PAGE,)) as client:
-        answer = await client.options("/x", headers=asked)
+        answer = await client.options("/x", headers={**asked, "Origin": PAGE})
+        for other in ("https://other.test", "null", f"{PAGE}.other.test", PAGE.replace("https", "http")):
+            refused = await client.options("/x", headers={**asked, "Origin": other})
+            assert (refused.status, "Access-Control-Allow-Origin" in refused.headers) == (405, False), other
     allowed = answer.headers["Access-Control-Allow-Headers"].split(", ")
     assert answer.status == 204
     assert {"Authorization", "If-Match", "If-None-Match", "Last-Event-ID"} <= {*allowed}
