@@ -14,12 +14,16 @@ export interface Column {
   title: string;
   value: (object: KubeObject) => string;
   number?: boolean;
+  /** The value is the name of an object of this kind. */
+  leadsTo?: Kind;
 }
 
 export interface Described {
   title: string;
   one: string;
   about: string;
+  /** How one comes to be. */
+  origin: string;
   columns: Column[];
 }
 
@@ -31,6 +35,7 @@ export const KINDS: Record<Kind, Described> = {
     title: "Graphs",
     one: "graph",
     about: "Models that are served: frontends and workers, and how they share the work.",
+    origin: "A graph is deployed by hand, or by a request.",
     columns: [
       { title: "Model", value: modelOf },
       { title: "Engine", value: (each) => spec(each).backendFramework ?? "" },
@@ -43,18 +48,20 @@ export const KINDS: Record<Kind, Described> = {
     title: "Requests",
     one: "request",
     about: "Objectives. Profiling finds the graph that keeps them.",
+    origin: "A request names a model and the times that users should get.",
     columns: [
       { title: "Model", value: (each) => spec(each).model ?? "" },
       { title: "Engine", value: (each) => spec(each).backend ?? "auto" },
       { title: "Objective", value: objectiveOf },
       { title: "GPUs", value: (each) => String(spec(each).hardware?.totalGpus ?? ""), number: true },
-      { title: "Graph", value: (each) => status(each).dgdName ?? "" },
+      { title: "Graph", value: (each) => status(each).dgdName ?? "", leadsTo: "deployments" },
     ],
   },
   models: {
     title: "Models",
     one: "model",
     about: "LoRA adapters and base models that running graphs serve under names of their own.",
+    origin: "A DynamoModel names a base model, and where its LoRA adapter is: kubectl apply creates one.",
     columns: [
       { title: "Model", value: (each) => spec(each).modelName ?? "" },
       { title: "Base", value: (each) => spec(each).baseModelName ?? "" },
@@ -71,8 +78,9 @@ export const KINDS: Record<Kind, Described> = {
     title: "Scaling adapters",
     one: "scaling adapter",
     about: "The one place that sets the replicas of a component: people, HPA, KEDA and planners write here.",
+    origin: "A graph creates one for each component with scalingAdapter.",
     columns: [
-      { title: "Graph", value: (each) => spec(each).dgdRef?.name ?? "" },
+      { title: "Graph", value: (each) => spec(each).dgdRef?.name ?? "", leadsTo: "deployments" },
       { title: "Component", value: (each) => spec(each).dgdRef?.componentName ?? spec(each).dgdRef?.serviceName ?? "" },
       { title: "Desired", value: (each) => String(spec(each).replicas ?? ""), number: true },
       { title: "Running", value: (each) => String(status(each).replicas ?? ""), number: true },
@@ -129,6 +137,28 @@ export function objectiveOf(request: KubeObject): string {
   return times.join(", ") || (sla.optimizationType ? `best ${sla.optimizationType}` : "as good as it gets");
 }
 
+/** GPUs that a request is planned for, what the cluster has, and where that was read: titles and texts. */
+export function hardwareOf(request: KubeObject): [title: string, text: string][] {
+  const { planned, "found": observed, source } = status(request).hardware ?? {};
+  const lines: [string, string][] = [];
+  if (planned)
+    lines.push([
+      "Planned for",
+      [planned.gpuSku, planned.totalGpus && `${count(planned.totalGpus, "GPU")} at most`, planned.numGpusPerNode && `${planned.numGpusPerNode} on a node`, planned.vramMb && `${planned.vramMb} MiB each`].filter(Boolean).join(", "),
+    ]);
+  for (const each of observed ?? [])
+    lines.push(["On the cluster", [each.gpuSku ?? "unknown GPUs", each.totalGpus && count(each.totalGpus, "GPU"), each.nodes && `on ${count(each.nodes, "node")}`].filter(Boolean).join(", ")]);
+  if (source) lines.push(["Read from", SOURCES[source] ?? source]);
+  return lines;
+}
+
+const SOURCES: Record<string, string> = {
+  spec: "the request",
+  dcgm: "the DCGM exporter",
+  nodeLabels: "labels of nodes",
+  resourceSlices: "ResourceSlices",
+};
+
 const GOOD = new Set(["successful", "Deployed", "Ready"]);
 const BAD = new Set(["failed", "Failed"]);
 
@@ -154,7 +184,7 @@ export function goesAlong(kind: Kind, object: KubeObject): string {
     const pods = componentsOf(object).reduce((total, each) => total + each.desired, 0);
     return `${count(componentsOf(object).length, "component")} with ${count(pods, "replica")}, their Services and Deployments. Requests that are being answered get time to end.`;
   }
-  if (kind === "requests") return "Its profiling job and output. A graph that it deployed goes with it.";
+  if (kind === "requests") return "Its profiling job and output. A graph that it deployed stays, and keeps its GPUs: delete the graph to free them.";
   if (kind === "models") return "Workers stop serving it under this name.";
   return "The component keeps its replicas; no one can scale it until the graph creates the adapter again.";
 }

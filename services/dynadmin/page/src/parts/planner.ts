@@ -60,13 +60,19 @@ class Planner extends Part {
         <p class="muted">A planner follows traffic: give a request a planner, or a graph a PlannerConfig.</p></div>`;
     const latest = [...this.all].reverse();
     return html`${this.problem ? html`<p class="notice bad" role="alert">${this.problem}</p>` : nothing}
-      <section class="card"><h2>Time line</h2>
-        ${timeline("Replicas", seriesOf(this.all, "replicas"), true, MORE)}
-        ${timeline("Traffic and forecast", seriesOf(this.all, "traffic"), false, MORE)}
-        ${timeline("Share of requests within their times", seriesOf(this.all, "attainment"), false, MORE)}
-      </section>
+      ${this.timelines()}
       <section class="card"><h2>Decisions</h2><ol class="decisions">${latest.slice(0, 100).map((each) => this.decision(each))}</ol></section>
       <dyn-replay .path=${this.path}></dyn-replay>`;
+  }
+
+  private timelines(): TemplateResult | typeof nothing {
+    const plots = [
+      timeline("Replicas", seriesOf(this.all, "replicas"), true, MORE),
+      timeline("Traffic and forecast", seriesOf(this.all, "traffic"), false, MORE),
+      timeline("Share of requests within their times", seriesOf(this.all, "attainment"), false, MORE),
+    ].filter((each) => each !== nothing);
+    // One decision is a point, and no line.
+    return plots.length ? html`<section class="card"><h2>Time line</h2>${plots}</section>` : nothing;
   }
 
   private decision(each: Decision): TemplateResult {

@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import type { KubeObject } from "../api/client.ts";
 import { age } from "../logic/format.ts";
-import { KINDS, stateOf, type Tone } from "../logic/kinds.ts";
+import { type Column, KINDS, stateOf, type Tone } from "../logic/kinds.ts";
 import { format, type Kind } from "../logic/route.ts";
 import { badge, lineOf, problemOf } from "../parts/badge.ts";
 import { Part, properties, state } from "../parts/part.ts";
@@ -94,7 +94,7 @@ class List extends Part {
             (each) => html`<tr>
               <th scope="row"><a href=${format({ namespace: this.namespace, kind: this.kind, name: each.metadata.name })}>${each.metadata.name}</a></th>
               <td data-title="State">${badge(stateOf(this.kind, each))}</td>
-              ${columns.map((column) => html`<td data-title=${column.title} class=${column.number ? "number" : ""}>${column.value(each)}</td>`)}
+              ${columns.map((column) => html`<td data-title=${column.title} class=${column.number ? "number" : ""}>${this.cell(column, each)}</td>`)}
               <td data-title="Age" class="number">${age(each.metadata.creationTimestamp, now)}</td>
             </tr>`,
           )}
@@ -103,12 +103,19 @@ class List extends Part {
     </div>`;
   }
 
+  private cell(column: Column, object: KubeObject): TemplateResult | string {
+    const text = column.value(object);
+    if (!column.leadsTo || !text) return text;
+    return html`<a href=${format({ namespace: this.namespace, kind: column.leadsTo, name: text })}>${text}</a>`;
+  }
+
   private empty(total: number): TemplateResult | typeof nothing {
     if (total) return html`<p class="card muted">Nothing matches “${this.search}”.</p>`;
     if (!this.watched.synced) return this.watched.problem ? nothing : html`<p class="card muted" role="status">Loading</p>`;
     const canDeploy = this.kind === "deployments" || this.kind === "requests";
     return html`<div class="card empty">
       <p>There are no ${KINDS[this.kind].title.toLowerCase()} in ${this.namespace}.</p>
+      <p class="muted">${KINDS[this.kind].origin}</p>
       ${canDeploy ? html`<a class="button accent" href=${format({ view: "deploy", namespace: this.namespace })}>Deploy a model</a>` : nothing}
     </div>`;
   }

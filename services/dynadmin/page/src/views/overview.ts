@@ -2,7 +2,7 @@
 import { html, nothing, type TemplateResult } from "lit";
 import type { Any, KubeObject } from "../api/client.ts";
 import { count, figure, moment } from "../logic/format.ts";
-import { gpusOf, modelOf, objectiveOf } from "../logic/kinds.ts";
+import { gpusOf, hardwareOf, modelOf, objectiveOf } from "../logic/kinds.ts";
 import { format, type Kind } from "../logic/route.ts";
 import { conditions } from "../parts/conditions.ts";
 import "../parts/replicas.ts";
@@ -20,14 +20,18 @@ export function facts(kind: Kind, object: KubeObject): string {
 }
 
 export function overview(kind: Kind, object: KubeObject, path: string, may: May, namespace: string): TemplateResult {
+  // It outlives the request, so that no owner reference leads there.
+  const graph: string = kind === "requests" ? (object.status?.dgdName ?? "") : "";
   return html`<div class="columns">
     <section class="card"><h2>State</h2>${conditions(object)}${progress(object)}</section>
-    ${kind === "requests" ? rounds(object, namespace) : nothing} ${kind === "models" ? endpoints(object) : nothing}
+    ${kind === "requests" ? steps(object, namespace) : nothing} ${kind === "models" ? endpoints(object) : nothing}
     ${kind === "adapters" ? adapter(object, namespace) : nothing}
     ${kind === "deployments"
       ? html`<section class="card wide"><h2>Components</h2><dyn-replicas .path=${path} .graph=${object} .may=${may("patch")}></dyn-replicas></section>`
       : nothing}
-    <section class="card wide"><h2>What it consists of</h2><dyn-tree .path=${path} .object=${object}></dyn-tree></section>
+    <section class="card wide"><h2>What it consists of</h2>
+      <dyn-tree .path=${path} .object=${object}></dyn-tree>${graph ? html`<dyn-tree .path=${`/namespaces/${namespace}/deployments/${graph}`} .object=${object}></dyn-tree>` : nothing}
+    </section>
   </div>`;
 }
 
@@ -43,19 +47,18 @@ function progress(object: KubeObject): TemplateResult | typeof nothing {
 
 const STEPS = ["Pending", "Profiling", "Ready", "Deploying", "Deployed"];
 
-function rounds(request: KubeObject, namespace: string): TemplateResult {
+function steps(request: KubeObject, namespace: string): TemplateResult {
   const status: Any = request.status ?? {};
   const at = STEPS.indexOf(status.phase ?? "Pending");
-  const hardware: Any = status.hardware ?? {};
   return html`<section class="card">
-    <h2>Rounds</h2>
+    <h2>Progress</h2>
     <ol class="steps">
       ${STEPS.map((step, index) => html`<li class=${index < at ? "past" : index === at ? "here" : ""} aria-current=${index === at ? "step" : nothing}>${step}</li>`)}
     </ol>
     <dl class="facts">
       ${status.profilingPhase ? html`<dt>Profiling</dt><dd>${status.profilingPhase}</dd>` : nothing}
       ${status.profilingJobName ? html`<dt>Job</dt><dd>${status.profilingJobName}</dd>` : nothing}
-      ${Object.entries(hardware).map(([key, value]) => html`<dt>${key}</dt><dd>${String(value)}</dd>`)}
+      ${hardwareOf(request).map(([title, text]) => html`<dt>${title}</dt><dd>${text}</dd>`)}
       ${status.dgdName ? html`<dt>Graph</dt><dd><a href=${format({ namespace, kind: "deployments", name: status.dgdName })}>${status.dgdName}</a></dd>` : nothing}
     </dl>
   </section>`;
