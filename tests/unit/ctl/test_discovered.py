@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from dynamo_ctl.commands.discovered.listing import DiscoveredQuery, lines
+from dynamo_ctl.commands.discovered import DiscoveredQuery
+from dynamo_ctl.commands.discovered.listing import lines
+from dynamo_ctl.commands.parameters import Output
 from dynamo_ctl.errors import CtlError
 from dynamo_shared.api.resources import key_of
 from dynamo_shared.bus import MemoryBus, streams
@@ -39,7 +41,7 @@ async def bus(*there: WorkerData | ServedModelData, marked: bool = True) -> Memo
 
 
 async def test_workers() -> None:
-    header, *rows = await lines(DiscoveredQuery("workers"), await bus(DECODE, ROUTER), "local")
+    header, *rows = await lines("workers", DiscoveredQuery(), await bus(DECODE, ROUTER), "local")
     assert header.split() == ["NAMESPACE", "NAME", "ROLE", "GRAPH", "POD", "SOURCE", "KV", "TOKENS", "AGE", "MODELS"]
     cells = [row.split() for row in rows]
     assert [row[:7] for row in cells] == [
@@ -50,24 +52,24 @@ async def test_workers() -> None:
 
 
 async def test_models() -> None:
-    _, row = await lines(DiscoveredQuery("models"), await bus(MODEL), "local")
+    _, row = await lines("models", DiscoveredQuery(), await bus(MODEL), "local")
     assert row.split()[:6] == ["team", "org/m", "no", "prefill", "1", "decode"]
 
 
 async def test_only_those_of_a_namespace_or_graph_and_for_programs() -> None:
     made = await bus(DECODE, ROUTER)
     for query in (
-        DiscoveredQuery("workers", "team", output="json"),
-        DiscoveredQuery("workers", graph="g", output="json"),
+        DiscoveredQuery("team", output=Output.JSON),
+        DiscoveredQuery(graph="g", output=Output.JSON),
     ):
-        (text,) = await lines(query, made, "local")
+        (text,) = await lines("workers", query, made, "local")
         assert [item["spec"]["instanceId"] for item in json.loads(text)["items"]] == [""]
         assert [item["metadata"]["name"] for item in json.loads(text)["items"]] == ["d/backend/2a"]
-    assert await lines(DiscoveredQuery("workers", "elsewhere"), made, "local") == ["no workers"]
+    assert await lines("workers", DiscoveredQuery("elsewhere"), made, "local") == ["no workers"]
 
 
 async def test_what_no_one_publishes_is_said_so() -> None:
     with pytest.raises(CtlError, match="does model-discovery run"):
-        await lines(DiscoveredQuery("workers"), await bus(marked=False), "local")
+        await lines("workers", DiscoveredQuery(), await bus(marked=False), "local")
     with pytest.raises(CtlError, match="never run"):
-        await lines(DiscoveredQuery("workers"), MemoryBus(), "local")
+        await lines("workers", DiscoveredQuery(), MemoryBus(), "local")

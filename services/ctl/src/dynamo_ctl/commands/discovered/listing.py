@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.bus.protocol import Bus
@@ -13,6 +12,8 @@ from dynamo_shared.state.last_messages import last_messages
 from dynamo_shared.wire import subjects
 from dynamo_shared.wire.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
 
+from dynamo_ctl.commands.discovered import DiscoveredQuery
+from dynamo_ctl.commands.parameters import Output
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.printing import Print, age, columns, encoded, object_list
 from dynamo_ctl.targets import Where, connected, stands
@@ -27,45 +28,35 @@ READ_WITHIN = 30.0
 _NONE = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class DiscoveredQuery:
-    """What to show: `what` is workers or models; `output` table, json or yaml."""
-
-    what: str
-    namespace: str | None = None
-    graph: str | None = None
-    output: str = "table"
-
-
-async def show(query: DiscoveredQuery, where: Where, out: Print) -> None:
-    """Print what there is now. CtlError where there is no server, or no model-discovery."""
+async def show(what: str, query: DiscoveredQuery, where: Where, out: Print) -> None:
+    """Print the `workers` or the `models` that there are now. CtlError where there is no server, or no model-discovery."""
     async with connected(where) as bus:
-        for line in await lines(query, bus, where.cluster):
+        for line in await lines(what, query, bus, where.cluster):
             out(line)
 
 
-async def lines(query: DiscoveredQuery, bus: Bus, cluster: str) -> list[str]:
+async def lines(what: str, query: DiscoveredQuery, bus: Bus, cluster: str) -> list[str]:
     """What to print. CtlError where these views are not published."""
     if not await stands(bus, STATE):
         raise CtlError("nothing is published there: the platform has never run with this NATS")
-    objects, published = await _read(query, bus, cluster)
+    objects, published = await _read(what, query, bus, cluster)
     if not published and not objects:
-        raise CtlError(f"{query.what} are not published: does model-discovery run, for cluster {cluster!r}?")
-    if query.output != "table":
+        raise CtlError(f"{what} are not published: does model-discovery run, for cluster {cluster!r}?")
+    if query.output is not Output.TABLE:
         return [encoded(object_list(objects), query.output)]
     if not objects:
-        return [f"no {query.what}"]
-    rows = [_worker(obj, worker_of(obj)) if query.what == "workers" else _model(obj, model_of(obj)) for obj in objects]
-    return columns(HEADERS[query.what], rows)
+        return [f"no {what}"]
+    rows = [_worker(obj, worker_of(obj)) if what == "workers" else _model(obj, model_of(obj)) for obj in objects]
+    return columns(HEADERS[what], rows)
 
 
-async def _read(query: DiscoveredQuery, bus: Bus, cluster: str) -> tuple[list[KubeObject], bool]:
+async def _read(what: str, query: DiscoveredQuery, bus: Bus, cluster: str) -> tuple[list[KubeObject], bool]:
     """The objects, sorted, and whether they are all (their marker is there)."""
     objects: dict[str, KubeObject] = {}
     published = False
     try:
         async with asyncio.timeout(READ_WITHIN):
-            async for message in last_messages(bus, cluster, [RESOURCES[query.what]]):
+            async for message in last_messages(bus, cluster, [RESOURCES[what]]):
                 if message is None:
                     objects.clear()
                 elif subjects.parse_synced(message.subject) is not None:
@@ -75,7 +66,7 @@ async def _read(query: DiscoveredQuery, bus: Bus, cluster: str) -> tuple[list[Ku
                 else:
                     objects[message.subject] = messages.decode_object(message.payload, message.headers)
     except TimeoutError:
-        raise CtlError(f"NATS stopped answering while {query.what} were read", ExitCode.UNREACHABLE) from None
+        raise CtlError(f"NATS stopped answering while {what} were read", ExitCode.UNREACHABLE) from None
     matching = [obj for obj in objects.values() if _matches(obj, query)]
     return sorted(matching, key=lambda obj: (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])), published
 

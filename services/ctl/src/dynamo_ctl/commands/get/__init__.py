@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
@@ -19,14 +20,21 @@ class What(StrEnum):
     ALL = "all"
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectQuery:
+    """What to show, and how."""
+
+    what: Annotated[What, typer.Argument(help="dgd: graphs, dcd: their components, all: both.")] = What.ALL
+    name: Annotated[str | None, typer.Argument(help="Only the one of this name.", show_default=False)] = None
+    namespace: ContextNamespace = None
+    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="In all namespaces.")] = False
+    output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TABLE
+
+
 @with_options
 def get(
-    what: Annotated[What, typer.Argument(help="dgd: graphs, dcd: their components, all: both.")] = What.ALL,
-    name: Annotated[str | None, typer.Argument(help="Only the one of this name.", show_default=False)] = None,
+    query: ObjectQuery,
     *,
-    namespace: ContextNamespace = None,
-    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="In all namespaces.")] = False,
-    output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TABLE,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on with every change, until Ctrl-C.")] = False,
     api: OtherWayOptions,
     context: Context = None,
@@ -39,7 +47,6 @@ def get(
     from dynamo_ctl.commands.get import objects, sources  # noqa: PLC0415
     from dynamo_ctl.printing import echo  # noqa: PLC0415
 
-    query = objects.ObjectQuery(what.value, name, namespace, all_namespaces=all_namespaces, output=output.value)
     work = objects.watch if watch else objects.show
     if api.server:
         refuse_with_server(context=context)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dynamo_shared.api.objects import KubeObject
 
+from dynamo_ctl.commands.get import ObjectQuery, What
 from dynamo_ctl.commands.get.sources import RESOURCES, ObjectSource
+from dynamo_ctl.commands.parameters import Output
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.printing import Print, age, columns, encoded, object_list, one_line, padded
 from dynamo_ctl.summary import component_line, graph_line
@@ -17,31 +17,20 @@ HEADERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectQuery:
-    """What to show, and how: `what` is dgd, dcd or all; `output` table, json or yaml."""
-
-    what: str
-    name: str | None = None
-    namespace: str | None = None
-    all_namespaces: bool = False
-    output: str = "table"
-
-    @property
-    def kinds(self) -> list[str]:
-        """Short names of the resources that are asked for."""
-        return list(RESOURCES) if self.what == "all" else [self.what]
+def kinds(query: ObjectQuery) -> list[str]:
+    """Short names of the resources that are asked for."""
+    return list(RESOURCES) if query.what is What.ALL else [query.what.value]
 
 
 async def show(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
     """Print what there is now. CtlError where an object that is named is not there."""
     namespace = _namespace(source, query)
-    objects_of = {kind: await _read(source, kind, query) for kind in query.kinds}
+    objects_of = {kind: await _read(source, kind, query) for kind in kinds(query)}
     if query.name and not any(objects_of.values()):
         raise CtlError(
-            f"no {' or '.join(query.kinds)} {query.name!r} in {namespace or 'any namespace'}; see dynamoctl get -A"
+            f"no {' or '.join(kinds(query))} {query.name!r} in {namespace or 'any namespace'}; see dynamoctl get -A"
         )
-    if query.output != "table":
+    if query.output is not Output.TABLE:
         objects = [_plain(obj) for objects in objects_of.values() for obj in objects]
         out(encoded(objects[0] if query.name and len(objects) == 1 else object_list(objects), query.output))
         return
@@ -58,12 +47,12 @@ async def show(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
 async def watch(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
     """Print what there is, then a line (or an object) for each change, until cancelled."""
     namespace = _namespace(source, query)
-    widths = {kind: await _widths(source, kind, query) for kind in query.kinds}
+    widths = {kind: await _widths(source, kind, query) for kind in kinds(query)}
     titled: set[str] = set()
-    async for kind, obj, deleted in source.changes(query.kinds, namespace):
+    async for kind, obj, deleted in source.changes(kinds(query), namespace):
         if query.name and obj["metadata"]["name"] != query.name:
             continue
-        if query.output != "table":
+        if query.output is not Output.TABLE:
             out(encoded(_plain(obj), query.output, stream=True))
             continue
         header, row = _table_cells(kind, [obj], query)
