@@ -85,12 +85,8 @@ def load_manifest(source: str | Mapping[str, Any]) -> Manifest:
     return _load(manifests[0])
 
 
-def _no_rules(_: KubeObject) -> Iterable[FieldError]:
-    return ()
-
-
 def load_manifests(
-    text: str, rules: Callable[[KubeObject], Iterable[FieldError]] = _no_rules
+    text: str, rules: Callable[[KubeObject], Iterable[FieldError]] = lambda _: ()
 ) -> list[Manifest | KubeObject]:
     """All manifests of a text, in order: also the items of a List, which is what kubectl prints of several objects.
 

@@ -17,7 +17,6 @@ from dynamo_shared.api import legacy, objects
 from dynamo_shared.api.conditions import condition_of
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.errors import FieldError, InvalidManifest
-from dynamo_shared.api.field_errors import field_errors
 from dynamo_shared.api.objects import KubeObject, size_of
 from dynamo_shared.api.resources import (
     DYNAMO_DEPLOYMENTS,
@@ -29,11 +28,11 @@ from dynamo_shared.api.resources import (
     controller_reference,
     key_of,
 )
+from dynamo_shared.api.stored import parse
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state.cache import ObjectCache
-from pydantic import ValidationError
 
 from dynamo_pod_builder import events
 from dynamo_pod_builder.applying import Applier
@@ -46,14 +45,14 @@ READY = "Ready"
 
 
 def _of_service(obj: KubeObject) -> legacy.Successor:
-    deployment = legacy.DynamoNimDeployment.model_validate(obj, extra="ignore")
+    deployment = parse(legacy.DynamoNimDeployment, obj)
     if deployment.spec is None:
         raise InvalidManifest([FieldError("spec", "required, and missing")])
     return legacy.graph_of_services([deployment])
 
 
 def _of_deployment(obj: KubeObject) -> legacy.Successor:
-    deployment = legacy.DynamoDeployment.model_validate(obj, extra="ignore")
+    deployment = parse(legacy.DynamoDeployment, obj)
     if deployment.spec is None or not deployment.spec.services:
         raise InvalidManifest([FieldError("spec.services", "name the services of the artifact: it is not read here")])
     return legacy.graph_of_deployment(deployment)
@@ -68,10 +67,7 @@ SUCCESSORS: Mapping[Resource, Callable[[KubeObject], legacy.Successor]] = {
 
 def successor_of(resource: Resource, obj: KubeObject) -> KubeObject:
     """The graph of a stored object, in v1alpha1. Pure. Raises InvalidManifest."""
-    try:
-        return SUCCESSORS[resource](obj).graph
-    except ValidationError as error:
-        raise InvalidManifest(field_errors(error)) from error
+    return SUCCESSORS[resource](obj).graph
 
 
 def graph_of(resource: Resource, obj: KubeObject, image: str = "") -> KubeObject:

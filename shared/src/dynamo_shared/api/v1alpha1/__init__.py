@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.v1alpha1.checkpoint import DynamoCheckpoint, DynamoCheckpointSpec
+from dynamo_shared.api.v1alpha1.checkpoint import DynamoCheckpoint, DynamoCheckpointSpec, identity_of, parse_checkpoint
 from dynamo_shared.api.v1alpha1.component_deployment import DynamoComponentDeployment
 from dynamo_shared.api.v1alpha1.dynamo_model import DynamoModel
 from dynamo_shared.api.v1alpha1.graph import DynamoGraphDeployment
-from dynamo_shared.api.v1alpha1.parse import identity_of, parse_checkpoint
 from dynamo_shared.api.v1alpha1.request import DynamoGraphDeploymentRequest
 from dynamo_shared.api.v1alpha1.scaling_adapter import DynamoGraphDeploymentScalingAdapter
 from dynamo_shared.api.v1alpha1.worker_metadata import DynamoWorkerMetadata

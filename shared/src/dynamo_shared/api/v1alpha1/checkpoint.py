@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, ValidationError
 
 from dynamo_shared.api.meta import ObjectMeta, StatusCondition, WholePodTemplate
 from dynamo_shared.api.model import ApiModel, Int32, Int64, Timestamp
 from dynamo_shared.api.rules import Violations, rule, validations
+from dynamo_shared.api.stored import parse
 from dynamo_shared.api.v1alpha1.enums import CheckpointPhase, StorageType
 from dynamo_shared.api.v1alpha1.experimental import CheckpointIdentity, GpuMemoryService
 from dynamo_shared.api.v1alpha1.pods import SharedMemory
@@ -83,3 +85,14 @@ class DynamoCheckpoint(ApiModel):
     """What to checkpoint, and how."""
     status: DynamoCheckpointStatus | None = None
     """State of the checkpoint, written by the platform."""
+
+
+parse_checkpoint = partial(parse, DynamoCheckpoint)
+
+
+def identity_of(checkpoint: dict[str, Any]) -> CheckpointIdentity | None:
+    """Identity of a stored checkpoint, whatever else is wrong with it; None where it has none."""
+    try:
+        return CheckpointIdentity.model_validate(checkpoint.get("spec", {}).get("identity"), extra="ignore")
+    except ValidationError:
+        return None

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dynamo_shared.api.meta import ObjectMeta
 from dynamo_shared.api.model import to_dict
 from dynamo_shared.api.v1beta1.component import Component, ComponentSpec, ComponentTopologyConstraint
-from dynamo_shared.api.v1beta1.component_deployment import DynamoComponentDeployment, DynamoComponentDeploymentSpec
+from dynamo_shared.api.v1beta1.component_deployment import (
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
+    parse_component,
+)
 from dynamo_shared.api.v1beta1.enums import (
     BackendFramework,
     CheckpointMode,
@@ -25,8 +29,7 @@ from dynamo_shared.api.v1beta1.experimental import (
     Failover,
     GpuMemoryService,
 )
-from dynamo_shared.api.v1beta1.graph import MAX_COMPONENTS, DynamoGraphDeployment, Restart
-from dynamo_shared.api.v1beta1.parse import parse_component, parse_graph
+from dynamo_shared.api.v1beta1.graph import MAX_COMPONENTS, DynamoGraphDeployment, Restart, parse_graph
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequest
 from dynamo_shared.api.v1beta1.scaling_adapter import DynamoGraphDeploymentScalingAdapter
 from dynamo_shared.api.v1beta1.status import (

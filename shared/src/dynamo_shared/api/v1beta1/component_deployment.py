@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from pydantic import Field
 
 from dynamo_shared.api.meta import ObjectMeta
 from dynamo_shared.api.model import ApiModel
+from dynamo_shared.api.stored import parse
 from dynamo_shared.api.v1beta1.component import ComponentName, ComponentSpec
 from dynamo_shared.api.v1beta1.enums import BackendFramework
 from dynamo_shared.api.v1beta1.status import ComponentStatus
@@ -32,3 +34,6 @@ class DynamoComponentDeployment(ApiModel):
     """Desired component."""
     status: ComponentStatus | None = None
     """State of the component, written by the platform."""
+
+
+parse_component = partial(parse, DynamoComponentDeployment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -9,6 +10,7 @@ from pydantic import Field
 from dynamo_shared.api.meta import EnvVar, ObjectMeta
 from dynamo_shared.api.model import ApiModel, StringMap, is_empty
 from dynamo_shared.api.rules import Violations, rule, validations
+from dynamo_shared.api.stored import parse
 from dynamo_shared.api.v1beta1.component import Component, PackDomain
 from dynamo_shared.api.v1beta1.enums import BackendFramework, RestartStrategyType
 from dynamo_shared.api.v1beta1.status import GraphStatus
@@ -104,3 +106,6 @@ class DynamoGraphDeployment(ApiModel):
     """Desired graph."""
     status: GraphStatus | None = None
     """State of the graph, written by the platform."""
+
+
+parse_graph = partial(parse, DynamoGraphDeployment)

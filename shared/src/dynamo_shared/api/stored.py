@@ -1,0 +1,22 @@
+"""Objects as the API server gives them, as types. Unknown fields are passed over: a newer CRD may have more of them."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.field_errors import field_errors
+from dynamo_shared.api.model import ApiModel
+from dynamo_shared.api.objects import KubeObject
+
+Model = TypeVar("Model", bound=ApiModel)
+
+
+def parse(model: type[Model], obj: KubeObject) -> Model:
+    """A stored object as a type, defaults filled in; InvalidManifest with every error where it is not valid."""
+    try:
+        return model.model_validate(obj, extra="ignore")
+    except ValidationError as error:
+        raise InvalidManifest(field_errors(error)) from error
