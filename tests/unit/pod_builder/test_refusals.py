@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
+from dynamo_pod_builder.reconcilers.graph.carry_out import all_written
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, SeveralRefusals, failure_of, retry_after
 from dynamo_pod_builder.reconcilers.requeue import earliest
-from dynamo_pod_builder.reconcilers.writes import all_written
 from dynamo_pod_builder.render import NotDeployable, RenderError
 from dynamo_pod_builder.status.component import FAILURES
 from dynamo_shared.api.errors import FieldError, InvalidManifest

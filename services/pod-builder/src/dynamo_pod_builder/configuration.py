@@ -34,6 +34,7 @@ def render_config(
 ) -> RenderConfig:
     """The part of the settings that affects objects, and the optional APIs that the cluster serves."""
     orchestrators = settings.orchestrators
+    kai = orchestrators.kai_scheduler.enabled is not False and is_served(KAI_QUEUES)
     return RenderConfig(
         discovery_backend=settings.discovery.backend.value,
         nats_address=settings.infrastructure.nats_address,
@@ -60,7 +61,7 @@ def render_config(
             insecure_skip_verify=settings.service_mesh.istio.insecure_skip_verify,
         ),
         checkpoints=_checkpoints(settings, environ),
-        kai_queues=frozenset(kai_queues) if _kai(settings, is_served) else None,
+        kai_queues=frozenset(kai_queues) if kai else None,
         virtual_services=is_served(VIRTUAL_SERVICES),
         device_claims=settings.dra.enabled is not False and is_served(RESOURCE_CLAIM_TEMPLATES),
         inference_pools=is_served(INFERENCE_POOLS),
@@ -85,7 +86,3 @@ def _checkpoints(settings: Settings, environ: Mapping[str, str]) -> CheckpointDe
         access_mode=claim.access_mode,
         gpu_memory=environ.get(DYN_OPERATOR_ALLOW_GMS_SNAPSHOT, "").lower() in _TRUE,
     )
-
-
-def _kai(settings: Settings, is_served: Callable[[Resource], bool]) -> bool:
-    return settings.orchestrators.kai_scheduler.enabled is not False and is_served(KAI_QUEUES)

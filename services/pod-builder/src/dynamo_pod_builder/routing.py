@@ -140,9 +140,6 @@ def routes(
             for each in cache.keys(DYNAMO_GRAPH_DEPLOYMENTS, change.key.namespace)
         )
 
-    def waiting(change: CacheChange) -> Iterator[Task]:
-        return name_waits.waiting(cache, change)
-
     return (
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, when=_is_news),
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_legacy_of),
@@ -160,7 +157,10 @@ def routes(
         TaskRoute(_ADAPTERS, to=_of_child, when=lambda change: not _is_of_status(change), after=after_pods),
         *(TaskRoute(each, to=_of_child, when=_is_news_of_workload, after=after_others) for each in WORKLOADS),
         *(TaskRoute(each, to=_of_child, after=after_children) for each in _CHILDREN),
-        *(TaskRoute(each, to=waiting, when=lambda change: change.gone is not None) for each in OWNED),
+        *(
+            TaskRoute(each, to=partial(name_waits.waiting, cache), when=lambda change: change.gone is not None)
+            for each in OWNED
+        ),
         *(TaskRoute(each, to=sharers, when=_was_shared) for each in SHARED),
         *(TaskRoute(each, to=of_set, when=_is_news_of_workload, after=after_children) for each in OF_SETS),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
 
 from dynamo_shared.api import objects, resources
@@ -24,10 +26,9 @@ from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.parts import all_serve, desired_parts
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.graph.steps.switch import handed_down
-from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of
+from dynamo_pod_builder.reconcilers.refusals import REFUSALS, SeveralRefusals, failure_of
 from dynamo_pod_builder.reconcilers.requeue import SHARED_INTERVAL
 from dynamo_pod_builder.reconcilers.sharing import is_left_to
-from dynamo_pod_builder.reconcilers.writes import all_written
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import Failure
 
@@ -161,3 +162,22 @@ def _leftovers(plan: Plan, observed: Observed) -> list[KubeObject]:
     if plan.outgoing and not all_serve(desired_parts(plan, observed)):
         return []
     return surplus(observed.children, plan.desired, keep=plan.rollout.kept if plan.rollout is not None else ())
+
+
+async def all_written(writes: Iterable[Awaitable[None]]) -> None:
+    """Await writes that are sent together; all have ended when an error is raised.
+
+    What another try may mend is raised before any refusal, so that the queue comes back soon. A refusal is raised as it
+    is, several of them as `SeveralRefusals`.
+    """
+    results = await asyncio.gather(*writes, return_exceptions=True)
+    refusals: list[Exception] = []
+    for result in results:
+        if isinstance(result, REFUSALS):
+            refusals.append(result)
+        elif isinstance(result, BaseException):
+            raise result
+    if len(refusals) > 1:
+        raise SeveralRefusals(refusals)
+    if refusals:
+        raise refusals[0]

@@ -78,12 +78,8 @@ class GraphObserver:
             workloads=workloads,
             cliques=cliques,
             members=members,
-            pods={workload_place(each): pods_of(cache, each) for each in _all(workloads, cliques)},
+            pods={workload_place(each): pods_of(cache, each) for each in (*workloads.values(), *cliques.values())},
             checkpoints=catalogue(cache, namespace, specs),
             service_account=component_account(cache, namespace),
             pull_secrets=secrets,
         )
-
-
-def _all(workloads: dict[str, KubeObject], cliques: dict[tuple[str, str], KubeObject]) -> list[KubeObject]:
-    return [*workloads.values(), *cliques.values()]
