@@ -81,7 +81,7 @@ async def equip(kube: KubeClient) -> None:
 async def withdraw(kube: KubeClient) -> None:
     """Take all webhook configurations away, which a replica leaves behind when it ends."""
     for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
-        for each in (await kube.list(resource)).items:
+        for each in await kube.list(resource):
             await kube.delete(resource, ObjectKey("", each["metadata"]["name"]))
 
 

@@ -53,7 +53,7 @@ async def run(rate: float, seconds: float) -> str:
 
 async def _bundle(process: Bench) -> bytes:
     """The authorities that the API server trusts, of what the service registered."""
-    for each in (await process.kube.list(VALIDATING_WEBHOOK_CONFIGURATIONS)).items:
+    for each in await process.kube.list(VALIDATING_WEBHOOK_CONFIGURATIONS):
         for webhook in each["webhooks"]:
             if webhook["clientConfig"].get("caBundle"):
                 return base64.b64decode(webhook["clientConfig"]["caBundle"])

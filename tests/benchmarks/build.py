@@ -123,7 +123,7 @@ async def measured(kube: KubeClient, registry: parts.Registry, kubelet: BuildKub
     assert built(registry, statuses[0]) == "ten\n"
     jobs = {each["job"] for each in statuses}
     assert (len(jobs), len(kubelet.ran) - before) == (1, 1)
-    made = (await kube.list(JOBS, NAMESPACE, label_selector=labels.IMAGE_BUILD)).items
+    made = await kube.list(JOBS, NAMESPACE, label_selector=labels.IMAGE_BUILD)
     assert len(made) == 2
     return f"first_s={first_s:.2f} second_s={second_s:.2f} ten_s={ten_s:.2f} builds={len(kubelet.ran)} requests=12 ok"
 

@@ -72,7 +72,7 @@ async def _pods(kube: KubeClient, count: int) -> list[str]:
     await asyncio.gather(*(create(number) for number in range(count)))
     async with asyncio.timeout(WITHIN):
         while True:
-            pods = (await kube.list(PODS, NAMESPACE)).items
+            pods = await kube.list(PODS, NAMESPACE)
             hosts = [address for pod in pods if (address := pod.get("status", {}).get("podIP"))]
             if len(hosts) == count:
                 return hosts

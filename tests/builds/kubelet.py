@@ -31,7 +31,7 @@ class BuildKubelet:
         """Until cancelled."""
         while True:
             listed = await self._kube.list(PODS, self._namespace, label_selector=labels.IMAGE_BUILD)
-            for pod in listed.items:
+            for pod in listed:
                 if pod["metadata"]["uid"] not in self.ran:
                     self.ran.append(pod["metadata"]["uid"])
                     await self._run(pod)

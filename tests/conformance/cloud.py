@@ -12,7 +12,7 @@ CARDS = {"vpc.amazonaws.com/efa": "32"}
 
 async def add_network_cards(kube: KubeClient) -> None:
     """Give every node the network cards that examples ask for."""
-    for node in (await kube.list(NODES)).items:
+    for node in await kube.list(NODES):
         name = {"name": node["metadata"]["name"]}
         identity = {**NODES.type_meta, "metadata": name}
         await kube.apply_status(NODES, {**identity, "status": {"capacity": CARDS, "allocatable": CARDS}})
@@ -20,7 +20,7 @@ async def add_network_cards(kube: KubeClient) -> None:
 
 async def bind_claims(kube: KubeClient, namespace: str) -> None:
     """A volume for each claim of a namespace: no one here would provide one."""
-    for claim in (await kube.list(PERSISTENT_VOLUME_CLAIMS, namespace)).items:
+    for claim in await kube.list(PERSISTENT_VOLUME_CLAIMS, namespace):
         spec, name = claim["spec"], claim["metadata"]["name"]
         volume = {
             **PERSISTENT_VOLUMES.type_meta,

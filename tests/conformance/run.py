@@ -121,7 +121,7 @@ async def run_case(kube: KubeClient, case: KubeObject, namespace: str) -> Outcom
         refused = await create(kube, case, namespace)
         objects, failed = await _settled(kube, namespace)
     finally:
-        for graph in (await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items:
+        for graph in await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace):
             await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, graph["metadata"]["name"]))
         await kube.delete(NAMESPACES, ObjectKey("", namespace))
     return Outcome(namespace, objects, tuple(refused), tuple(failed))
@@ -161,7 +161,7 @@ async def _settled(kube: KubeClient, namespace: str) -> tuple[dict[str, KubeObje
     async with asyncio.timeout(SETTLED_WITHIN):
         while True:
             objects = await _read(kube, namespace)
-            graphs = (await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items
+            graphs = await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)
             versions = {key: obj["metadata"]["resourceVersion"] for key, obj in objects.items()}
             now = asyncio.get_running_loop().time()
             observed = all(_observed(graph) for graph in graphs)
@@ -185,7 +185,7 @@ def _failures(graph: KubeObject) -> Iterator[str]:
 async def _read(kube: KubeClient, namespace: str) -> dict[str, KubeObject]:
     results: dict[str, KubeObject] = {}
     for resource in COMPARED:
-        for obj in (await kube.list(resource, namespace)).items:
+        for obj in await kube.list(resource, namespace):
             name = obj["metadata"]["name"]
             if (resource.plural, name) not in OWN:
                 results[f"{resource.group or 'core'}/{resource.version}/{resource.plural}/{name}"] = obj

@@ -72,7 +72,7 @@ async def test_every_component_becomes_ready(path: Path, way: tuple[str, KubeCli
             await bind_claims(kube, namespace)
             if name == "grove":
                 await play_grove(kube, namespace)
-            graphs = (await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items
+            graphs = await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)
             last[:] = [graph.get("status", {}) for graph in graphs]
             return all(status.get("state") == "successful" for status in last)
 
@@ -82,11 +82,11 @@ async def test_every_component_becomes_ready(path: Path, way: tuple[str, KubeCli
         except AssertionError as error:
             reported = [each["message"] for status in last for each in status.get("conditions", ())]
             raise AssertionError(f"{error}: {reported}") from None
-        for graph in (await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items:
+        for graph in await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace):
             desired = {component["name"] for component in graph["spec"]["components"]}
             assert graph["status"]["components"].keys() == desired
     finally:
-        for graph in (await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items:
+        for graph in await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace):
             await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, graph["metadata"]["name"]))
         await kube.delete(NAMESPACES, ObjectKey("", namespace))
 
@@ -111,7 +111,7 @@ def load(path: Path, namespace: str) -> KubeObject:
 
 async def play_grove(kube: KubeClient, namespace: str) -> None:
     """What Grove would do: a clique for each clique of a set, a group for each group, all of them ready."""
-    for item in (await kube.list(POD_CLIQUE_SETS, namespace)).items:
+    for item in await kube.list(POD_CLIQUE_SETS, namespace):
         template, prefix = item["spec"]["template"], f"{item['metadata']['name']}-0"
         groups = template.get("podCliqueScalingGroups", [])
         grouped = {name for group in groups for name in group["cliqueNames"]}

@@ -37,7 +37,7 @@ class Served:
     async def pods(self, component: str) -> list[KubeObject]:
         """Pods of a component that are not on their way out, ready or not."""
         selector = f"{labels.GRAPH_DEPLOYMENT_NAME}={self._key.name},{labels.COMPONENT}={component}"
-        items = (await self._kube.list(PODS, self._key.namespace, label_selector=selector)).items
+        items = await self._kube.list(PODS, self._key.namespace, label_selector=selector)
         return [pod for pod in items if "deletionTimestamp" not in pod["metadata"]]
 
     async def ready_pods(self, component: str) -> list[KubeObject]:

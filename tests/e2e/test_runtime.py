@@ -46,14 +46,14 @@ async def test_the_graph_becomes_successful_by_real_probes(
         assert is_ready(pod)
         assert container["readinessProbe"]["httpGet"], "what made it ready"
         assert pod["status"]["hostIP"] == "192.0.2.10"
-    workers = (await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, deployed.namespace)).items
+    workers = await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, deployed.namespace)
     assert len(workers) == 3
 
 
 async def test_workers_write_their_records_as_their_own_service_account_may(
     kube: KubeClient, successful: ObjectKey, served: Served
 ) -> None:
-    records = (await kube.list(DYNAMO_WORKER_METADATAS, successful.namespace)).items
+    records = await kube.list(DYNAMO_WORKER_METADATAS, successful.namespace)
     pods = [*(await served.pods(PREFILL)), *(await served.pods(DECODE))]
     assert {record["metadata"]["name"] for record in records} == {pod["metadata"]["name"] for pod in pods}
 
@@ -237,7 +237,7 @@ async def _events(heard: Heard, name: str, after: int, count: int, within: float
 
 async def _scale(kube: KubeClient, node: Node, graph: ObjectKey, replicas: int) -> None:
     """As a user does: `kubectl scale` on the adapter."""
-    (adapter,) = (await kube.list(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, graph.namespace)).items
+    (adapter,) = await kube.list(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, graph.namespace)
     target = f"dynamographdeploymentscalingadapter/{adapter['metadata']['name']}"
     await node.kubectl("--namespace", graph.namespace, "scale", target, f"--replicas={replicas}")
 

@@ -67,7 +67,7 @@ class World:
 
     async def items(self, resource: Resource, namespace: str = NAMESPACE, selector: str = "") -> list[KubeObject]:
         """Objects of a namespace."""
-        return list((await self.kube.list(resource, namespace, label_selector=selector)).items)
+        return list(await self.kube.list(resource, namespace, label_selector=selector))
 
     async def ready(self, resource: Resource, name: str) -> KubeObject:
         """The condition of an object; empty before it has one."""

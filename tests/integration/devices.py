@@ -21,7 +21,7 @@ async def devices_of(kube: KubeClient) -> AsyncIterator[None]:
     made: list[tuple[Resource, KubeObject]] = [
         (DEVICE_CLASSES, {"metadata": {"name": DRIVER}, "spec": {"selectors": [selector]}})
     ]
-    for node in (await kube.list(NODES)).items:
+    for node in await kube.list(NODES):
         name = node["metadata"]["name"]
         spec = {
             "driver": DRIVER,

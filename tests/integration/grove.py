@@ -62,7 +62,7 @@ async def grove_definitions(kube: KubeClient) -> AsyncIterator[None]:
 
 async def realize(kube: KubeClient, namespace: str, *, ready: bool = True) -> None:
     """Make every PodCliqueSet of a namespace what Grove would make of it: cliques whose pods are all of it, and serve or not."""
-    for item in (await kube.list(POD_CLIQUE_SETS, namespace)).items:
+    for item in await kube.list(POD_CLIQUE_SETS, namespace):
         for clique in item["spec"]["template"]["cliques"]:
             await _clique(kube, item, clique, ready=ready)
         status = {"observedGeneration": item["metadata"]["generation"], "replicas": 1}

@@ -75,7 +75,7 @@ def _app(kube: KubeClient, load: Load) -> web.Application:
 
     async def metrics(request: web.Request) -> web.Response:
         selector = request.query.get("labelSelector", "")
-        listed = (await kube.list(PODS, request.match_info["namespace"], label_selector=selector)).items
+        listed = await kube.list(PODS, request.match_info["namespace"], label_selector=selector)
         pods = listed if load.millicores is not None else []
         now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=WINDOW)
         items = [_of_pod(pod, load, now.strftime("%Y-%m-%dT%H:%M:%SZ")) for pod in pods]

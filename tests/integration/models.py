@@ -121,13 +121,13 @@ def condition(status: KubeObject, type_: str = "EndpointsReady") -> KubeObject:
 
 async def event_reasons(kube: KubeClient, key: ObjectKey) -> dict[str, str]:
     """Messages of a model's Events by reason."""
-    events = (await kube.list(EVENTS, key.namespace)).items
+    events = await kube.list(EVENTS, key.namespace)
     return {event["reason"]: event["note"] for event in events if event["regarding"].get("name") == key.name}
 
 
 async def release(kube: KubeClient, namespace: str) -> None:
     """Take finalizers out of what a test leaves, so that its namespace can go after the service has."""
-    for each in (await kube.list(DYNAMO_MODELS, namespace)).items:
+    for each in await kube.list(DYNAMO_MODELS, namespace):
         with suppress(NotFound):
             patch = {"metadata": {"finalizers": None}}
             await kube.merge_patch(DYNAMO_MODELS, ObjectKey(namespace, each["metadata"]["name"]), patch)

@@ -170,7 +170,7 @@ async def until_event(kube: KubeClient, namespace: str, reason: str, about: str 
     """The Kubernetes Event of a reason, once there is one; `about` is the kind or the name of its object."""
 
     async def check() -> KubeObject | None:
-        events = [each for each in (await kube.list(EVENTS, namespace)).items if each["reason"] == reason]
+        events = [each for each in await kube.list(EVENTS, namespace) if each["reason"] == reason]
         return next((each for each in events if about in ("", *map(each["regarding"].get, ("kind", "name")))), None)
 
     event: KubeObject = await eventually(check, f"Event {reason} {about}")
@@ -179,13 +179,13 @@ async def until_event(kube: KubeClient, namespace: str, reason: str, about: str 
 
 async def pod_uids(kube: KubeClient, namespace: str) -> set[str]:
     """Pods that are not being deleted."""
-    items = (await kube.list(PODS, namespace)).items
+    items = await kube.list(PODS, namespace)
     return {each["metadata"]["uid"] for each in items if "deletionTimestamp" not in each["metadata"]}
 
 
 async def hold_pods(kube: KubeClient, held: bool) -> None:
     """Whether new pods find a node."""
-    for node in (await kube.list(NODES)).items:
+    for node in await kube.list(NODES):
         await kube.merge_patch(NODES, ObjectKey("", node["metadata"]["name"]), {"spec": {"unschedulable": held}})
 
 
@@ -210,7 +210,7 @@ async def children_of(kube: KubeClient, namespace: str) -> dict[str, KubeObject]
     """All objects that the platform makes in a namespace, by `kind/name`; Kubernetes' own are left out."""
     results: dict[str, KubeObject] = {}
     for resource in CHILDREN:
-        for item in (await kube.list(resource, namespace)).items:
+        for item in await kube.list(resource, namespace):
             if item["metadata"]["name"] not in {"default", "kubernetes"}:
                 results[f"{resource.kind}/{item['metadata']['name']}"] = item
     return results

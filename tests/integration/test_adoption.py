@@ -117,7 +117,7 @@ async def make_as_the_reference(kube: KubeClient, case: dict[str, Any], namespac
 
 
 async def listed(kube: KubeClient, resource: Resource, namespace: str) -> dict[str, dict[str, Any]]:
-    return {each["metadata"]["name"]: each for each in (await kube.list(resource, namespace)).items}
+    return {each["metadata"]["name"]: each for each in await kube.list(resource, namespace)}
 
 
 def templates(deployments: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -78,11 +78,11 @@ async def test_the_image_of_an_artifact_is_asked_for_waited_for_and_run(kube, na
     request = await kube.get(DYNAMO_NIM_REQUESTS, ObjectKey(namespace, REQUEST))
     assert request["spec"] == {"bentoTag": TAG}
     assert objects.controls(deployment, request)
-    assert (await kube.list(DEPLOYMENTS, namespace)).items == []
+    assert await kube.list(DEPLOYMENTS, namespace) == []
 
     await pod_ends(kube, namespace, f"digest={DIGEST}\n")
     await until_successful(kube, namespace, "disagg")
-    deployments = (await kube.list(DEPLOYMENTS, namespace)).items
+    deployments = await kube.list(DEPLOYMENTS, namespace)
     images = {each["spec"]["template"]["spec"]["containers"][0]["image"] for each in deployments}
     assert (len(deployments), images) == (5, {IMAGE})
 
@@ -96,7 +96,7 @@ async def test_the_image_of_an_artifact_is_asked_for_waited_for_and_run(kube, na
     owner = await kube.get(DYNAMO_DEPLOYMENTS, ObjectKey(namespace, "second"))
 
     async def asked_again() -> bool:
-        listed = (await kube.list(DYNAMO_NIM_REQUESTS, namespace)).items
+        listed = await kube.list(DYNAMO_NIM_REQUESTS, namespace)
         own = [each for each in listed if objects.controls(owner, each)]
         return bool(own and own[0].get("status", {}).get("imageRef") == IMAGE)
 
@@ -118,7 +118,7 @@ async def test_a_request_that_exists_is_used_by_a_service(kube, namespace):
     await pod_ends(kube, namespace, f"digest={DIGEST}\n")
 
     async def runs() -> list[KubeObject]:
-        return list((await kube.list(DEPLOYMENTS, namespace)).items)
+        return list(await kube.list(DEPLOYMENTS, namespace))
 
     (deployment,) = await eventually(runs, "its Deployment is created")
     (main,) = deployment["spec"]["template"]["spec"]["containers"]
@@ -141,7 +141,7 @@ async def test_a_build_that_fails_is_in_the_status_an_event_and_on_nats_and_pass
     assert f"DynamoNimRequest {REQUEST} reports PushFailed: " in status["conditions"][0]["message"]
     assert heard[0][1]["type"] == "com.nvidia.dynamo.dynamodeployment.failed.v1"
     assert (heard[0][1]["data"]["artifact"], heard[0][1]["data"]["reason"]) == (TAG, "ImageFailed")
-    assert (await kube.list(DEPLOYMENTS, namespace)).items == []
+    assert await kube.list(DEPLOYMENTS, namespace) == []
 
     # Another archive is another build; the request is made again once it is deleted.
     store.archives[TAG] = b"a better archive"

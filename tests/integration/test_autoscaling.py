@@ -141,8 +141,8 @@ async def until_pods(kube: KubeClient, namespace: str, count: int) -> None:
 
     async def check() -> bool:
         selector = f"{labels.COMPONENT}=Worker"
-        pods = (await kube.list(PODS, namespace, label_selector=selector)).items
-        deployments = (await kube.list(DEPLOYMENTS, namespace, label_selector=selector)).items
+        pods = await kube.list(PODS, namespace, label_selector=selector)
+        deployments = await kube.list(DEPLOYMENTS, namespace, label_selector=selector)
         if not deployments:
             return False
         stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))

@@ -123,7 +123,7 @@ async def node_ends(kube: KubeClient, namespace: str, job: str = JOB, status: Ku
     """What the node of a Job's pod reports once the engine has ended; a success by default."""
 
     async def pods() -> list[KubeObject]:
-        return (await kube.list(PODS, namespace, label_selector=f"job-name={job}")).items
+        return await kube.list(PODS, namespace, label_selector=f"job-name={job}")
 
     (pod,) = await eventually(pods, "the Job's pod")
     key = ObjectKey(namespace, pod["metadata"]["name"])
@@ -143,7 +143,7 @@ async def agent_holds(kube: KubeClient, namespace: str, job: str = JOB) -> None:
 
 
 async def template_of(kube: KubeClient, namespace: str, component: str = "Worker") -> KubeObject:
-    (deployments,) = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}={component}")).items
+    (deployments,) = await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}={component}")
     template: KubeObject = deployments["spec"]["template"]
     return template
 
@@ -324,13 +324,13 @@ async def test_a_graph_has_its_checkpoint_taken_and_starts_from_it(kube, namespa
         return status["checkpoints"]["Worker"]["ready"] and status["state"] == "successful"
 
     await eventually(ready, "the graph serves from its checkpoint")
-    (deployment,) = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")).items
+    (deployment,) = await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")
     # Written once cold and once warm: defaults of the API server are not drift.
     assert deployment["metadata"]["generation"] == 2
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
 
     async def nothing() -> bool:
-        return not (await kube.list(DEPLOYMENTS, namespace)).items
+        return not await kube.list(DEPLOYMENTS, namespace)
 
     await eventually(nothing, "the graph gone")
     assert (await kube.get(DYNAMO_CHECKPOINTS, ObjectKey(namespace, name)))["status"]["phase"] == "Ready"
@@ -346,7 +346,7 @@ async def test_a_graph_waits_for_a_checkpoint_that_another_owner_makes(kube, nam
     key = ObjectKey(namespace, "disagg")
     result = await until_state(kube, key, "successful")
     assert result["status"]["checkpoints"]["Worker"]["ready"] is False
-    assert not (await kube.list(DYNAMO_CHECKPOINTS, namespace)).items
+    assert not await kube.list(DYNAMO_CHECKPOINTS, namespace)
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
     await until_phase(kube, namespace, "Creating")
     await agent_says(kube, namespace, "completed")

@@ -139,7 +139,7 @@ async def test_gpus_of_claims_are_in_use_on_the_nodes_that_dynadmin_shows(
         api = await stack.enter_async_context(dynadmin(control_plane.kubeconfig, nats_server.url))
         pods = {"verbs": ["list"], "apiGroups": [""], "resources": ["nodes", "pods"]}
         claims = {"verbs": ["list"], "apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims"]}
-        nodes = len((await kube.list(NODES)).items)
+        nodes = len(await kube.list(NODES))
         for name, rules in (("sees-pods", [pods]), ("sees-claims", [pods, claims])):
             token = await account(kube, namespace, name)
             await cluster_wide(kube, namespace, name, *rules)

@@ -44,7 +44,7 @@ async def test_engines_of_a_pod_share_the_gpus_that_it_claims(
     template = ObjectKey(namespace, "shared-worker-gpu")
 
     async def allocated() -> list[int]:
-        claims = (await kube.list(RESOURCE_CLAIMS, namespace)).items
+        claims = await kube.list(RESOURCE_CLAIMS, namespace)
         return sorted(len(each.get("status", {})["allocation"]["devices"]["results"]) for each in claims)
 
     async with platform(settings(control_plane.kubeconfig, nats_server.url)):
@@ -53,7 +53,7 @@ async def test_engines_of_a_pod_share_the_gpus_that_it_claims(
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, desired)
         await until_state(kube, key, "successful")
         assert await allocated() == [2]
-        (pod,) = [each for each in (await kube.list(PODS, namespace)).items if "resourceClaims" in each["spec"]]
+        (pod,) = [each for each in await kube.list(PODS, namespace) if "resourceClaims" in each["spec"]]
         assert [each["name"] for each in pod["spec"]["containers"]] == ["engine-0", "engine-1"]
         before = await kube.get(RESOURCE_CLAIM_TEMPLATES, template)
 
@@ -70,7 +70,7 @@ async def test_engines_of_a_pod_share_the_gpus_that_it_claims(
         assert await gone(kube, RESOURCE_CLAIM_TEMPLATES, template)
 
         async def none_shares() -> bool:
-            workloads = (await kube.list(DEPLOYMENTS, namespace)).items
+            workloads = await kube.list(DEPLOYMENTS, namespace)
             return all("resourceClaims" not in each["spec"]["template"]["spec"] for each in workloads)
 
         await eventually(none_shares, "the Deployment of the old generation is gone")
@@ -126,7 +126,7 @@ async def test_an_engine_that_lost_a_rank_goes_and_the_one_that_waits_stays(
     kube: KubeClient, control_plane: ControlPlane, nats_server: NatsServer, namespace: str
 ) -> None:
     async def names() -> set[str]:
-        return {each["metadata"]["name"] for each in (await kube.list(PODS, namespace)).items}
+        return {each["metadata"]["name"] for each in await kube.list(PODS, namespace)}
 
     for index in (0, 1):
         for name in ("ldr", "wkr-1"):

@@ -74,7 +74,7 @@ async def until(kube, namespace: str, name: str, phase: str, reason: str = "") -
 
 
 async def jobs(kube, namespace: str) -> list[KubeObject]:
-    items: list[KubeObject] = (await kube.list(JOBS, namespace, label_selector=labels.IMAGE_BUILD)).items
+    items: list[KubeObject] = await kube.list(JOBS, namespace, label_selector=labels.IMAGE_BUILD)
     return items
 
 
@@ -82,7 +82,7 @@ async def pod_ends(kube, namespace: str, message: str, code: int = 0) -> None:
     """What the node of a build's pod reports at its end."""
 
     async def pods() -> list[KubeObject]:
-        listed = (await kube.list(PODS, namespace, label_selector=labels.IMAGE_BUILD)).items
+        listed = await kube.list(PODS, namespace, label_selector=labels.IMAGE_BUILD)
         return [each for each in listed if each["status"]["phase"] == "Pending"]
 
     (pod,) = await eventually(pods, "the build's pod")

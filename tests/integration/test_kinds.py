@@ -324,7 +324,7 @@ async def test_versions_of_one_shape_are_each_others_without_any_service(
         assert again["spec"] == created["spec"]
         assert again["metadata"].get("generation") == created["metadata"].get("generation"), "nothing has changed"
     for version in (alpha, beta):
-        assert {each["metadata"]["name"] for each in (await kube.list(version, namespace)).items} == {"a", "b"}
+        assert {each["metadata"]["name"] for each in await kube.list(version, namespace)} == {"a", "b"}
 
 
 BAD_COMPONENTS: list[dict[str, Any]] = [

@@ -148,4 +148,4 @@ async def test_services_are_pod_builders(kube: KubeClient, namespace: str):
     key = ObjectKey(namespace, "qwen")
     await kube.create(DYNAMO_MODELS, model(namespace, "qwen", "base"))
     await until_ready(kube, key, 0, 0)
-    assert not [each for each in (await kube.list(SERVICES, namespace)).items if "model" in each["metadata"]["name"]]
+    assert not [each for each in await kube.list(SERVICES, namespace) if "model" in each["metadata"]["name"]]

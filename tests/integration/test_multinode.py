@@ -105,9 +105,9 @@ async def test_a_cluster_that_gets_an_orchestrator_runs_what_waited_for_it(
 
 
 async def _secret(kube: KubeClient, namespace: str):
-    secrets = [each for each in (await kube.list(SECRETS, namespace)).items if each["metadata"]["name"] == "mpi-keys"]
+    secrets = [each for each in await kube.list(SECRETS, namespace) if each["metadata"]["name"] == "mpi-keys"]
     return secrets[0] if secrets else None
 
 
 async def _groups(kube: KubeClient, namespace: str):
-    return (await kube.list(LEADER_WORKER_SETS, namespace)).items
+    return await kube.list(LEADER_WORKER_SETS, namespace)

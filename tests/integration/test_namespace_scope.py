@@ -61,7 +61,5 @@ async def test_a_platform_of_all_namespaces_leaves_one_that_is_held_alone(
 
 
 async def _observed(kube: KubeClient, key: ObjectKey):
-    held_leases = [
-        each for each in (await kube.list(LEASES, key.namespace)).items if each["metadata"]["name"] == key.name
-    ]
+    held_leases = [each for each in await kube.list(LEASES, key.namespace) if each["metadata"]["name"] == key.name]
     return held_leases[0] if held_leases else None

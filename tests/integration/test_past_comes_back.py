@@ -52,7 +52,7 @@ async def server(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.fixture
 async def bench(plane: ControlPlane, server: NatsServer) -> AsyncIterator[Bench]:
     async with await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as kube:
-        if not [each for each in (await kube.list(NAMESPACES)).items if key_of(each).name == NAMESPACE]:
+        if not [each for each in await kube.list(NAMESPACES) if key_of(each).name == NAMESPACE]:
             await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         async with (
             watching(kube, server.url, CLUSTER, user="watcher", password="hush"),
@@ -70,7 +70,7 @@ async def until_equal(bench: Bench) -> dict[str, str]:
         async with asyncio.timeout(WITHIN):
             while True:
                 try:
-                    there = _versions((await bench.kube.list(GRAPHS, NAMESPACE)).items)
+                    there = _versions(await bench.kube.list(GRAPHS, NAMESPACE))
                 except KubeError:
                     there = {"?": "the API server is away"}
                 here = _versions(bench.cache.list(GRAPHS, NAMESPACE))
@@ -145,7 +145,7 @@ async def _until_read_again(bench: Bench, server: NatsServer) -> None:
     try:
         async with asyncio.timeout(WITHIN):
             while True:
-                expected = _versions((await bench.kube.list(GRAPHS, NAMESPACE)).items)
+                expected = _versions(await bench.kube.list(GRAPHS, NAMESPACE))
                 results = {}
                 for name in {*expected, "two"}:
                     subject = subjects.state_subject(CLUSTER, GRAPHS.id, ObjectKey(NAMESPACE, name))

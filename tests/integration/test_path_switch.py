@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("running_platform")
 
 
 async def uids(kube: KubeClient, resource: Resource, namespace: str) -> dict[str, str]:
-    return {each["metadata"]["name"]: each["metadata"]["uid"] for each in (await kube.list(resource, namespace)).items}
+    return {each["metadata"]["name"]: each["metadata"]["uid"] for each in await kube.list(resource, namespace)}
 
 
 def owner_kind(obj: dict[str, Any]) -> str:
@@ -135,7 +135,7 @@ async def test_a_way_that_never_serves_does_not_end_the_other(kube, namespace):
         opted_out["metadata"]["annotations"] = {ENABLE_GROVE: "False"}
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, opted_out)
         await until_state(kube, key, "successful")
-        before = {each["metadata"]["name"]: each for each in (await kube.list(DEPLOYMENTS, namespace)).items}
+        before = {each["metadata"]["name"]: each for each in await kube.list(DEPLOYMENTS, namespace)}
 
         await want_grove(kube, key, True)
         await until_owned(kube, service, "DynamoGraphDeployment")
@@ -144,7 +144,7 @@ async def test_a_way_that_never_serves_does_not_end_the_other(kube, namespace):
         # Of the old way, nothing fails because its Services are another's now, and what is deleted comes back.
         await kube.delete(DEPLOYMENTS, ObjectKey(namespace, "disagg-frontend"))
         await until_there(kube, DEPLOYMENTS, ObjectKey(namespace, "disagg-frontend"))
-        components = (await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)).items
+        components = await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
         reasons = {each["reason"] for item in components for each in item["status"]["conditions"]}
         assert "NameTaken" not in reasons
 
@@ -152,7 +152,7 @@ async def test_a_way_that_never_serves_does_not_end_the_other(kube, namespace):
         await until_owned(kube, service, "DynamoComponentDeployment")
         await eventually(lambda: gone(kube, POD_CLIQUE_SETS, key), "the set gone")
         await until_state(kube, key, "successful")
-        after = {each["metadata"]["name"]: each for each in (await kube.list(DEPLOYMENTS, namespace)).items}
+        after = {each["metadata"]["name"]: each for each in await kube.list(DEPLOYMENTS, namespace)}
         assert after.keys() == before.keys()
         workers = [name for name in before if name != "disagg-frontend"]
         assert all(after[name]["metadata"]["generation"] == before[name]["metadata"]["generation"] for name in workers)

@@ -52,7 +52,7 @@ async def available(kube: KubeClient, namespace: str, reason: str) -> dict[str, 
     """The Available condition of the only component, once it has this reason: the graph's may have it before."""
 
     async def check() -> dict[str, Any] | None:
-        (dcd,) = (await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)).items
+        (dcd,) = await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
         entries: list[dict[str, Any]] = dcd["status"]["conditions"]
         return next((each for each in entries if each["type"] == "Available" and each["reason"] == reason), None)
 
@@ -60,7 +60,7 @@ async def available(kube: KubeClient, namespace: str, reason: str) -> dict[str, 
 
 
 async def only_pod(kube: KubeClient, namespace: str) -> str:
-    (pod,) = (await kube.list(PODS, namespace)).items
+    (pod,) = await kube.list(PODS, namespace)
     return str(pod["metadata"]["name"])
 
 
@@ -144,7 +144,7 @@ async def test_pods_that_no_node_has_room_for_are_reported_in_the_schedulers_wor
     message = await eventually(all_five, "all five pods")
     assert "Insufficient nvidia.com/gpu" in ready["message"]
     assert "preemption" not in message
-    pods = (await kube.list(PODS, namespace, label_selector=f"{labels.COMPONENT}=Decode")).items
+    pods = await kube.list(PODS, namespace, label_selector=f"{labels.COMPONENT}=Decode")
     first = sorted(pod["metadata"]["name"] for pod in pods)[:3]
     assert f"Decode: 0 of 5 replicas available, 5 updated, 5 in all; pods {', '.join(first)} and 2 more: " in message
     assert any(event["data"].get("reason") == "Unschedulable" for _, event in heard)
@@ -199,7 +199,7 @@ async def test_pods_of_grove_are_reported_by_their_clique_and_get_pull_secrets(h
     async with grove_definitions(kube):
 
         async def made() -> list[dict[str, Any]]:
-            return (await kube.list(POD_CLIQUE_SETS, namespace)).items
+            return await kube.list(POD_CLIQUE_SETS, namespace)
 
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
         (pod_clique_set,) = await eventually(made, "a PodCliqueSet")

@@ -45,7 +45,7 @@ def of(*hosts: str) -> dict[str, Any]:
 
 
 async def pod_spec(kube: KubeClient, namespace: str) -> dict[str, Any]:
-    (deployment,) = (await kube.list(DEPLOYMENTS, namespace)).items
+    (deployment,) = await kube.list(DEPLOYMENTS, namespace)
     results: dict[str, Any] = deployment["spec"]["template"]["spec"]
     return results
 

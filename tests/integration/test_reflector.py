@@ -214,7 +214,7 @@ async def test_a_compaction_while_no_one_watched_is_a_relist_of_what_changed(
         await small_kube.delete(CONFIG_MAPS, remade)
         await small_kube.create(CONFIG_MAPS, config_map("default", "remade"))
         await small_kube.create(CONFIG_MAPS, config_map("default", "new"))
-        latest = (await small_kube.list(CONFIG_MAPS, "default")).resource_version
+        latest = (await small_kube.list_page(CONFIG_MAPS, "default"))["metadata"]["resourceVersion"]
         await compact(small_plane, int(latest))
         await small_plane.api_server.restart()
         reflector._client = held

@@ -144,7 +144,7 @@ def conditions(status: KubeObject) -> dict[str, tuple[str, str]]:
 
 async def reasons(kube: KubeClient, namespace: str, name: str = "qwen") -> set[str]:
     events = await kube.list(EVENTS, namespace)
-    return {event["reason"] for event in events.items if event["regarding"]["name"] == name}
+    return {event["reason"] for event in events if event["regarding"]["name"] == name}
 
 
 async def create(kube: KubeClient, obj: KubeObject) -> KubeObject:

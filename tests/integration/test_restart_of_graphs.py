@@ -52,7 +52,7 @@ async def until_restart(kube: KubeClient, key: ObjectKey, phase: str, id_: str) 
 
 
 async def deployments(kube: KubeClient, namespace: str) -> dict[str, dict[str, Any]]:
-    items = (await kube.list(DEPLOYMENTS, namespace)).items
+    items = await kube.list(DEPLOYMENTS, namespace)
     return {each["metadata"]["labels"][labels.COMPONENT]: each for each in items}
 
 

@@ -144,7 +144,7 @@ async def test_restart_in_the_middle_of_a_roll_out(world: World, part: str) -> N
     await until_state(kube, ObjectKey(namespace, "second"), "successful")
 
     async def one_generation() -> bool:
-        deployments = (await kube.list(DEPLOYMENTS, namespace)).items
+        deployments = await kube.list(DEPLOYMENTS, namespace)
         images = {
             item["spec"]["template"]["spec"]["containers"][0]["image"]
             for item in deployments

@@ -121,7 +121,7 @@ async def change(kube: KubeClient, namespace: str, components: list[KubeObject])
 
 async def hashes(kube: KubeClient, namespace: str) -> set[str]:
     """Worker generations that there are."""
-    items = (await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)).items
+    items = await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
     return {mark for dcd in items if (mark := dcd["metadata"]["labels"].get(labels.WORKER_HASH))}
 
 

@@ -118,7 +118,7 @@ def disagg(namespace: str, name: str, *, adapters: bool, replicas: int = 1) -> d
 
 async def running_pods(kube: KubeClient, namespace: str, name: str, component: str) -> int:
     selector = f"{labels.GRAPH_DEPLOYMENT_NAME}={name},{labels.COMPONENT}={component}"
-    pods = (await kube.list(PODS, namespace, label_selector=selector)).items
+    pods = await kube.list(PODS, namespace, label_selector=selector)
     return sum("deletionTimestamp" not in pod["metadata"] for pod in pods)
 
 

@@ -56,10 +56,10 @@ async def scale(kube: KubeClient, adapter: ObjectKey, replicas: int) -> None:
 async def numbers(kube: KubeClient, namespace: str, component: str = "Worker") -> dict[str, int | None]:
     """Every field that reports a component's replicas."""
     selector = f"{labels.COMPONENT}={component}"
-    graphs = (await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items
-    dcds = (await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace, label_selector=selector)).items
-    workloads = (await kube.list(DEPLOYMENTS, namespace, label_selector=selector)).items
-    pods = (await kube.list(PODS, namespace, label_selector=selector)).items
+    graphs = await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)
+    dcds = await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace, label_selector=selector)
+    workloads = await kube.list(DEPLOYMENTS, namespace, label_selector=selector)
+    pods = await kube.list(PODS, namespace, label_selector=selector)
     adapter = await kube.get(ADAPTERS, ObjectKey(namespace, f"disagg-{component.lower()}"))
     return {
         "graph": next(each for each in graphs[0]["spec"]["components"] if each["name"] == component).get("replicas"),
@@ -103,7 +103,7 @@ async def test_a_number_reaches_everything_and_zero_is_one(kube, namespace, runn
     await eventually(
         lambda: kube.list(PODS, namespace, label_selector=selector),
         "two pods: those of before end in their own time",
-        where=lambda answer: len(answer.items) == 2,
+        where=lambda answer: len(answer) == 2,
     )
     assert [(each["type"], each["status"]) for each in adapter["status"]["conditions"]] == [
         ("Synced", "True"),
@@ -111,7 +111,7 @@ async def test_a_number_reaches_everything_and_zero_is_one(kube, namespace, runn
     ]
 
     async def reported() -> list[str]:
-        events = (await kube.list(EVENTS, namespace)).items
+        events = await kube.list(EVENTS, namespace)
         return sorted(each["note"] for each in events if each["reason"] == "Scaled") if len(events) else []
 
     await eventually(reported, "three Events", where=lambda answer: len(answer) == 3)
@@ -141,7 +141,7 @@ async def test_the_adapter_goes_and_its_number_stays(kube, namespace, running_pl
     await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": without}})
 
     async def two() -> bool:
-        deployments = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")).items
+        deployments = await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")
         return [each["spec"]["replicas"] for each in deployments] == [2]
 
     await eventually(two, "2 replicas")
@@ -211,7 +211,7 @@ async def test_an_adapter_that_no_one_made_scales_nothing_and_says_so(kube, name
     assert "delete it, give the component `scalingAdapter: {}`" in message, (
         "it can keep the name from the platform's own"
     )
-    deployments = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")).items
+    deployments = await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")
     assert [each["spec"]["replicas"] for each in deployments] == [1]
 
 

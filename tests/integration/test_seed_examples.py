@@ -126,16 +126,14 @@ async def test_the_simple_deployment_serves(cluster: Cluster, place: str) -> Non
         "VllmWorker": 1,
     }
     containers: dict[str, Any] = {}
-    for each in (await cluster.kube.list(DEPLOYMENTS, place)).items:
+    for each in await cluster.kube.list(DEPLOYMENTS, place):
         name = each["spec"]["template"]["metadata"]["labels"]["nvidia.com/dynamo-component"]
         containers[name] = each["spec"]["template"]["spec"]["containers"][0]
     image = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.6.1"
     assert {name: each["image"] for name, each in containers.items()} == {"Frontend": image, "VllmWorker": image}
     assert containers["VllmWorker"]["resources"]["limits"] == {"nvidia.com/gpu": "4"}
     assert containers["VllmWorker"]["args"] == ["python3 -m dynamo.vllm --model Qwen/Qwen3-0.6B"]
-    assert any(
-        each["metadata"]["name"].endswith("frontend") for each in (await cluster.kube.list(SERVICES, place)).items
-    )
+    assert any(each["metadata"]["name"].endswith("frontend") for each in await cluster.kube.list(SERVICES, place))
     # The commands of the same page.
     shown, _ = await cluster.run("get", "dgd", "-n", place)
     assert "llama3-70b-agg" in shown
@@ -151,7 +149,7 @@ async def test_the_sla_driven_deployment_is_profiled_by_its_image_and_deployed(c
     await cluster.apply("sla-driven-deployment", place)
 
     async def job() -> KubeObject | None:
-        jobs = (await cluster.kube.list(JOBS, place)).items
+        jobs = await cluster.kube.list(JOBS, place)
         return jobs[0] if jobs else None
 
     profiling = await eventually(job, "the profiling Job is created")
@@ -239,7 +237,7 @@ async def test_an_example_asks_for_the_image_of_its_artifact_and_says_that_no_on
     await eventually(waits, "the example says what it waits for")
     request = await cluster.kube.get(DYNAMO_NIM_REQUESTS, ObjectKey(place, "frontend--jh2o6dqzpsgfued4"))
     assert request["spec"] == {"bentoTag": "frontend:jh2o6dqzpsgfued4"}
-    assert not (await cluster.kube.list(DEPLOYMENTS, place)).items
+    assert not await cluster.kube.list(DEPLOYMENTS, place)
 
 
 async def test_the_services_of_an_artifact_run_as_the_example_says_with_images(cluster: Cluster, place: str) -> None:
@@ -255,7 +253,7 @@ async def test_the_services_of_an_artifact_run_as_the_example_says_with_images(c
 
     status = await eventually(runs, "all of its services run")
     assert [(each["type"], each["status"]) for each in status["conditions"]] == [("Ready", "True")]
-    deployments = (await cluster.kube.list(DEPLOYMENTS, place)).items
+    deployments = await cluster.kube.list(DEPLOYMENTS, place)
     replicas = {
         each["spec"]["template"]["metadata"]["labels"]["nvidia.com/dynamo-component"]: each["spec"]["replicas"]
         for each in deployments
@@ -287,23 +285,23 @@ async def test_a_service_of_an_artifact_runs_with_all_that_the_page_lists(cluste
         return entry is not None and entry["status"] == "True"
 
     await eventually(ready, "it is ready")
-    (deployment,) = (await cluster.kube.list(DEPLOYMENTS, place)).items
+    (deployment,) = await cluster.kube.list(DEPLOYMENTS, place)
     assert deployment["spec"]["replicas"] == 2
     assert deployment["spec"]["template"]["metadata"]["labels"]["team"] == "a"
     (main,) = deployment["spec"]["template"]["spec"]["containers"]
     assert (main["image"], main["resources"]["limits"]["nvidia.com/gpu"]) == ("built:1", "1")
     assert main["args"] == ["cd src && uv run dynamo serve --service-name Frontend graphs.disagg:Frontend"]
-    (ingress,) = (await cluster.kube.list(INGRESSES, place)).items
+    (ingress,) = await cluster.kube.list(INGRESSES, place)
     (rule,) = ingress["spec"]["rules"]
     backend = rule["http"]["paths"][0]["backend"]["service"]["name"]
     assert (rule["host"], backend) in {
-        ("chat.example.com", each["metadata"]["name"]) for each in (await cluster.kube.list(SERVICES, place)).items
+        ("chat.example.com", each["metadata"]["name"]) for each in await cluster.kube.list(SERVICES, place)
     }
 
     await cluster.kube.merge_patch(DYNAMO_NIM_DEPLOYMENTS, key, {"spec": {"replicas": 0}})
 
     async def stopped() -> bool:
-        (deployments,) = (await cluster.kube.list(DEPLOYMENTS, place)).items
+        (deployments,) = await cluster.kube.list(DEPLOYMENTS, place)
         return bool(deployments["spec"]["replicas"] == 0)
 
     await eventually(stopped, "it has no replicas")
@@ -311,7 +309,7 @@ async def test_a_service_of_an_artifact_runs_with_all_that_the_page_lists(cluste
     await eventually(
         lambda: cluster.kube.list(DYNAMO_GRAPH_DEPLOYMENTS, place),
         "its graph went with it",
-        where=lambda answer: not answer.items,
+        where=lambda answer: not answer,
     )
 
 

@@ -32,7 +32,7 @@ async def change(kube: KubeClient, namespace: str, spec: dict[str, Any], name: s
 
 async def deployment_of(kube: KubeClient, namespace: str, component: str) -> dict[str, Any]:
     deployments = await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}={component}")
-    (only,) = deployments.items
+    (only,) = deployments
     return only
 
 

@@ -156,7 +156,7 @@ async def test_a_platform_of_one_namespace_is_asked_about_that_one_and_leaves_co
     ):
         crd = await kube.get(CUSTOM_RESOURCE_DEFINITIONS, CRD)
         assert crd["spec"]["conversion"]["webhook"]["clientConfig"]["url"] == f"{whole.url}/convert"
-        names = {item["metadata"]["name"] for item in (await kube.list(VALIDATING_WEBHOOK_CONFIGURATIONS)).items}
+        names = {item["metadata"]["name"] for item in await kube.list(VALIDATING_WEBHOOK_CONFIGURATIONS)}
         assert names == {"dynamo-admission", "dynamo-admission-team"}
         before = await figure(one, "dynamo_operator_webhook_requests_total")
         await kube.create(BETA, beta("default", "elsewhere"), dry_run=True)
@@ -304,7 +304,7 @@ async def test_objects_of_a_time_when_v1alpha1_was_stored_are_read_in_both_versi
                 assert in_alpha["spec"] == written["spec"]
                 names = {component["name"]: component for component in in_beta["spec"]["components"]}
                 assert names["Decode"]["type"] == "decode"
-                assert [item["metadata"]["name"] for item in (await kube.list(BETA)).items] == ["chat"]
+                assert [item["metadata"]["name"] for item in await kube.list(BETA)] == ["chat"]
                 # Writing it back stores it again.
                 await kube.replace(BETA, in_beta)
                 assert (await kube.get(ALPHA, key))["spec"] == written["spec"]

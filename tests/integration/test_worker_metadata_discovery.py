@@ -49,7 +49,7 @@ async def heard(control_plane, nats_server) -> AsyncIterator[Heard]:
 
 async def pod_of(kube: KubeClient, namespace: str, component: str) -> dict[str, Any]:
     async def check() -> dict[str, Any] | None:
-        pods = (await kube.list(PODS, namespace, label_selector=f"{labels.COMPONENT}={component}")).items
+        pods = await kube.list(PODS, namespace, label_selector=f"{labels.COMPONENT}={component}")
         return next((pod for pod in pods if pod.get("status", {}).get("phase") == "Running"), None)
 
     results: dict[str, Any] = await eventually(check, f"a pod of {component}")

@@ -101,8 +101,7 @@ class Wave:
         """Pods that Deployments ask for, by component."""
         deployments = await self._kube.list(DEPLOYMENTS, self.namespace)
         return {
-            each["metadata"]["labels"]["nvidia.com/dynamo-component"]: each["spec"]["replicas"]
-            for each in deployments.items
+            each["metadata"]["labels"]["nvidia.com/dynamo-component"]: each["spec"]["replicas"] for each in deployments
         }
 
     async def planning(self) -> KubeObject:

@@ -9,7 +9,7 @@ import pytest
 from dynamo_admission.address import address_of, namespace_of
 from dynamo_admission.facts import domains, first_world, read
 from dynamo_shared.kube import Forbidden
-from dynamo_shared.kube.objects import KubeObjectList
+from dynamo_shared.kube.client import KubeObjects
 from dynamo_shared.runtime import InvalidSettings, load_settings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -32,12 +32,12 @@ class Cluster:
         groups = [{"name": name, "versions": [{"version": version}]} for name, version in self._groups.items()]
         return {"groups": groups}
 
-    async def list(self, resource: Any, namespace: str = "", **_: Any) -> KubeObjectList:
+    async def list(self, resource: Any, namespace: str = "", **_: Any) -> KubeObjects:
         self.asked.append(resource.plural)
         observed = self._lists.get(resource.plural, [])
         if isinstance(observed, Exception):
             raise observed
-        return KubeObjectList(observed, "1")
+        return observed
 
 
 def lease(namespace: str, **spec: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient, KubeError, NotFound
-from dynamo_shared.kube.objects import KubeObjectList
+from dynamo_shared.kube.client import KubeObjects
 
 ROOT = Path(__file__).parents[3]
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "engine:1.5.0"}]}}
@@ -173,11 +173,11 @@ class Cluster:
             "spec": {"versions": [{"name": name, "served": name in self._served} for name in (*self._served, "v9")]}
         }
 
-    async def list(self, resource: Resource) -> KubeObjectList:
+    async def list(self, resource: Resource) -> KubeObjects:
         given = self._objects.get(resource, [])
         if isinstance(given, KubeError):
             raise given
-        return KubeObjectList(given, "1")
+        return given
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from dynamo_image_builder.reconciler import NimRequestReconciler
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, ObjectKey, Resource
+from dynamo_shared.kube.client import KubeObjects
 from dynamo_shared.kube.errors import AlreadyExists, Forbidden, KubeError, NamespaceTerminating, NotFound
-from dynamo_shared.kube.objects import KubeObjectList
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 from dynamo_shared.state.cache import ObjectCache
@@ -55,10 +55,10 @@ class Kube:
             raise NotFound(404, "NotFound", key.name)
         return self.jobs[key.name]
 
-    async def list(self, resource: Resource, namespace: str, *, label_selector: str) -> KubeObjectList:
+    async def list(self, resource: Resource, namespace: str, *, label_selector: str) -> KubeObjects:
         assert namespace == "dynamo-builds"
         assert label_selector == f"batch.kubernetes.io/job-name={build().job}"
-        return KubeObjectList(self.pods, "1")
+        return self.pods
 
     async def merge_patch(self, resource: Resource, key: ObjectKey, patch: KubeObject) -> KubeObject:
         self.jobs[key.name]["metadata"]["annotations"] |= patch["metadata"]["annotations"]
@@ -333,8 +333,8 @@ async def test_another_tag_is_another_build() -> None:
     assert "imageRef" not in stage.status()
 
 
-async def no_pods(*_: object, **__: object) -> KubeObjectList:
-    return KubeObjectList([], "1")
+async def no_pods(*_: object, **__: object) -> KubeObjects:
+    return []
 
 
 async def test_a_request_that_is_being_deleted_builds_nothing() -> None:

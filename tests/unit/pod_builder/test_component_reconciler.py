@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -190,7 +189,7 @@ class EventServer:
 
     async def list(self, _resource: object, _namespace: str, *, field_selector: str) -> Any:
         self.asked.append(field_selector)
-        return SimpleNamespace(items=self.events)
+        return self.events
 
 
 async def test_groups_whose_pods_are_refused_say_so():

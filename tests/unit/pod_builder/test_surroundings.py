@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -51,7 +50,7 @@ class Stage:
         self.asked.append(f"{namespace} {field_selector}")
         if self.error is not None:
             raise self.error
-        return SimpleNamespace(items=[each for each in self.secrets if f"type={each['type']}" == field_selector])
+        return [each for each in self.secrets if f"type={each['type']}" == field_selector]
 
     def announce(self, involved: dict[str, Any], fact: Fact) -> None:
         self.reported.append((involved, fact))

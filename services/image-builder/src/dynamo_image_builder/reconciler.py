@@ -165,10 +165,8 @@ class NimRequestReconciler:
         return await get_if_present(self.kube, JOBS, ObjectKey(self.settings.namespace, build.job))
 
     async def _pods(self, job: KubeObject) -> list[KubeObject]:
-        listed = await self.kube.list(
-            PODS, objects.namespace(job), label_selector=f"{labels.JOB_NAME}={objects.name(job)}"
-        )
-        return list(listed.items)
+        selector = f"{labels.JOB_NAME}={objects.name(job)}"
+        return await self.kube.list(PODS, objects.namespace(job), label_selector=selector)
 
     async def _report(
         self,

@@ -70,7 +70,7 @@ class PodEvents:
             return known
         about = f"regarding.kind={kind},regarding.name={name},type=Warning"
         try:
-            answer = (await self.kube.list(EVENTS, namespace, field_selector=about)).items
+            answer = await self.kube.list(EVENTS, namespace, field_selector=about)
         except KubeError as error:
             # What statuses say stands.
             log.warning("cannot list events", namespace=namespace, kind=kind, name=name, error=str(error))

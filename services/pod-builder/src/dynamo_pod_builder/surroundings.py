@@ -116,7 +116,7 @@ class PullSecretLists:
         listed: list[KubeObject] = []
         try:
             for type_ in TYPES:
-                listed += (await self._kube.list(SECRETS, namespace, field_selector=f"type={type_}")).items
+                listed += await self._kube.list(SECRETS, namespace, field_selector=f"type={type_}")
         except Forbidden as error:
             if not self._forbidden:
                 log.warning("image pull secrets are not looked for: secrets may not be listed", error=str(error))

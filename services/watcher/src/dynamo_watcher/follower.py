@@ -76,7 +76,7 @@ def lookup(kube: KubeClient) -> Lookup:
         objects = await kube.list(
             watched.resource, key.namespace, label_selector=watched.label_selector, field_selector=fields
         )
-        return next((obj for obj in objects.items if watched.includes(obj)), None)
+        return next((obj for obj in objects if watched.includes(obj)), None)
 
     return lookup
 

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 from urllib.parse import quote, urlencode
 
 import aiohttp
@@ -22,9 +22,10 @@ from dynamo_shared.api.resources import PODS, SERVICES, ObjectKey, Resource, key
 from dynamo_shared.kube import config
 from dynamo_shared.kube.errors import Expired, NotFound, ResponseTooLarge, Unavailable
 from dynamo_shared.kube.impersonation import Identity
-from dynamo_shared.kube.objects import KubeObjectList
 from dynamo_shared.kube.transport import USER_AGENT, Outgoing, RequestObserver, Transport, WarningObserver
 
+#: `list` is a method here.
+KubeObjects: TypeAlias = list[KubeObject]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
 # Both are JSON, which is YAML; the server accepts no JSON-named content type for apply.
@@ -140,12 +141,12 @@ class KubeClient:
         label_selector: str = "",
         field_selector: str = "",
         page_size: int = 500,
-    ) -> KubeObjectList:
+    ) -> KubeObjects:
         """All objects of a namespace, or of all namespaces. Items carry apiVersion and kind, as `get` returns them.
 
         Pages become smaller where they are too large to hold; where the server forgets the list midway, it starts again.
         """
-        items: list[KubeObject] = []
+        items: KubeObjects = []
         restarted = False
         token, limit = "", page_size
         while True:
@@ -170,10 +171,9 @@ class KubeClient:
                 limit = max(1, (limit or page_size) // 8)
                 continue
             items += page_items(page, resource)
-            metadata = page["metadata"]
-            token = metadata.get("continue") or ""
+            token = page["metadata"].get("continue") or ""
             if not token:
-                return KubeObjectList(items, metadata["resourceVersion"])
+                return items
 
     async def list_page(
         self,

@@ -19,7 +19,7 @@ from dynamo_profiler.requests.hardware import (
     stated,
 )
 from dynamo_shared.api.v1beta1.request import HardwareSpec
-from dynamo_shared.kube.objects import KubeObjectList
+from dynamo_shared.kube.client import KubeObjects
 from dynamo_shared.runtime.settings.planner import Dcgm
 from dynamo_shared.state.cache import ObjectCache
 
@@ -194,9 +194,9 @@ class Pods:
     def __init__(self, *pods: dict[str, Any]) -> None:
         self._pods = list(pods)
 
-    async def list(self, *_: object, **__: object) -> KubeObjectList:
+    async def list(self, *_: object, **__: object) -> KubeObjects:
         pods, self._pods = self._pods, []
-        return KubeObjectList(items=pods, resource_version="1")
+        return pods
 
 
 @pytest.mark.parametrize(("nodes", "reported"), [(("a", "b"), "2 DCGM exporters gave no answer"), ((), None)])

@@ -15,8 +15,8 @@ from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.request_parts import spec_of
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
+from dynamo_shared.kube.client import KubeObjects
 from dynamo_shared.kube.errors import AlreadyExists, NotFound
-from dynamo_shared.kube.objects import KubeObjectList
 
 IMAGE = "nvcr.io/nvidia/ai-dynamo/sglang-runtime:1.1.1"
 
@@ -252,8 +252,8 @@ class Api(Objects):
             raise NotFound(404, "NotFound", "gone")
         return self.objects[resource.plural]
 
-    async def list(self, *_: Any, **__: Any) -> KubeObjectList:
-        return KubeObjectList([], "1")
+    async def list(self, *_: Any, **__: Any) -> KubeObjects:
+        return []
 
     async def create(self, resource: Resource, _obj: dict[str, Any]) -> None:
         if resource.plural in self.objects:

@@ -167,7 +167,7 @@ class CheckpointReconciler:
     async def _last_words(self, key: ObjectKey) -> str:
         """How the pod ended; read from the API server, since its event may come after that of the Job."""
         listed = await self.kube.list(PODS, key.namespace, label_selector=f"{JOB_NAME}={key.name}")
-        return checkpoint_status.last_words(listed.items)
+        return checkpoint_status.last_words(listed)
 
     async def _job(self, obj: KubeObject, key: ObjectKey) -> KubeObject | None:
         # The event of the Job may come after that of the status that reports it.

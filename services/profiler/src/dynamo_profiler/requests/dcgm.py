@@ -79,7 +79,7 @@ class DcgmExporters:
         try:
             for namespace in self._settings.namespaces:
                 for selector in SELECTORS:
-                    pods += (await self._kube.list(PODS, namespace, label_selector=selector)).items
+                    pods += await self._kube.list(PODS, namespace, label_selector=selector)
         except Forbidden as error:
             log.info("exporters of GPU metrics cannot be looked for", error=str(error))
             return []

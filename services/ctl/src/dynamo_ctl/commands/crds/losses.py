@@ -101,7 +101,7 @@ async def _served(client: KubeClient, definition: Definition) -> list[Resource]:
 
 async def _all(client: KubeClient, resource: Resource) -> list[KubeObject]:
     try:
-        objects = (await client.list(resource)).items
+        objects = await client.list(resource)
     except NotServed:
         return []
     except KubeError as error:

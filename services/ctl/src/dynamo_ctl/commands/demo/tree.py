@@ -35,7 +35,7 @@ SHOWN = (
 async def read(client: KubeClient, namespace: str) -> Tree:
     """The graphs of a namespace with all that they own, as it is now."""
     lists = await asyncio.gather(*(client.list(each, namespace) for each in (DYNAMO_GRAPH_DEPLOYMENTS, *SHOWN)))
-    return grow(namespace, lists[0].items, [obj for listed in lists[1:] for obj in listed.items])
+    return grow(namespace, lists[0], [obj for listed in lists[1:] for obj in listed])
 
 
 def grow(namespace: str, graphs: Sequence[KubeObject], objects: Sequence[KubeObject]) -> Tree:

@@ -82,7 +82,7 @@ async def until_successful(
     """
     progress, begun = GraphProgress(names), time.monotonic()
     while True:
-        graphs = (await client.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items
+        graphs = await client.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)
         now = time.monotonic() - begun
         progress.observe(graphs, now)
         show([graph_line(graph) for graph in progress.graphs], progress.ages(now))
@@ -97,7 +97,7 @@ async def until_successful(
 
 async def reasons(client: KubeClient, namespace: str, graphs: Sequence[KubeObject]) -> list[str]:
     """Why graphs are not successful: their own condition, those of their components, and the newest warnings."""
-    components = (await client.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)).items
+    components = await client.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
     lines: list[str] = []
     for graph in graphs:
         line = graph_line(graph)
@@ -109,7 +109,7 @@ async def reasons(client: KubeClient, namespace: str, graphs: Sequence[KubeObjec
             if available.get("status") != "True":
                 why = available.get("message") or "not reconciled yet"
                 lines.append(f"  {component['metadata']['name']}: {available.get('reason', 'Unknown')}: {why}")
-    warnings = (await client.list(EVENTS, namespace, field_selector="type=Warning")).items
+    warnings = await client.list(EVENTS, namespace, field_selector="type=Warning")
     newest = sorted(warnings, key=_moment)[-QUOTED_EVENTS:]
     for event in newest:
         about = event.get("regarding") or {}

@@ -51,7 +51,7 @@ class OfCluster:
         try:
             if name and namespace:
                 return [await self._client.get(resource, ObjectKey(namespace, name))]
-            return (await self._client.list(resource, namespace)).items
+            return await self._client.list(resource, namespace)
         except NotFound:
             return []
         except NotServed as error:

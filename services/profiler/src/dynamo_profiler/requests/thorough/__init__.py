@@ -155,7 +155,7 @@ class ThoroughProfiling:
 
     async def _pods(self, request: ProfilingRequest) -> list[KubeObject]:
         selector = f"{labels.PROFILER_REQUEST}={request.name}"
-        return (await self.kube.list(PODS, request.namespace, label_selector=selector)).items
+        return await self.kube.list(PODS, request.namespace, label_selector=selector)
 
     async def _remove_output(self, obj: KubeObject, request: ProfilingRequest) -> None:
         key = ObjectKey(request.namespace, names.output(request.name))
