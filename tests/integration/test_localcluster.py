@@ -8,22 +8,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import nats
 import pytest
 import pytest_asyncio
 from dynamo_devcluster import (
-    CertificateAuthority,
     ControlPlane,
     ControlPlaneOptions,
-    EtcdServer,
     LineProgress,
-    NatsServer,
-    NatsServerOptions,
     Programs,
-    ServerTls,
 )
 from dynamo_devcluster.probe import LocalHttp, client_tls
-from nats.errors import Error as NatsError
 
 from .platform import eventually
 
@@ -110,17 +103,6 @@ async def test_a_deployment_with_a_gpu_gets_ready(cluster: ControlPlane) -> None
     assert pod["status"]["podIP"].startswith("10.128.")
 
 
-async def test_too_many_gpus_stay_pending(cluster: ControlPlane) -> None:
-    api = Api(cluster)
-    await api.create("/apis/apps/v1/namespaces/default/deployments", deployment("nine-gpus", gpus=9))
-
-    async def unschedulable() -> bool:
-        conditions = [c for pod in await pods(api, "nine-gpus") for c in pod["status"].get("conditions", [])]
-        return any(c["reason"] == "Unschedulable" for c in conditions if c["type"] == "PodScheduled")
-
-    await eventually(unschedulable, "it cannot be scheduled")
-
-
 async def test_faults_on_demand(cluster: ControlPlane) -> None:
     api = Api(cluster)
     path = "/apis/apps/v1/namespaces/default/deployments"
@@ -187,88 +169,3 @@ async def test_temporary_directory_is_removed(programs: Programs) -> None:
     async with control_plane:
         assert control_plane.kubeconfig.exists()
     assert not control_plane.directory.exists()
-
-
-async def test_etcd_with_client_certificates(programs: Programs, tmp_path: Path) -> None:
-    ca = CertificateAuthority(tmp_path / "pki")
-    client = ca.client("root")
-    tls = ServerTls(ca.certificate, ca.server("etcd", also_client=True), client)
-    async with EtcdServer(await programs.obtain("etcd"), tmp_path / "etcd", tls=tls) as etcd:
-        known = LocalHttp(etcd.port, client_tls(ca.certificate, client))
-        assert (await known.request("POST", "/v3/kv/put", {"key": _b64("k"), "value": _b64("v")}))[0] == 200
-        stranger = LocalHttp(etcd.port, client_tls(ca.certificate))
-        with pytest.raises(OSError):  # noqa: PT011 - the kind depends on the TLS version
-            await stranger.request("GET", "/readyz")
-
-
-async def test_etcd_keeps_data_until_wiped_also_with_passwords(programs: Programs, tmp_path: Path) -> None:
-    async with EtcdServer(await programs.obtain("etcd"), tmp_path) as etcd:
-        http = LocalHttp(etcd.port)
-
-        async def call(path: str, **body: Any) -> dict[str, Any]:
-            status, answer = await http.request("POST", f"/v3/{path}", body)
-            assert status == 200, answer
-            parsed: dict[str, Any] = json.loads(answer)
-            return parsed
-
-        await call("kv/put", key=_b64("k"), value=_b64("v"))
-        await etcd.kill()
-        await etcd.start()
-        assert (await call("kv/range", key=_b64("k")))["count"] == "1"
-        await call("auth/role/add", name="root")
-        await call("auth/user/add", name="root", password="secret")
-        await call("auth/user/grant", user="root", role="root")
-        await call("auth/enable")
-        await etcd.restart()
-        assert (await http.request("POST", "/v3/kv/range", {"key": _b64("k")}))[0] != 200, "who asks?"
-        await etcd.wipe()
-        await etcd.start()
-        assert "kvs" not in await call("kv/range", key=_b64("k"))
-
-
-@pytest.mark.parametrize(
-    ("options", "right", "wrong"),
-    [
-        (NatsServerOptions(), {}, None),
-        (NatsServerOptions(user="u", password="p"), {"user": "u", "password": "p"}, {"user": "u", "password": "x"}),
-        (NatsServerOptions(token="t"), {"token": "t"}, {}),
-    ],
-    ids=["open", "password", "token"],
-)
-async def test_nats(
-    programs: Programs, tmp_path: Path, options: NatsServerOptions, right: dict[str, Any], wrong: dict[str, Any] | None
-) -> None:
-    async with NatsServer(await programs.obtain("nats-server"), tmp_path, options) as server:
-        connection = await nats.connect(server.url, **right)
-        await connection.jetstream().add_stream(name="events", subjects=["events.>"])
-        await connection.jetstream().publish("events.a", b"1")
-        await connection.close()
-        await server.kill()
-        await server.start()
-        connection = await nats.connect(server.url, **right)
-        assert (await connection.jetstream().stream_info("events")).state.messages == 1
-        await connection.close()
-        if wrong is not None:
-            with pytest.raises((NatsError, OSError)):
-                await nats.connect(server.url, allow_reconnect=False, **wrong)
-        await server.wipe()
-        await server.start()
-        connection = await nats.connect(server.url, **right)
-        assert await connection.jetstream().streams_info() == []
-        await connection.close()
-
-
-async def test_nats_with_client_certificates(programs: Programs, tmp_path: Path) -> None:
-    ca = CertificateAuthority(tmp_path / "pki")
-    client = ca.client("platform")
-    options = NatsServerOptions(tls=ServerTls(ca.certificate, ca.server("nats"), client))
-    async with NatsServer(await programs.obtain("nats-server"), tmp_path / "nats", options) as server:
-        connection = await nats.connect(server.url, tls=client_tls(ca.certificate, client))
-        assert connection.is_connected
-        await connection.close()
-        with pytest.raises((NatsError, OSError)):
-            await nats.connect(server.url, tls=client_tls(ca.certificate), allow_reconnect=False)
-
-
-def _b64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
