@@ -134,20 +134,6 @@ async def test_a_secret_of_another_owner_is_left_alone(
     assert await secret(kube, namespace) == before
 
 
-@pytest.mark.parametrize("broken", ["ca.crt", "ca.key", "tls.crt", "tls.key"])
-async def test_a_broken_secret_is_mended(kube: KubeClient, namespace: str, broken: str) -> None:
-    certificates = await open_certificates(settings(namespace, "auto"), kube, NAMES)
-    assert isinstance(certificates, OwnCertificates)
-    leaf, bundle = certificates.serving, certificates.bundle
-    junk = {broken: base64.b64encode(b"junk").decode()}
-    await kube.merge_patch(SECRETS, ObjectKey(namespace, SECRET), {"data": junk})
-    await certificates.refresh()
-    assert certificates.serving == leaf, "what is served is kept while it is trusted"
-    assert certificates.bundle.startswith(bundle)
-    fresh = await open_certificates(settings(namespace, "auto"), kube, NAMES)
-    assert fresh.bundle == certificates.bundle
-
-
 @pytest.mark.parametrize("how", ["annotated", "deleted"])
 async def test_a_rotation_refuses_no_call(kube: KubeClient, namespace: str, how: str) -> None:
     store = SecretStore(kube, ObjectKey(namespace, SECRET))
@@ -215,9 +201,3 @@ async def _is(certificates: Certificates, ends: float) -> bool:
 
 async def _has(certificates: Certificates, bundle: bytes) -> bool:
     return certificates.bundle == bundle
-
-
-async def test_an_unusable_folder_is_said_at_the_start(kube: KubeClient, namespace: str, tmp_path: Path) -> None:
-    for mode in ("manual", "cert-manager"):
-        with pytest.raises(Unusable, match=r"tls\.crt is missing: mount a Secret with tls\.crt and tls\.key there"):
-            await open_certificates(settings(namespace, mode, tmp_path), kube, NAMES)

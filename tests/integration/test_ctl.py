@@ -9,21 +9,16 @@ import signal
 from pathlib import Path
 
 import pytest
-import yaml
 from dynamo_ctl.commands.events import EventQuery, stream
 from dynamo_ctl.commands.get import ObjectQuery, What, objects, sources
 from dynamo_ctl.commands.parameters import Output
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.offline import objects_of
 from dynamo_ctl.page_account import NAME, page_token
 from dynamo_ctl.targets import Where
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import NatsServer
-from dynamo_pod_builder.render import RenderConfig
-from dynamo_shared.api import resources
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ROLES, VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey
-from dynamo_shared.api.yaml_output import to_yaml
 from dynamo_shared.bus.nats import NatsOptions
 from dynamo_shared.kube import KubeClient
 
@@ -60,15 +55,6 @@ def left_over(folder: Path) -> list[str]:
         if str(folder) in command:
             results.append(command)
     return results
-
-
-@pytest.mark.parametrize("text", [file.read_text() for file in EXAMPLES], ids=[file.stem for file in EXAMPLES])
-async def test_the_api_server_accepts_what_is_rendered(text: str, kube: KubeClient, namespace: str) -> None:
-    # Through YAML and back, as it reaches kubectl.
-    rendered = to_yaml(*objects_of(text, namespace, RenderConfig(operator_version="1.2.0")))
-    for obj in yaml.safe_load_all(rendered):
-        stored = await kube.apply(resources.of(obj), obj, dry_run=True)
-        assert stored["metadata"]["name"] == obj["metadata"]["name"]
 
 
 async def test_kubectl_accepts_what_is_rendered(
@@ -252,17 +238,3 @@ async def test_up_against_a_cluster_brings_only_what_is_missing(
     assert await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg")), "stopping undoes nothing"
     assert not await kube.list(VALIDATING_WEBHOOK_CONFIGURATIONS), "no one would answer"
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
-
-
-async def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(
-        "{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: a, cluster: {server: 'http://127.0.0.1:9'}}],"
-        " contexts: [{name: a, context: {cluster: a, user: a}}], users: [{name: a, user: {}}]}"
-    )
-    async with dynamoctl("get", f"--kubeconfig={kubeconfig}", cwd=tmp_path) as get:
-        code, out, err = await finished(get)
-    assert code == ExitCode.UNREACHABLE
-    assert not out
-    assert err.count("\n") == 1
-    assert "is it running, and --kubeconfig right?" in err

@@ -203,13 +203,6 @@ async def test_replicas_share_the_work_and_hand_it_over(settled_etcd: EtcdServer
             await until(complete(second))
 
 
-async def test_a_crashed_replica_is_replaced_when_its_lease_has_run_out(settled_etcd: EtcdServer) -> None:
-    async with Replica(settled_etcd.url) as first, Replica(settled_etcd.url) as second, Referee(first, second):
-        await until(complete(first, second))
-        await first.crash()
-        await until(complete(second), within=60)
-
-
 async def test_partitions_are_given_away_after_the_work_on_them(settled_etcd: EtcdServer) -> None:
     async with Replica(settled_etcd.url) as first:
         await until(complete(first))
@@ -343,20 +336,6 @@ async def test_server_that_comes_back_without_its_data(settled_etcd: EtcdServer)
             assert not any(while_alive), "not before the first one's deadline"
             wire.thaw()
             await until(complete(first, second), within=60)
-
-
-async def test_a_deleted_claim_is_not_worked_on(settled_etcd: EtcdServer) -> None:
-    async with Replica(settled_etcd.url) as replica, EtcdClient(EtcdOptions(endpoints=(settled_etcd.url,))) as other:
-        await until(complete(replica))
-        partition = min(replica.partitions.held)
-        claim = await other.get(f"{PREFIX}/partitions/builder/{partition}")
-        assert claim is not None
-        gained: list[str] = []
-        replica.partitions.on_gain(lambda _: gained.append("gain"))
-        await other.delete_held(claim.key, created=claim.created, lease=1)
-        assert await other.get(claim.key) == claim
-        await other.delete_held(claim.key, created=claim.created, lease=claim.lease)
-        await until(lambda: bool(gained) and partition in replica.partitions.held)
 
 
 async def test_watch_that_asks_for_compacted_revisions(settled_etcd: EtcdServer) -> None:

@@ -153,19 +153,6 @@ async def test_only_what_the_platform_made_is_watched(
 
 
 @pytest.mark.restart
-async def test_nats_restarts_with_its_data(kube: KubeClient, namespace: str, nats_server: NatsServer) -> None:
-    async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
-        await bench.create("a", "b")
-        await until(lambda: bench.names() == ["a", "b"])
-        await nats_server.kill()
-        await bench.create("c")
-        await bench.delete("a")
-        assert bench.names() == ["a", "b"]
-        await nats_server.start()
-        await until(lambda: bench.names() == ["b", "c"])
-
-
-@pytest.mark.restart
 async def test_nats_restarts_without_its_data(kube: KubeClient, namespace: str, nats_server: NatsServer) -> None:
     async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
         await bench.create("a", "b")
@@ -192,31 +179,6 @@ async def test_the_watcher_is_replaced(kube: KubeClient, namespace: str, nats_se
         assert bench.names() == ["a", "b"]
         async with watching(kube, nats_server.url, namespace):
             await until(lambda: bench.names() == ["b", "c"])
-
-
-@pytest.mark.restart
-async def test_two_watchers_at_once_harm_nothing(kube: KubeClient, namespace: str, nats_server: NatsServer) -> None:
-    """For a moment after an election both may publish: the result is that of one."""
-    url = nats_server.url
-    async with watching(kube, url, namespace), watching(kube, url, namespace), reading(kube, namespace, url) as bench:
-        await asyncio.wait_for(bench.reader.synced(), 30)
-        await bench.create(*(f"g{number}" for number in range(10)))
-        for number in range(0, 10, 2):
-            await bench.delete(f"g{number}")
-        await until(lambda: bench.names() == [f"g{number}" for number in range(1, 10, 2)])
-
-
-@pytest.mark.restart
-async def test_the_api_server_restarts(
-    control_plane: ControlPlane, kube: KubeClient, namespace: str, nats_server: NatsServer
-) -> None:
-    async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
-        await bench.create("a")
-        await until(lambda: bench.names() == ["a"])
-        await control_plane.api_server.restart()
-        await bench.create("b")
-        await bench.delete("a")
-        await until(lambda: bench.names() == ["b"], within=60)
 
 
 async def test_the_owner_of_an_object_that_no_message_holds_reads_so(
