@@ -13,7 +13,6 @@ MODEL_NAME = "tiny"
 #: Requests between pods over TCP, events over ZeroMQ: a graph that needs no NATS and no etcd.
 PLANES = ("--discovery-backend", "kubernetes", "--request-plane", "tcp", "--event-plane", "zmq")
 FRONTEND, PREFILL, DECODE = "Frontend", "Prefill", "Decode"
-FRONTEND_PORT = 8000
 #: A frontend tries a request again whose worker left discovery before it answered; it does so only with a limit above 0.
 MIGRATION = [{"name": "DYN_MIGRATION_LIMIT", "value": "3"}]
 

@@ -124,10 +124,6 @@ def templates(deployments: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {name: each["spec"]["template"] for name, each in deployments.items()}
 
 
-def of_worker(observed: dict[str, dict[str, Any]]) -> str:
-    return next(name for name in sorted(observed) if name.endswith(HASH))
-
-
 async def until_pods_run(kube: KubeClient, namespace: str) -> None:
     async def check() -> bool:
         result = await listed(kube, DEPLOYMENTS, namespace)

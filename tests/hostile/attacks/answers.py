@@ -20,7 +20,6 @@ from tests.integration.platform import eventually
 
 ROW = "answers of pods"
 SERVERS = "our own servers"
-METADATA = "metadata services"
 
 
 async def _workers(world: World, replicas: int = 3) -> None:

@@ -25,7 +25,6 @@ from tools.generate import api
 from tools.generate.__main__ import main
 from tools.generate.files import Generator, run
 
-ROOT = Path(__file__).resolve().parents[3]
 CRDS = {crd["spec"]["names"]["kind"]: crd for crd in crd_manifests()}
 
 

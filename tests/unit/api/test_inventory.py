@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_shared.api import resources
 from dynamo_shared.api.crds import crd_manifests
 from dynamo_shared.api.crds.build import at, definition_of, schema_of
 from dynamo_shared.api.crds.kinds import DEFINITIONS, LEGACY
@@ -27,7 +26,6 @@ VERSIONS = [
     for version in each.versions
     if version.storage or each.is_converted
 ]
-ADAPTERS = resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 

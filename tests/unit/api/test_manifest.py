@@ -290,20 +290,7 @@ KEYS = ["name", "type", "components", "eppConfig", "config", "podTemplate", "spe
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(
-                st.sampled_from(
-                    [
-                        "name",
-                        "type",
-                        "components",
-                        "eppConfig",
-                        "config",
-                        "podTemplate",
-                        "spec",
-                        "containers",
-                        "env",
-                        "x",
-                    ]
-                ),
+                st.sampled_from(KEYS),
                 inner,
                 max_size=4,
             )

@@ -31,7 +31,6 @@ from .graph.building import NOW, deployment, stored, stored_graph
 from .graph.test_carry_out import Keys, Ledger
 from .indexed import indexed
 
-OWNER = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "name": "graph", "uid": "graph-uid"}
 ON = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True))
 AUTO = {"checkpoint": {"mode": "Auto", "identity": {"model": "m", "backendFramework": "vllm"}}}
 ENGINE = {"command": ["python3", "-m", "dynamo.vllm"], "args": ["--model", "m"]}

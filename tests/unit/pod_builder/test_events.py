@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from dynamo_pod_builder import events
 from dynamo_shared.api.objects import KubeObject
@@ -71,6 +73,8 @@ def test_a_restart_enters_a_phase(phase: str, line: str) -> None:
     ],
 )
 def test_a_checkpoint_changes(phase: str, entered: bool, reason: str, lines: list[str], published: list[str]) -> None:
-    announced, now = Announced(), {"phase": phase, "message": "so"}
+    announced, now = Announced(), {"phase": phase, "message": "so", "identityHash": "h"}
     announced.announce(CHECKPOINT, events.checkpoint_changed(CHECKPOINT, now, reason, entered=entered))
     assert (announced.lines, announced.events) == (lines, published)
+    data: list[Any] = [each.data for each in announced.facts if each.event]
+    assert [(each.reason, each.identity_hash) for each in data] == [(reason, "h")] * len(published)
