@@ -63,11 +63,7 @@ class Webhook:
             "timeoutSeconds": 5,
             "admissionReviewVersions": ["v1"],
         }
-        manifest = {
-            **VALIDATING_WEBHOOK_CONFIGURATIONS.type_meta,
-            "metadata": metadata,
-            "webhooks": [hook],
-        }
+        manifest = {**VALIDATING_WEBHOOK_CONFIGURATIONS.type_meta, "metadata": metadata, "webhooks": [hook]}
         await self.kube.apply(VALIDATING_WEBHOOK_CONFIGURATIONS, manifest)
 
     async def injected(self) -> bytes:

@@ -23,11 +23,7 @@ from multidict import CIMultiDict
 
 from .platform import settings
 
-EVERYTHING = {
-    "verbs": ["*"],
-    "apiGroups": ["nvidia.com"],
-    "resources": ["*"],
-}
+EVERYTHING = {"verbs": ["*"], "apiGroups": ["nvidia.com"], "resources": ["*"]}
 WATCHING = {"verbs": ["list", "watch"], "apiGroups": ["events.k8s.io"], "resources": ["events"]}
 CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
 CLUSTER_ROLE_BINDINGS = Resource(
@@ -146,20 +142,13 @@ async def may(kube: KubeClient, namespace: str, name: str, subject: dict[str, st
     """A role of a user or group: EVERYTHING, and these rules."""
     await kube.create(ROLES, {**_object(ROLES, namespace, name), "rules": [EVERYTHING, *rules]})
     group = "rbac.authorization.k8s.io"
-    bound = {
-        "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
-        "subjects": [{**subject, "apiGroup": group}],
-    }
+    bound = {"roleRef": {"apiGroup": group, "kind": "Role", "name": name}, "subjects": [{**subject, "apiGroup": group}]}
     await kube.create(ROLE_BINDINGS, {**_object(ROLE_BINDINGS, namespace, name), **bound})
 
 
 async def token_of(kube: KubeClient, namespace: str, name: str, seconds: int = 3600) -> str:
     """A token of a service account."""
-    request = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": seconds},
-    }
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": seconds}}
     path = SERVICE_ACCOUNTS.path(namespace, name, "token")
     outgoing = Outgoing(method="POST", path=path, body=json.dumps(request).encode())
     content = await kube._transport.request(outgoing)

@@ -34,11 +34,7 @@ def model_service(namespace: str) -> KubeObject:
     """The headless Service of the base model, as pod-builder makes it."""
     return {
         **SERVICES.type_meta,
-        "metadata": {
-            "name": f"dynamo-model-{HASH}",
-            "namespace": namespace,
-            "labels": {labels.BASE_MODEL_HASH: HASH},
-        },
+        "metadata": {"name": f"dynamo-model-{HASH}", "namespace": namespace, "labels": {labels.BASE_MODEL_HASH: HASH}},
         "spec": {
             "clusterIP": "None",
             "selector": {labels.BASE_MODEL_HASH: HASH},

@@ -25,11 +25,7 @@ NAMES = json.dumps(["kube-apiserver"])
 def webhook_client(folder: Path, pair: KeyPair, port: int) -> Path:
     """An AdmissionConfiguration by which the API server shows a certificate to webhooks at a port."""
     user = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "users": [{"name": f"127.0.0.1:{port}", "user": user}],
-    }
+    config = {"apiVersion": "v1", "kind": "Config", "users": [{"name": f"127.0.0.1:{port}", "user": user}]}
     (folder / "webhooks.yaml").write_text(yaml.safe_dump(config))
     webhook = {
         "apiVersion": "apiserver.config.k8s.io/v1",

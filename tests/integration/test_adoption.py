@@ -14,11 +14,7 @@ from typing import Any
 import pytest
 from dynamo_shared.api import resources
 from dynamo_shared.api.conversion import convert
-from dynamo_shared.api.registry.annotations import (
-    LAST_APPLIED_GENERATION,
-    LAST_APPLIED_HASH,
-    OPERATOR_ORIGIN_VERSION,
-)
+from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, LAST_APPLIED_HASH, OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -227,8 +223,7 @@ async def test_what_the_reference_wrote_and_no_one_wants_any_more_goes(kube, nam
 
 
 @pytest.mark.parametrize(
-    "slug",
-    ["examples-backends-vllm-deploy-v1beta1-disagg", "examples-backends-sglang-deploy-disagg-multinode"],
+    "slug", ["examples-backends-vllm-deploy-v1beta1-disagg", "examples-backends-sglang-deploy-disagg-multinode"]
 )
 async def test_a_set_of_grove_is_adopted_as_it_is(kube, namespace, control_plane, nats_server, slug):
     """A set that changes in any way is rolled by Grove."""

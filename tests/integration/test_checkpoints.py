@@ -32,18 +32,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.kube import KubeClient
 
-from .platform import (
-    IMAGE,
-    eventually,
-    frontend,
-    gone,
-    graph,
-    platform,
-    settings,
-    until_event,
-    until_state,
-    worker,
-)
+from .platform import IMAGE, eventually, frontend, gone, graph, platform, settings, until_event, until_state, worker
 
 IDENTITY = {"model": "meta-llama/Llama-2-7b-hf", "backendFramework": "vllm"}
 HASH = "96429b2725761a09"
@@ -134,11 +123,7 @@ async def agent_holds(kube: KubeClient, namespace: str, job: str = JOB) -> None:
     """The Lease by which the agent says that it works on a checkpoint, for longer than any test."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     spec = {"holderIdentity": "agent", "leaseDurationSeconds": 600, "renewTime": now}
-    lease = {
-        **LEASES.type_meta,
-        "metadata": {"name": job, "namespace": namespace},
-        "spec": spec,
-    }
+    lease = {**LEASES.type_meta, "metadata": {"name": job, "namespace": namespace}, "spec": spec}
     await kube.create(LEASES, lease)
 
 

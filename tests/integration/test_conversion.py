@@ -93,11 +93,7 @@ each_kind_and_version = pytest.mark.parametrize(
 
 def manifest(resource: Resource, namespace: str, spec: KubeObject) -> KubeObject:
     metadata = {"name": "whole", "namespace": namespace, "annotations": {"example.com/note": "mine"}}
-    return {
-        **resource.type_meta,
-        "metadata": metadata,
-        "spec": copy.deepcopy(spec),
-    }
+    return {**resource.type_meta, "metadata": metadata, "spec": copy.deepcopy(spec)}
 
 
 def other_version(resource: Resource) -> Resource:
@@ -162,11 +158,7 @@ async def test_status_is_written_in_one_version_and_read_in_both(
     await admission_kube.create(alpha, manifest(alpha, admission_namespace, {"services": {"Decode": SERVICE}}))
     counts = {"componentKind": "Deployment", "replicas": 1, "updatedReplicas": 1, "componentNames": ["a", "b"]}
     status = {"state": "successful", "components": {"Decode": counts}}
-    applied = {
-        **GRAPHS.type_meta,
-        "metadata": {"name": "whole", "namespace": admission_namespace},
-        "status": status,
-    }
+    applied = {**GRAPHS.type_meta, "metadata": {"name": "whole", "namespace": admission_namespace}, "status": status}
     await admission_kube.apply_status(GRAPHS, applied)
     old = await admission_kube.get(alpha, key)
     assert old["status"]["services"]["Decode"] == {**counts, "componentName": "a"}
@@ -195,11 +187,7 @@ async def test_a_manager_goes_from_one_version_to_the_other(
 @pytest.mark.parametrize("annotated", [True, False], ids=["with annotations", "without"])
 @pytest.mark.parametrize("reported", [True, False], ids=["with a status", "before any status"])
 async def test_what_was_applied_in_v1alpha1_is_the_same_when_it_is_applied_in_v1beta1(
-    reported: bool,
-    annotated: bool,
-    admission_kube: KubeClient,
-    others: KubeClient,
-    admission_namespace: str,
+    reported: bool, annotated: bool, admission_kube: KubeClient, others: KubeClient, admission_namespace: str
 ) -> None:
     """Also what v1alpha1 has two places for, and what v1beta1 cannot say: nothing changes, and no pod is replaced."""
     alpha, key = GRAPHS.at("v1alpha1"), ObjectKey(admission_namespace, "whole")

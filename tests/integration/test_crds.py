@@ -142,11 +142,7 @@ def component(namespace: str, spec: dict[str, Any], name: str = "component") -> 
 
 
 def _object(resource: Resource, namespace: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    return {
-        **resource.type_meta,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": copy.deepcopy(spec),
-    }
+    return {**resource.type_meta, "metadata": {"name": name, "namespace": namespace}, "spec": copy.deepcopy(spec)}
 
 
 @pytest.mark.parametrize("manifest", crd_manifests(), ids=lambda manifest: manifest["spec"]["names"]["kind"])

@@ -222,10 +222,7 @@ async def test_rights_of_an_earlier_release_are_replaced(kube: KubeClient, names
 async def test_up_against_a_cluster_brings_only_what_is_missing(
     control_plane: ControlPlane, kube: KubeClient, nats_server: NatsServer, namespace: str, tmp_path: Path
 ) -> None:
-    environ = {
-        "DYNAMO_PLATFORM__NATS__SERVERS": nats_server.url,
-        "DYNAMO_PLATFORM__KUBERNETES__NAMESPACES": namespace,
-    }
+    environ = {"DYNAMO_PLATFORM__NATS__SERVERS": nats_server.url, "DYNAMO_PLATFORM__KUBERNETES__NAMESPACES": namespace}
     async with dynamoctl("up", f"--kubeconfig={control_plane.kubeconfig}", cwd=tmp_path, **environ) as up:
         await printed(up, nats_server.url)
         assert not (tmp_path / ".dynamo" / "nats").exists()

@@ -110,10 +110,7 @@ async def test_events_end_with_the_right_to_watch_them(api: Api, kube: KubeClien
     assert (await api("GET", path, token=token)).status == 403
     subject = {"kind": "ServiceAccount", "name": "guest", "namespace": namespace}
     reader = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
-    binding = {
-        **ROLE_BINDINGS.type_meta,
-        "metadata": {"name": "guest-reads", "namespace": namespace},
-    }
+    binding = {**ROLE_BINDINGS.type_meta, "metadata": {"name": "guest-reads", "namespace": namespace}}
     await kube.create(ROLE_BINDINGS, {**binding, "roleRef": reader, "subjects": [subject]})
     async with asyncio.timeout(60):
         while (await api("GET", path.partition("?")[0], token=token)).status != 200:

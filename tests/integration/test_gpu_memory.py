@@ -113,11 +113,7 @@ def engine(namespace: str, name: str, index: int) -> KubeObject:
         "grove.io/podcliquescalinggroup-replica-index": "0",
         "grove.io/podclique-pod-index": str(index),
     }
-    spec = {
-        "restartPolicy": "Never",
-        "nodeName": "silent",
-        "containers": [{"name": "main", "image": IMAGE}],
-    }
+    spec = {"restartPolicy": "Never", "nodeName": "silent", "containers": [{"name": "main", "image": IMAGE}]}
     metadata = {"name": f"{name}-{index}", "namespace": namespace, "labels": object_labels}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 

@@ -71,11 +71,7 @@ async def versions(kube: KubeClient) -> AsyncIterator[None]:
 
 
 def manifest(resource: Resource, namespace: str, spec: Any, name: str = "a") -> dict[str, Any]:
-    return {
-        **alone(resource).type_meta,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": spec,
-    }
+    return {**alone(resource).type_meta, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
 
 
 def written(obj: dict[str, Any], resource: Resource) -> dict[str, Any]:
@@ -146,11 +142,7 @@ async def test_every_field_is_stored_as_written(kube: KubeClient, namespace: str
 
 IDENTITY = {"model": "m", "backendFramework": "vllm"}
 SHORT_MODEL = {"modelName": "m", "baseModelName": "b"}
-SHORT_CHECKPOINT = {
-    "identity": IDENTITY,
-    "job": {"podTemplateSpec": {}},
-    "gpuMemoryService": {"enabled": True},
-}
+SHORT_CHECKPOINT = {"identity": IDENTITY, "job": {"podTemplateSpec": {}}, "gpuMemoryService": {"enabled": True}}
 SHORT_COMPONENT: dict[str, Any] = {
     "name": "a",
     "type": "epp",
@@ -511,11 +503,7 @@ class Definitions:
         }
         if conversion:
             spec["conversion"] = conversion
-        return {
-            **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
-            "metadata": {"name": self.key.name},
-            "spec": spec,
-        }
+        return {**CUSTOM_RESOURCE_DEFINITIONS.type_meta, "metadata": {"name": self.key.name}, "spec": spec}
 
 
 def webhook(client: dict[str, Any]) -> dict[str, Any]:

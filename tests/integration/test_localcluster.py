@@ -10,12 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from dynamo_devcluster import (
-    ControlPlane,
-    ControlPlaneOptions,
-    LineProgress,
-    Programs,
-)
+from dynamo_devcluster import ControlPlane, ControlPlaneOptions, LineProgress, Programs
 from dynamo_devcluster.probe import LocalHttp, client_tls
 
 from .platform import eventually

@@ -49,10 +49,7 @@ async def platform(control_plane: ControlPlane, kube: KubeClient) -> AsyncIterat
             },
         ),
     ):
-        await kube.apply(
-            resource,
-            {**resource.type_meta, "metadata": {"name": PLATFORM}, **more},
-        )
+        await kube.apply(resource, {**resource.type_meta, "metadata": {"name": PLATFORM}, **more})
     await known(kube, PLATFORM, {"path": "/healthz", "verb": "get"})
     configured = settings(control_plane.user_kubeconfig(PLATFORM), "nats://127.0.0.1:1", SERVER__METRICS__SECURE="true")
     async with running([Nothing()], configured) as up:

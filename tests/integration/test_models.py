@@ -21,17 +21,7 @@ from dynamo_shared.wire import subjects
 from dynamo_watcher.app import WatcherService
 
 from .lora_workers import Farm
-from .models import (
-    BASE,
-    HASH,
-    condition,
-    event_reasons,
-    model,
-    release,
-    until_ready,
-    until_status,
-    workers,
-)
+from .models import BASE, HASH, condition, event_reasons, model, release, until_ready, until_status, workers
 from .platform import eventually, frontend, gone, graph, platform, settings, until_state, worker
 
 

@@ -64,10 +64,7 @@ async def test_a_cluster_that_gets_an_orchestrator_runs_what_waited_for_it(
     main = narrow["podTemplate"]["spec"]["containers"][0]
     main["command"] = ["python3", "-m", "dynamo.trtllm"]
     configured = settings(
-        control_plane.kubeconfig,
-        nats_server.url,
-        MPI__SSH_SECRET_NAME="mpi-keys",
-        MPI__SSH_SECRET_NAMESPACE="default",
+        control_plane.kubeconfig, nats_server.url, MPI__SSH_SECRET_NAME="mpi-keys", MPI__SSH_SECRET_NAMESPACE="default"
     )
     try:
         async with platform(configured):
@@ -86,8 +83,7 @@ async def test_a_cluster_that_gets_an_orchestrator_runs_what_waited_for_it(
                 available = {"type": "Available", "status": "True", "reason": "x", "message": ""}
                 metadata = {"name": item["metadata"]["name"], "namespace": namespace}
                 await kube.apply_status(
-                    LEADER_WORKER_SETS,
-                    {**item, "metadata": metadata, "status": {**status, "conditions": [available]}},
+                    LEADER_WORKER_SETS, {**item, "metadata": metadata, "status": {**status, "conditions": [available]}}
                 )
             done = await until_state(kube, key, "successful")
             assert done["status"]["components"]["Decode"]["componentKind"] == "LeaderWorkerSet"

@@ -11,11 +11,7 @@ from .wave import GRAPH, riding
 pytestmark = pytest.mark.timeout(300)
 
 
-QUICK = {
-    "policy": "reference",
-    "load_predictor": "constant",
-    "throughput_adjustment_interval_seconds": 5,
-}
+QUICK = {"policy": "reference", "load_predictor": "constant", "throughput_adjustment_interval_seconds": 5}
 
 
 async def test_a_graph_follows_a_wave_and_holds_while_no_one_reports_traffic(  # noqa: PLR0917 - fixtures
@@ -24,10 +20,7 @@ async def test_a_graph_follows_a_wave_and_holds_while_no_one_reports_traffic(  #
     async with riding(control_plane, nats_server, kube, namespace, prometheus_program, tmp_path, **QUICK) as ride:
         wave, frontend = ride
         await eventually(
-            wave.planning,
-            "planning has all that it needs",
-            40,
-            where=lambda answer: answer.get("status") == "True",
+            wave.planning, "planning has all that it needs", 40, where=lambda answer: answer.get("status") == "True"
         )
         frontend.rate = lambda _: 22.0
 

@@ -9,13 +9,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import surroundings
-from dynamo_shared.api.resources import (
-    DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    SECRETS,
-    SERVICE_ACCOUNTS,
-    ObjectKey,
-)
+from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, SECRETS, SERVICE_ACCOUNTS, ObjectKey
 from dynamo_shared.kube import KubeClient
 
 from .platform import eventually, frontend, graph, platform, settings, until_event, until_state, worker

@@ -203,7 +203,7 @@ async def test_a_compaction_while_no_one_watched_is_a_relist_of_what_changed(
         reflector._client = held
         await follower.until(lambda: follower.syncs == 2)
         assert sorted(follower.kinds[before:]) == [
-            *("ADDED new", "ADDED remade", "DELETED remade", "DELETED vanished", "MODIFIED changed"),
+            *("ADDED new", "ADDED remade", "DELETED remade", "DELETED vanished", "MODIFIED changed")
         ]
         await assert_same(small_kube, follower)
         follower.assert_nothing_was_reported_twice()

@@ -11,24 +11,11 @@ from dynamo_devcluster.servers import NatsServer
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import RESTART_AT
-from dynamo_shared.api.resources import (
-    DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    ObjectKey,
-)
+from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_watcher.app import WatcherService
 
-from .platform import (
-    eventually,
-    graph,
-    hold_pods,
-    platform,
-    pod_uids,
-    settings,
-    until_event,
-    until_state,
-)
+from .platform import eventually, graph, hold_pods, platform, pod_uids, settings, until_event, until_state
 
 
 @pytest.fixture

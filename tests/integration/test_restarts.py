@@ -18,12 +18,7 @@ from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import EtcdServer, NatsServer
 from dynamo_pod_builder.app import PodBuilderService
-from dynamo_shared.api.resources import (
-    DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    NAMESPACES,
-    ObjectKey,
-)
+from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service, Settings
 from dynamo_watcher.app import WatcherService

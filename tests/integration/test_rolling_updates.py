@@ -10,12 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import (
-    DYNAMO_COMPONENT_DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    PODS,
-    ObjectKey,
-)
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.reflector import ObjectChange, Reflector
 

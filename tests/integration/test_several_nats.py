@@ -13,14 +13,7 @@ import nats
 import nats.errors
 import pytest
 from dynamo_ctl.commands.crds.definitions import install_definitions
-from dynamo_devcluster import (
-    ControlPlane,
-    ControlPlaneOptions,
-    NatsServer,
-    NatsServerOptions,
-    Programs,
-    free_port,
-)
+from dynamo_devcluster import ControlPlane, ControlPlaneOptions, NatsServer, NatsServerOptions, Programs, free_port
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.bus import permissions, server_config
 from dynamo_shared.kube import KubeClient

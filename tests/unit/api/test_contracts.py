@@ -138,11 +138,7 @@ def test_planners_of_the_references_requests_are_valid(file: Path) -> None:
                 "p.profilerImag: no such field; did you mean profilerImage?",
             ],
         ),
-        (
-            "deploymentOverrides",
-            {"labels": {"a": 1}},
-            ["p.labels.a: must be a string, not 1"],
-        ),
+        ("deploymentOverrides", {"labels": {"a": 1}}, ["p.labels.a: must be a string, not 1"]),
         (
             "DYN_DEPLOYMENT_CONFIG",
             {"Worker": {"ServiceArgs": {"workers": -1}}, "Frontend": 3, "routing": {"mode": "fastest"}},
@@ -185,11 +181,7 @@ def test_what_is_wrong_is_reported_at_its_path(name: str, value: Any, errors: li
         ("features.planner", {"environment": "kubernetes"}, []),
         # The policy adaptive works towards it with any target.
         ("features.planner", {"ttft_ms": 300, "enable_load_scaling": False}, []),
-        (
-            "features.planner",
-            {"min_gpu_budget": 9},
-            ["min_gpu_budget: 9 is above max_gpu_budget, 8, which wins"],
-        ),
+        ("features.planner", {"min_gpu_budget": 9}, ["min_gpu_budget: 9 is above max_gpu_budget, 8, which wins"]),
         (
             "profilingConfig",
             {"profilerImage": "x", "config": {"sweep": {"dry_run": True, "fast": 1}}},

@@ -51,9 +51,7 @@ CASES = [
     pytest.param(
         _graph("v1beta1", [{"name": "a", "replicas": 1, "multinode": {"nodeCount": 4}, "roles": ROLES}]),
         _graph(
-            "v1beta1",
-            [{"name": "a", "replicas": 1, "multinode": {"nodeCount": 4}, "roles": FILLED}],
-            annotations=STAMP,
+            "v1beta1", [{"name": "a", "replicas": 1, "multinode": {"nodeCount": 4}, "roles": FILLED}], annotations=STAMP
         ),
         id="replicas of roles",
     ),
@@ -100,12 +98,7 @@ CASES = [
         _object(
             "DynamoGraphDeploymentRequest",
             "v1alpha1",
-            {
-                "profilingConfig": {
-                    "profilerImage": "nvcr.io/nvidia/ai-dynamo/dynamo-planner:1.2.0",
-                    "config": {},
-                }
-            },
+            {"profilingConfig": {"profilerImage": "nvcr.io/nvidia/ai-dynamo/dynamo-planner:1.2.0", "config": {}}},
         ),
         id="empty image of a request",
     ),

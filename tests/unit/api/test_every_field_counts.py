@@ -33,10 +33,7 @@ API = ROOT / "shared" / "src" / "dynamo_shared" / "api"
 #: Definitions, renamings and lists: what stands here alone is read by no one.
 NOT_READING = tuple(
     API / name
-    for name in (
-        *("v1alpha1", "v1beta1", "legacy", "crds", "registry", "conversion"),
-        *("meta.py", "deprecations.py"),
-    )
+    for name in (*("v1alpha1", "v1beta1", "legacy", "crds", "registry", "conversion"), *("meta.py", "deprecations.py"))
 )
 SETTINGS = ROOT / "shared" / "src" / "dynamo_shared" / "runtime" / "settings"
 KINDS = [version.resource for each in DEFINITIONS if each not in LEGACY for version in each.versions]

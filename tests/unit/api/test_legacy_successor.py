@@ -89,10 +89,7 @@ def test_a_claim_that_is_asked_for_is_created_by_the_graph() -> None:
             {"envs": [{"name": "DYNAMO_CONFIG_PATH", "value": "my config.yaml"}]},
             "cd src && uv run dynamo serve --service-name Worker graphs.disagg:Worker -f 'my config.yaml'",
         ),
-        (
-            {"dynamoTag": "a:b; rm -rf /"},
-            "cd src && uv run dynamo serve --service-name Worker 'a:b; rm -rf /'",
-        ),
+        ({"dynamoTag": "a:b; rm -rf /"}, "cd src && uv run dynamo serve --service-name Worker 'a:b; rm -rf /'"),
     ],
     ids=["tag", "configuration", "not a tag"],
 )

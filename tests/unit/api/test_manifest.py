@@ -134,10 +134,7 @@ def test_every_error_is_reported_at_once() -> None:
             [{"name": "a", "experimental": {"checkpoint": {"checkpointRef": ""}}}],
             "spec.components[0].experimental.checkpoint: checkpointRef or identity must be set",
         ),
-        (
-            [{"name": f"c{number}"} for number in range(26)],
-            "spec.components: 26 items, where at most 25 are allowed",
-        ),
+        ([{"name": f"c{number}"} for number in range(26)], "spec.components: 26 items, where at most 25 are allowed"),
     ],
 )
 def test_rules_between_fields(components: list[dict[str, Any]], problem: str) -> None:
@@ -287,14 +284,7 @@ KEYS = ["name", "type", "components", "eppConfig", "config", "podTemplate", "spe
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers(-1, 3) | st.floats() | st.text(max_size=3) | st.binary(max_size=2),
-        lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(
-                st.sampled_from(KEYS),
-                inner,
-                max_size=4,
-            )
-        ),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
         max_leaves=12,
     )
 )

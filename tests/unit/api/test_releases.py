@@ -68,11 +68,7 @@ CHANGES: list[tuple[Edit, str, bool]] = [
     (lambda s: fields(s)[REPLICAS].update(required=True), "is required now", True),
     (lambda s: fields(s)["spec.components[].name"].pop("required"), "is optional now", False),
     (lambda s: fields(s)[REPLICAS].update(default=1), "has the default 1 now, and had none", True),
-    (
-        lambda s: fields(s)["spec.components[].multinode.nodeCount"].update(default=3),
-        "default 2 became 3",
-        True,
-    ),
+    (lambda s: fields(s)["spec.components[].multinode.nodeCount"].update(default=3), "default 2 became 3", True),
     (
         lambda s: fields(s)["spec.components[].multinode.nodeCount"].pop("default"),
         "has no default any more; it was 2",

@@ -115,8 +115,7 @@ def test_options_of_the_profiler(config: dict[str, Any], options: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "discovers"),
-    [({}, True), ({"enableGpuDiscovery": True}, True), ({"enableGpuDiscovery": False}, False)],
+    ("spec", "discovers"), [({}, True), ({"enableGpuDiscovery": True}, True), ({"enableGpuDiscovery": False}, False)]
 )
 def test_discovery_of_gpus_can_be_switched_off(spec: dict[str, Any], discovers: bool) -> None:
     assert parts_of(stored(**spec)).discovers_gpus is discovers

@@ -44,10 +44,7 @@ GOOD: list[tuple[type, dict[str, Any]]] = [
     *((version.model, CHECKPOINTED) for version in CHECKPOINT.versions),
     *((version.model, {"data": {"anything": [1]}}) for version in WORKER_METADATA.versions),
     (legacy.DynamoDeployment, {"dynamoNim": "a:b", "services": {"Frontend": {"replicas": 1}}}),
-    (
-        legacy.DynamoNimDeployment,
-        {"dynamoNamespace": "d", "dynamoNim": "a--b", "dynamoTag": "m:C", "serviceName": "C"},
-    ),
+    (legacy.DynamoNimDeployment, {"dynamoNamespace": "d", "dynamoNim": "a--b", "dynamoTag": "m:C", "serviceName": "C"}),
     (legacy.DynamoNimRequest, {"bentoTag": "a:b"}),
 ]
 

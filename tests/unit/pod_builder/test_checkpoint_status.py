@@ -252,10 +252,7 @@ def test_all_reconcile_again_when_it_changes_where_checkpoints_are_kept() -> Non
     tasks = tasks_of(
         checkpoints.routes(cache), DAEMON_SETS, ObjectKey("ns", "agent"), None, {"metadata": {"name": "agent"}}
     )
-    assert {str(task) for task in tasks} == {
-        str(Task.of(DYNAMO_CHECKPOINTS, ObjectKey("ns", "c"))),
-        STARTING,
-    }
+    assert {str(task) for task in tasks} == {str(Task.of(DYNAMO_CHECKPOINTS, ObjectKey("ns", "c"))), STARTING}
 
 
 @pytest.mark.parametrize("resource", [JOBS, RESOURCE_CLAIM_TEMPLATES], ids=lambda each: each.plural)

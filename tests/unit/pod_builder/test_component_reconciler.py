@@ -78,8 +78,7 @@ def test_which_checkpoint_is_taken_of_it(of, config, checkpoints):
 
 
 @pytest.mark.parametrize(
-    ("spec", "reason"),
-    [({"type": "nonsense"}, "InvalidSpec"), ({"multinode": {"nodeCount": 2}}, "NotDeployable")],
+    ("spec", "reason"), [({"type": "nonsense"}, "InvalidSpec"), ({"multinode": {"nodeCount": 2}}, "NotDeployable")]
 )
 def test_what_cannot_be_rendered_is_a_failure(spec, reason):
     of = dcd()

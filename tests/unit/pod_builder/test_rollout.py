@@ -24,10 +24,7 @@ from hypothesis import strategies as st
 def test_margins_round_in_favour_of_movement_and_of_service(desired, surge, unavailable, expected):
     given_annotations = {
         key: value
-        for key, value in (
-            (DEPLOYMENT_MAX_SURGE, surge),
-            (DEPLOYMENT_MAX_UNAVAILABLE, unavailable),
-        )
+        for key, value in ((DEPLOYMENT_MAX_SURGE, surge), (DEPLOYMENT_MAX_UNAVAILABLE, unavailable))
         if value is not None
     }
     assert margins("Worker", desired, given_annotations) == expected
@@ -71,12 +68,7 @@ def test_pods_that_do_not_serve_go_before_older_ones_that_do(desired, working, b
     assert step(desired, new, old, *margins("Worker", desired, {})).old == expected
 
 
-@given(
-    desired=st.integers(0, 12),
-    before=st.integers(0, 12),
-    surge=st.integers(0, 4),
-    unavailable=st.integers(0, 4),
-)
+@given(desired=st.integers(0, 12), before=st.integers(0, 12), surge=st.integers(0, 4), unavailable=st.integers(0, 4))
 def test_every_rollout_keeps_its_promises_and_ends(desired, before, surge, unavailable):
     """Pods become available one round after they are asked for; the loop below is the cluster."""
     if surge == 0 and unavailable == 0:

@@ -23,11 +23,7 @@ from .indexed import routes_of
 OF_DEPLOYMENT = {"nvidia.com/selector": "g-worker-abc", "nvidia.com/dynamo-graph-deployment-name": "g"}
 OF_LWS = {"leaderworkerset.sigs.k8s.io/name": "g-wide", "nvidia.com/dynamo-graph-deployment-name": "g"}
 OF_GROVE = {**OF_DEPLOYMENT, "grove.io/podclique": "g-0-worker"}
-OF_GROUP = {
-    **OF_DEPLOYMENT,
-    "grove.io/podclique": "g-0-wide-0-wide-ldr",
-    "grove.io/podcliquescalinggroup": "g-0-wide",
-}
+OF_GROUP = {**OF_DEPLOYMENT, "grove.io/podclique": "g-0-wide-0-wide-ldr", "grove.io/podcliquescalinggroup": "g-0-wide"}
 
 
 def pod(object_labels: dict[str, str], waiting: str = "", restarts: int = 0, name: str = "p") -> dict[str, Any]:

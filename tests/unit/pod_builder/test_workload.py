@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.status.workload import (
-    readiness,
-    ready_replicas,
-    refusal_of,
-    replicas_of,
-    stateful_set_lacking,
-)
+from dynamo_pod_builder.status.workload import readiness, ready_replicas, refusal_of, replicas_of, stateful_set_lacking
 
 
 def groups(desired: int = 2, available: bool = True, **status: Any) -> dict[str, Any]:

@@ -25,11 +25,7 @@ CASES = CONFORMANCE / "cases"
 MUST = CONFORMANCE / "must-run"
 
 #: What the API server fills in, by kind of part. Never anything that rendering decides.
-CONTAINER = {
-    "resources": {},
-    "terminationMessagePath": "/dev/termination-log",
-    "terminationMessagePolicy": "File",
-}
+CONTAINER = {"resources": {}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
 PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 POD = {"dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler"}
 DEPLOYMENT = {"revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}

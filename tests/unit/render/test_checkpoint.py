@@ -22,14 +22,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1alpha1 import DynamoCheckpoint, parse_checkpoint
 from dynamo_shared.api.v1beta1 import CheckpointIdentity, parse_component
 
-from .building import (
-    CONFIG,
-    component,
-    component_deployments,
-    graph,
-    of_kind,
-    variables,
-)
+from .building import CONFIG, component, component_deployments, graph, of_kind, variables
 
 LLAMA = {"model": "meta-llama/Llama-2-7b-hf", "backendFramework": "vllm"}
 HASH = "96429b2725761a09"
@@ -290,12 +283,7 @@ def test_other_containers_stay_as_they_are_and_the_input_is_not_changed() -> Non
 
 
 @pytest.mark.parametrize(
-    ("defaults", "reason"),
-    [
-        (CheckpointDefaults(), DISABLED),
-        (ON, GPU_MEMORY),
-        (replace(ON, gpu_memory=True), None),
-    ],
+    ("defaults", "reason"), [(CheckpointDefaults(), DISABLED), (ON, GPU_MEMORY), (replace(ON, gpu_memory=True), None)]
 )
 def test_who_may_take_a_checkpoint_with_a_gpu_memory_service(defaults: CheckpointDefaults, reason: str | None) -> None:
     spec = parse_checkpoint(manifest(gpuMemoryService={"enabled": True})).spec

@@ -11,14 +11,7 @@ from dynamo_pod_builder.render.checkpoint.target import Restore, Storage
 from dynamo_pod_builder.render.config import CheckpointDefaults
 from dynamo_shared.api.objects import KubeObject
 
-from .building import (
-    CONFIG,
-    component,
-    component_children,
-    component_deployments,
-    graph,
-    graph_children,
-)
+from .building import CONFIG, component, component_children, component_deployments, graph, graph_children
 
 ON = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True))
 RESTORE = Restore("0123456789abcdef", "3", Storage("claim", "/checkpoints"), "profiles/block-iouring.json")

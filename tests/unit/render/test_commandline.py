@@ -58,11 +58,7 @@ def test_a_flag_that_counts(line, expected) -> None:
             ["bash", "-c", "set -e; python3 -u -m dynamo.vllm --nnodes 2 --model x | tee log"],
             [],
         ),
-        (
-            container(["sh"], ["-c", "python3 -m dynamo.vllm"]),
-            ["sh"],
-            ["-c", "python3 -m dynamo.vllm --nnodes 2"],
-        ),
+        (container(["sh"], ["-c", "python3 -m dynamo.vllm"]), ["sh"], ["-c", "python3 -m dynamo.vllm --nnodes 2"]),
         (
             container(["sh", "-c"], ["bash -c 'python3 -m dynamo.vllm'"]),
             ["sh", "-c"],

@@ -101,10 +101,7 @@ def slug(path: Path) -> str:
 
 
 #: Differs from the reference: tests/conformance/differences.toml says why.
-MEANT = (
-    "labels.nvidia.com/dynamo-base-model: expected None",
-    "selector.nvidia.com/dynamo-component-type: expected ''",
-)
+MEANT = ("labels.nvidia.com/dynamo-base-model: expected None", "selector.nvidia.com/dynamo-component-type: expected ''")
 
 
 @pytest.mark.parametrize("path", CASES_RENDERED, ids=slug)

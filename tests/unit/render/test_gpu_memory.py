@@ -162,11 +162,7 @@ def test_probes_that_ask_over_http_ask_each_engine_and_others_stay() -> None:
 @pytest.mark.parametrize(
     ("main", "command", "args"),
     [
-        (
-            {"args": ["--master-port", "30000"]},
-            ["python3", "-m", "dynamo.vllm"],
-            ["--master-port", "30100"],
-        ),
+        ({"args": ["--master-port", "30000"]}, ["python3", "-m", "dynamo.vllm"], ["--master-port", "30100"]),
         ({"args": ["--master-port=30000"]}, ["python3", "-m", "dynamo.vllm"], ["--master-port=30100"]),
         (
             {"command": ["sh", "-c"], "args": ["python3 -m dynamo.vllm --master-port 30000 | tee log"]},

@@ -132,11 +132,7 @@ def test_mounts_without_volume_are_claims_and_volumes_follow_the_mounts() -> Non
 
 @pytest.mark.parametrize(
     ("pod_fields", "expected"),
-    [
-        ({}, {"fsGroup": 1000}),
-        ({"securityContext": {}}, {}),
-        ({"securityContext": {"runAsUser": 1}}, {"runAsUser": 1}),
-    ],
+    [({}, {"fsGroup": 1000}), ({"securityContext": {}}, {}), ({"securityContext": {"runAsUser": 1}}, {"runAsUser": 1})],
 )
 def test_security_context(pod_fields: dict[str, Any], expected: dict[str, Any]) -> None:
     assert pod(component(pod=pod_fields))["securityContext"] == expected

@@ -185,10 +185,7 @@ NGC = {"image": "nvcr.io/nvidia/x:1"}
             ["z", "b-ngc", "a-ngc"],
         ),
         (building.component(main={"image": "ghcr.io/x"}, pod={"imagePullSecrets": [{"name": "z"}]}), ["z"]),
-        (
-            building.component(main=NGC, annotations={"nvidia.com/disable-image-pull-secret-discovery": "true"}),
-            None,
-        ),
+        (building.component(main=NGC, annotations={"nvidia.com/disable-image-pull-secret-discovery": "true"}), None),
         (
             building.component(main=NGC, annotations={"nvidia.com/disable-image-pull-secret-discovery": "false"}),
             ["a-ngc", "b-ngc"],

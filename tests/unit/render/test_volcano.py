@@ -11,11 +11,7 @@ from dynamo_shared.api.objects import KubeObject
 
 from .building import CONFIG, component, deployment, graph, graph_children, of_kind
 
-QUEUE, OF_POD, KAI = (
-    "nvidia.com/volcano-queue",
-    "scheduling.volcano.sh/queue-name",
-    "nvidia.com/kai-scheduler-queue",
-)
+QUEUE, OF_POD, KAI = ("nvidia.com/volcano-queue", "scheduling.volcano.sh/queue-name", "nvidia.com/kai-scheduler-queue")
 GROVE = replace(CONFIG, grove=True, kai_queues=frozenset({"dynamo"}))
 
 

@@ -94,10 +94,7 @@ def test_null_is_absent() -> None:
             {"startupProbe": {"periodSeconds": 10**10}},
             "startupProbe.periodSeconds: 10000000000 does not fit an integer of 32 bits",
         ),
-        (
-            {"imagePullPolicy": "always"},
-            "imagePullPolicy: 'always' is not allowed; one of Always, IfNotPresent, Never",
-        ),
+        ({"imagePullPolicy": "always"}, "imagePullPolicy: 'always' is not allowed; one of Always, IfNotPresent, Never"),
         (
             {"ports": [{"containerPort": 1, "protocol": "HTTP"}]},
             "ports[0].protocol: 'HTTP' is not allowed; one of SCTP, TCP, UDP",

@@ -3,15 +3,7 @@
 
 from __future__ import annotations
 
-from tests.unit.api.validation.building import (
-    GROVE,
-    Case,
-    annotated,
-    component,
-    components,
-    service,
-    services,
-)
+from tests.unit.api.validation.building import GROVE, Case, annotated, component, components, service, services
 
 CASES = [
     Case(

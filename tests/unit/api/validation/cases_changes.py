@@ -6,16 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.unit.api.validation.building import (
-    GROVE,
-    PLAIN,
-    Case,
-    component,
-    components,
-    manifest,
-    service,
-    services,
-)
+from tests.unit.api.validation.building import GROVE, PLAIN, Case, component, components, manifest, service, services
 
 
 def _rolling(graph: dict[str, Any], phase: str) -> dict[str, Any]:
@@ -142,11 +133,7 @@ CASES = [
             "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
         ),
     ),
-    Case(
-        "beta: replicas left to an adapter",
-        components(component("Decode", scalingAdapter={})),
-        old=ADAPTED_BETA,
-    ),
+    Case("beta: replicas left to an adapter", components(component("Decode", scalingAdapter={})), old=ADAPTED_BETA),
     Case(
         "beta: replicas left out with an adapter that is new",
         components(component("Decode", scalingAdapter={})),

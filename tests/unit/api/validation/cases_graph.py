@@ -5,15 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.unit.api.validation.building import (
-    GROVE,
-    PLAIN,
-    Case,
-    component,
-    components,
-    service,
-    services,
-)
+from tests.unit.api.validation.building import GROVE, PLAIN, Case, component, components, service, services
 
 CASES = [
     Case(

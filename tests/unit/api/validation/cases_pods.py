@@ -52,10 +52,7 @@ CASES: list[Case] = [
     ),
     Case(
         "beta: pods that end, of several nodes",
-        components(
-            {**beta_pod("a", activeDeadlineSeconds=0), "multinode": MULTINODE},
-            backendFramework="sglang",
-        ),
+        components({**beta_pod("a", activeDeadlineSeconds=0), "multinode": MULTINODE}, backendFramework="sglang"),
         errors=(
             "spec.components[0].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: pods are of a LeaderWorkerSet, which runs them without end; leave it out",
         ),

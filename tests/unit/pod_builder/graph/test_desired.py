@@ -133,9 +133,7 @@ def test_a_generation_keeps_its_hash_until_workers_change():
     changed = written(CHANGED, written(BOTH))
     assert written(CHANGED, changed) == changed
     front = stored_graph(
-        worker(image="engine:2"),
-        component("Two", "decode"),
-        component("Front", "frontend", main={"image": "other"}),
+        worker(image="engine:2"), component("Two", "decode"), component("Front", "frontend", main={"image": "other"})
     )
     assert generations(written(front, changed)) == generations(changed)
     back = generations(written(BOTH, changed))
