@@ -92,6 +92,13 @@ def test_vllm_worker_waits_for_its_leader() -> None:
     assert {"name": "wait-leader-script", "configMap": {"name": "g-wait-leader-script"}} in worker["volumes"]
 
 
+@pytest.mark.parametrize("args", [["-tp", "2", "-dp", "4"], ["--enable-elastic-ep", "-dp", "8"], ["-tp", "4"]])
+@pytest.mark.parametrize("grove", [True, False])
+def test_vllm_worker_waits_for_no_port_that_its_leader_never_opens(args, grove) -> None:
+    _, worker = pods(component("vllm", args), grove=grove)
+    assert "initContainers" not in worker
+
+
 @pytest.mark.parametrize(
     "annotations", [{}, {ORIGIN: "0.9.0"}, {ORIGIN: "unknown"}, {ORIGIN: "1.2.0", EXECUTOR: "Ray"}]
 )

@@ -33,6 +33,8 @@ _DATA = ("--data-parallel-size", "-dp")
 _ELASTIC = "--enable-elastic-ep"
 _RAY_HEAD = f"ray start --head --port={ports.VLLM_RAY.number}"
 _EXECUTOR = "--distributed-executor-backend"
+#: How the flags begin that the platform gives to an engine that spreads by its own processes.
+_BY_PROCESSES = f"{_EXECUTOR} mp --nnodes "
 _MASTER_PORT, _RPC_PORT = "--master-port", "--data-parallel-rpc-port"
 _LOAD_FORMAT = "--load-format"
 _SHADOW_MODE = var(env.DYN_VLLM_GMS_SHADOW_MODE, "true")
@@ -104,12 +106,15 @@ class Vllm(EngineBackend):
             _meet_elsewhere(engine, context.component, number)
 
     def update_pod(self, pod: KubeObject, context: PodContext) -> None:
-        """A worker's processes end when they do not find their leader, so the worker waits for it first."""
+        """A worker's processes end when they do not find their leader, so the worker waits for it first.
+
+        Only these processes meet at that port: a worker of any other mode would wait without end.
+        """
         placement = context.placement
         if placement.group is None or placement.role is not PodRole.WORKER or not context.of_graph:
             return
         main = next(each for each in pod["containers"] if each["name"] == MAIN)
-        if multiprocessing(context) and not _elastic(main):
+        if _BY_PROCESSES in " ".join([*(main.get("command") or ()), *(main.get("args") or ())]):
             waiting.for_leader(pod, context.graph, main["image"], placement.group, ports.VLLM_MASTER.number)
 
 
@@ -131,10 +136,6 @@ def mode_of(layout: ParallelLayout, context: PodContext) -> MultinodeMode:
     if layout.world * layout.engines > layout.gpus:
         return MultinodeMode.DATA_PARALLEL
     return MultinodeMode.SEPARATE
-
-
-def _elastic(container: KubeObject) -> bool:
-    return any(_ELASTIC in each for each in (*(container.get("command") or ()), *(container.get("args") or ())))
 
 
 def _check_engines(context: PodContext, mode: MultinodeMode) -> None:
