@@ -210,6 +210,12 @@ def test_two_engines_of_a_pod_cannot_both_start_ray(args, advice) -> None:
 # Between pods
 
 
+@pytest.mark.parametrize(("asked", "waits"), [(BETWEEN, False), (BETWEEN_FAILOVER, True)])
+def test_only_engines_that_fail_over_between_pods_wait_for_another_to_fail(asked, waits) -> None:
+    for clique in cliques(worker(asked, multinode={"nodeCount": 2})).values():
+        assert ("DYN_VLLM_GMS_SHADOW_MODE" in variables(main_of(clique))) is waits, clique["name"]
+
+
 def test_memory_between_pods_without_failover() -> None:
     made = grove_template(worker(BETWEEN, replicas=3))
     server, engine = made["cliques"]

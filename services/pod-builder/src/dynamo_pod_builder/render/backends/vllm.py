@@ -21,7 +21,7 @@ from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
 from dynamo_pod_builder.render.pod.env import from_field, var, with_vars
 from dynamo_pod_builder.render.pod.placement import Group, PodRole
-from dynamo_pod_builder.render.sharing.spec import fails_over_within_pod
+from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, fails_over_within_pod
 from dynamo_pod_builder.render.workloads import waiting
 
 #: Graphs that were made by this version or later use vLLM's own processes, earlier ones Ray.
@@ -78,7 +78,9 @@ class Vllm(EngineBackend):
         if placement.memory_rank is not None:
             if placement.role is not PodRole.MEMORY:
                 _load_from_memory(container, context)
-            container["env"] = with_vars(container["env"], _SHADOW_MODE)
+            # With it an engine waits for another one to fail, also where there is none.
+            if fails_over_between_pods(context.spec):
+                container["env"] = with_vars(container["env"], _SHADOW_MODE)
         if placement.group is not None:
             layout = _layout(container, context)
             mode = mode_of(layout, context)
