@@ -193,14 +193,14 @@ def test_what_v1beta1_cannot_say_is_kept(service: Object) -> None:
 
 
 def test_main_container_goes_over_the_fields_of_the_service() -> None:
-    """As the reference does it: variables are merged by name, resources by amount, other lists replaced."""
+    """As the reference does it: variables are merged by name, mounts by path, resources by amount, other lists replaced."""
     made, _ = component_of(
         envs=[{"name": "A", "value": "1"}, {"name": "B", "value": "1"}],
         envFromSecret="s",
         resources={"limits": {"gpu": "1", "memory": "1Gi"}},
         livenessProbe={"httpGet": {"path": "/a", "port": 1}, "periodSeconds": 3},
         readinessProbe={"httpGet": {"path": "/a", "port": 1}, "periodSeconds": 3},
-        volumeMounts=[{"name": "m", "mountPoint": "/m"}],
+        volumeMounts=[{"name": "m", "mountPoint": "/m"}, {"name": "old", "mountPoint": "/n"}],
         extraPodSpec={
             "mainContainer": {
                 "name": "other",
@@ -219,7 +219,7 @@ def test_main_container_goes_over_the_fields_of_the_service() -> None:
         resources={"limits": {"nvidia.com/gpu": "2", "memory": "1Gi"}, "claims": [{"name": "x"}]},
         livenessProbe={"httpGet": {"path": "/b", "port": 1}, "periodSeconds": 3},
         readinessProbe={"exec": {"command": ["true"]}, "periodSeconds": 3},
-        volumeMounts=[{"name": "n", "mountPath": "/n", "readOnly": True}],
+        volumeMounts=[{"name": "n", "mountPath": "/n", "readOnly": True}, {"name": "m", "mountPath": "/m"}],
     )
 
 

@@ -36,6 +36,10 @@ def slug(path: Path) -> str:
     return f"{path.parent.name}-{path.stem.removeprefix('examples-')}"
 
 
+#: The reference lost a service's mounts next to those of its mainContainer, until 1.3.
+MOUNTS_LOST = {"deployments-backends-trtllm-deploy-disagg-multinode"}
+MODELS = {"name": "models", "mountPath": "/models"}
+
 WITH_COMPONENTS = [
     path
     for path in FILES
@@ -97,7 +101,10 @@ def test_components_are_those_of_the_reference(path: Path) -> None:
             owners = {each["name"] for each in obj["metadata"].get("ownerReferences", [])}
             if not key.startswith(COMPONENTS) or graph["metadata"]["name"] not in owners:
                 continue
-            assert as_stored(made[obj["spec"]["name"]]) == recorded_component(obj, graph)
+            recorded = recorded_component(obj, graph)
+            if slug(path) in MOUNTS_LOST and recorded["type"] != "frontend":
+                recorded["podTemplate"]["spec"]["containers"][0]["volumeMounts"].append(MODELS)
+            assert as_stored(made[obj["spec"]["name"]]) == recorded
             compared += 1
     assert compared
 

@@ -327,7 +327,7 @@ CASES = [
         services(
             {
                 "a": service(
-                    volumeMounts=[{"name": "v", "mountPoint": "/v"}],
+                    volumeMounts=[{"name": "v", "mountPoint": "/w"}],
                     envFromSecret="s",
                     resources={"claims": [{"name": "a"}]},
                     **pod(
@@ -342,7 +342,7 @@ CASES = [
                     ),
                 ),
                 "b": service(
-                    volumeMounts=[{"name": "v", "useAsCompilationCache": True}],
+                    volumeMounts=[{"name": "v", "useAsCompilationCache": True}, {"name": "o", "mountPoint": "/o"}],
                     **pod({"name": "main", "volumeMounts": [{"name": "w", "mountPath": "/w"}]}),
                 ),
             }

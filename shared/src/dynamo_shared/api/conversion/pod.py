@@ -89,7 +89,7 @@ def from_template(template: Any, service: dict[str, Any]) -> None:
 def _main(service: dict[str, Any], given: Any) -> dict[str, Any]:
     """The container main: mainContainer over the fields of the service.
 
-    A list of mainContainer replaces one of the service, except for variables, which are merged by name.
+    A list of mainContainer replaces one of the service, except for variables, which are merged by name, and mounts, by path.
     """
     own = dict(given) if isinstance(given, dict) else {}
     own.pop("name", None)
@@ -97,7 +97,7 @@ def _main(service: dict[str, Any], given: Any) -> dict[str, Any]:
     secret = filled(service.get("envFromSecret"), str)
     env_from = filled(own.pop("envFrom", None), list) or ([{"secretRef": {"name": secret}}] if secret else None)
     resources = amounts.to_resources(service.get("resources"), own.pop("resources", None))
-    mounts = filled(own.pop("volumeMounts", None), list) or plain_mounts(service)
+    mounts = _merged_mounts(plain_mounts(service), filled(own.pop("volumeMounts", None), list))
     probes = {name: _probe(service.get(name), own.pop(name, None)) for name in PROBES}
     present = {"env": env, "envFrom": env_from, "resources": resources, "volumeMounts": mounts, **probes}
     own.update((name, value) for name, value in present.items() if value)
@@ -160,6 +160,12 @@ def plain_mounts(service: dict[str, Any]) -> list[dict[str, Any]]:
         and isinstance(each.get("name"), str)
         and filled(each.get("mountPoint"), str)
     ]
+
+
+def _merged_mounts(shared: list[dict[str, Any]], own: list[Any] | None) -> list[Any]:
+    """Mounts of mainContainer, then those of the service elsewhere, as the reference has it from 1.3 on."""
+    taken = [each.get("mountPath") for each in own or () if isinstance(each, dict)]
+    return [*(own or ()), *(each for each in shared if each["mountPath"] not in taken)]
 
 
 def _is_plain(mount: Any) -> bool:

@@ -260,8 +260,9 @@ def _mounts(component: ComponentView) -> list[_Mount]:
     if component.is_alpha:
         own = list(_listed(component.spec.get("volumeMounts"), component.field("volumeMounts"), "mountPoint"))
         cache = next((each for each in own if each.cache), None)
-        # A list of mainContainer replaces the service's.
-        mounts = mounts or [each._replace(cache=False) for each in own if each is not cache and each.path]
+        # A mount of mainContainer replaces the service's at that path.
+        taken = {each.path for each in mounts}
+        mounts += [each._replace(cache=False) for each in own if each is not cache and each.path not in {"", *taken}]
     else:
         at = component.field("compilationCache")
         given = mapping(component.spec.get("compilationCache"))

@@ -165,10 +165,12 @@ _MAIN_WINS = "has no effect: {winner} takes its place; write all of it there"
 
 @UNUSED.rule(_MAIN_WINS, versions=(ALPHA,), added=True)
 def lists_of_the_main_container_replace_those_of_the_service(component: ComponentView, _facts: Facts) -> Violations:
-    """A list of mainContainer replaces the service's own one, but for variables."""
+    """A list of mainContainer replaces the service's own one, but for variables, and mounts at other paths."""
     main, at = component.main
     resources = mapping(component.spec.get("resources"))
+    paths = [mapping(each).get("mountPath") for each in items(main.get("volumeMounts"))]
     plain = [each for each in items(component.spec.get("volumeMounts")) if not _is_cache(each)]
+    plain = [each for each in plain if mapping(each).get("mountPoint") in paths]
     for own, place, winner, steps in (
         (plain, ("volumeMounts",), main.get("volumeMounts"), ("volumeMounts",)),
         (component.spec.get("envFromSecret"), ("envFromSecret",), main.get("envFrom"), ("envFrom",)),
