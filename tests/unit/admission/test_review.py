@@ -216,6 +216,15 @@ def test_what_an_object_keeps_for_the_other_version_is_valid_there(version: str,
     assert ask({**crafted, "metadata": {**crafted["metadata"], "labels": {"a": "b"}}}, crafted).refusal is None
 
 
+def test_what_the_operator_kept_for_the_other_version_is_valid_there() -> None:
+    crafted = graph("v1beta1")
+    text = json.dumps({"version": 1, "spec": {"services": {"Frontend": {"ingress": "none"}}}})
+    crafted["metadata"]["annotations"] = {"nvidia.com/dgd-spec": text}
+    said = 'metadata.annotations["nvidia.com/dgd-spec"]: makes an object of v1alpha1 that is not valid: spec.services.Frontend'
+    assert said in refused(ask(crafted))
+    assert ask({**crafted, "metadata": {**crafted["metadata"], "labels": {"a": "b"}}}, crafted).refusal is None
+
+
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
 @pytest.mark.parametrize("text", ["junk", '{"version":1,"for":"v1alpha1"}', '{"version":1,"for":"v1beta1"}'])
 def test_what_no_version_reads_is_let_in(version: str, text: str) -> None:

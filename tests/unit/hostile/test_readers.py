@@ -151,6 +151,9 @@ READERS: dict[str, Reader] = {
     "version of a runtime": Reader(
         lambda text: (runtime_version.runtime_version(text), runtime_version.runtime_version("", text))
     ),
+    "fields that the operator kept": Reader(
+        lambda text: convert(_annotated(names.OPERATOR_GRAPH_SPEC, text), ALPHA), (NotConvertible,)
+    ),
     "preserved fields": Reader(
         lambda text: convert(_annotated(names.PRESERVED_FIELDS, text), ALPHA), (NotConvertible,)
     ),

@@ -19,7 +19,7 @@ from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
+from dynamo_shared.api.registry.annotations import OPERATOR_GRAPH_SPEC, PRESERVED_FIELDS
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, GROUP
 from dynamo_shared.api.untrusted.limits import MANIFEST, check_count
 from dynamo_shared.api.validation import Facts, validate
@@ -193,17 +193,17 @@ def _hidden(obj: KubeObject, old: KubeObject | None, checker: Checker) -> list[F
     Clients that read that version, such as controllers with types, fail on a whole list for one object. Only a new value is
     checked: the other version of an object that is stored already does not change.
     """
-    text = _preserved(obj)
+    name, text = _preserved(obj)
     other = _OTHER_VERSION.get(str(obj.get("apiVersion")))
-    if text is None or other is None or text == _preserved(old or {}):
+    if text is None or other is None or text == _preserved(old or {})[1]:
         return []
-    annotations = {name: value for name, value in obj["metadata"]["annotations"].items() if name != PRESERVED_FIELDS}
+    annotations = {each: value for each, value in obj["metadata"]["annotations"].items() if each != name}
     bare = {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
     try:
         errors, expected = (_in_schema(convert({**each, "status": None}, other), checker) for each in (obj, bare))
     except NotConvertible:
         return []
-    path = path_of(("metadata", "annotations", PRESERVED_FIELDS))
+    path = path_of(("metadata", "annotations", name))
     version = other.partition("/")[2]
     return [
         FieldError(path, f"makes an object of {version} that is not valid: {error}; leave the annotation out")
@@ -212,11 +212,14 @@ def _hidden(obj: KubeObject, old: KubeObject | None, checker: Checker) -> list[F
     ]
 
 
-def _preserved(obj: KubeObject) -> str | None:
+def _preserved(obj: KubeObject) -> tuple[str, str | None]:
+    """The annotation that counts in conversion, and its value; None without one."""
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    text = annotations.get(PRESERVED_FIELDS) if isinstance(annotations, dict) else None
-    return text if isinstance(text, str) else None
+    known: dict[str, object] = annotations if isinstance(annotations, dict) else {}
+    name = PRESERVED_FIELDS if PRESERVED_FIELDS in known else OPERATOR_GRAPH_SPEC
+    text = known.get(name)
+    return name, text if isinstance(text, str) else None
 
 
 def _in_schema(obj: KubeObject, checker: Checker) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dynamo_shared.api import resources
-from dynamo_shared.api.conversion import component_deployment, envelope, graph, request, scaling_adapter
+from dynamo_shared.api.conversion import component_deployment, envelope, graph, operators, request, scaling_adapter
 from dynamo_shared.api.conversion.envelope import Kept
 from dynamo_shared.api.conversion.lens import carry
 from dynamo_shared.api.conversion.pod import filled
@@ -41,9 +41,12 @@ def convert(obj: dict[str, Any], api_version: str) -> dict[str, Any]:
     metadata: dict[str, Any] = given if isinstance(given, dict) else {}
     if converter is None:
         return {**obj, "apiVersion": api_version, "metadata": metadata}
+    part = operators.read(metadata, target) if converter is _graph else operators.OperatorsPart(metadata)
+    metadata = part.metadata
     annotations = envelope.read(metadata, source, target)
     body = {name: value for name, value in obj.items() if name not in envelope.HEAD}
-    body, kept = converter(body, metadata, annotations.kept, target)
+    body, kept = converter(body, metadata, annotations.kept or part.kept, target)
+    body = operators.completed(body, part)
     written = envelope.write(metadata, annotations, kept, source, target)
     return {"apiVersion": api_version, "kind": kind, "metadata": written, **body}
 

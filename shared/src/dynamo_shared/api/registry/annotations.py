@@ -163,6 +163,17 @@ PRESERVED_FIELDS = _add(
 )
 
 
+OPERATOR_GRAPH_SPEC = _add(
+    "nvidia.com/dgd-spec",
+    "What the Go operator kept of a graph for its other version; read and removed when the graph gets to that version.",
+    set_by="Go operator",
+    read_by="Go operator, admission (conversion), pod-builder",
+    values="JSON, versioned",
+    where="DGDs",
+    stability=Stability.COMPATIBILITY,
+)
+
+
 # Fields that the Go operator's conversion keeps, and that count where our one annotation says nothing. Its others stay as
 # they are, and are read by nothing here.
 def _kept_by_go(name: str, what: str, where: str) -> str:

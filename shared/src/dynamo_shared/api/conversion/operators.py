@@ -1,0 +1,132 @@
+"""What the Go operator kept of a graph in its annotation: read once, when the graph first gets to the other version.
+
+The operator stores each graph in one version, with an envelope of what only the other one says (operator behaviour, section
+9.9): a part of the spec of that other version. A graph that was written in v1beta1 and stored by 1.2 to 1.4 has the subPath
+of its mounts only there, and one that was written in v1alpha1 and stored by 1.5 its ingress.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynamo_shared.api.conversion.envelope import Kept
+from dynamo_shared.api.conversion.pieces import Pieces
+from dynamo_shared.api.registry.annotations import OPERATOR_GRAPH_SPEC, PRESERVED_FIELDS
+from dynamo_shared.api.untrusted import json_text
+
+ALPHA, BETA = "v1alpha1", "v1beta1"
+#: How the operator writes a field that is not set.
+_UNSET: tuple[Any, ...] = (None, {}, [], "")
+#: Lists that a service has fields for: what is not in them any more was taken out.
+_LISTS = ("env", "envFrom", "volumeMounts")
+
+
+@dataclass(slots=True)
+class OperatorsPart:
+    """What was kept for the version that a graph gets, and the graph's metadata without it."""
+
+    metadata: dict[str, Any]
+    kept: Kept = field(default_factory=Kept)
+    components: list[dict[str, Any]] = field(default_factory=list)
+
+
+def read(metadata: dict[str, Any], target: str) -> OperatorsPart:
+    """The operator's part for `target`. Where there is none, or the platform's own annotation is there, nothing changes."""
+    given = metadata.get("annotations")
+    annotations: dict[str, Any] = given if isinstance(given, dict) else {}
+    text = annotations.get(OPERATOR_GRAPH_SPEC)
+    if not isinstance(text, str) or PRESERVED_FIELDS in annotations:
+        return OperatorsPart(metadata)
+    try:
+        envelope = json_text.decode(text)
+    except json_text.InvalidJson:
+        return OperatorsPart(metadata)
+    spec = envelope.get("spec") if isinstance(envelope, dict) and envelope.get("version") == 1 else None
+    if not isinstance(spec, dict) or not _is_for(spec, target):
+        return OperatorsPart(metadata)
+    rest = {name: value for name, value in annotations.items() if name != OPERATOR_GRAPH_SPEC}
+    left = {name: value for name, value in metadata.items() if name != "annotations"}
+    result = OperatorsPart({**left, "annotations": rest} if rest else left)
+    if target == BETA:
+        result.components = [each for each in spec["components"] if isinstance(each, dict)]
+        names = [each["name"] for each in result.components if isinstance(each.get("name"), str)]
+        result.kept = Kept(order=names if names != sorted(names) else None)
+        return result
+    services = spec.get("services") or {}
+    components = {name: _pieces(each) for name, each in services.items() if isinstance(each, dict)}
+    result.kept = Kept([[["spec", "pvcs"], spec["pvcs"]]] if "pvcs" in spec else [], components)
+    return result
+
+
+def completed(body: dict[str, Any], part: OperatorsPart) -> dict[str, Any]:
+    """A v1beta1 graph with what was kept of its components; what the graph says itself stays."""
+    kept = {each["name"]: each for each in part.components if isinstance(each.get("name"), str)}
+    spec = body.get("spec")
+    components = spec.get("components") if isinstance(spec, dict) else None
+    if not kept or not isinstance(spec, dict) or not isinstance(components, list):
+        return body
+    made = [_component(each, kept[each["name"]]) if each.get("name") in kept else each for each in components]
+    return {**body, "spec": {**spec, "components": made}}
+
+
+def _is_for(spec: dict[str, Any], target: str) -> bool:
+    if target == BETA:
+        return isinstance(spec.get("components"), list)
+    return isinstance(spec.get("services") or {}, dict) and bool(spec.keys() & {"services", "pvcs"})
+
+
+def _component(live: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
+    """A component whose containers have what a service has no field for, and which names its front end."""
+    template, spec, containers = _containers(live)
+    known = {each.get("name"): each for each in _containers(kept)[2] if isinstance(each, dict)}
+    made = dict(live)
+    if containers and known:
+        filled = [_filled(each, known.get(each.get("name"))) if isinstance(each, dict) else each for each in containers]
+        made["podTemplate"] = {**template, "spec": {**spec, "containers": filled}}
+    front_end = kept.get("frontendSidecar")
+    if isinstance(front_end, str) and any(
+        isinstance(each, dict) and each.get("name") == front_end for each in containers
+    ):
+        made.setdefault("frontendSidecar", front_end)
+    return made
+
+
+def _containers(component: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
+    """Pod template, pod and containers of a component; empty where they are not there, or are something else."""
+    template = component.get("podTemplate")
+    template = template if isinstance(template, dict) else {}
+    spec = template.get("spec")
+    spec = spec if isinstance(spec, dict) else {}
+    containers = spec.get("containers")
+    return template, spec, containers if isinstance(containers, list) else []
+
+
+def _filled(live: dict[str, Any], kept: Any) -> dict[str, Any]:
+    """A container with the fields of `kept` that it lacks, and so each of its mounts; none is added."""
+    if not isinstance(kept, dict):
+        return live
+    mounts, known = live.get("volumeMounts"), kept.get("volumeMounts")
+    result = {**{name: value for name, value in kept.items() if value not in _UNSET and name not in _LISTS}, **live}
+    if isinstance(mounts, list) and isinstance(known, list):
+        of_mount = {_place(each): each for each in known if isinstance(each, dict)}
+        result["volumeMounts"] = [
+            {**of_mount.get(_place(each), {}), **each} if isinstance(each, dict) else each for each in mounts
+        ]
+    return result
+
+
+def _place(mount: dict[str, Any]) -> tuple[str, str]:
+    return str(mount.get("name")), str(mount.get("mountPath"))
+
+
+def _pieces(service: dict[str, Any]) -> Pieces:
+    """A piece for each field that was kept; conversion puts on those that contradict nothing."""
+    pieces: Pieces = []
+    for name, value in service.items():
+        if name in ("gpuMemoryService", "failover", "checkpoint") and isinstance(value, dict):
+            pieces += [[[name, key], each] for key, each in value.items()] if value.get("enabled") is not False else []
+            pieces += [[[name], value]] if not value.get("enabled") else []
+        else:
+            pieces.append([[name], value])
+    return pieces

@@ -1,0 +1,150 @@
+"""Graphs that the Go operator stored, with what it kept in its annotation."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.legacy_fields import legacy_graph
+from dynamo_shared.api.v1beta1 import parse_graph
+
+ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
+KEPT = "nvidia.com/dgd-spec"
+Object = dict[str, Any]
+
+
+def stored(version: str, spec: Object, kept: Any) -> Object:
+    text = kept if isinstance(kept, str) else json.dumps({"version": 1, "spec": kept})
+    metadata = {"name": "g", "namespace": "n", "annotations": {KEPT: text, "team": "a"}}
+    return {"apiVersion": version, "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": spec}
+
+
+def of_beta(**kept: Any) -> Object:
+    """A graph that was written in v1beta1 and that the operator 1.2 stored in v1alpha1."""
+    services = {
+        "Worker": {
+            "componentType": "worker",
+            "volumeMounts": [{"name": "models", "mountPoint": "/models", "useAsCompilationCache": False}],
+            "extraPodSpec": {"containers": [{"name": "front", "image": "f:1"}], "mainContainer": {"image": "w:1"}},
+        },
+        "Frontend": {"componentType": "frontend"},
+    }
+    mount = {"name": "models", "mountPath": "/models", "subPath": "llama", "readOnly": True}
+    worker = {
+        "name": "Worker",
+        "frontendSidecar": "front",
+        "podTemplate": {
+            "metadata": {"name": "x"},
+            "spec": {"containers": [{"name": "main", "resources": {}, "volumeMounts": [mount]}]},
+        },
+        **kept,
+    }
+    return stored(ALPHA, {"services": services}, {"components": [worker, {"name": "Frontend"}]})
+
+
+def test_a_graph_of_v1beta1_has_what_v1alpha1_had_no_field_for() -> None:
+    made = convert(of_beta(), BETA)
+    assert made["metadata"]["annotations"] == {"team": "a"}
+    worker, frontend = made["spec"]["components"]
+    assert (worker["name"], frontend["name"]) == ("Worker", "Frontend")
+    assert worker["frontendSidecar"] == "front"
+    assert worker["podTemplate"] == {
+        "spec": {
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "w:1",
+                    "volumeMounts": [{"name": "models", "mountPath": "/models", "subPath": "llama", "readOnly": True}],
+                },
+                {"name": "front", "image": "f:1"},
+            ]
+        }
+    }
+    assert convert(convert(made, ALPHA), BETA) == made
+
+
+def test_what_was_changed_in_v1alpha1_since_stays() -> None:
+    obj = of_beta()
+    worker = obj["spec"]["services"]["Worker"]
+    worker["volumeMounts"] = [{"name": "models", "mountPoint": "/elsewhere"}]
+    del worker["extraPodSpec"]["containers"]
+    made = next(each for each in convert(obj, BETA)["spec"]["components"] if each["name"] == "Worker")
+    assert made["podTemplate"]["spec"]["containers"] == [
+        {"name": "main", "image": "w:1", "volumeMounts": [{"name": "models", "mountPath": "/elsewhere"}]}
+    ]
+    assert "frontendSidecar" not in made
+
+
+OF_ALPHA: Object = {
+    "pvcs": [{"name": "models"}],
+    "services": {
+        "Frontend": {"ingress": {"enabled": True, "host": "chat"}, "annotations": {"a": "b"}, "labels": {"c": "d"}},
+        "Worker": {
+            "failover": {"enabled": True, "mode": "interPod", "numShadows": 3},
+            "autoscaling": {"enabled": True, "minReplicas": 1, "maxReplicas": 2},
+        },
+        "gone": {"ingress": {"enabled": True, "host": "old"}},
+    },
+}
+
+
+def of_alpha() -> Object:
+    """A graph that was written in v1alpha1 and that the operator 1.5 stored in v1beta1."""
+    experimental = {
+        "gpuMemoryService": {"mode": "InterPod", "deviceClassName": "gpu.nvidia.com"},
+        "failover": {"mode": "InterPod", "numShadows": 1},
+    }
+    worker = {"name": "Worker", "type": "worker", "experimental": experimental}
+    return stored(BETA, {"components": [{"name": "Frontend", "type": "frontend"}, worker]}, OF_ALPHA)
+
+
+def test_a_graph_of_v1alpha1_has_what_v1beta1_had_no_field_for() -> None:
+    made = convert(of_alpha(), ALPHA)
+    assert KEPT not in made["metadata"]["annotations"]
+    services = made["spec"]["services"]
+    assert made["spec"]["pvcs"] == OF_ALPHA["pvcs"]
+    assert services["Frontend"].items() >= OF_ALPHA["services"]["Frontend"].items()
+    assert services["Worker"]["failover"]["numShadows"] == 3
+    assert services["Worker"]["autoscaling"]["maxReplicas"] == 2
+    assert services.keys() == {"Frontend", "Worker"}
+    assert convert(convert(made, BETA), ALPHA) == made
+
+
+def test_the_platform_acts_on_it_while_the_graph_is_stored_as_it_was() -> None:
+    legacy = legacy_graph(parse_graph(of_alpha()))
+    assert legacy.claims == ({"name": "models"},)
+    assert legacy.services["Frontend"].ingress == {"enabled": True, "host": "chat"}
+    assert legacy.services["Worker"].shadows == 3
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "",
+        "[",
+        "[]",
+        '{"version":2,"spec":{"components":[]}}',
+        '{"version":1,"spec":[]}',
+        {"components": {}},
+        {},
+        OF_ALPHA,
+    ],
+    ids=repr,
+)
+def test_what_is_not_for_the_version_is_left_alone(kept: Any) -> None:
+    obj = stored(ALPHA, {"services": {"a": {"replicas": 1}}}, kept)
+    made = convert(obj, BETA)
+    assert made["metadata"] == obj["metadata"]
+    assert made["spec"] == {"components": [{"name": "a", "replicas": 1}]}
+
+
+@pytest.mark.parametrize(
+    "odd", [None, 1, "x", [], [1], {"spec": []}, {"spec": {"containers": {}}}, {"spec": {"containers": [1]}}]
+)
+def test_any_junk_in_it_changes_nothing(odd: Any) -> None:
+    expected = {**convert({**of_beta(), "metadata": {"name": "g"}}, BETA)}
+    made = convert(of_beta(podTemplate=odd, frontendSidecar=odd), BETA)
+    by_name = {each["name"]: each for each in expected["spec"]["components"]}
+    assert {each["name"]: each for each in made["spec"]["components"]} == by_name
