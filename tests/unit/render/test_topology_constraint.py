@@ -46,6 +46,14 @@ def test_the_default_is_the_field_of_every_release_that_the_reference_wrote():
     assert clique_set["spec"]["template"]["cliques"][0]["topologyConstraint"] == BY_DOMAIN
 
 
+def test_other_components_of_a_graph_without_a_domain_are_placed_anywhere():
+    one, other = component("One", topologyConstraint={"packDomain": "rack"}), component("Two", "frontend")
+    obj = graph(one, other, topologyConstraint={"clusterTopologyName": "dc"})
+    (clique_set,) = of_kind(graph_children(obj, replace(CONFIG, grove=True)), "PodCliqueSet")
+    cliques = {each["name"]: each.get("topologyConstraint") for each in clique_set["spec"]["template"]["cliques"]}
+    assert cliques == {"one": BY_DOMAIN, "two": None}
+
+
 def test_components_inherit_the_topology_of_a_graph_that_has_a_domain():
     packed = {"topologyName": "dc", "pack": {"required": "zone"}}
     assert constraints(ALPHA_11, whole="zone") == (packed, {"pack": {"required": "rack"}})

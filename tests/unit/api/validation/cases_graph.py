@@ -108,6 +108,15 @@ CASES = [
         ),
     ),
     Case(
+        "beta: a domain for one component alone",
+        components(
+            component("a", topologyConstraint={"packDomain": "rack"}),
+            component("b"),
+            topologyConstraint={"clusterTopologyName": "dc"},
+        ),
+        facts=GROVE,
+    ),
+    Case(
         "beta: no such topology, and none at all",
         components(component("a"), topologyConstraint={"clusterTopologyName": "dc", "packDomain": "rack"}),
         facts=replace(GROVE, topologies={}),

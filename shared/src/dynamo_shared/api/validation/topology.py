@@ -20,22 +20,22 @@ TOPOLOGY_AT_CREATION = RuleSet("Topology", (GRAPH,), "when created")
 _NO_CONSTRAINT_OF_GRAPH = (
     "required, since {names} {have} a topologyConstraint: set {field} to the ClusterTopology that has the domains"
 )
-_NO_DOMAIN = "required, since spec.topologyConstraint has no packDomain: set packDomain here, or there for all"
+_NO_DOMAIN = (
+    "required, since no {component} has a topologyConstraint: set it here for all, or there for those that it is for"
+)
 
 
 @TOPOLOGY.rule(_NO_CONSTRAINT_OF_GRAPH, _NO_DOMAIN)
-def every_component_has_a_domain(graph: GraphView, _facts: Facts) -> Violations:
-    """A graph with any topology constraint names its ClusterTopology, and each component has a pack domain."""
+def a_constraint_has_a_domain(graph: GraphView, _facts: Facts) -> Violations:
+    """A graph with any topology constraint names its ClusterTopology, and has a pack domain, or some component has."""
     constraint = graph.spec.get("topologyConstraint")
     own = [each.name for each in graph.components if each.spec.get("topologyConstraint") is not None]
     if constraint is None and own:
         have = "has" if len(own) == 1 else "have"
         field = graph.words.topology_name
         yield AT, _NO_CONSTRAINT_OF_GRAPH.format(names=listed(own), have=have, field=field)
-    if isinstance(constraint, dict) and not constraint.get("packDomain"):
-        for component in graph.components:
-            if component.spec.get("topologyConstraint") is None:
-                yield component.field("topologyConstraint"), _NO_DOMAIN
+    if isinstance(constraint, dict) and not constraint.get("packDomain") and not own:
+        yield (*AT, "packDomain"), _NO_DOMAIN.format(component=graph.words.component)
 
 
 _NO_TOPOLOGY = "{name} is not a ClusterTopology of this cluster{hint}"
