@@ -31,6 +31,20 @@ def test_resources_become_requests_and_limits() -> None:
     assert main(given)["resources"] == {"requests": amounts, "limits": {"disk": "1", **amounts}}
 
 
+def test_names_of_arguments_are_read_in_any_case_as_by_the_operator() -> None:
+    amounts = {"CPU": "2", "Memory": "4Gi", "GPU": "1", "Custom": {"rdma/ib": "1"}}
+    obj = graph(configured({"Worker": {"serviceArgs": {"Workers": 3, "Resources": amounts}}}))
+    spec = component_deployments(obj)["Worker"]["spec"]
+    expected = {"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": "1", "rdma/ib": "1"}
+    assert spec["replicas"] == 3
+    assert spec["podTemplate"]["spec"]["containers"][0]["resources"] == {"requests": expected, "limits": expected}
+
+
+def test_a_frontend_has_the_arguments_of_the_entry_that_is_called_so() -> None:
+    obj = graph(configured({"Frontend": {"ServiceArgs": {"workers": 3}}}, "Front", "frontend"))
+    assert component_deployments(obj)["Front"]["spec"]["replicas"] == 3
+
+
 @pytest.mark.parametrize("entry", ["Front", "FrontEnd"])
 def test_the_platform_sets_the_port_of_a_frontend(entry: str) -> None:
     given = configured({entry: {"port": 9999, "x": 1}, "Other": {"port": 1}}, "Front", "frontend")

@@ -53,7 +53,7 @@ def apply_legacy_config(spec: KubeObject, place: ConfiguredComponent) -> KubeObj
     changed, container = dict(spec), dict(main)
     written = _with_place(spec, config, place)
     if spec.get("type") == ComponentType.FRONTEND:
-        written = _with_port(spec["name"], written)
+        written = _with_port(spec, written)
     if written is not config or spec.get("type") == ComponentType.FRONTEND:
         container["env"] = [
             {**variable, "value": json.dumps(written, sort_keys=True, separators=(",", ":"))}
@@ -61,11 +61,12 @@ def apply_legacy_config(spec: KubeObject, place: ConfiguredComponent) -> KubeObj
             else variable
             for variable in main["env"]
         ]
-    own = _object(spec["name"], config.get(spec["name"]) or {})
-    arguments = _object(spec["name"], own.get("ServiceArgs") or {})
-    if changed.get("replicas") is None and isinstance(arguments.get("workers"), int):
-        changed["replicas"] = arguments["workers"]
-    amounts = _amounts(spec["name"], arguments.get("resources") or {})
+    own = _object(spec["name"], config.get(_entry(spec, config)) or {})
+    arguments = _object(spec["name"], _in_any_case(own, "ServiceArgs") or {})
+    workers = _in_any_case(arguments, "workers")
+    if changed.get("replicas") is None and isinstance(workers, int):
+        changed["replicas"] = workers
+    amounts = _amounts(spec["name"], _in_any_case(arguments, "resources") or {})
     if amounts:
         resources = main.get("resources") or {}
         container["resources"] = {
@@ -153,19 +154,34 @@ def _object(component: str, value: Any) -> KubeObject:
     )
 
 
-def _with_port(component: str, config: KubeObject) -> KubeObject:
+def _entry(spec: KubeObject, config: KubeObject) -> str:
+    """Name of the entry that is a component's: its own, or `frontend` for a frontend of any name."""
+    name: str = spec["name"]
+    if name in config or spec.get("type") != ComponentType.FRONTEND:
+        return name
+    return next((each for each in config if each.lower() == ComponentType.FRONTEND), name)
+
+
+def _in_any_case(settings: KubeObject, name: str) -> Any:
+    """A value by its name, which the operator reads in any case."""
+    if name in settings:
+        return settings[name]
+    return next((value for each, value in settings.items() if each.lower() == name.lower()), None)
+
+
+def _with_port(spec: KubeObject, config: KubeObject) -> KubeObject:
     """The configuration with the port that probes and Services count on, in the frontend's entry."""
-    candidates = (component, *(name for name in config if name.lower() == ComponentType.FRONTEND))
-    entry = next((name for name in candidates if name in config), None)
-    if entry is None:
+    entry = _entry(spec, config)
+    if entry not in config:
         return config
-    return {**config, entry: {**_object(component, config[entry]), "port": ports.HTTP.number}}
+    return {**config, entry: {**_object(spec["name"], config[entry]), "port": ports.HTTP.number}}
 
 
 def _amounts(component: str, resources: Any) -> dict[str, str]:
     resources = _object(component, resources)
-    named = {"cpu": resources.get("cpu"), "memory": resources.get("memory"), NVIDIA_GPU: resources.get("gpu")}
-    amounts = {**named, **_object(component, resources.get("custom") or {})}
+    places = {"cpu": "cpu", "memory": "memory", NVIDIA_GPU: "gpu"}
+    named = {name: _in_any_case(resources, place) for name, place in places.items()}
+    amounts = {**named, **_object(component, _in_any_case(resources, "custom") or {})}
     return {
         name: str(amount) for name, amount in amounts.items() if amount != "" and isinstance(amount, str | int | float)
     }
