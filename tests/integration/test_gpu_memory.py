@@ -20,7 +20,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import KubeClient
 
 from .devices import DRIVER, devices_of
-from .platform import IMAGE, eventually, frontend, gone, graph, platform, settings, until_state, worker
+from .platform import eventually, frontend, gone, graph, platform, settings, until_state, worker
 
 
 @pytest.fixture
@@ -101,36 +101,3 @@ async def test_a_class_of_devices_that_is_missing_is_said_and_may_come_later(
         await eventually(said, "the graph says which class of devices is missing")
         async with devices_of(kube):
             await until_state(kube, key, "successful")
-
-
-def engine(namespace: str, name: str, index: int) -> KubeObject:
-    """A pod as Grove would make it, on a node that is silent, so that it does not end by itself."""
-    object_labels = {
-        "nvidia.com/dynamo-component": "Worker",
-        "nvidia.com/dynamo-failover-engine-group-member": "true",
-        "grove.io/podclique": f"g-0-{name}",
-        "grove.io/podcliquescalinggroup": "g-0-worker",
-        "grove.io/podcliquescalinggroup-replica-index": "0",
-        "grove.io/podclique-pod-index": str(index),
-    }
-    spec = {"restartPolicy": "Never", "nodeName": "silent", "containers": [{"name": "main", "image": IMAGE}]}
-    metadata = {"name": f"{name}-{index}", "namespace": namespace, "labels": object_labels}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
-async def test_an_engine_that_lost_a_rank_goes_and_the_one_that_waits_stays(
-    kube: KubeClient, control_plane: ControlPlane, nats_server: NatsServer, namespace: str
-) -> None:
-    async def names() -> set[str]:
-        return {each["metadata"]["name"] for each in await kube.list(PODS, namespace)}
-
-    for index in (0, 1):
-        for name in ("ldr", "wkr-1"):
-            await kube.create(PODS, engine(namespace, name, index))
-    async with platform(settings(control_plane.kubeconfig, nats_server.url)):
-        assert await names() == {"ldr-0", "wkr-1-0", "ldr-1", "wkr-1-1"}
-        failed = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wkr-1-0", "namespace": namespace}}
-        await kube.apply_status(PODS, {**failed, "status": {"phase": "Failed"}})
-        await eventually(
-            names, "both ranks of the failed engine are deleted", where=lambda answer: answer == {"ldr-1", "wkr-1-1"}
-        )

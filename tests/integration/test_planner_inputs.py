@@ -239,27 +239,6 @@ async def test_silence_is_zero_and_a_frontend_that_is_gone_is_not(
         await until(read, is_missing(Missing.NO_SERIES, Missing.STALE), "and it is forgotten")
 
 
-async def test_labels_that_are_missing_are_called_by_their_name(
-    prometheus_program: Path, exporter: Exporter, tmp_path: Path
-):
-    async with prometheus(prometheus_program, tmp_path, exporter) as server, reading(server) as read:
-        reported = (await until(read, is_missing(Missing.NO_LABEL), "the label is missing"))[-1]
-        assert "nvidia.com/dynamo-namespace" in reported.message
-
-
-async def test_other_graphs_and_other_models_are_ignored(prometheus_program: Path, exporter: Exporter, tmp_path: Path):
-    async with prometheus(prometheus_program, tmp_path, exporter, dynamo_namespace=NAMESPACE) as server:
-        async with reading(server) as own:
-            await until(own, is_traffic, "traffic is read")
-        async with reading(server, namespace="team-b-graph") as theirs:
-            assert is_missing(Missing.NO_SERIES)(await theirs())
-        async with reading(server, model="other") as other:
-            reported = await other()
-            assert isinstance(reported, InputUnavailable)
-            assert reported.why is Missing.NO_SERIES
-            assert "model_name" in reported.message
-
-
 @asynccontextmanager
 async def listening(
     server: NatsServer, namespace: str = NAMESPACE, mode: Mode = Mode.DISAGG

@@ -12,7 +12,7 @@ from dynamo_pod_builder import surroundings
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, SECRETS, SERVICE_ACCOUNTS, ObjectKey
 from dynamo_shared.kube import KubeClient
 
-from .platform import eventually, frontend, graph, platform, settings, until_event, until_state, worker
+from .platform import eventually, frontend, graph, platform, settings, until_event, until_state
 
 
 @pytest.fixture
@@ -72,15 +72,6 @@ async def test_secrets_are_listed_and_watched_and_a_malformed_one_is_reported(ku
     await until_secrets(kube, namespace, "also", "hub", "ngc")
     await kube.delete(SECRETS, ObjectKey(namespace, "ngc"))
     await until_secrets(kube, namespace, "also", "hub")
-
-
-@pytest.mark.usefixtures("running_platform")
-async def test_secrets_stay_out_where_an_annotation_says_so(kube, namespace) -> None:
-    await kube.create(SECRETS, secret(namespace, "ngc", of("nvcr.io")))
-    only = worker("Worker", metadata={"annotations": {"nvidia.com/disable-image-pull-secret-discovery": "true"}})
-    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[only]))
-    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
-    assert "imagePullSecrets" not in await pod_spec(kube, namespace)
 
 
 @pytest.mark.usefixtures("running_platform")
