@@ -24,12 +24,7 @@ FACTS: Mapping[Cluster, Facts] = {
     "bare": Facts(user=ADMIN, grove=False, inference_pools=False),
     "full": Facts(user=ADMIN, grove=True, inference_pools=True, topologies=TOPOLOGIES),
     "restricted": Facts(
-        user=ADMIN,
-        grove=True,
-        inference_pools=True,
-        topologies=TOPOLOGIES,
-        cluster_wide=False,
-        gpu_discovery=False,
+        user=ADMIN, grove=True, inference_pools=True, topologies=TOPOLOGIES, cluster_wide=False, gpu_discovery=False
     ),
 }
 

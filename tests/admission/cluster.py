@@ -97,12 +97,7 @@ async def _created(kube: KubeClient, topology: KubeObject) -> bool:
 
 def _definition(resource: Resource) -> KubeObject:
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {
-        "name": resource.version,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": anything},
-    }
+    version = {"name": resource.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}
     return {
         **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
         "metadata": {

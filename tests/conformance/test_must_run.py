@@ -126,11 +126,7 @@ async def play_grove(kube: KubeClient, namespace: str) -> None:
             return {"name": name, "namespace": namespace, "ownerReferences": [owner]}
 
         made = [
-            (
-                POD_CLIQUES,
-                {"metadata": metadata(f"{prefix}-{clique['name']}"), "spec": clique["spec"]},
-                "readyReplicas",
-            )
+            (POD_CLIQUES, {"metadata": metadata(f"{prefix}-{clique['name']}"), "spec": clique["spec"]}, "readyReplicas")
             for clique in template["cliques"]
             if clique["name"] not in grouped
         ]

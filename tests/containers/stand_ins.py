@@ -102,10 +102,7 @@ NATS_STAND_IN = StandIn(
     {**_local("nats-server"), "busybox": "bin/busybox"},
     _nats,
 )
-ETCD_STAND_IN = StandIn(
-    Image(ETCD, (), PATH, command=("/usr/local/bin/etcd",)),
-    _local("etcd", "etcdctl"),
-)
+ETCD_STAND_IN = StandIn(Image(ETCD, (), PATH, command=("/usr/local/bin/etcd",)), _local("etcd", "etcdctl"))
 CLUSTER_STAND_IN = StandIn(
     Image(KWOK_CLUSTER, ("start-cluster",), PATH),
     {

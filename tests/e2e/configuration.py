@@ -171,12 +171,7 @@ def kube_proxy(kubeconfig: Path) -> str:
             "metricsBindAddress": "127.0.0.1:10249",
             "oomScoreAdj": 0,
             "iptables": {"minSyncPeriod": "100ms"},
-            "conntrack": {
-                "maxPerCore": 0,
-                "min": 0,
-                "tcpEstablishedTimeout": "0s",
-                "tcpCloseWaitTimeout": "0s",
-            },
+            "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
         }
     )
 

@@ -16,11 +16,7 @@ from tools.images import engine
 from tools.images.commands import ImageError
 from tools.images.engine import native_platform
 
-STAND_INS = (
-    stand_ins.NATS_STAND_IN,
-    stand_ins.ETCD_STAND_IN,
-    stand_ins.CLUSTER_STAND_IN,
-)
+STAND_INS = (stand_ins.NATS_STAND_IN, stand_ins.ETCD_STAND_IN, stand_ins.CLUSTER_STAND_IN)
 PACKAGES = ("podman", "runc", "netavark", "aardvark-dns", "iptables", "iproute2", "procps")
 
 

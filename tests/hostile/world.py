@@ -14,13 +14,7 @@ from typing import Any
 
 from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import (
-    CLUSTER_ROLES,
-    DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    ROLE_BINDINGS,
-    Resource,
-)
+from dynamo_shared.api.resources import CLUSTER_ROLES, DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ROLE_BINDINGS, Resource
 
 from tests.integration.platform import eventually
 from tests.stage.api import Answer, Api
@@ -220,10 +214,7 @@ async def world(stage: Stage, farm: Farm, prometheus: Farm) -> AsyncIterator[Wor
     await admin.create(
         {
             **CLUSTER_ROLES.type_meta,
-            "metadata": {
-                "name": "dynamo-edit",
-                "labels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"},
-            },
+            "metadata": {"name": "dynamo-edit", "labels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"}},
             "rules": [{"apiGroups": ["nvidia.com"], "resources": ["*"], "verbs": ["*"]}],
         }
     )

@@ -12,14 +12,7 @@ from typing import Any
 
 from dynamo_ctl import credentials
 from dynamo_ctl.commands.crds.definitions import install_definitions
-from dynamo_devcluster import (
-    ControlPlane,
-    ControlPlaneOptions,
-    EtcdServer,
-    NatsServer,
-    NatsServerOptions,
-    Programs,
-)
+from dynamo_devcluster import ControlPlane, ControlPlaneOptions, EtcdServer, NatsServer, NatsServerOptions, Programs
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import NAMESPACES
 from dynamo_shared.bus import permissions, server_config
@@ -163,10 +156,6 @@ def _service(
         },
         "replicas": options.replicas,
         **options.platform,
-        "admission": {
-            "namespace": SYSTEM,
-            "operators": users,
-            **options.platform.get("admission", {}),
-        },
+        "admission": {"namespace": SYSTEM, "operators": users, **options.platform.get("admission", {})},
     }
     return service(name, replica, folder / "services", kubeconfig, platform)

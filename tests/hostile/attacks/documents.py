@@ -130,10 +130,7 @@ def _annotated(name: str, annotation: str, text: str, does: str, **more: Any) ->
     )
 
 
-for _short, _annotation in (
-    ("autoscaling", names.AUTOSCALING),
-    ("scaling-policy", names.SCALING_POLICY),
-):
+for _short, _annotation in (("autoscaling", names.AUTOSCALING), ("scaling-policy", names.SCALING_POLICY)):
     _annotated(f"{_short}-alias-bomb", _annotation, texts.alias_bomb(), f"an alias bomb in {_annotation}")
     _annotated(f"{_short}-list-64k", _annotation, texts.plain_list(64_000), f"64 KB of small values in {_annotation}")
     _annotated(f"{_short}-merges-91k", _annotation, texts.merge_chain(91_000), f"91 KB of merges in {_annotation}")

@@ -471,11 +471,7 @@ stored(
             "reason": "Ready",
             "type": "Normal",
             "note": "n" * 900,
-            "regarding": {
-                **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-                "namespace": ns,
-                "name": "x",
-            },
+            "regarding": {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "namespace": ns, "name": "x"},
         }
         for n in range(500)
     ],
