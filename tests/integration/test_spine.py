@@ -20,6 +20,8 @@ from dynamo_shared.kube import KubeClient
 
 from .platform import IMAGE, children_of, eventually, frontend, gone, graph, until_event, until_state, worker
 
+pytestmark = pytest.mark.usefixtures("running_platform")
+
 
 async def made(kube: KubeClient, obj: dict[str, Any], state: str = "successful") -> dict[str, Any]:
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, obj)
@@ -40,7 +42,6 @@ def main_of(deployment: dict[str, Any]) -> dict[str, Any]:
     return deployment["spec"]["template"]["spec"]["containers"][0]
 
 
-@pytest.mark.usefixtures("running_platform")
 async def test_a_graph_becomes_running_pods(kube, namespace):
     stored = await made(kube, graph(namespace))
     assert stored["status"]["conditions"][0] | {"lastTransitionTime": ""} == {
@@ -74,7 +75,6 @@ async def test_metrics_report_work_and_what_there_is(running_platform, kube, nam
     assert 'method="POST",resource="deployments.apps"' in text
 
 
-@pytest.mark.usefixtures("running_platform")
 async def test_kubernetes_events_report_what_happened(kube, namespace):
     await made(kube, graph(namespace))
 
@@ -82,14 +82,12 @@ async def test_kubernetes_events_report_what_happened(kube, namespace):
         await until_event(kube, namespace, reason, "DynamoGraphDeployment")
 
 
-@pytest.mark.usefixtures("running_platform")
 async def test_deleting_a_graph_leaves_nothing(kube, namespace):
     await made(kube, graph(namespace))
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
     await eventually(lambda: children_of(kube, namespace), "no child left", where=lambda answer: not answer)
 
 
-@pytest.mark.usefixtures("running_platform")
 @pytest.mark.parametrize(
     ("patch", "repaired"),
     [
@@ -116,7 +114,6 @@ async def test_drift_is_repaired(kube, namespace, patch, repaired):
     await eventually(lambda: kube.get(DEPLOYMENTS, key), "drift repaired", where=repaired)
 
 
-@pytest.mark.usefixtures("running_platform")
 async def test_a_deleted_child_comes_back(kube, namespace):
     await made(kube, graph(namespace, components=[frontend()]))
     key = ObjectKey(namespace, "disagg-frontend")
@@ -131,7 +128,6 @@ async def test_a_deleted_child_comes_back(kube, namespace):
     await eventually(check, "Service created again")
 
 
-@pytest.mark.usefixtures("running_platform")
 async def test_an_edit_of_annotations_alone_takes_effect(kube, namespace):
     await made(kube, graph(namespace, components=[frontend()]))
     before = await deployment_of(kube, namespace, "Frontend")
@@ -146,7 +142,6 @@ async def test_an_edit_of_annotations_alone_takes_effect(kube, namespace):
     await eventually(without_metrics, "pods that no one scrapes")
 
 
-@pytest.mark.usefixtures("running_platform")
 async def test_a_namespace_is_served_whatever_its_name(kube):
     name = "test-ephemeral-preview"
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -156,7 +151,6 @@ async def test_a_namespace_is_served_whatever_its_name(kube):
         await kube.delete(NAMESPACES, ObjectKey("", name))
 
 
-@pytest.mark.usefixtures("running_platform")
 async def test_changing_a_worker_rolls_it_and_leaves_the_frontend_alone(kube, namespace):
     await made(kube, graph(namespace, components=[frontend(), worker("Worker", replicas=3)]))
     front = await deployment_of(kube, namespace, "Frontend")
@@ -175,7 +169,6 @@ async def test_changing_a_worker_rolls_it_and_leaves_the_frontend_alone(kube, na
     assert (await deployment_of(kube, namespace, "Frontend"))["metadata"]["uid"] == front["metadata"]["uid"]
 
 
-@pytest.mark.usefixtures("running_platform")
 async def test_a_component_that_stands_alone_runs_and_scales(kube, namespace):
     alone = {
         **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
@@ -197,7 +190,6 @@ async def test_a_component_that_stands_alone_runs_and_scales(kube, namespace):
     await eventually(lambda: children_of(kube, namespace), "no child left", where=lambda answer: not answer)
 
 
-@pytest.mark.usefixtures("running_platform")
 async def test_a_refused_pod_template_fails_its_graph_alone_and_says_why(kube, namespace):
     broken = worker("Worker")
     broken["podTemplate"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1.5"}}
@@ -210,7 +202,6 @@ async def test_a_refused_pod_template_fails_its_graph_alone_and_says_why(kube, n
     await until_state(kube, ObjectKey(namespace, "broken"), "successful")
 
 
-@pytest.mark.usefixtures("running_platform")
 async def test_an_object_of_another_owner_is_never_taken_over(kube, namespace):
     theirs = {
         **SERVICES.type_meta,
