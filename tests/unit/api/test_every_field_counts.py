@@ -111,7 +111,12 @@ def settings_of(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, s
 
 def test_every_setting_is_read_or_warned_of() -> None:
     given = load_settings(
-        None, {"DYNAMO_SECURITY__ENABLE_HTTP2": "true", "DYNAMO_CHECKPOINT__STORAGE__OCI": '{"registry": "r"}'}
+        None,
+        {
+            "DYNAMO_SECURITY__ENABLE_HTTP2": "true",
+            "DYNAMO_CHECKPOINT__CLEANUP_IMAGE": "i",
+            "DYNAMO_CHECKPOINT__STORAGE__OCI": '{"registry": "r"}',
+        },
     )
     warned = {each.partition(" is ignored")[0] for each in given.ignored}
     assert {path for path, name in settings_of(Settings) if name not in platform()} == warned

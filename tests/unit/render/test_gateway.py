@@ -69,6 +69,17 @@ def test_a_mesh_learns_how_to_reach_the_picker() -> None:
     assert "DestinationRule" not in made(CONFIG, "frontend", "worker")
 
 
+def test_a_mesh_of_mutual_tls_names_its_own_certificate() -> None:
+    mesh = render.Mesh(
+        destination_rules=True, tls_mode="MUTUAL", client_certificate="/c", private_key="/k", ca_certificates="/a"
+    )
+    files = {"clientCertificate": "/c", "privateKey": "/k", "caCertificates": "/a"}
+    rule = made(replace(CONFIG, mesh=mesh), "epp", "worker")["DestinationRule"]
+    assert rule["spec"]["trafficPolicy"]["tls"] == {"mode": "MUTUAL", "insecureSkipVerify": True, **files}
+    simple = made(replace(CONFIG, mesh=replace(mesh, tls_mode="SIMPLE")), "epp", "worker")["DestinationRule"]
+    assert not simple["spec"]["trafficPolicy"]["tls"].keys() & files.keys()
+
+
 @pytest.mark.parametrize(
     ("mesh", "own", "graph_wide", "expected"),
     [

@@ -29,6 +29,12 @@ def test_pods_of_a_graph_wait_in_its_volcano_queue(pod: KubeObject) -> None:
     assert template["metadata"]["annotations"][OF_POD] == "team-a"
 
 
+def test_a_platform_without_the_scheduler_leaves_pods_to_the_usual_one() -> None:
+    config = replace(CONFIG, volcano=False)
+    template = deployment(component("Worker"), config, annotations={QUEUE: "team-a"})["spec"]["template"]
+    assert "schedulerName" not in template["spec"]
+
+
 def test_pods_of_grove_wait_in_it_and_in_none_of_kai() -> None:
     clique = on_grove(**{QUEUE: "team-a"})
     assert clique["spec"]["podSpec"]["schedulerName"] == "volcano"

@@ -45,6 +45,29 @@ security: {enableHTTP2: false}
     assert settings.orchestrators.grove.termination_delay == 5400
 
 
+def test_a_file_of_a_later_reference_is_read(tmp_path):
+    file = written(
+        tmp_path,
+        """
+orchestrators: {volcanoScheduler: {enabled: false}}
+serviceMesh:
+  enabled: false
+  provider: istio
+  istio: {tlsMode: MUTUAL, clientCertificate: /c, privateKey: /k, caCertificates: /a}
+checkpoint: {cleanupImage: "busybox:1.36"}
+""",
+    )
+    settings = load_settings(file)
+    assert settings.orchestrators.volcano_scheduler.enabled is False
+    assert (settings.service_mesh.enabled, settings.service_mesh.istio.ca_certificates) == (False, "/a")
+    assert [each.partition(" is ignored")[0] for each in settings.ignored] == ["checkpoint.cleanupImage"]
+
+
+def test_a_mesh_that_asks_for_certificates_names_them(tmp_path):
+    with pytest.raises(InvalidSettings, match="needs clientCertificate and privateKey, too"):
+        load_settings(written(tmp_path, "serviceMesh: {provider: istio, istio: {tlsMode: MUTUAL}}\n"))
+
+
 def test_variables_override_the_file(tmp_path):
     file = written(tmp_path, "platform: {clusterName: file, workers: 3}\n")
     settings = load_settings(

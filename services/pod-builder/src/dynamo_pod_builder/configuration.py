@@ -56,12 +56,18 @@ def render_config(
             settings.platform.gateway.name, settings.platform.gateway.namespace, routes=is_served(HTTP_ROUTES)
         ),
         mesh=Mesh(
-            destination_rules=settings.service_mesh.provider == ISTIO and is_served(DESTINATION_RULES),
+            destination_rules=settings.service_mesh.provider == ISTIO
+            and settings.service_mesh.enabled is not False
+            and is_served(DESTINATION_RULES),
             tls_mode=settings.service_mesh.istio.tls_mode,
             insecure_skip_verify=settings.service_mesh.istio.insecure_skip_verify,
+            client_certificate=settings.service_mesh.istio.client_certificate,
+            private_key=settings.service_mesh.istio.private_key,
+            ca_certificates=settings.service_mesh.istio.ca_certificates,
         ),
         checkpoints=_checkpoints(settings, environ),
         kai_queues=frozenset(kai_queues) if kai else None,
+        volcano=orchestrators.volcano_scheduler.enabled is not False,
         virtual_services=is_served(VIRTUAL_SERVICES),
         device_claims=settings.dra.enabled is not False and is_served(RESOURCE_CLAIM_TEMPLATES),
         inference_pools=is_served(INFERENCE_POOLS),

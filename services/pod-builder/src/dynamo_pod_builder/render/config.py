@@ -39,6 +39,10 @@ class Mesh:
     destination_rules: bool = False
     tls_mode: str = "SIMPLE"
     insecure_skip_verify: bool = True
+    #: Files of the mesh's proxy, for mode MUTUAL.
+    client_certificate: str = ""
+    private_key: str = ""
+    ca_certificates: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,8 @@ class RenderConfig:
     topology_fields: frozenset[str] = DEFAULT_FIELDS
     #: Queues of the KAI scheduler, which places the pods of graphs on Grove; None where it does not.
     kai_queues: frozenset[str] | None = None
+    #: Whether graphs may wait in queues of the Volcano scheduler.
+    volcano: bool = True
     #: Whether VirtualServices can be made.
     virtual_services: bool = False
     #: Whether GPUs can be claimed for containers to share them: Dynamic Resource Allocation.

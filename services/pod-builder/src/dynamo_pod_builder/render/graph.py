@@ -129,18 +129,19 @@ def _shared_access(graph: DynamoGraphDeployment, namespace: str, config: RenderC
 def _component_specs(graph: DynamoGraphDeployment, config: RenderConfig) -> list[KubeObject]:
     """DCD specs but for engine and worker hash, each a dict of its own at the first level."""
     annotations, legacy = graph_annotations(graph, config), legacy_graph(graph)
+    queue = volcano_queue(graph, config)
     # A picker serves TLS itself, and its DestinationRule says so: a proxy of its own would speak it a second time.
     of_pickers = {**annotations, ISTIO_INJECT: "false"} if config.mesh.destination_rules else annotations
     return with_routing(
         [
-            _component_spec(each, graph, of_pickers if each.type is ComponentType.EPP else annotations, legacy)
+            _component_spec(each, graph, of_pickers if each.type is ComponentType.EPP else annotations, legacy, queue)
             for each in graph.spec.components
         ]
     )
 
 
 def _component_spec(
-    component: Component, graph: DynamoGraphDeployment, annotations: dict[str, str], legacy: LegacyGraph
+    component: Component, graph: DynamoGraphDeployment, annotations: dict[str, str], legacy: LegacyGraph, queue: str
 ) -> KubeObject:
     spec = to_dict(component)
     own = with_metadata(spec.get("podTemplate") or {}, legacy.services.get(component.name, NO_SERVICE))
@@ -150,7 +151,7 @@ def _component_spec(
             **template,
             "spec": {**(template.get("spec") or {}), "serviceAccountName": names.PLANNER_ACCOUNT},
         }
-    template = in_queue(template, volcano_queue(graph))
+    template = in_queue(template, queue)
     if template:
         spec["podTemplate"] = template
     if "eppConfig" in spec:

@@ -139,12 +139,19 @@ class Switch(Section):
     enabled: bool | None = Field(None, description="Unset: used where its API is served.")
 
 
+class Volcano(Section):
+    """The Volcano scheduler."""
+
+    enabled: bool | None = Field(None, description="`false`: the annotation `nvidia.com/volcano-queue` has no effect.")
+
+
 class Orchestrators(Section):
     """What can place the pods of several nodes together."""
 
     grove: Grove = Grove()
     lws: Switch = Switch()
     kai_scheduler: Switch = Switch()
+    volcano_scheduler: Volcano = Volcano()
 
 
 class Infrastructure(Section):
@@ -170,11 +177,21 @@ class Istio(Section):
 
     tls_mode: str = Field("SIMPLE", description="TLS mode of DestinationRules.")
     insecure_skip_verify: bool = Field(True, description="Whether certificates go unverified.")
+    client_certificate: str = Field("", description="With tlsMode `MUTUAL`: certificate, a file of the mesh's proxy.")
+    private_key: str = Field("", description="With tlsMode `MUTUAL`: its key, a file of the mesh's proxy.")
+    ca_certificates: str = Field("", description="With tlsMode `MUTUAL`: authorities, a file of the mesh's proxy.")
+
+    @model_validator(mode="after")
+    def _has_a_certificate(self) -> Self:
+        if self.tls_mode == "MUTUAL" and not (self.client_certificate and self.private_key):
+            raise ValueError("serviceMesh.istio.tlsMode MUTUAL needs clientCertificate and privateKey, too")
+        return self
 
 
 class ServiceMesh(Section):
     """The service mesh."""
 
+    enabled: bool | None = Field(None, description="`false`: none, whatever `provider` says.")
     provider: Literal["", "istio"] = Field("", description="Empty: none.")
     istio: Istio = Istio()
 
@@ -231,6 +248,7 @@ class Checkpoint(Section):
     """Checkpoint and restore."""
 
     enabled: bool = Field(False, description="Whether checkpoints are taken, and started from.")
+    cleanup_image: str = Field("", description="Ignored, with a warning.")
     seccomp: Seccomp = Seccomp()
     storage: CheckpointStorage = CheckpointStorage()
 
@@ -357,6 +375,10 @@ class OperatorConfiguration(Section):
         for name, given in (("s3", storage.s3), ("oci", storage.oci)):
             if given:
                 ignored.append(f"checkpoint.storage.{name} is ignored: snapshot agents keep files on a volume; use pvc")
+        if self.checkpoint.cleanup_image:
+            ignored.append(
+                "checkpoint.cleanupImage is ignored: files of a checkpoint are the snapshot agents' to delete"
+            )
         return tuple(ignored)
 
     @property

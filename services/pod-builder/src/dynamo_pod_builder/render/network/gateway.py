@@ -12,6 +12,9 @@ from dynamo_pod_builder.render.config import RenderConfig
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE
 from dynamo_pod_builder.render.metadata import object_metadata
 
+#: TLS mode of Istio in which its proxies show a certificate of their own, from files.
+MUTUAL = "MUTUAL"
+
 
 def gateway_children(graph: DynamoGraphDeployment, config: RenderConfig, owner: KubeObject) -> list[KubeObject]:
     """HTTPRoute and DestinationRule of a graph, where the installation wants them and the cluster knows them."""
@@ -57,6 +60,13 @@ def _destination_rule(graph: DynamoGraphDeployment, config: RenderConfig, picker
     name = names.service(names.component_deployment(graph.metadata.name, picker))
     namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
     tls: KubeObject = {"mode": config.mesh.tls_mode, "insecureSkipVerify": config.mesh.insecure_skip_verify}
+    if config.mesh.tls_mode == MUTUAL:
+        files = {
+            "clientCertificate": config.mesh.client_certificate,
+            "privateKey": config.mesh.private_key,
+            "caCertificates": config.mesh.ca_certificates,
+        }
+        tls |= {field: file for field, file in files.items() if file}
     spec = {"host": f"{name}.{namespace}.svc.cluster.local", "trafficPolicy": {"tls": tls}}
     return _object(DESTINATION_RULES.api_version, DESTINATION_RULES.kind, graph, name, spec, owner=owner)
 

@@ -20,7 +20,7 @@ def queue_of(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
 
     NotDeployable for one that does not exist.
     """
-    if config.kai_queues is None or volcano_queue(graph):
+    if config.kai_queues is None or volcano_queue(graph, config):
         return ""
     queue = graph.metadata.annotations.get(KAI_SCHEDULER_QUEUE, "").strip() or DEFAULT_QUEUE
     if queue not in config.kai_queues:

@@ -6,13 +6,16 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE, VOLCANO_POD_QUEUE, VOLCANO_QUEUE
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 
+from dynamo_pod_builder.render.config import RenderConfig
 from dynamo_pod_builder.render.errors import NotDeployable
 
 SCHEDULER = "volcano"
 
 
-def volcano_queue(graph: DynamoGraphDeployment) -> str:
+def volcano_queue(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
     """Queue of Volcano that a graph's annotation names; "" for none. NotDeployable where it names one of KAI, too."""
+    if not config.volcano:
+        return ""
     queue = graph.metadata.annotations.get(VOLCANO_QUEUE, "").strip()
     if queue and graph.metadata.annotations.get(KAI_SCHEDULER_QUEUE, "").strip():
         raise NotDeployable(
