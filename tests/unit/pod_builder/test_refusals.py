@@ -7,7 +7,7 @@ from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_pod_builder.reconcilers.graph.carry_out import all_written
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, SeveralRefusals, failure_of, retry_after
 from dynamo_pod_builder.reconcilers.requeue import earliest
-from dynamo_pod_builder.render import NotDeployable, RenderError
+from dynamo_pod_builder.render import RenderError
 from dynamo_pod_builder.status.component import FAILURES
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.resources import SERVICES
@@ -26,7 +26,7 @@ OLD = {"kind": "DynamoGraphDeployment", "name": "g", "uid": "old", "controller":
             "component A: type: is wrong; change it",
             None,
         ),
-        (NotDeployable("", "names no component"), "NotDeployable", "names no component", None),
+        (RenderError("", "", "names no component"), "NotDeployable", "names no component", None),
         (
             NameTaken(SERVICES, {"metadata": {"name": "s"}}),
             "NameTaken",

@@ -111,7 +111,7 @@ KUBE_MODE = "nvidia.com/dynamo-kube-discovery-mode"
 
 def test_a_frontend_loads_no_model() -> None:
     obj = graph(component("Front", "frontend", experimental={"checkpoint": {"checkpointRef": "c"}}))
-    with pytest.raises(render.NotDeployable, match=r"component Front: experimental.checkpoint: .* loads no model"):
+    with pytest.raises(render.RenderError, match=r"component Front: experimental.checkpoint: .* loads no model"):
         graph_children(obj, ON)
 
 
@@ -154,5 +154,5 @@ OPEN = CheckpointDefaults(enabled=True, gpu_memory=True)
 )
 def test_refusals(defaults: CheckpointDefaults, fields: KubeObject, message: str) -> None:
     config = replace(CONFIG, checkpoints=defaults, leader_worker_sets=True, device_claims=True, grove=True)
-    with pytest.raises(render.NotDeployable, match=rf"component Worker: experimental.checkpoint: .*{message}"):
+    with pytest.raises(render.RenderError, match=rf"component Worker: experimental.checkpoint: .*{message}"):
         graph_children(graph(component(main=VLLM, **fields)), config)

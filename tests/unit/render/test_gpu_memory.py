@@ -203,7 +203,7 @@ def test_data_parallel_engines_coordinate_apart() -> None:
 )
 def test_two_engines_of_a_pod_cannot_both_start_ray(args, advice) -> None:
     single = worker(WITHIN_FAILOVER, *args, multinode={"nodeCount": 2}, annotations={EXECUTOR: "ray"})
-    with pytest.raises(render.NotDeployable, match=rf"experimental\.failover: .* both start Ray.*{advice}"):
+    with pytest.raises(render.RenderError, match=rf"experimental\.failover: .* both start Ray.*{advice}"):
         pods(single)
 
 
@@ -316,13 +316,13 @@ def test_topology_is_that_of_the_group() -> None:
     ],
 )
 def test_what_cannot_be_shared_is_refused(single, config, message) -> None:
-    with pytest.raises(render.NotDeployable, match=rf"component (Worker|Front): experimental\.{message}"):
+    with pytest.raises(render.RenderError, match=rf"component (Worker|Front): experimental\.{message}"):
         graph_children(graph(single), config)
 
 
 def test_a_graph_that_opts_out_of_grove_shares_no_memory_between_pods() -> None:
     off = graph(worker(BETWEEN), annotations={"nvidia.com/enable-grove": "false"})
-    with pytest.raises(render.NotDeployable, match="only where Grove runs them"):
+    with pytest.raises(render.RenderError, match="only where Grove runs them"):
         graph_children(off, GROVE)
 
 

@@ -298,7 +298,7 @@ def test_what_pods_are_given_the_pod_builder_may_do_itself(parts: list[KubeObjec
 
 def test_multinode_of_a_component_on_its_own_is_refused() -> None:
     dcd = component_deployments(graph(component()))["Worker"]
-    with pytest.raises(render.NotDeployable):
+    with pytest.raises(render.RenderError):
         component_children({**dcd, "spec": {**dcd["spec"], "multinode": {"nodeCount": 2}}})
 
 

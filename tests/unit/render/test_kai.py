@@ -55,5 +55,5 @@ def test_without_the_scheduler_nothing_is_said_of_queues() -> None:
 
 
 def test_an_invalid_queue_is_refused() -> None:
-    with pytest.raises(render.NotDeployable, match="has no queue 'team-b'; there are: dynamo, team-a"):
+    with pytest.raises(render.RenderError, match="has no queue 'team-b'; there are: dynamo, team-a"):
         clique(CONFIG, "team-b")

@@ -186,12 +186,12 @@ def test_a_component_that_stands_alone_needs_them_too(engine: str, needed: bool)
 
 
 def test_trtllm_needs_keys() -> None:
-    with pytest.raises(render.NotDeployable, match=r"set mpi\.sshSecretName"):
+    with pytest.raises(render.RenderError, match=r"set mpi\.sshSecretName"):
         pods(component("trtllm", []), config=replace(CONFIG, ssh_secret=""))
 
 
 def test_no_orchestrator_is_said() -> None:
-    with pytest.raises(render.NotDeployable, match="no multinode orchestrator available for 2 nodes"):
+    with pytest.raises(render.RenderError, match="no multinode orchestrator available for 2 nodes"):
         render.component_children(parse_component(component("vllm", [])), replace(CONFIG, leader_worker_sets=False))
 
 

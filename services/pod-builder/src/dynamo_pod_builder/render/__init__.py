@@ -26,7 +26,7 @@ from dynamo_pod_builder.render.config import (
     ObservedGraph,
     RenderConfig,
 )
-from dynamo_pod_builder.render.errors import NotDeployable, RenderError
+from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.features import needs_ssh_keys
 from dynamo_pod_builder.render.graph import graph_children, worker_hash
 from dynamo_pod_builder.render.hashing import canonical
@@ -42,7 +42,6 @@ __all__ = [
     "GatewayDefaults",
     "IngressDefaults",
     "Mesh",
-    "NotDeployable",
     "ObservedComponent",
     "ObservedGraph",
     "RenderConfig",

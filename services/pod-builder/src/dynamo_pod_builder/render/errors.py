@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class RenderError(Exception):
-    """A spec cannot become objects.
+    """A spec cannot become objects, or asks for what this platform or this cluster cannot run.
 
     `component` is the component at fault ("" for the graph itself), `path` the field within it, `message` what is wrong
     and `advice` what to do about it.
@@ -14,15 +14,3 @@ class RenderError(Exception):
         where = ": ".join(part for part in (f"component {component}" if component else "", path) if part)
         text = f"{where}: {message}" if where else message
         super().__init__(f"{text}; {advice}" if advice else text)
-        self.component = component
-        self.path = path
-        self.message = message
-        self.advice = advice
-
-
-class NotDeployable(RenderError):
-    """A component asks for what this platform or this cluster cannot run."""
-
-    def __init__(self, component: str, reason: str, path: str = "", advice: str = "") -> None:
-        super().__init__(component, path, reason, advice)
-        self.reason = reason

@@ -10,7 +10,7 @@ from dynamo_shared.api.v1beta1 import BackendFramework, ComponentSpec, Component
 from dynamo_pod_builder.render.backends import backend_named
 from dynamo_pod_builder.render.config import RenderConfig
 from dynamo_pod_builder.render.context import WORKERS
-from dynamo_pod_builder.render.errors import NotDeployable
+from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.sharing.spec import fails_over, memory_has_pods, memory_service
 
 #: Of one replica, where each node has cliques of its own, for its GPU memory: the API server stores no PodCliqueSet of many more.
@@ -18,29 +18,29 @@ MOST_NODES_WITH_CLIQUES = 64
 
 
 def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
-    """NotDeployable for the first feature of a component that this platform cannot run.
+    """RenderError for the first feature of a component that this platform cannot run.
 
     `multinode` says whether there is an orchestrator for replicas that span nodes.
     """
     if spec.multinode is not None and spec.multinode.node_count > 1 and not multinode:
-        raise NotDeployable(
+        raise RenderError(
             name,
-            f"no multinode orchestrator available for {spec.multinode.node_count} nodes a replica",
             "multinode",
+            f"no multinode orchestrator available for {spec.multinode.node_count} nodes a replica",
             "install LeaderWorkerSet or Grove, or leave multinode out to run each replica on one node",
         )
     most = MOST_NODES_WITH_CLIQUES if memory_has_pods(spec) else MOST_NODES
     if spec.multinode is not None and spec.multinode.node_count > most:
-        raise NotDeployable(
+        raise RenderError(
             name,
-            f"{spec.multinode.node_count} nodes a replica are more than {most}",
             "multinode.nodeCount",
+            f"{spec.multinode.node_count} nodes a replica are more than {most}",
             "write a smaller number",
         )
 
 
 def check_sharing(name: str, spec: ComponentSpec, engine: str, *, claims: bool, grove: bool) -> None:
-    """NotDeployable where engines cannot share GPU memory, or fail over, as a component asks.
+    """RenderError where engines cannot share GPU memory, or fail over, as a component asks.
 
     `engine` is the inference engine, "" where none is known; `claims` says whether GPUs can be claimed in this cluster,
     `grove` whether Grove runs the component.
@@ -49,34 +49,34 @@ def check_sharing(name: str, spec: ComponentSpec, engine: str, *, claims: bool, 
     if service is not None:
         at, backend = "experimental.gpuMemoryService", backend_named(engine)
         if spec.type not in WORKERS:
-            raise NotDeployable(name, "only a worker, prefill or decode has weights to share", at, "leave it out")
+            raise RenderError(name, at, "only a worker, prefill or decode has weights to share", "leave it out")
         if not claims:
-            raise NotDeployable(
+            raise RenderError(
                 name,
+                at,
                 "GPUs cannot be shared here: the cluster does not serve resource.k8s.io/v1 (Dynamic Resource Allocation), "
                 "or the platform is set not to use it",
-                at,
                 "use Kubernetes 1.34 or later with a driver for its GPUs, or leave gpuMemoryService out",
             )
         if memory_has_pods(spec) and not grove:
-            raise NotDeployable(
-                name, "pods share GPU memory only where Grove runs them", f"{at}.mode", "install Grove, or use IntraPod"
+            raise RenderError(
+                name, f"{at}.mode", "pods share GPU memory only where Grove runs them", "install Grove, or use IntraPod"
             )
         if memory_has_pods(spec) and not backend.traits.shares_memory_between_pods:
-            raise NotDeployable(
-                name, f"{_named(engine)} cannot share GPU memory between pods", f"{at}.mode", "use vLLM, or IntraPod"
+            raise RenderError(
+                name, f"{at}.mode", f"{_named(engine)} cannot share GPU memory between pods", "use vLLM, or IntraPod"
             )
     if failover is not None:
         at = "experimental.failover"
         if service is None or service.mode is not failover.mode:
-            raise NotDeployable(
+            raise RenderError(
                 name,
-                "engines that fail over share their weights, through a GPU memory service of the same mode",
                 at,
+                "engines that fail over share their weights, through a GPU memory service of the same mode",
                 f"set gpuMemoryService with mode {failover.mode.value}",
             )
         if not backend_named(engine).traits.fails_over:
-            raise NotDeployable(name, f"{_named(engine)} cannot fail over", at, "use vLLM, or leave failover out")
+            raise RenderError(name, at, f"{_named(engine)} cannot fail over", "use vLLM, or leave failover out")
 
 
 def _named(engine: str) -> str:
@@ -84,11 +84,9 @@ def _named(engine: str) -> str:
 
 
 def check_picker(name: str, spec: ComponentSpec, config: RenderConfig) -> None:
-    """NotDeployable for an endpoint picker without a gateway that would ask it."""
+    """RenderError for an endpoint picker without a gateway that would ask it."""
     if spec.type is ComponentType.EPP and not config.inference_pools:
-        raise NotDeployable(
-            name, "no InferencePool can be made for an endpoint picker", "type", "use a frontend instead"
-        )
+        raise RenderError(name, "type", "no InferencePool can be made for an endpoint picker", "use a frontend instead")
 
 
 def needs_ssh_keys(child: KubeObject, secret: str) -> bool:

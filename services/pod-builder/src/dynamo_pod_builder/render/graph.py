@@ -17,7 +17,7 @@ from dynamo_pod_builder.render.backends import engine_of_graph
 from dynamo_pod_builder.render.checkpoint.allowed import check_checkpoint
 from dynamo_pod_builder.render.config import NEW_GRAPH, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, WORKERS
-from dynamo_pod_builder.render.errors import NotDeployable, RenderError
+from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.features import check_component, check_picker, check_sharing
 from dynamo_pod_builder.render.legacy.deployment_config import ConfiguredComponent, apply_legacy_config, with_routing
 from dynamo_pod_builder.render.legacy.v1alpha1 import handed_down, with_metadata
@@ -96,7 +96,7 @@ def worker_hash(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
 
 def _check(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
     if not graph.spec.components:
-        raise NotDeployable("", "names no component", "spec.components", "add at least one")
+        raise RenderError("", "spec.components", "names no component", "add at least one")
     names_taken: dict[str, str] = {}
     for component in graph.spec.components:
         other = names_taken.get(component.name.lower())

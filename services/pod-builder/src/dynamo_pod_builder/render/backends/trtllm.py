@@ -12,7 +12,7 @@ from dynamo_shared.api.registry import env, ports
 from dynamo_pod_builder.render.backends import commandline
 from dynamo_pod_builder.render.backends.base import EngineBackend
 from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.errors import NotDeployable, RenderError
+from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.env import var
 from dynamo_pod_builder.render.pod.placement import Group, PodRole
 
@@ -63,10 +63,10 @@ class TrtLlm(EngineBackend):
         if placement.group is None:
             return
         if not context.config.ssh_secret:
-            raise NotDeployable(
+            raise RenderError(
                 context.component,
-                "TensorRT-LLM on several nodes needs ssh keys",
                 "multinode",
+                "TensorRT-LLM on several nodes needs ssh keys",
                 "set mpi.sshSecretName in the operator configuration",
             )
         mount = {"name": context.config.ssh_secret, "mountPath": _KEYS, "readOnly": True}

@@ -18,7 +18,7 @@ from dynamo_pod_builder.render.backends import commandline
 from dynamo_pod_builder.render.backends.base import EngineBackend, without_probes
 from dynamo_pod_builder.render.backends.commandline import CommandLine
 from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.errors import NotDeployable, RenderError
+from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.env import from_field, var, with_vars
 from dynamo_pod_builder.render.pod.placement import Group, PodRole
 from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, fails_over_within_pod
@@ -142,10 +142,10 @@ def mode_of(layout: ParallelLayout, context: PodContext) -> MultinodeMode:
 
 def _check_engines(context: PodContext, mode: MultinodeMode) -> None:
     if fails_over_within_pod(context.spec) and mode in (MultinodeMode.RAY, MultinodeMode.ELASTIC):
-        raise NotDeployable(
+        raise RenderError(
             context.component,
-            "the engines of a pod would both start Ray, which uses one port of it",
             "experimental.failover",
+            "the engines of a pod would both start Ray, which uses one port of it",
             f"set the annotation {VLLM_DISTRIBUTED_EXECUTOR_BACKEND} to mp"
             if mode is MultinodeMode.RAY
             else f"leave failover or {_ELASTIC} out",

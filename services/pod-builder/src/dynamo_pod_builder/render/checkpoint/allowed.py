@@ -6,7 +6,7 @@ from dynamo_shared.api.v1alpha1 import DynamoCheckpointSpec
 from dynamo_shared.api.v1beta1 import ComponentSpec, ComponentType
 
 from dynamo_pod_builder.render.config import CheckpointDefaults
-from dynamo_pod_builder.render.errors import NotDeployable
+from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.sharing.spec import memory_has_pods, memory_service
 
 #: Reasons of the condition JobCreated; the second one is the reference's.
@@ -18,25 +18,25 @@ _SHARED = "a checkpoint does not hold the memory of a GPU memory service"
 
 
 def check_checkpoint(name: str, spec: ComponentSpec, defaults: CheckpointDefaults) -> None:
-    """NotDeployable for a component that cannot start from a checkpoint here."""
+    """RenderError for a component that cannot start from a checkpoint here."""
     if spec.experimental is None or spec.experimental.checkpoint is None:
         return
     at = "experimental.checkpoint"
     if not defaults.enabled:
-        raise NotDeployable(name, _OFF, at, f"{_TURN_ON}, or leave it out")
+        raise RenderError(name, at, _OFF, f"{_TURN_ON}, or leave it out")
     if spec.type in _NO_ENGINE:
-        raise NotDeployable(name, f"a component of type {spec.type} loads no model", at, "leave it out")
+        raise RenderError(name, at, f"a component of type {spec.type} loads no model", "leave it out")
     if memory_service(spec) is not None and not defaults.gpu_memory:
-        raise NotDeployable(name, _SHARED, at, "leave one of experimental.checkpoint and gpuMemoryService out")
+        raise RenderError(name, at, _SHARED, "leave one of experimental.checkpoint and gpuMemoryService out")
     if memory_has_pods(spec):
-        raise NotDeployable(
+        raise RenderError(
             name,
-            "a checkpoint is of one pod, and its GPU memory would be in another",
             at,
+            "a checkpoint is of one pod, and its GPU memory would be in another",
             "use gpuMemoryService IntraPod",
         )
     if spec.multinode is not None and spec.multinode.node_count > 1:
-        raise NotDeployable(name, "a checkpoint is of one pod, not of several nodes", at, "leave it or multinode out")
+        raise RenderError(name, at, "a checkpoint is of one pod, not of several nodes", "leave it or multinode out")
 
 
 def refusal(spec: DynamoCheckpointSpec, defaults: CheckpointDefaults) -> tuple[str, str] | None:

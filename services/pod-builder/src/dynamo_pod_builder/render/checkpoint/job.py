@@ -31,7 +31,7 @@ from dynamo_pod_builder.render.checkpoint.mounts import confine, connect
 from dynamo_pod_builder.render.checkpoint.target import Storage
 from dynamo_pod_builder.render.config import NEW_COMPONENT, RenderConfig
 from dynamo_pod_builder.render.context import PodContext, context_of
-from dynamo_pod_builder.render.errors import NotDeployable, RenderError
+from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.names import discovery_account
 from dynamo_pod_builder.render.pod.containers import worker
@@ -105,9 +105,9 @@ def _shared_gpus(spec: DynamoCheckpointSpec, config: RenderConfig) -> Experiment
         return None
     at = "spec.gpuMemoryService"
     if service.mode is not SharingMode.INTRA_POD:
-        raise NotDeployable("", "the engine of a Job shares its pod with its GPU memory service", f"{at}.mode")
+        raise RenderError("", f"{at}.mode", "the engine of a Job shares its pod with its GPU memory service")
     if not config.device_claims:
-        raise NotDeployable("", "the cluster has no Dynamic Resource Allocation to claim shared GPUs by", at)
+        raise RenderError("", at, "the cluster has no Dynamic Resource Allocation to claim shared GPUs by")
     return Experimental(gpu_memory_service=GpuMemoryService(device_class_name=service.device_class_name))
 
 

@@ -8,7 +8,7 @@ from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 
 from dynamo_pod_builder.render.config import RenderConfig
-from dynamo_pod_builder.render.errors import NotDeployable
+from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.workloads.volcano import volcano_queue
 
 SCHEDULER = "kai-scheduler"
@@ -18,17 +18,17 @@ DEFAULT_QUEUE = "dynamo"
 def queue_of(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
     """Queue that a graph's annotation names, or the usual one; "" without the scheduler, and in a queue of Volcano.
 
-    NotDeployable for one that does not exist.
+    RenderError for one that does not exist.
     """
     if config.kai_queues is None or volcano_queue(graph, config):
         return ""
     queue = graph.metadata.annotations.get(KAI_SCHEDULER_QUEUE, "").strip() or DEFAULT_QUEUE
     if queue not in config.kai_queues:
         known = ", ".join(sorted(config.kai_queues)) or "none"
-        raise NotDeployable(
+        raise RenderError(
             "",
-            f"the KAI scheduler has no queue {queue!r}; there are: {known}",
             f"metadata.annotations[{KAI_SCHEDULER_QUEUE}]",
+            f"the KAI scheduler has no queue {queue!r}; there are: {known}",
             "make the queue, or name another one",
         )
     return queue

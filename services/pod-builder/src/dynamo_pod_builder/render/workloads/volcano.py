@@ -7,21 +7,21 @@ from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE, VOLCANO_
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 
 from dynamo_pod_builder.render.config import RenderConfig
-from dynamo_pod_builder.render.errors import NotDeployable
+from dynamo_pod_builder.render.errors import RenderError
 
 SCHEDULER = "volcano"
 
 
 def volcano_queue(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
-    """Queue of Volcano that a graph's annotation names; "" for none. NotDeployable where it names one of KAI, too."""
+    """Queue of Volcano that a graph's annotation names; "" for none. RenderError where it names one of KAI, too."""
     if not config.volcano:
         return ""
     queue = graph.metadata.annotations.get(VOLCANO_QUEUE, "").strip()
     if queue and graph.metadata.annotations.get(KAI_SCHEDULER_QUEUE, "").strip():
-        raise NotDeployable(
+        raise RenderError(
             "",
-            f"a pod has one scheduler, and {KAI_SCHEDULER_QUEUE} names another one",
             f"metadata.annotations[{VOLCANO_QUEUE}]",
+            f"a pod has one scheduler, and {KAI_SCHEDULER_QUEUE} names another one",
             "leave one of the two annotations out",
         )
     return queue
