@@ -40,7 +40,7 @@ def test_the_override_wins(image: str) -> None:
 
 @pytest.mark.parametrize(("version", "later"), [("1.4.9", False), ("1.5.0", True), ("1.10.0", True), ("2.0.0", True)])
 def test_features_of_a_runtime(version: str, *, later: bool) -> None:
-    assert features_of(version) == RuntimeFeatures(canary=later, lenient=later)
+    assert features_of(version) == RuntimeFeatures(canary=later, lenient=later, compilers=later)
 
 
 def test_a_runtime_that_is_not_known_counts_as_an_earlier_one() -> None:

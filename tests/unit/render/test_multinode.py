@@ -141,6 +141,12 @@ def test_vllm_that_fits_on_a_node_is_left_alone() -> None:
     assert leader["args"] == worker["args"] == ["-tp", "4"]
 
 
+@pytest.mark.parametrize(("stated", "passed"), [({}, False), ({"runtimeVersionOverride": "1.5.0"}, True)])
+def test_trtllm_passes_on_what_its_compilers_need_from_1_5_on(stated, passed) -> None:
+    leader, _ = mains(component("trtllm", [], **stated))
+    assert all((f"-x {name} " in leader["args"][0]) is passed for name in ("CPATH", "TRITON_PTXAS_PATH"))
+
+
 @pytest.mark.parametrize("engine", ["vllm", "trtllm"])
 def test_without_gpus_nothing_can_be_said(engine) -> None:
     with pytest.raises(render.RenderError, match=r"resources\.limits: names no GPU"):

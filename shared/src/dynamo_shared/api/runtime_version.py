@@ -45,13 +45,15 @@ class RuntimeFeatures(NamedTuple):
     canary: bool = False
     #: A worker is started again after three liveness probes that fail, not after the first.
     lenient: bool = False
+    #: mpirun passes on where the compilers are, which is said by the image's environment alone.
+    compilers: bool = False
 
 
 def features_of(override: str | None) -> RuntimeFeatures:
     """Features of the runtime of a component with this `runtimeVersionOverride`; the thresholds are those of the reference."""
     version = _core(override) if override else None
     later = version is not None and version >= OF_1_5
-    return RuntimeFeatures(canary=later, lenient=later)
+    return RuntimeFeatures(canary=later, lenient=later, compilers=later)
 
 
 def _core(text: str) -> RuntimeVersion | None:

@@ -8,6 +8,7 @@ from dynamo_shared.api import gpus
 from dynamo_shared.api.engines.started import SHELL
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
+from dynamo_shared.api.runtime_version import features_of
 
 from dynamo_pod_builder.render.backends import commandline
 from dynamo_pod_builder.render.backends.base import EngineBackend
@@ -41,6 +42,8 @@ _PASSED_ON = (
     "TRTLLM_USE_UCX_KVCACHE",
     "USER",
 )
+#: The same, for runtimes whose images say it.
+_COMPILERS = ("CPATH", "TRITON_PTXAS_PATH")
 #: Seconds that workers' names may take to resolve.
 _NAMES_WITHIN = 300
 _SSHD_ANSWERS = {
@@ -104,13 +107,14 @@ def _leader(container: KubeObject, context: PodContext, group: Group) -> str:
     steps = [_keys(_HOME)]
     if group.names_come_late:
         steps.append(_until_names_resolve(group.worker_hosts))
+    compilers = _COMPILERS if features_of(context.spec.runtime_version_override).compilers else ()
     # The launcher is in single quotes, and a single quote within them has to leave and enter them again.
     launched = f"trtllm-llmapi-launch {engine}".replace("'", "'\"'\"'")
     steps.append(
         'mpirun $([ "$(id -u)" = "0" ] && echo --allow-run-as-root) --oversubscribe '
         f"-n {nodes * count} -H {','.join((group.leader_host, *group.worker_hosts))} --mca pml ob1 "
         f'--mca plm_rsh_args "-p {_PORT} -o StrictHostKeyChecking=no -i {_HOME}/id_rsa" '
-        f"{_variables(each['name'] for each in container['env'])} bash -c '{launched}'"
+        f"{_variables([*(each['name'] for each in container['env']), *compilers])} bash -c '{launched}'"
     )
     return " && ".join(steps)
 
