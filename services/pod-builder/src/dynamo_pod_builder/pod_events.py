@@ -13,6 +13,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import EVENTS, PODS
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import KubeError
+from dynamo_shared.kube.events import last_observed
 from dynamo_shared.newest import Newest
 
 from dynamo_pod_builder.status.pods import NAMED, NOT_STARTED, Rank, Trouble
@@ -55,7 +56,7 @@ class PodEvents:
 
     async def _refused(self, namespace: str, stateful_set: str) -> list[Trouble]:
         events = await self._about(namespace, "StatefulSet", stateful_set)
-        newest = max((each for each in events if each.get("reason") == "FailedCreate"), key=_last_at, default=None)
+        newest = max((each for each in events if each.get("reason") == "FailedCreate"), key=last_observed, default=None)
         if newest is None:
             return []
         reason, words = refusal(str(newest.get("note", "")).rpartition("failed error: ")[2])
@@ -79,9 +80,3 @@ class PodEvents:
             # What is not said yet may be said any moment.
             self._known[namespace, kind, name] = (self.clock(), answer)
         return answer
-
-
-def _last_at(event: KubeObject) -> str:
-    """When an Event was last observed; the StatefulSet controller writes those of core/v1."""
-    series = event.get("series") or {}
-    return str(series.get("lastObservedTime") or event.get("deprecatedLastTimestamp") or event.get("eventTime") or "")

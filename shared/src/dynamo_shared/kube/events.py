@@ -198,6 +198,12 @@ class EventRecorder:
         return event
 
 
+def last_observed(event: KubeObject) -> str:
+    """When an Event (events.k8s.io) was last observed; "" where it does not say. Some controllers write those of core/v1."""
+    series = event.get("series") or {}
+    return str(series.get("lastObservedTime") or event.get("deprecatedLastTimestamp") or event.get("eventTime") or "")
+
+
 def _series(series: Series) -> dict[str, Any]:
     return {"count": series.count, "lastObservedTime": _micro_time(series.last_at)}
 

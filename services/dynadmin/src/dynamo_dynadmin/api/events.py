@@ -14,6 +14,7 @@ from dynamo_shared.aio import spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import EVENTS
 from dynamo_shared.kube import Expired, NotFound
+from dynamo_shared.kube.events import last_observed
 from dynamo_shared.kube.watch_wire import BOOKMARK, ERROR, Lines, decode_event
 
 from dynamo_dynadmin.api import family
@@ -167,10 +168,9 @@ class _EventFollower:
 def row(event: KubeObject) -> dict[str, Any]:
     """An Event as the API shows it."""
     regarding, series = event.get("regarding") or {}, event.get("series") or {}
-    moment = series.get("lastObservedTime") or event.get("deprecatedLastTimestamp") or event.get("eventTime")
     return {
         "id": str(event["metadata"].get("uid") or ""),
-        "time": str(moment or event["metadata"].get("creationTimestamp") or ""),
+        "time": str(last_observed(event) or event["metadata"].get("creationTimestamp") or ""),
         "type": str(event.get("type") or "Normal"),
         "reason": str(event.get("reason") or ""),
         "message": str(event.get("note") or ""),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dynamo_shared.api.objects import KubeObject, condition
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, EVENTS
 from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.events import last_observed
 
 from dynamo_ctl.commands.demo.view import Show
 from dynamo_ctl.errors import CtlError, ExitCode
@@ -110,7 +111,7 @@ async def reasons(client: KubeClient, namespace: str, graphs: Sequence[KubeObjec
                 why = available.get("message") or "not reconciled yet"
                 lines.append(f"  {component['metadata']['name']}: {available.get('reason', 'Unknown')}: {why}")
     warnings = await client.list(EVENTS, namespace, field_selector="type=Warning")
-    newest = sorted(warnings, key=_moment)[-QUOTED_EVENTS:]
+    newest = sorted(warnings, key=last_observed)[-QUOTED_EVENTS:]
     for event in newest:
         about = event.get("regarding") or {}
         note = " ".join(str(event.get("note", "")).split())
@@ -121,8 +122,3 @@ async def reasons(client: KubeClient, namespace: str, graphs: Sequence[KubeObjec
 def _owned(component: KubeObject, graph: KubeObject) -> bool:
     owners = component["metadata"].get("ownerReferences") or ()
     return any(owner.get("uid") == graph["metadata"]["uid"] for owner in owners)
-
-
-def _moment(event: KubeObject) -> str:
-    series = event.get("series") or {}
-    return str(series.get("lastObservedTime") or event.get("eventTime") or event.get("deprecatedLastTimestamp") or "")
