@@ -7,11 +7,11 @@ runs it. A request of that name that exists is used, also one of a user.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dynamo_shared.api import objects
+from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.legacy import BuildPhase, command_of_artifact
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
@@ -33,9 +33,7 @@ from dynamo_pod_builder.status.component import Failure
 LEGACY: tuple[Resource, ...] = (DYNAMO_DEPLOYMENTS, DYNAMO_NIM_DEPLOYMENTS)
 IMAGE_PENDING, IMAGE_BUILDING, IMAGE_FAILED = "ImagePending", "ImageBuilding", "ImageFailed"
 _BY_REQUEST = "image-request"
-_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-#: Of an object's name.
-_LONGEST, _HASH_LENGTH = 253, 16
+_HASH_LENGTH = 16
 _ELSE = "or name an image for each service in extraPodSpec.mainContainer.image"
 
 
@@ -61,7 +59,7 @@ def request_key(obj: KubeObject) -> ObjectKey:
     """Where the request for the image of an object's artifact is."""
     artifact = artifact_of(obj)
     name = artifact.replace(":", "--", 1)
-    if not _OBJECT_NAME.fullmatch(name) or len(name) > _LONGEST:
+    if not name or wrong_object_name(name):
         # Versions may have capitals and underscores, names of objects may not.
         name = f"image-{hashlib.sha256(artifact.encode()).hexdigest()[:_HASH_LENGTH]}"
     return ObjectKey(objects.namespace(obj), name)

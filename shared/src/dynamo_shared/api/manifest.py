@@ -6,7 +6,6 @@ it would silently prune, an unknown field, is refused too, since it is a slip of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -19,6 +18,7 @@ from dynamo_shared.api.crds.checks import Check, checks
 from dynamo_shared.api.crds.definition import VersionDefinition
 from dynamo_shared.api.crds.kinds import ADAPTER, COMPONENT, DEFINITIONS, GRAPH, LEGACY, REQUEST
 from dynamo_shared.api.crds.structural import Schema, structural_schema
+from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.field_errors import did_you_mean, field_errors, path_of, shown
 from dynamo_shared.api.meta import ObjectMeta
@@ -57,7 +57,6 @@ _MOVED: dict[str, dict[str, Mapping[str, str]]] = {
     REQUEST.kind: {"v1alpha1": alpha_moved.MOVED_IN_REQUESTS, "v1beta1": beta_moved.MOVED_IN_REQUESTS},
 }
 _NAME_LIMIT = 253
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 def schema_errors(obj: Any, *, embedded: bool = True) -> list[FieldError]:
@@ -206,6 +205,5 @@ def _name_errors(metadata: Any) -> Iterator[FieldError]:
         yield FieldError("metadata.name", "required, and missing")
     elif isinstance(name, str) and len(name) > _NAME_LIMIT:
         yield FieldError("metadata.name", f"{len(name)} characters, where at most {_NAME_LIMIT} are allowed")
-    elif isinstance(name, str) and name and not _SUBDOMAIN.fullmatch(name):
-        allowed = "lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit"
-        yield FieldError("metadata.name", f"{shown(name)} is not a valid object name, which has {allowed}")
+    elif isinstance(name, str) and (wrong := wrong_object_name(name)):
+        yield FieldError("metadata.name", wrong)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from aiohttp import web
+from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject, without_managed_fields
 from dynamo_shared.api.untrusted.limits import MANIFEST, check_count
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from dynamo_dynadmin.http.routes import Route
 
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 #: Proxies that compress an answer make its ETag a weak one. It stands for the same version of the object.
 _ETAG = re.compile(r'(?:W/)?"([0-9A-Za-z_-]{1,64})"')
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}")
@@ -79,7 +79,7 @@ class Call:
     def name(self) -> str:
         """The name of the path. ProblemError where it cannot be one."""
         text = self.request.match_info["name"]
-        if len(text) > 253 or not _NAME.fullmatch(text):
+        if not text or wrong_object_name(text):
             raise ProblemError("not-found", "the name in the path is not a valid name")
         return text
 
