@@ -84,7 +84,7 @@ class _Admission:
         self._context.health.set(NAME, HealthState.FAILED, "starting")
         self._certificates = await open_certificates(settings, self._kube, self._address.names, time.time)
         schemas = SchemaSource(self._kube, interval=SCHEMAS_EVERY)
-        world = await facts.read(facts.first_world(settings), self._kube, settings, _now())
+        world = await facts.read(facts.first_world(settings), self._kube, settings, datetime.now(UTC))
         state = server.ServerState(world, await schemas.checker())
         answering = server.ReviewServer(
             state,
@@ -184,7 +184,7 @@ class _Admission:
         while True:
             await asyncio.sleep(self._context.settings.platform.admission.refresh)
             try:
-                state.world = await facts.read(state.world, self._kube, self._context.settings, _now())
+                state.world = await facts.read(state.world, self._kube, self._context.settings, datetime.now(UTC))
                 state.checker = await schemas.checker()
             except KubeError as error:
                 log.warning("facts of the cluster not refreshed", error=str(error))
@@ -206,7 +206,3 @@ class _Admission:
         return {
             each["spec"]["dgdRef"]["componentName"]: each["spec"]["replicas"] for each in adapters if is_of(each, graph)
         }
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

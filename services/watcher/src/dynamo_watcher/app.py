@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 from functools import partial
 
 from dynamo_shared.aio import while_held
@@ -13,6 +12,7 @@ from dynamo_shared.bus import BusHealth
 from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.leases import Leadership
 from dynamo_shared.runtime import HealthState, ServiceContext, Settings
+from dynamo_shared.runtime.controller import now
 from dynamo_shared.runtime.facts import record
 
 from dynamo_watcher import events
@@ -89,7 +89,7 @@ class _Watcher:
             version=settings.platform.version,
             duration=scope.lease_duration,
             interval=scope.lease_renew_interval,
-            now=_now,
+            now=now,
             trouble=self._trouble,
         ).hold()
 
@@ -136,7 +136,3 @@ def left_out(settings: Settings) -> set[Resource]:
         KAI_QUEUES: settings.orchestrators.kai_scheduler.enabled is not False,
     }
     return {resource for resource, needed in used.items() if not needed}
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -30,7 +30,6 @@ class MemoryConsumer:
         self._give_up = give_up
         self._position = 0
         self._pending: dict[int, _Pending] = {}
-        self._given_up: set[int] = set()
         self.changed = asyncio.Event()
 
     def take(self) -> tuple[Message, int] | None:
