@@ -9,6 +9,10 @@ import pytest
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.legacy_fields import legacy_graph
 from dynamo_shared.api.v1beta1 import parse_graph
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.api.validation.junk import JUNK
 
 ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
 KEPT = "nvidia.com/dgd-spec"
@@ -148,3 +152,26 @@ def test_any_junk_in_it_changes_nothing(odd: Any) -> None:
     made = convert(of_beta(podTemplate=odd, frontendSidecar=odd), BETA)
     by_name = {each["name"]: each for each in expected["spec"]["components"]}
     assert {each["name"]: each for each in made["spec"]["components"]} == by_name
+
+
+@given(JUNK, JUNK, JUNK, st.sampled_from(["services", "components"]), st.sampled_from([ALPHA, BETA]))
+def test_junk_in_the_annotation_spoils_no_conversion(
+    kept: Any, containers: Any, name: Any, field: str, version: str
+) -> None:
+    """It is read of objects that are stored: one that failed would fail every list."""
+    component = {
+        "name": "b",
+        "podTemplate": {"spec": {"containers": [kept, {"name": name, "volumeMounts": containers}]}},
+    }
+    spec = {field: [kept, component] if field == "components" else {"a": kept, "b": component}, "pvcs": kept}
+    annotations = {KEPT: json.dumps({"version": 1, "spec": spec})}
+    pod = {"containers": [{"name": name, "volumeMounts": containers}]}
+    services = {"a": {"extraPodSpec": pod}, "b": {"extraPodSpec": pod}}
+    own = {"services": services} if version == BETA else {"components": [component, {"name": "a"}]}
+    obj = {
+        "apiVersion": ALPHA if version == BETA else BETA,
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g", "annotations": annotations},
+        "spec": own,
+    }
+    assert convert(obj, version)["apiVersion"] == version

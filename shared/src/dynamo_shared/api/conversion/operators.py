@@ -50,7 +50,7 @@ def read(metadata: dict[str, Any], target: str) -> OperatorsPart:
     result = OperatorsPart({**left, "annotations": rest} if rest else left)
     if target == BETA:
         result.components = [each for each in spec["components"] if isinstance(each, dict)]
-        names = [each["name"] for each in result.components if isinstance(each.get("name"), str)]
+        names = list(_by_name(result.components))
         result.kept = Kept(order=names if names != sorted(names) else None)
         return result
     services = spec.get("services") or {}
@@ -61,13 +61,23 @@ def read(metadata: dict[str, Any], target: str) -> OperatorsPart:
 
 def completed(body: dict[str, Any], part: OperatorsPart) -> dict[str, Any]:
     """A v1beta1 graph with what was kept of its components; what the graph says itself stays."""
-    kept = {each["name"]: each for each in part.components if isinstance(each.get("name"), str)}
+    kept = _by_name(part.components)
     spec = body.get("spec")
     components = spec.get("components") if isinstance(spec, dict) else None
     if not kept or not isinstance(spec, dict) or not isinstance(components, list):
         return body
-    made = [_component(each, kept[each["name"]]) if each.get("name") in kept else each for each in components]
+    made = [_component(each, kept[name]) if (name := _name(each)) in kept else each for each in components]
     return {**body, "spec": {**spec, "components": made}}
+
+
+def _name(each: Any) -> str:
+    """The name of an entry of a list; empty where it has none: what was kept may be anything."""
+    name = each.get("name") if isinstance(each, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _by_name(entries: list[Any]) -> dict[str, dict[str, Any]]:
+    return {name: each for each in entries if (name := _name(each))}
 
 
 def _is_for(spec: dict[str, Any], target: str) -> bool:
@@ -79,15 +89,13 @@ def _is_for(spec: dict[str, Any], target: str) -> bool:
 def _component(live: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
     """A component whose containers have what a service has no field for, and which names its front end."""
     template, spec, containers = _containers(live)
-    known = {each.get("name"): each for each in _containers(kept)[2] if isinstance(each, dict)}
+    known = _by_name(_containers(kept)[2])
     made = dict(live)
     if containers and known:
-        filled = [_filled(each, known.get(each.get("name"))) if isinstance(each, dict) else each for each in containers]
+        filled = [_filled(each, known.get(_name(each))) if isinstance(each, dict) else each for each in containers]
         made["podTemplate"] = {**template, "spec": {**spec, "containers": filled}}
     front_end = kept.get("frontendSidecar")
-    if isinstance(front_end, str) and any(
-        isinstance(each, dict) and each.get("name") == front_end for each in containers
-    ):
+    if isinstance(front_end, str) and front_end in map(_name, containers):
         made.setdefault("frontendSidecar", front_end)
     return made
 
