@@ -188,6 +188,18 @@ async def test_a_number_written_into_the_graph_is_a_conflict_that_names_both(kub
     await until_all(kube, namespace, 2)
 
 
+async def test_two_who_undo_each_others_work_are_named(kube, namespace, running_platform):
+    of = ObjectKey(namespace, "disagg-worker")
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    for writer, replicas in (("hpa", 3), ("keda", 1), ("hpa", 3)):
+        await scale(kube.acting_as(writer), of, replicas)
+        await until_all(kube, namespace, replicas)
+    result = await condition(kube, of, "Conflict")
+    assert (result["status"], result["reason"]) == ("True", "SeveralWriters")
+    assert result["message"].startswith("hpa and keda take turns")
+
+
 async def test_an_adapter_that_no_one_made_scales_nothing_and_says_so(kube, namespace, running_platform):
     theirs = {
         **ADAPTERS.type_meta,

@@ -292,6 +292,12 @@ async def test_a_policy_with_a_mistake_refuses() -> None:
     assert "Decode.max" in message
 
 
+async def test_fewer_replicas_than_the_least_are_refused() -> None:
+    desk = Desk(Scaler())
+    desk.graph("a", Decode=1)
+    assert (await refused(desk, desk.ask("a", Decode=0)))[0] == "BelowMinimum"
+
+
 async def test_half_of_a_transfer_waits_for_the_other_half() -> None:
     desk = Desk(SIX.model_copy(update={"limits": ScalingLimits(up=Direction(cooldown=60), down=Direction())}))
     desk.graph("a", Prefill=3, Decode=3)
