@@ -403,33 +403,23 @@ class AdaptivePolicy:
         least = {pool: self._least_of(pool) for pool in self._limits.pools}
         self._holding.observe(Needed(observation.now, 0.0, least))
         self._holding.forget(observation.now)
-        return self._least(
-            next_tick,
-            observation,
-            Reason.IDLE,
-            f"no request for {self._demand.quiet:.0f} s: each pool goes to its minimum",
-        )
+        return self._least(next_tick, observation)
 
     def _before_traffic(self, next_tick: Tick, observation: Observation) -> Effects:
-        interval = self._config.throughput_adjustment_interval_seconds
-        if self._demand.quiet < interval:
+        if self._demand.quiet < self._config.throughput_adjustment_interval_seconds:
             return Effects(next_tick=next_tick, explanation=_held(Reason.NO_TRAFFIC_YET, "no request has come yet"))
-        return self._least(
-            next_tick,
-            observation,
-            Reason.IDLE,
-            f"no request for {self._demand.quiet:.0f} s: each pool goes to its minimum",
-        )
+        return self._least(next_tick, observation)
 
-    def _least(self, next_tick: Tick, observation: Observation, reason: Reason, message: str) -> Effects:
+    def _least(self, next_tick: Tick, observation: Observation) -> Effects:
         final = self._limits.bounded(
             {pool: self._limits.least(pool) for pool in self._limits.pools}, observation.capabilities
         )
         changed = any(final[pool] != _asked(observation.workers[pool]) for pool in final)
+        message = f"no request for {self._demand.quiet:.0f} s: each pool goes to its minimum"
         return Effects(
             next_tick=next_tick,
-            decision=Decision(replicas=final, reason=reason.value) if changed else None,
-            explanation=_held(reason, message),
+            decision=Decision(replicas=final, reason=Reason.IDLE.value) if changed else None,
+            explanation=_held(Reason.IDLE, message),
         )
 
 
