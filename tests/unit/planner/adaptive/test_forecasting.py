@@ -201,3 +201,31 @@ def test_a_rate_that_has_tripled_is_the_burst_itself() -> None:
     assert before.burst == pytest.approx(16, rel=0.2)
     after, _ = follow(lambda t: 8.0 if t < 450 else 25.0, 560, 120)
     assert after.burst < 1
+
+
+def test_once_a_burst_came_the_next_one_is_expected_to_double_the_rate() -> None:
+    before, _ = follow(lambda _: 10, 100, 70)
+    assert before.burst == pytest.approx(2 * before.now, rel=0.2)
+    after, _ = follow(lambda t: 10 if t < 100 else 40, 300, 70)
+    assert after.burst == pytest.approx(after.now, rel=0.2)
+    back, _ = follow(lambda t: 10 if t < 100 or t >= 200 else 40, 300, 70)
+    assert back.burst == pytest.approx(back.now, rel=0.3), "it is not forgotten"
+
+
+def test_a_climb_over_several_starts_does_not_count_as_a_burst() -> None:
+    forecast, _ = follow(lambda t: min(40.0, 10 + t / 10), 400, 70)
+    assert forecast.burst == pytest.approx(3 * forecast.usual - forecast.now)
+
+
+def test_a_rate_grew_where_it_is_so_many_times_one_of_late_and_chance_does_not_make_it() -> None:
+    demand = Demand()
+    for index, requests in enumerate((100, 110, 310, 120), start=1):
+        demand.observe(index * STEP, traffic(requests))
+        assert demand.grew(3, within=20) is (index == 3)
+    demand.observe(50, traffic(0))
+    demand.observe(60, traffic(300))
+    assert not demand.grew(3, within=10), "no rate is a multiple of none"
+    few = Demand()
+    for index, requests in enumerate((1, 3), start=1):
+        few.observe(index * STEP, traffic(requests))
+    assert not few.grew(3, within=20)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import takewhile
 from math import exp, isfinite, sqrt
 
 from dynamo_planner.core.adaptive.sizing import Load
@@ -110,6 +111,12 @@ class Demand:
         if not _jumped(newest, before) or _jumped(before, earlier):
             return 0.0
         return max(0.0, newest.rate - before.rate)
+
+    def grew(self, times: float, within: float) -> bool:
+        """Whether the newest rate is so many times one of the last seconds, where that is not chance."""
+        newest = self.samples[-1]
+        late = takewhile(lambda sample: sample.at >= newest.at - within, reversed(self.samples))
+        return any(newest.rate >= times * sample.rate > 0 and _jumped(newest, sample) for sample in late)
 
     def steady(self, now: float) -> float:
         """The rate of the newest samples that can be of one rate: as long a run as may be, so chance has the least say."""

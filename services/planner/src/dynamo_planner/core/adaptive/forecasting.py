@@ -52,6 +52,9 @@ UNSEEN, UNSEEN_MOST = 8.0, 600.0
 """Start-up times without a burst, and seconds at most, after which none is expected: rarer ones are not worth a replica."""
 UNSEEN_GROWTH = 2.0
 """Times the rate that a burst adds where none was observed yet: it triples."""
+NEXT_GROWTH = 1.0
+"""...and that the next one adds, once the rate has tripled within a start-up time: most of what it grows by has come, so this
+one doubles it."""
 LONG_START = 60.0
 """Seconds of a start-up from which the whole burst is reckoned with; shorter ones let replicas follow it."""
 BURST_ROWS = 1 / 8
@@ -179,6 +182,7 @@ class Forecaster:
         self._wave: Wave | None = None
         self._searched = -np.inf
         self._short = SHORT[0]
+        self._growth = UNSEEN_GROWTH
 
     def losses(self) -> dict[str, float]:
         """How the ways have done, requests a second off."""
@@ -209,8 +213,10 @@ class Forecaster:
             errors = self._records[self._way].alike(start)
         watched = now - (demand.samples[0].at - demand.samples[0].seconds)
         unseen = max(0.0, min(UNSEEN * horizon, UNSEEN_MOST) - watched)
-        burst = max(_jump(demand, peak), _unseen(max(start, trough), usual, horizon) if unseen else 0.0)
-        burst += max(0.0, trough - start)
+        if demand.grew(1 + UNSEEN_GROWTH, horizon):
+            self._growth = NEXT_GROWTH
+        first = _unseen(max(start, trough), usual, self._growth, horizon) if unseen else 0.0
+        burst = max(_jump(demand, peak), first) + max(0.0, trough - start)
         wave = self._wave
         return Forecast(self._way, start, slope, horizon, wave, now, usual, trough, peak, errors, climbs, burst, unseen)
 
@@ -228,12 +234,12 @@ class Forecaster:
             self._way = best
 
 
-def _unseen(rate: float, usual: float, horizon: float) -> float:
-    """What a burst may add that was not observed yet: more where starts take long.
+def _unseen(rate: float, usual: float, growth: float, horizon: float) -> float:
+    """What a burst may add that was not observed yet, `growth` times the rate: more where starts take long.
 
-    It triples what is usual, so a rate that is three times as high already is the burst.
+    What is usual grows by that, so a rate that is as high already is the burst.
     """
-    grows = min(UNSEEN_GROWTH * rate, max(0.0, (1 + UNSEEN_GROWTH) * usual - rate))
+    grows = min(growth * rate, max(0.0, (1 + growth) * usual - rate))
     return grows * min(1.0, horizon / LONG_START)
 
 
