@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
-from dynamo_shared.runtime import tracing
+from dynamo_shared.runtime import controller
 from dynamo_watcher import follower
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -20,7 +20,7 @@ async def test_a_new_graph_is_one_trace(
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     # Not the global provider: it can be set only once, and the other tests shall not be traced.
     monkeypatch.setattr(follower, "tracer", provider.get_tracer("watcher"))
-    monkeypatch.setattr(tracing, "tracer", provider.get_tracer("platform"))
+    monkeypatch.setattr(controller, "tracer", provider.get_tracer("platform"))
     async with platform(settings(control_plane.kubeconfig, nats_server.url)):
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
         await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
