@@ -43,6 +43,7 @@ from dynamo_shared.api.manifest import load_manifests
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as names
 from dynamo_shared.api.registry import env
+from dynamo_shared.api.request_parts import parts_of
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.runtime.settings.scaler import ScalingLimits
 from dynamo_shared.state import messages
@@ -56,6 +57,7 @@ from tests.hostile.objects import component, config_map, disaggregated, graph, l
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ALPHA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").api_version
+BETA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1beta1").api_version
 #: A condition's message has 32 KiB at most, an Event's a kilobyte; what is wrong fits into far less.
 LONGEST_MESSAGE = 4000
 
@@ -64,6 +66,11 @@ def _annotated(annotation: str, text: str) -> KubeObject:
     result = graph("tenant", "graph", component("Worker"), annotations={annotation: text})
     result["metadata"] |= {"uid": "u", "generation": 1}
     return result
+
+
+def _other(kind: str, annotation: str, text: str) -> KubeObject:
+    metadata = {"name": "it", "namespace": "tenant", "annotations": {annotation: text}}
+    return {"apiVersion": BETA, "kind": kind, "metadata": metadata, "spec": {"name": "it"}}
 
 
 def _planned(text: str, trace: str = "", profile: str = "") -> Any:
@@ -153,6 +160,12 @@ READERS: dict[str, Reader] = {
     ),
     "fields that the operator kept": Reader(
         lambda text: convert(_annotated(names.OPERATOR_GRAPH_SPEC, text), ALPHA), (NotConvertible,)
+    ),
+    "fields that the operator kept of a component": Reader(
+        lambda text: convert(_other("DynamoComponentDeployment", names.OPERATOR_COMPONENT_SPEC, text), ALPHA)
+    ),
+    "fields that the operator kept of a request": Reader(
+        lambda text: parts_of(_other("DynamoGraphDeploymentRequest", names.OPERATOR_REQUEST_SPEC, text))
     ),
     "preserved fields": Reader(
         lambda text: convert(_annotated(names.PRESERVED_FIELDS, text), ALPHA), (NotConvertible,)

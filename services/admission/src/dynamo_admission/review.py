@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from dynamo_shared.api.conversion import NotConvertible, convert, without_released
+from dynamo_shared.api.conversion import NotConvertible, convert, operators, without_released
 from dynamo_shared.api.defaults import default, with_roles
 from dynamo_shared.api.embedded import Checker
 from dynamo_shared.api.errors import FieldError, InvalidManifest
@@ -19,7 +19,7 @@ from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.annotations import OPERATOR_GRAPH_SPEC, PRESERVED_FIELDS
+from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, GROUP
 from dynamo_shared.api.untrusted.limits import MANIFEST, check_count
 from dynamo_shared.api.validation import Facts, validate
@@ -217,7 +217,7 @@ def _preserved(obj: KubeObject) -> tuple[str, str | None]:
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     known: dict[str, object] = annotations if isinstance(annotations, dict) else {}
-    name = PRESERVED_FIELDS if PRESERVED_FIELDS in known else OPERATOR_GRAPH_SPEC
+    name = PRESERVED_FIELDS if PRESERVED_FIELDS in known else operators.ANNOTATIONS.get(str(obj.get("kind")), "")
     text = known.get(name)
     return name, text if isinstance(text, str) else None
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.model import ApiModel, StringMap
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry.annotations import OPERATOR_GRAPH_SPEC, PRESERVED_FIELDS
+from dynamo_shared.api.registry.annotations import OPERATOR_COMPONENT_SPEC, OPERATOR_GRAPH_SPEC, PRESERVED_FIELDS
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1alpha1.exposure import IngressSpec, ServiceAutoscaling
 from dynamo_shared.api.v1alpha1.pods import VolumeClaim, created_claims_are_complete
@@ -58,7 +58,7 @@ _services: dict[tuple[str, int, str], LegacyService] = {}
 def legacy_graph(graph: DynamoGraphDeployment) -> LegacyGraph:
     """A graph's v1alpha1 fields; empty where it never was v1alpha1, or has no such fields."""
     metadata = graph.metadata
-    if (text := _kept(metadata.annotations)) is None:
+    if (text := _kept(metadata.annotations, OPERATOR_GRAPH_SPEC)) is None:
         return NO_GRAPH
     return _once(_graphs, (metadata.uid, metadata.generation, text), lambda: _graph(to_dict(graph)))
 
@@ -66,7 +66,7 @@ def legacy_graph(graph: DynamoGraphDeployment) -> LegacyGraph:
 def legacy_graph_of(obj: KubeObject) -> LegacyGraph:
     """The same of a graph as it is stored."""
     metadata = obj["metadata"]
-    if (text := _kept(metadata.get("annotations") or {})) is None:
+    if (text := _kept(metadata.get("annotations") or {}, OPERATOR_GRAPH_SPEC)) is None:
         return NO_GRAPH
     return _once(_graphs, (metadata.get("uid", ""), metadata.get("generation", 0), text), lambda: _graph(obj))
 
@@ -74,7 +74,7 @@ def legacy_graph_of(obj: KubeObject) -> LegacyGraph:
 def legacy_component(component: DynamoComponentDeployment) -> LegacyService:
     """A component deployment's v1alpha1 fields."""
     metadata = component.metadata
-    if (text := metadata.annotations.get(PRESERVED_FIELDS)) is None:
+    if (text := _kept(metadata.annotations, OPERATOR_COMPONENT_SPEC)) is None:
         return NO_SERVICE
     return _once(
         _services,
@@ -83,10 +83,10 @@ def legacy_component(component: DynamoComponentDeployment) -> LegacyService:
     )
 
 
-def _kept(annotations: Mapping[str, str]) -> str | None:
-    """The annotation that keeps a graph's v1alpha1 fields: the platform's, or of a graph that the operator stored its own."""
+def _kept(annotations: Mapping[str, str], operators: str) -> str | None:
+    """The annotation that keeps v1alpha1 fields: the platform's, or of an object that the operator stored its own."""
     text = annotations.get(PRESERVED_FIELDS)
-    return text if text is not None else annotations.get(OPERATOR_GRAPH_SPEC)
+    return text if text is not None else annotations.get(operators)
 
 
 def _once(known: dict[tuple[str, int, str], T], stored: tuple[str, int, str], read: Callable[[], T]) -> T:

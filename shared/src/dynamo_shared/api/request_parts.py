@@ -83,7 +83,7 @@ def parts_of(obj: KubeObject) -> RequestParts:
     """What a v1beta1 request said as v1alpha1; empty where it never was one, or said nothing more."""
     annotations = obj["metadata"].get("annotations") or {}
     spec: dict[str, Any] = {}
-    if keys.PRESERVED_FIELDS in annotations:
+    if annotations.keys() & {keys.PRESERVED_FIELDS, keys.OPERATOR_REQUEST_SPEC}:
         spec = _object(convert(obj, ALPHA).get("spec"))
     for name, path in _KEPT_BY_GO.items():
         if name in annotations:
@@ -111,7 +111,7 @@ def in_own_words(message: str, obj: KubeObject) -> str:
     A request whose fields all have a counterpart does not show it, and reads the words of v1beta1.
     """
     annotations = obj["metadata"].get("annotations") or {}
-    if not annotations.keys() & {keys.PRESERVED_FIELDS, *_KEPT_BY_GO}:
+    if not annotations.keys() & {keys.PRESERVED_FIELDS, keys.OPERATOR_REQUEST_SPEC, *_KEPT_BY_GO}:
         return message
     return _BETA_FIELD.sub(lambda match: _ALPHA_FIELDS[match[0]], message)
 

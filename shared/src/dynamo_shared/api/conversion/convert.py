@@ -41,12 +41,12 @@ def convert(obj: dict[str, Any], api_version: str) -> dict[str, Any]:
     metadata: dict[str, Any] = given if isinstance(given, dict) else {}
     if converter is None:
         return {**obj, "apiVersion": api_version, "metadata": metadata}
-    part = operators.read(metadata, target) if converter is _graph else operators.OperatorsPart(metadata)
+    part = operators.read(kind, metadata, target)
     metadata = part.metadata
     annotations = envelope.read(metadata, source, target)
     body = {name: value for name, value in obj.items() if name not in envelope.HEAD}
     body, kept = converter(body, metadata, annotations.kept or part.kept, target)
-    body = operators.completed(body, part)
+    body = operators.completed(kind, body, part)
     written = envelope.write(metadata, annotations, kept, source, target)
     return {"apiVersion": api_version, "kind": kind, "metadata": written, **body}
 

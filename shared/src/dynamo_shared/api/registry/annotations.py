@@ -163,19 +163,25 @@ PRESERVED_FIELDS = _add(
 )
 
 
-OPERATOR_GRAPH_SPEC = _add(
-    "nvidia.com/dgd-spec",
-    "What the Go operator kept of a graph for its other version; read and removed when the graph gets to that version.",
-    set_by="Go operator",
-    read_by="Go operator, admission (conversion), pod-builder",
-    values="JSON, versioned",
-    where="DGDs",
-    stability=Stability.COMPATIBILITY,
-)
+def _operators(name: str, what: str, where: str, read_by: str) -> str:
+    return _add(
+        f"nvidia.com/{name}",
+        f"What the Go operator kept of a {what} for its other version; read and removed when it gets to that version.",
+        set_by="Go operator",
+        read_by=f"Go operator, admission (conversion), {read_by}",
+        values="JSON, versioned",
+        where=where,
+        stability=Stability.COMPATIBILITY,
+    )
 
 
-# Fields that the Go operator's conversion keeps, and that count where our one annotation says nothing. Its others stay as
-# they are, and are read by nothing here.
+OPERATOR_GRAPH_SPEC = _operators("dgd-spec", "graph", "DGDs", "pod-builder")
+OPERATOR_COMPONENT_SPEC = _operators("dcd-spec", "component deployment", "DCDs", "pod-builder")
+OPERATOR_REQUEST_SPEC = _operators("dgdr-spec", "request", "DGDRs", "profiler")
+
+
+# Fields that the conversion of the Go operator 1.2 keeps of a request besides, and that count where the annotations above
+# say nothing. Its others stay as they are, and are read by nothing here.
 def _kept_by_go(name: str, what: str, where: str) -> str:
     return _add(
         f"nvidia.com/{name}",

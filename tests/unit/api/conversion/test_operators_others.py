@@ -1,0 +1,236 @@
+"""Component deployments and requests that the Go operator stored, with what it kept in its annotations."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.legacy_fields import legacy_component
+from dynamo_shared.api.request_parts import parts_of
+from dynamo_shared.api.v1beta1 import parse_component
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.api.validation.junk import JUNK
+
+ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
+COMPONENT, REQUEST = "DynamoComponentDeployment", "DynamoGraphDeploymentRequest"
+KEPT = {COMPONENT: "nvidia.com/dcd-spec", REQUEST: "nvidia.com/dgdr-spec"}
+Object = dict[str, Any]
+
+
+def stored(kind: str, version: str, spec: Object, kept: Any, **envelope: Any) -> Object:
+    text = json.dumps({"version": 1, "spec": kept, **envelope})
+    metadata = {"name": "worker-0", "namespace": "n", "annotations": {KEPT[kind]: text, "team": "a"}}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def there_and_back(obj: Object, version: str) -> Object:
+    """The spec in a version; the annotation is gone there, and nothing gets lost on the way back and again."""
+    made = convert(obj, version)
+    assert KEPT[obj["kind"]] not in made["metadata"]["annotations"]
+    assert convert(convert(made, obj["apiVersion"]), version) == made
+    spec: Object = made["spec"]
+    return spec
+
+
+def test_a_component_of_v1beta1_has_what_v1alpha1_had_no_field_for() -> None:
+    service = {
+        "serviceName": "worker",
+        "volumeMounts": [{"name": "models", "mountPoint": "/models", "useAsCompilationCache": False}],
+        "extraPodSpec": {"containers": [{"name": "front", "image": "f:1"}], "mainContainer": {"image": "w:1"}},
+    }
+    mount = {"name": "models", "mountPath": "/models", "subPath": "llama"}
+    pod = {"containers": [{"name": "main", "resources": {}, "volumeMounts": [mount]}]}
+    kept = {"name": "worker", "frontendSidecar": "front", "podTemplate": {"metadata": {}, "spec": pod}}
+    assert there_and_back(stored(COMPONENT, ALPHA, service, kept), BETA) == {
+        "name": "worker",
+        "frontendSidecar": "front",
+        "podTemplate": {
+            "spec": {
+                "containers": [
+                    {"name": "main", "image": "w:1", "volumeMounts": [mount]},
+                    {"name": "front", "image": "f:1"},
+                ]
+            }
+        },
+    }
+
+
+OF_ALPHA: Object = {
+    "annotations": {"team": "alpha"},
+    "labels": {"tier": "gpu"},
+    "dynamoNamespace": "theirs",
+    "ingress": {"enabled": True, "host": "chat"},
+    "autoscaling": {"enabled": True, "minReplicas": 1, "maxReplicas": 5},
+}
+
+
+def test_a_component_of_v1alpha1_has_what_v1beta1_had_no_field_for() -> None:
+    obj = stored(COMPONENT, BETA, {"name": "worker", "type": "worker", "replicas": 2}, OF_ALPHA)
+    assert there_and_back(obj, ALPHA) == {
+        "serviceName": "worker",
+        "componentType": "worker",
+        "replicas": 2,
+        **OF_ALPHA,
+    }
+
+
+def test_the_platform_acts_on_it_while_the_component_is_stored_as_it_was() -> None:
+    legacy = legacy_component(
+        parse_component(stored(COMPONENT, BETA, {"name": "worker", "type": "frontend"}, OF_ALPHA))
+    )
+    assert (legacy.ingress, legacy.labels) == (OF_ALPHA["ingress"], OF_ALPHA["labels"])
+
+
+def test_a_component_without_a_service_name_has_none_again() -> None:
+    records = [{"path": "serviceName", "nil": True}]
+    unnamed = stored(COMPONENT, BETA, {"name": "worker-0"}, {}, rawJSON=records)
+    assert there_and_back(unnamed, ALPHA) == {}
+    renamed = stored(COMPONENT, BETA, {"name": "decode"}, {}, rawJSON=records)
+    assert there_and_back(renamed, ALPHA) == {"serviceName": "decode"}
+
+
+REQUEST_OF_ALPHA: Object = {
+    "model": "",
+    "backend": "",
+    "profilingConfig": {
+        "config": {"extra_key": "kept", "sla": {"ttft": "old"}, "sweep": {"prefillInterpolationGranularity": 4}},
+        "configMapRef": {"name": "base", "key": "graph.yaml"},
+        "profilerImage": "",
+        "outputPVC": "files",
+    },
+    "enableGpuDiscovery": False,
+    "deploymentOverrides": {"name": "mine", "labels": {"team": "ml"}},
+}
+
+
+def request_of_alpha() -> Object:
+    """As the operator 1.5 stores one; 1.2 to 1.4 have the same, and annotations of single fields as well."""
+    spec = {"model": "m", "backend": "auto", "autoApply": False, "searchStrategy": "rapid", "sla": {"ttft": 200}}
+    return stored(REQUEST, BETA, spec, REQUEST_OF_ALPHA)
+
+
+def test_a_request_of_v1alpha1_has_what_v1beta1_had_no_field_for() -> None:
+    spec = there_and_back(request_of_alpha(), ALPHA)
+    assert spec["enableGpuDiscovery"] is False
+    assert spec["deploymentOverrides"] == REQUEST_OF_ALPHA["deploymentOverrides"]
+    assert spec["profilingConfig"] == {
+        "profilerImage": "",
+        "config": {"extra_key": "kept", "sla": {"ttft": 200}, "sweep": {"prefillInterpolationGranularity": 4}},
+        "configMapRef": {"name": "base", "key": "graph.yaml"},
+        "outputPVC": "files",
+    }
+    assert (spec["model"], spec["backend"]) == ("m", "auto")
+
+
+def test_the_platform_acts_on_it_while_the_request_is_stored_as_it_was() -> None:
+    parts = parts_of(request_of_alpha())
+    assert (parts.base_graph, parts.output_claim) == (("base", "graph.yaml"), "files")
+    assert parts.discovers_gpus is False
+    assert parts.metadata == {"name": "mine", "labels": {"team": "ml"}}
+    assert parts.profiler_arguments == ("--prefill-interpolation-granularity", "4")
+
+
+def test_a_request_of_v1beta1_has_what_v1alpha1_had_no_field_for() -> None:
+    sla = {"ttft": 200, "isl": 3000, "osl": 150}
+    profiling = {"profilerImage": "p:1", "config": {"sla": sla}, "resources": {"requests": {"cpu": "2"}}}
+    job = {
+        "backoffLimit": 1,
+        "template": {
+            "metadata": {"creationTimestamp": None},
+            "spec": {
+                "serviceAccountName": "mine",
+                "containers": [
+                    {"name": "side", "image": "s:1", "resources": {}},
+                    {"name": "profiler", "env": [{"name": "A", "value": "b"}], "resources": {}},
+                ],
+            },
+        },
+    }
+    kept = {
+        "model": "",
+        "hardware": {"gpuSku": "h100_sxm", "totalGpus": 8},
+        "workload": {"concurrency": 8},
+        "sla": {"e2eLatency": 900},
+        "overrides": {"dgd": {"metadata": {"name": "mine"}}, "profilingJob": job},
+        "searchStrategy": "thorough",
+    }
+    spec = there_and_back(stored(REQUEST, ALPHA, {"model": "m", "profilingConfig": profiling}, kept), BETA)
+    assert spec["hardware"] == kept["hardware"]
+    assert spec["workload"] == {"isl": 3000, "osl": 150, "concurrency": 8}
+    assert spec["sla"] == {"ttft": 200, "e2eLatency": 900}
+    assert spec["searchStrategy"] == "thorough"
+    assert spec["overrides"]["dgd"] == {"metadata": {"name": "mine"}}
+    assert spec["overrides"]["profilingJob"] == {
+        "backoffLimit": 1,
+        "template": {
+            "metadata": {"creationTimestamp": None},
+            "spec": {
+                "serviceAccountName": "mine",
+                "containers": [
+                    {"name": "profiler", "env": [{"name": "A", "value": "b"}], "resources": {"requests": {"cpu": "2"}}},
+                    {"name": "side", "image": "s:1"},
+                ],
+            },
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "kept"),
+    [
+        (COMPONENT, BETA, {"name": "worker", "podTemplate": {}}),
+        (COMPONENT, ALPHA, OF_ALPHA),
+        (REQUEST, BETA, {"hardware": {"totalGpus": 8}}),
+        (REQUEST, ALPHA, REQUEST_OF_ALPHA),
+        (REQUEST, ALPHA, {}),
+        (REQUEST, ALPHA, []),
+        (COMPONENT, ALPHA, None),
+    ],
+    ids=repr,
+)
+def test_what_is_not_for_the_version_is_left_alone(kind: str, version: str, kept: Any) -> None:
+    obj = stored(kind, version, {"serviceName": "a"} if version == ALPHA else {"name": "a"}, kept)
+    bare = {**obj, "metadata": {"name": "worker-0"}}
+    target = BETA if version == ALPHA else ALPHA
+    made = convert(obj, target)
+    assert made["spec"] == convert(bare, target)["spec"]
+    assert made["metadata"]["annotations"].items() >= obj["metadata"]["annotations"].items()
+
+
+_FIELDS = [
+    *("name", "podTemplate", "frontendSidecar", "ingress", "failover", "extraPodSpec", "labels", "checkpoint"),
+    *("profilingConfig", "enableGpuDiscovery", "deploymentOverrides", "hardware", "sla", "overrides", "searchStrategy"),
+    *("config", "configMapRef", "profilingJob", "template", "spec", "containers", "tolerations", "features", "dgd"),
+]
+_NESTED = st.recursive(
+    JUNK,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(_FIELDS), inner, min_size=1, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(_FIELDS), _NESTED, max_size=5),
+    st.dictionaries(st.sampled_from(_FIELDS), _NESTED, max_size=3),
+    _NESTED,
+    st.sampled_from([COMPONENT, REQUEST]),
+    st.sampled_from([ALPHA, BETA]),
+)
+def test_junk_in_the_annotation_spoils_no_conversion(
+    kept: Any, live: Any, records: Any, kind: str, version: str
+) -> None:
+    """It is read of objects that are stored: one that failed would fail every list."""
+    obj = stored(kind, version, live, kept, rawJSON=records)
+    target = BETA if version == ALPHA else ALPHA
+    made = convert(obj, target)
+    assert made["apiVersion"] == target
+    bare = {**obj, "metadata": {"name": "worker-0"}}
+    assert convert(made, version)["spec"] == convert(convert(bare, target), version)["spec"]
+    if kind == REQUEST and version == BETA:
+        parts_of(obj)
