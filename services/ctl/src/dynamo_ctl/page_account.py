@@ -22,6 +22,7 @@ _IN_THE_NAMESPACE = (
         "resources": ["pods", "pods/log", "services", "configmaps", "persistentvolumeclaims"],
         "verbs": _READ,
     },
+    {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims", "resourceclaimtemplates"], "verbs": _READ},
     # A chat goes to the frontend's Service.
     {"apiGroups": [""], "resources": ["services/proxy"], "verbs": ["get", "create"]},
     {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": _READ},
