@@ -13,6 +13,19 @@ function begun() {
   return all;
 }
 
+test("what never existed was not deleted", () => {
+  const all = new Collection();
+  all.opened(false);
+  all.take("synced", {});
+  equal(all.gone, false);
+  all.take("ADDED", object("a", 1));
+  equal(all.gone, false);
+  all.take("DELETED", object("a", 1));
+  equal(all.gone, true);
+  all.take("ADDED", object("a", 2));
+  equal(all.gone, false);
+});
+
 test("nothing is shown before the first snapshot is complete", () => {
   const all = new Collection();
   all.opened(false);

@@ -1,4 +1,4 @@
-import { capOf, replicasOf, seriesOf } from "../src/logic/decisions.ts";
+import { capOf, figureOf, replicasOf, seriesOf, wordsOf } from "../src/logic/decisions.ts";
 import { KEPT, LogLines } from "../src/logic/loglines.ts";
 import { scale, ticks } from "../src/logic/scale.ts";
 import { deepEqual, equal, ok, test } from "./check.ts";
@@ -34,6 +34,30 @@ test("decisions as series and words", () => {
   equal(replicasOf(FIRST), "decode 2 to 3");
   equal(capOf(FIRST), "");
   equal(capOf(SECOND), "Capped by 8 GPUs in all");
+});
+
+test("the plots have what the planner reports, with one unit each", () => {
+  const all = [
+    decision("2026-01-01T00:00:00Z", {
+      inputs: { requestsPerSecond: 10, "traffic.requests": 600, "forecast.rate_now": 10 },
+      predictions: { requests_per_second: 12, decode_capacity_requests_per_second: 4, attainment_aim: 0.95, attainment_of_last_hour: 0.9, decode_share_within_target: 0.97 },
+    }),
+  ];
+  deepEqual(seriesOf(all, "traffic").map((each) => [each.name, each.points[0].value]), [["observed", 10], ["forecast", 12]]);
+  deepEqual(seriesOf(all, "attainment").map((each) => [each.name, each.points[0].value]), [["aim", 95], ["last hour", 90], ["decode, expected", 97]]);
+});
+
+test("figures of a decision have words and units", () => {
+  deepEqual(figureOf("requestsPerSecond", 10), ["requests a second", "10"]);
+  deepEqual(figureOf("startup_seconds.decode", 45), ["startup, decode", "45 s"]);
+  deepEqual(figureOf("estimated_itl_ms", 18.345), ["estimated ITL", "18.3 ms"]);
+  deepEqual(figureOf("decode_share_within_target", 0.97), ["decode share within target", "97 %"]);
+  equal(wordsOf({ decode: 2, prefill: 1 }), "decode 2, prefill 1");
+});
+
+test("what held a decision is said in words", () => {
+  equal(capOf(decision("2026-01-01T00:00:00Z", { reason: "hold_budget" })), "Capped: the GPU budget");
+  equal(capOf(decision("2026-01-01T00:00:00Z", { reason: "hold_missing", missing: { forward_passes: "no_forward_passes" } })), "Without forward passes (no forward passes)");
 });
 
 test("axes", () => {

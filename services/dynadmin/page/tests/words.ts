@@ -1,6 +1,6 @@
-import { judged } from "../src/logic/advice.ts";
-import { age, count, figure, span } from "../src/logic/format.ts";
-import { goesAlong, gpusOf, hardwareOf, modelOf, objectiveOf, stateOf } from "../src/logic/kinds.ts";
+import { judged, onceEach } from "../src/logic/advice.ts";
+import { age, count, figure, moment, span } from "../src/logic/format.ts";
+import { deployedBy, firstOf, goesAlong, gpusOf, gpuWords, hardwareOf, modelOf, objectiveOf, stateOf } from "../src/logic/kinds.ts";
 import { deepEqual, equal, ok, test } from "./check.ts";
 
 test("spans and figures as people read them", () => {
@@ -11,6 +11,7 @@ test("spans and figures as people read them", () => {
   equal(figure(1234.5), "1,235");
   equal(figure(16.666, "ms"), "16.7 ms");
   equal(figure(null), "–");
+  ok(/^2026-01-0\d \d\d:\d\d:00 \S+$/.test(moment("2026-01-02T00:00:00Z")));
   equal(count(1, "pod"), "1 pod");
 });
 
@@ -36,6 +37,18 @@ test("a promise at risk and a second writer are troubles, though their condition
   equal(condition("Conflict", "True", "SeveralWriters", "a and b take turns").tone, "busy");
   equal(condition("Conflict", "False", "OneWriter", "only the adapter").tone, "good");
   equal(condition("Ready", "Unknown", "X").tone, "idle");
+});
+
+test("a remark of profiling does not count as success, and what is not known is a sentence", () => {
+  const remark = condition("NaiveConfiguration", "True", "NaiveConfiguration", "by memory alone");
+  deepEqual([remark.tone, remark.sentence, remark.message, remark.advice], ["idle", "To consider: naive configuration.", "by memory alone", ""]);
+  equal(condition("ObjectiveMet", "Unknown", "NotEstimated").sentence, "Not known yet: objective met.");
+  const all = [
+    { type: "ObjectiveMet", status: "False", reason: "ObjectiveNotMet", message: "m" },
+    { type: "ObjectiveNotMet", status: "True", reason: "ObjectiveNotMet", message: "m" },
+    { type: "SpecGenerated", status: "True", reason: "SpecGenerated" },
+  ];
+  deepEqual(onceEach(all).map((each) => each.type), ["ObjectiveMet", "SpecGenerated"]);
 });
 
 test("the hardware of a request in words", () => {
@@ -70,6 +83,40 @@ const graph = {
 test("what a graph serves, and on how many GPUs", () => {
   equal(modelOf(graph), "a/b");
   equal(gpusOf(graph), 24);
+});
+
+test("GPUs by any name and by claims, and nodes that are not counted in the spec", () => {
+  const one = (component: unknown) => ({ metadata: { name: "g" }, spec: { components: [component] } });
+  const pod = (resources: unknown, more = {}) => ({ podTemplate: { spec: { containers: [{ name: "main", resources }], ...more } } });
+  equal(gpusOf(one({ multinode: {}, ...pod({ limits: { "nvidia.com/gpu": 4 } }) })), 8);
+  equal(gpusOf(one(pod({ requests: { "amd.com/gpu": "2" } }))), 2);
+  equal(gpusOf(one(pod({ limits: { "nvidia.com/mig-1g.10gb": "1", cpu: "8" } }))), 1);
+  const claims = { resourceClaims: [{ name: "gpus", resourceClaimTemplateName: "four" }] };
+  deepEqual([gpuWords(one(pod({}, claims))), gpuWords(one(pod({ limits: { "nvidia.com/gpu": 4 } }, claims))), gpuWords(one(pod({})))], ["by claims", "4 + claims", ""]);
+});
+
+test("what troubles an object shows in its state", () => {
+  const graph = (reason: string) => ({ metadata: { name: "g" }, status: { state: "pending", conditions: [{ type: "Ready", status: "False", reason, message: "m" }] } });
+  deepEqual(stateOf("deployments", graph("ImagePullBackOff")), { text: "pending: ImagePullBackOff", tone: "bad", why: "m" });
+  deepEqual(stateOf("deployments", graph("some_resources_are_not_ready")), { text: "pending", tone: "busy", why: "m" });
+  const model = { metadata: { name: "m" }, status: { conditions: [{ type: "EndpointsReady", status: "False", reason: "NoEndpoints", message: "m" }] } };
+  equal(stateOf("models", model).text, "no endpoints");
+  const adapter = (...conditions: unknown[]) => ({ metadata: { name: "a" }, spec: { replicas: 2 }, status: { replicas: 2, conditions } });
+  equal(stateOf("adapters", adapter()).text, "settled");
+  deepEqual(stateOf("adapters", adapter({ type: "Synced", status: "False", reason: "NotOwner", message: "m" })), { text: "not owner", tone: "bad", why: "m" });
+  deepEqual(stateOf("adapters", adapter({ type: "Conflict", status: "True", reason: "SeveralWriters", message: "m" })), { text: "conflict", tone: "bad", why: "m" });
+});
+
+test("a request names its graph before the graph exists", () => {
+  const request = (phase: string, conditions: unknown[] = []) => ({ metadata: { name: "r" }, status: { phase, dgdName: "g", conditions } });
+  equal(deployedBy(request("Ready")), "");
+  equal(deployedBy(request("Deployed")), "g");
+  equal(deployedBy(request("Failed", [{ type: "DeploymentReady", status: "False" }])), "g");
+});
+
+test("many names are cut to the first", () => {
+  equal(firstOf(["a", "b", "c", "d"]), "a, b, c, d");
+  equal(firstOf(["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
 });
 
 test("states, and why", () => {

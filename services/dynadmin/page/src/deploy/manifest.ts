@@ -23,11 +23,11 @@ class Manifest extends Part {
     const shown = this.draft ?? this.text;
     return html`<section class="card">
       <h2>Manifest</h2>
-      <textarea class="code manifest" rows="18" spellcheck="false" aria-label="Manifest, as YAML" aria-describedby="manifest-state" aria-invalid=${this.problem ? "true" : "false"}
+      <textarea class="code manifest" rows="18" spellcheck="false" ?readonly=${!shown} placeholder="It comes with a model and a name." aria-label="Manifest, as YAML" aria-describedby="manifest-state" aria-invalid=${this.problem ? "true" : "false"}
         .value=${shown} @input=${this.typed} @blur=${() => this.settled()}></textarea>
       <p class="error" role="alert">${this.problem}</p>
       <p class="help" id="manifest-state" role="status">
-        ${this.stale ? "Of the last valid form." : "Edit it, and the form follows."}
+        ${!shown ? "" : this.stale ? "Of the last valid form." : "Edit it, and the form follows."}
       </p>
       ${this.kept.length
         ? html`<div class="notice">
@@ -36,7 +36,7 @@ class Manifest extends Part {
             <button class="button" @click=${() => this.dispatchEvent(new CustomEvent("drop"))}>Drop these changes</button>
           </div>`
         : nothing}
-      <div class="actions">${copying(shown, "Manifest")}</div>
+      ${shown ? html`<div class="actions">${copying(shown, "Manifest")}</div>` : nothing}
     </section>`;
   }
 

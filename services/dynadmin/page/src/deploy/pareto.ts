@@ -66,16 +66,16 @@ class Pareto extends Part {
   }
 
   private table(): TemplateResult {
-    return html`<div class="scroll" tabindex="0" role="region" aria-label="Table of points"><table class="rows tight">
+    return html`<div class="scroll" tabindex="0" role="region" aria-label="Table of points"><table class="rows tight points">
       <caption class="hidden">Points of the Pareto front</caption>
-      <thead><tr><th scope="col">Point</th><th scope="col">Deployment</th><th scope="col" class="number">TTFT</th><th scope="col" class="number">ITL</th><th scope="col" class="number">GPUs</th><th scope="col" class="number">tok/s a user</th><th scope="col" class="number">tok/s a GPU</th></tr></thead>
+      <thead><tr><th scope="col">Point</th><th scope="col">Deployment</th><th scope="col" class="number">TTFT, ms</th><th scope="col" class="number">ITL, ms</th><th scope="col" class="number">GPUs</th><th scope="col" class="number">tok/s a user</th><th scope="col" class="number">tok/s a GPU</th></tr></thead>
       <tbody>
         ${this.points.map(
           (each) => html`<tr class=${each.number === this.chosen ? "chosen" : ""}>
             <th scope="row"><label class="check"><input type="radio" name="point" .checked=${each.number === this.chosen} @change=${() => this.choose(each)} /> ${each.number}${each.selected ? html` <span class="badge good">best</span>` : nothing}</label></th>
             <td data-title="Deployment">${each.title}</td>
-            <td data-title="TTFT" class="number">${figure(each.figures.ttft, "ms")}</td>
-            <td data-title="ITL" class="number">${figure(each.figures.itl, "ms")}</td>
+            <td data-title="TTFT, ms" class="number">${figure(each.figures.ttft)}</td>
+            <td data-title="ITL, ms" class="number">${figure(each.figures.itl)}</td>
             <td data-title="GPUs" class="number">${figure(each.figures.gpus)}</td>
             <td data-title="tok/s a user" class="number">${figure(each.figures.tokensPerSecondPerUser)}</td>
             <td data-title="tok/s a GPU" class="number">${figure(each.figures.tokensPerSecondPerGPU)}</td>

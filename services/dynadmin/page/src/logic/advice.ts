@@ -11,6 +11,11 @@ const ADVICE: Record<string, string> = {
   ContainerCrashed: "The container ended. Its log says why; wrong arguments and missing model files are common.",
   InitContainerFailed: "An init container ended with an error. Its log says why.",
   OOMKilled: "The container needs more memory. Raise it, or lower the batch size and the context length.",
+  PodFailed: "Its node ended the pod. The events say why; another pod takes its place where the node has room.",
+  PodNotStarted: "Check that a scheduler runs, and that volumes and devices of the pod are there. The events name them.",
+  NotDeployable: "Correct what the message names.",
+  RefusedByApiServer: "Correct what the message names, or ask for the right that is missing. The platform tries again by itself.",
+  PredecessorRemains: "Nothing to do yet: what has this name is being deleted.",
   StartupProbeFailing: "The engine is still loading, or hangs. Watch its log; large models take many minutes.",
   ReadinessProbeFailing: "The engine runs and does not answer. Watch its log.",
   CreateContainerConfigError: "A Secret or ConfigMap that the container names is missing. Create it in this namespace.",
@@ -37,8 +42,21 @@ const ADVICE: Record<string, string> = {
   SharedGpus: "",
   InvalidOverride: "",
   NotEstimated: "",
-  NoEndpoints: "",
+  NoEndpoints: "Deploy a graph whose workers have the base model as modelRef.name, or wait until its workers are ready.",
+  NotReady: "Correct what the message names. The platform tries again by itself.",
+  GraphNotFound: "Create the graph, or delete this adapter.",
+  ComponentNotFound: "Correct the component's name, or delete this adapter.",
+  NotOwner: "",
+  UpdateFailed: "Correct what the message names. The platform tries again by itself.",
 };
+
+/** Reasons of what is not ready, and that pass by themselves. */
+const PASSING = new Set(["some_resources_are_not_ready", "rolling_update_in_progress", "PredecessorRemains", "NotReady", "InputMissing"]);
+
+/** Whether someone has to do something about a condition of this reason. */
+export function isTrouble(reason: string): boolean {
+  return reason in ADVICE && !PASSING.has(reason);
+}
 
 const BY_WORDS: [RegExp, string][] = [
   [/image|pull/i, ADVICE.ImagePullBackOff!],
@@ -59,7 +77,7 @@ const SENTENCES: Record<string, [holds: string, not: string]> = {
   DeploymentReady: ["The graph that it deployed is ready.", "The graph is not ready yet."],
   EndpointsReady: ["All endpoints serve the model.", "Some endpoints do not serve the model."],
   ServicesFound: ["Endpoints serve the base model.", "No endpoint serves the base model."],
-  Synced: ["The component has the replicas that were asked for.", "The component does not have these replicas yet."],
+  Synced: ["The graph has the adapter's number of replicas.", "The graph does not have the adapter's number of replicas."],
   Conflict: ["Another one sets the replicas, too.", "Only the adapter sets the replicas."],
   Autoscaling: ["An autoscaler sets the replicas.", "The autoscaler does not scale."],
   Planning: ["A planner sets the replicas.", "The planner cannot set the replicas."],
@@ -83,6 +101,7 @@ export interface Judged {
 
 /** A condition as a page shows it. */
 export function judged({ type, status, reason = "", message = "" }: Any): Judged {
+  if (isRemark(type, status, reason)) return { tone: "idle", sentence: `To consider: ${spaced(type)}.`, message, advice: "", name: type };
   const isGood = (status === "True") !== TROUBLES.has(type) && status !== "Unknown" && !AT_RISK.has(reason);
   return {
     tone: status === "Unknown" ? "idle" : isGood ? "good" : "busy",
@@ -91,6 +110,21 @@ export function judged({ type, status, reason = "", message = "" }: Any): Judged
     advice: isGood ? "" : advice(status, reason, message),
     name: [...new Set([type, reason])].filter(Boolean).join(", "),
   };
+}
+
+/** What profiling has to say about a result: a condition whose type is its reason. */
+function isRemark(type: string, status: string, reason: string): boolean {
+  return type === reason && status === "True" && !(type in SENTENCES);
+}
+
+/** Conditions without remarks that another condition has in other words. */
+export function onceEach(all: Any[]): Any[] {
+  return all.filter((each) => !isRemark(each.type, each.status, each.reason) || !all.some((other) => other !== each && (other.reason === each.reason || other.message === each.message)));
+}
+
+/** A name of a program as words. */
+export function spaced(name: string): string {
+  return name.replace(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " ").toLowerCase();
 }
 
 function advice(status: string, reason: string, message: string): string {
@@ -103,7 +137,7 @@ function advice(status: string, reason: string, message: string): string {
 
 function sentence(type: string, status: string): string {
   const known = SENTENCES[type];
-  if (known) return status === "True" ? known[0] : status === "False" ? known[1] : `${type} is not known yet.`;
-  const words = type.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
+  const words = spaced(type);
+  if (known && status !== "Unknown") return known[status === "True" ? 0 : 1];
   return status === "True" ? `It holds: ${words}.` : status === "False" ? `It does not hold: ${words}.` : `Not known yet: ${words}.`;
 }

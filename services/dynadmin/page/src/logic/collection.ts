@@ -5,6 +5,7 @@ export class Collection {
   private known = new Map<string, KubeObject>();
   private fresh: Map<string, KubeObject> | null = new Map();
   synced = false;
+  private held = false;
 
   /** A connection begins. One that does not resume replaces everything once it is synced. */
   opened(resumed: boolean): void {
@@ -19,6 +20,7 @@ export class Collection {
       this.synced = true;
       return true;
     }
+    if (event === "ADDED") this.held = true;
     const target = this.fresh ?? this.known;
     if (event === "DELETED") target.delete(object.metadata.name);
     else if (event === "ADDED" || event === "MODIFIED") target.set(object.metadata.name, object);
@@ -28,6 +30,11 @@ export class Collection {
 
   get items(): KubeObject[] {
     return [...this.known.values()].sort((a, b) => String(a.metadata.name).localeCompare(String(b.metadata.name)));
+  }
+
+  /** There was something in it, and all of it was deleted. */
+  get gone(): boolean {
+    return this.synced && this.held && this.known.size === 0;
   }
 
   get(name: string): KubeObject | undefined {

@@ -1,4 +1,6 @@
 // Decisions of planner and scaler, as series and in words. Pure.
+import { spaced } from "./advice.ts";
+import { figure } from "./format.ts";
 
 export interface Decision {
   id: string;
@@ -23,8 +25,12 @@ export interface Series {
   points: { at: number; value: number }[];
 }
 
-const TRAFFIC = /requests?PerSecond|requestRate|requests$/i;
-const ATTAINED = /attain|goodput|within/i;
+/** Predictions that are a share of requests, and what a plot calls them. */
+const SHARES: [RegExp, string][] = [
+  [/^attainment_aim$/, "aim"],
+  [/^attainment_of_last_hour$/, "last hour"],
+  [/^(\w+)_share_within_target$/, "$1, expected"],
+];
 
 /** The lines of a plot: replicas by pool, traffic as it was and as it was predicted, or attainment. */
 export function seriesOf(all: Decision[], what: "replicas" | "traffic" | "attainment"): Series[] {
@@ -43,9 +49,15 @@ export function seriesOf(all: Decision[], what: "replicas" | "traffic" | "attain
       for (const [pool, value] of Object.entries(values)) add(pool, each.time, value);
       continue;
     }
-    const pattern = what === "traffic" ? TRAFFIC : ATTAINED;
-    for (const [name, value] of Object.entries(each.inputs)) if (pattern.test(name)) add(name, each.time, value);
-    for (const [name, value] of Object.entries(each.predictions)) if (pattern.test(name)) add(`${name}, predicted`, each.time, value);
+    if (what === "traffic") {
+      add("observed", each.time, each.inputs.requestsPerSecond);
+      add("forecast", each.time, each.predictions.requests_per_second);
+      continue;
+    }
+    for (const [name, value] of Object.entries(each.predictions)) {
+      const share = SHARES.find(([pattern]) => pattern.test(name));
+      if (share) add(name.replace(...share), each.time, 100 * value);
+    }
   }
   return [...byName.values()].slice(0, 6);
 }
@@ -62,11 +74,28 @@ export function replicasOf(each: Decision): string {
     .join(", ");
 }
 
+/** Counts by pool: `decode 2, prefill 1`. */
+export function wordsOf(replicas: Record<string, number>): string {
+  return Object.entries(replicas).map(([pool, number]) => `${pool} ${number}`).join(", ");
+}
+
+const WORDS: Record<string, string> = { requestsPerSecond: "requests a second", isl: "tokens of a prompt", osl: "tokens of an answer" };
+
+/** A figure of a decision as words, with its unit. */
+export function figureOf(name: string, value: number): [label: string, text: string] {
+  const words = (WORDS[name] ?? spaced(name.replace(/_?(seconds|ms)(?=\.|$)/, "").replace(".", ", "))).replace(/\b(itl|ttft|kv)\b/g, (each) => each.toUpperCase());
+  if (/seconds(\.|$)/.test(name)) return [words, figure(value, "s")];
+  if (/_ms(\.|$)/.test(name)) return [words, figure(value, "ms")];
+  if (/attainment|share|hit_rate/.test(name)) return [words, figure(100 * value, "%")];
+  return [words, figure(value)];
+}
+
 /** What capped a decision; empty where nothing did. */
 export function capOf(each: Decision): string {
   const budgets = each.budgets.map((one) => one.message || one.reason || one.name).filter(Boolean);
   if (budgets.length) return `Capped by ${budgets.join("; ")}`;
-  if (/cap|budget|limit|max|min_/i.test(each.reason)) return `Capped: ${each.reason.replaceAll("_", " ")}`;
+  if (each.reason === "hold_budget") return "Capped: the GPU budget";
+  if (/cap|budget|limit|max|min_/i.test(each.reason)) return `Capped: ${spaced(each.reason)}`;
   const missing = Object.entries(each.missing);
-  return missing.length ? `Without ${missing.map(([name, why]) => `${name} (${why.replaceAll("_", " ")})`).join(", ")}` : "";
+  return missing.length ? `Without ${missing.map(([name, why]) => `${spaced(name)} (${spaced(why)})`).join(", ")}` : "";
 }

@@ -1,6 +1,7 @@
 // What each kind of object is called, and what of it a list shows. Pure.
 import type { Any, KubeObject } from "../api/client.ts";
 import type { Kind } from "./route.ts";
+import { isTrouble, spaced } from "./advice.ts";
 import { count } from "./format.ts";
 
 export type Tone = "good" | "busy" | "bad" | "idle";
@@ -14,6 +15,10 @@ export interface Column {
   title: string;
   value: (object: KubeObject) => string;
   number?: boolean;
+  /** What a list shows, where the value is long; a filter takes the value. */
+  shown?: (object: KubeObject) => string;
+  /** Class of the cells. */
+  style?: "model" | "text";
   /** The value is the name of an object of this kind. */
   leadsTo?: Kind;
 }
@@ -37,11 +42,11 @@ export const KINDS: Record<Kind, Described> = {
     about: "Models that are served: frontends and workers, and how they share the work.",
     origin: "A graph is deployed by hand, or by a request.",
     columns: [
-      { title: "Model", value: modelOf },
+      { title: "Model", value: modelOf, style: "model" },
       { title: "Engine", value: (each) => spec(each).backendFramework ?? "" },
-      { title: "Components", value: (each) => componentsOf(each).map((one) => one.name).join(", ") },
+      { title: "Components", value: (each) => namesOf(each).join(", "), shown: (each) => firstOf(namesOf(each)) },
       { title: "Ready", value: (each) => readyOf(each), number: true },
-      { title: "GPUs", value: (each) => String(gpusOf(each) || ""), number: true },
+      { title: "GPUs", value: gpuWords, number: true },
     ],
   },
   requests: {
@@ -50,11 +55,11 @@ export const KINDS: Record<Kind, Described> = {
     about: "Objectives. Profiling finds the graph that keeps them.",
     origin: "A request names a model and the times that users should get.",
     columns: [
-      { title: "Model", value: (each) => spec(each).model ?? "" },
+      { title: "Model", value: (each) => spec(each).model ?? "", style: "model" },
       { title: "Engine", value: (each) => spec(each).backend ?? "auto" },
       { title: "Objective", value: objectiveOf },
       { title: "GPUs", value: (each) => String(spec(each).hardware?.totalGpus ?? ""), number: true },
-      { title: "Graph", value: (each) => status(each).dgdName ?? "", leadsTo: "deployments" },
+      { title: "Graph", value: deployedBy, leadsTo: "deployments" },
     ],
   },
   models: {
@@ -63,10 +68,10 @@ export const KINDS: Record<Kind, Described> = {
     about: "LoRA adapters and base models that running graphs serve under names of their own.",
     origin: "A DynamoModel names a base model, and where its LoRA adapter is: kubectl apply creates one.",
     columns: [
-      { title: "Model", value: (each) => spec(each).modelName ?? "" },
-      { title: "Base", value: (each) => spec(each).baseModelName ?? "" },
+      { title: "Model", value: (each) => spec(each).modelName ?? "", style: "model" },
+      { title: "Base", value: (each) => spec(each).baseModelName ?? "", style: "model" },
       { title: "Type", value: (each) => spec(each).modelType ?? "base" },
-      { title: "Source", value: (each) => spec(each).source?.uri ?? "" },
+      { title: "Source", value: (each) => spec(each).source?.uri ?? "", style: "text" },
       {
         title: "Ready",
         value: (each) => `${status(each).readyEndpoints ?? 0}/${status(each).totalEndpoints ?? 0}`,
@@ -88,6 +93,14 @@ export const KINDS: Record<Kind, Described> = {
   },
 };
 
+const namesOf = (graph: KubeObject): string[] => componentsOf(graph).map((each) => each.name);
+
+/** The first names, and how many more there are. */
+export function firstOf(names: string[]): string {
+  const rest = names.length - 3;
+  return rest > 1 ? `${names.slice(0, 3).join(", ")} and ${rest} more` : names.join(", ");
+}
+
 /** Components of a graph, with what its status says of each. */
 export function componentsOf(graph: KubeObject): Any[] {
   const reported = status(graph).components ?? status(graph).services ?? {};
@@ -107,12 +120,34 @@ function readyOf(graph: KubeObject): string {
 export function gpusOf(graph: KubeObject): number {
   return (spec(graph).components ?? []).reduce((total: number, each: Any) => {
     const containers = each.podTemplate?.spec?.containers ?? [];
-    const one = containers.reduce(
-      (sum: number, container: Any) => sum + Number(container.resources?.limits?.["nvidia.com/gpu"] ?? 0),
-      0,
-    );
-    return total + one * (each.replicas ?? 1) * (each.multinode?.nodeCount ?? 1);
+    const one = containers.reduce((sum: number, container: Any) => sum + gpusOfContainer(container), 0);
+    // A multi-node replica without a number has two nodes, as the platform counts.
+    return total + one * (each.replicas ?? 1) * (each.multinode ? (each.multinode.nodeCount ?? 2) : 1);
   }, 0);
+}
+
+/** NVIDIA's before any other resource that is a GPU by its name, requests before limits: as the platform counts. */
+function gpusOfContainer({ resources }: Any): number {
+  const amounts: Any[] = [resources?.requests ?? {}, resources?.limits ?? {}];
+  for (const isIt of [(name: string) => name === "nvidia.com/gpu", (name: string) => /^gpu$|\/gpu|^mig-|\/mig-/.test(name)])
+    for (const amount of amounts)
+      for (const name of Object.keys(amount)) if (isIt(name) && Number(amount[name]) > 0) return Number(amount[name]);
+  return 0;
+}
+
+/** GPUs in a word; what ResourceClaims have is not in the graph. */
+export function gpuWords(graph: KubeObject): string {
+  const gpus = gpusOf(graph);
+  const claims = (spec(graph).components ?? []).some((each: Any) => each.podTemplate?.spec?.resourceClaims?.length);
+  if (!claims) return String(gpus || "");
+  return gpus ? `${gpus} + claims` : "by claims";
+}
+
+/** The graph that a request has deployed; a request names it before, too. */
+export function deployedBy(request: KubeObject): string {
+  const { phase = "", dgdName = "", conditions = [] } = status(request);
+  const isThere = phase === "Deploying" || phase === "Deployed" || conditions.some((each: Any) => each.type === "DeploymentReady");
+  return isThere ? dgdName : "";
 }
 
 /** The model that a graph serves: as its components say, or as the engine's argument does. */
@@ -166,16 +201,21 @@ const BAD = new Set(["failed", "Failed"]);
 export function stateOf(kind: Kind, object: KubeObject): State {
   if (object.metadata.deletionTimestamp) return { text: "ending", tone: "busy", why: "It is being deleted." };
   const all: Any[] = status(object).conditions ?? [];
-  const main = all.find((each) => ["Ready", "Succeeded", "Available", "EndpointsReady"].includes(each.type));
+  const main = all.find((each) => ["Ready", "Succeeded", "Available", "EndpointsReady", "Synced"].includes(each.type));
   const why = main && main.status !== "True" ? (main.message ?? "") : "";
   const text = status(object).state ?? status(object).phase;
+  const trouble = why && isTrouble(main.reason) ? main.reason : "";
+  if (text && trouble && !GOOD.has(text) && !BAD.has(text)) return { text: `${text}: ${trouble}`, tone: "bad", why };
   if (text) return { text, tone: GOOD.has(text) ? "good" : BAD.has(text) ? "bad" : "busy", why };
   if (kind === "adapters") {
+    const conflict = all.find((each) => each.type === "Conflict" && each.status === "True");
+    if (conflict) return { text: "conflict", tone: "bad", why: conflict.message ?? "" };
+    if (main?.status === "False") return { text: spaced(main.reason), tone: trouble ? "bad" : "busy", why };
     const same = spec(object).replicas === status(object).replicas;
     return same ? { text: "settled", tone: "good", why: "" } : { text: "scaling", tone: "busy", why };
   }
   if (!main) return { text: "new", tone: "idle", why: "No service has reported on it yet." };
-  return main.status === "True" ? { text: "ready", tone: "good", why: "" } : { text: main.reason || "pending", tone: "busy", why };
+  return main.status === "True" ? { text: "ready", tone: "good", why: "" } : { text: spaced(main.reason || "pending"), tone: trouble ? "bad" : "busy", why };
 }
 
 /** What deleting an object takes along. */

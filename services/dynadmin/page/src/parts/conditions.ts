@@ -1,7 +1,7 @@
 // Conditions in words, and what to do about those that do not hold.
 import { html, nothing, type TemplateResult } from "lit";
 import type { Any, KubeObject } from "../api/client.ts";
-import { judged } from "../logic/advice.ts";
+import { judged, onceEach } from "../logic/advice.ts";
 import { age } from "../logic/format.ts";
 import { icon } from "./icons.ts";
 
@@ -10,10 +10,10 @@ export function conditions(object: KubeObject): TemplateResult {
   if (!all.length) return html`<p class="muted">No service has reported on it yet. This takes a second.</p>`;
   const now = Date.now();
   return html`<ul class="conditions">
-    ${all.map((each) => {
+    ${onceEach(all).map((each) => {
       const { tone, sentence, message, advice, name } = judged(each);
       return html`<li class=${tone}>
-        ${icon(tone === "good" ? "check" : "cross")}
+        ${icon(tone === "good" ? "check" : tone === "idle" ? "arrow" : "cross")}
         <div>
           <strong>${sentence}</strong>
           ${message ? html`<p>${message}</p>` : nothing} ${advice ? html`<p class="advice">${advice}</p>` : nothing}

@@ -4,7 +4,7 @@ import { repeat } from "lit/directives/repeat.js";
 import { words, type KubeObject } from "../api/client.ts";
 import { follow, type Line } from "../api/stream.ts";
 import { LogLines, type LogLine } from "../logic/loglines.ts";
-import { clock } from "../logic/format.ts";
+import { clock, count } from "../logic/format.ts";
 import { componentsOf } from "../logic/kinds.ts";
 import { Part, properties, state } from "./part.ts";
 
@@ -77,7 +77,7 @@ class Logs extends Part {
           </select></label>
         <input type="search" aria-label="Filter lines" placeholder="Filter lines" .value=${this.search} @input=${(event: InputEvent) => (this.search = (event.target as HTMLInputElement).value)} />
         <label class="check"><input type="checkbox" .checked=${!this.held} @change=${() => (this.held = !this.held)} /> Follow</label>
-        <span class="muted" role="status">${shown.length} lines, ${this.line === "live" ? "live" : this.line === "broken" ? "connection lost, trying again" : this.line}</span>
+        <span class="muted" role="status">${count(shown.length, "line")}, ${this.line === "live" ? "live" : this.line === "broken" ? "connection lost, trying again" : this.line}</span>
       </div>
       ${this.problem ? html`<p class="notice bad" role="alert">${this.problem}</p>` : nothing}
       <div class="log" role="log" aria-label="Log lines" aria-live="off" tabindex="0">

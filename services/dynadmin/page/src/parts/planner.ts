@@ -2,8 +2,9 @@
 import { html, nothing, type TemplateResult } from "lit";
 import { words, type Any } from "../api/client.ts";
 import { follow, type Line } from "../api/stream.ts";
-import { figure, moment } from "../logic/format.ts";
-import { capOf, replicasOf, seriesOf, type Decision } from "../logic/decisions.ts";
+import { spaced } from "../logic/advice.ts";
+import { axisTime, moment } from "../logic/format.ts";
+import { capOf, figureOf, replicasOf, seriesOf, wordsOf, type Decision } from "../logic/decisions.ts";
 import { Part, properties, state } from "./part.ts";
 import { timeline } from "./timeline.ts";
 import "./replay.ts";
@@ -66,10 +67,12 @@ class Planner extends Part {
   }
 
   private timelines(): TemplateResult | typeof nothing {
+    const times = this.all.map((each) => Date.parse(each.time));
+    const time = axisTime(Math.max(...times) - Math.min(...times));
     const plots = [
-      timeline("Replicas", seriesOf(this.all, "replicas"), true, MORE),
-      timeline("Traffic and forecast", seriesOf(this.all, "traffic"), false, MORE),
-      timeline("Share of requests within their times", seriesOf(this.all, "attainment"), false, MORE),
+      timeline("Replicas", seriesOf(this.all, "replicas"), true, MORE, time),
+      timeline("Traffic and forecast, requests a second", seriesOf(this.all, "traffic"), false, MORE, time),
+      timeline("Requests within their times, %", seriesOf(this.all, "attainment"), false, MORE, time),
     ].filter((each) => each !== nothing);
     // One decision is a point, and no line.
     return plots.length ? html`<section class="card"><h2>Time line</h2>${plots}</section>` : nothing;
@@ -85,17 +88,18 @@ class Planner extends Part {
       ${cap ? html`<p class="advice">${cap}</p>` : nothing}
       ${Object.keys(each.inputs).length + each.alternatives.length
         ? html`<details><summary>Figures</summary>
-            <dl class="facts">${Object.entries({ ...each.inputs, ...prefixed(each.predictions) }).map(([name, value]) => html`<dt>${name}</dt><dd>${figure(value)}</dd>`)}
-              ${Object.entries(each.missing).map(([name, why]) => html`<dt>${name}</dt><dd>missing: ${why}</dd>`)}</dl>
-            ${each.alternatives.length ? html`<ul class="plain">${each.alternatives.map((one) => html`<li>Not ${JSON.stringify(one.replicas)}: ${one.reason}</li>`)}</ul>` : nothing}
+            <dl class="facts">${Object.entries(each.inputs).map(([name, value]) => row(figureOf(name, value)))}
+              ${Object.entries(each.predictions).map(([name, value]) => row(figureOf(name, value), ", predicted"))}
+              ${Object.entries(each.missing).map(([name, why]) => row([spaced(name), `missing: ${spaced(why)}`]))}</dl>
+            ${each.alternatives.length ? html`<ul class="plain">${each.alternatives.map((one) => html`<li>Not ${wordsOf(one.replicas) || "taken"}: ${one.reason.replaceAll("_", " ")}</li>`)}</ul>` : nothing}
           </details>`
         : nothing}
     </li>`;
   }
 }
 
-function prefixed(predictions: Record<string, number>): Record<string, number> {
-  return Object.fromEntries(Object.entries(predictions).map(([name, value]) => [`${name}, predicted`, value]));
+function row([label, text]: [label: string, text: string], more = ""): TemplateResult {
+  return html`<dt>${label}${more}</dt><dd>${text}</dd>`;
 }
 
 customElements.define("dyn-planner", Planner);

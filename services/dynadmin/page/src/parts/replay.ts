@@ -2,6 +2,7 @@
 import { html, nothing, type TemplateResult } from "lit";
 import { ApiProblem, call, words, type Entry } from "../api/client.ts";
 import { CHANGES, changesOf, gpusOf, otherProblems, problemOf, rowsOf, trafficOf, type Change, type Replay } from "../logic/replay.ts";
+import { span } from "../logic/format.ts";
 import { Part, properties, state } from "./part.ts";
 import { timeline } from "./timeline.ts";
 
@@ -10,6 +11,8 @@ const SPANS: [seconds: number, words: string][] = [
   [3600, "the last hour"],
   [21_600, "the last six hours"],
 ];
+/** Times of a replay count from its beginning, in milliseconds. */
+const elapsed = (at: number): string => span(at / 1000);
 const MORE = "The table has the figures of the whole.";
 
 class ReplayForm extends Part {
@@ -61,8 +64,8 @@ class ReplayForm extends Part {
         <thead><tr><th scope="col">Figure</th><th scope="col" class="number">As it is</th><th scope="col" class="number">Changed</th></tr></thead>
         <tbody>${rowsOf(outcome).map(([name, current, changed]) => html`<tr><th scope="row">${name}</th><td class="number" data-title="As it is">${current}</td><td class="number" data-title="Changed">${changed}</td></tr>`)}</tbody>
       </table>
-      ${timeline("GPUs", gpusOf(outcome), true, MORE)}
-      ${timeline("Traffic", trafficOf(outcome), true, MORE)}
+      ${timeline("GPUs", gpusOf(outcome), true, MORE, elapsed)}
+      ${timeline("Traffic", trafficOf(outcome), true, MORE, elapsed)}
       <p class="help">Times of the engines: ${outcome.profile}.</p>
       ${outcome.notes.map((each) => html`<p class="help">${each}</p>`)}`;
   }

@@ -28,8 +28,10 @@ export function branches(node: Any): TemplateResult {
 }
 
 class Tree extends Part {
-  static override properties = { ...properties("path", "object"), ...state("loaded", "problem") };
+  static override properties = { ...properties("path", "object", "second"), ...state("loaded", "problem") };
   path = "";
+  /** Another tree of the view says already what is left out. */
+  second = false;
   /** Each new version of it is a reason to refresh. */
   object: KubeObject | null = null;
   private loaded: Schemas["Tree"] | null = null;
@@ -60,7 +62,7 @@ class Tree extends Part {
     if (!this.loaded) return html`<p class="muted" role="status">${this.problem || "Loading"}</p>`;
     const { tree, hidden } = this.loaded;
     return html`<ul class="tree">${branches(tree)}</ul>
-      ${hidden.length ? html`<p class="muted">You may not list, so they are left out: ${hidden.join(", ")}.</p>` : nothing}
+      ${hidden.length && !this.second ? html`<p class="muted">You may not list, so they are left out: ${hidden.join(", ")}.</p>` : nothing}
       ${this.problem ? html`<p class="muted">${this.problem}</p>` : nothing}`;
   }
 }

@@ -11,8 +11,6 @@ export class Watched implements ReactiveController {
   private path = "";
   line: Line = "connecting";
   problem = "";
-  /** The object existed, and was deleted. */
-  gone = false;
 
   constructor(host: ReactiveControllerHost) {
     this.host = host;
@@ -27,7 +25,6 @@ export class Watched implements ReactiveController {
     this.tasks = new AbortController();
     const collection = (this.collection = new Collection());
     this.problem = "";
-    this.gone = false;
     const changed = (): void => this.host.requestUpdate();
     follow(
       path,
@@ -37,7 +34,7 @@ export class Watched implements ReactiveController {
         onOpen: (resumed) => collection.opened(resumed),
         onEvent: ({ event, data }) => {
           if (event === "unauthorized" || event === "error") this.problem = JSON.parse(data).detail;
-          else if (collection.take(event, JSON.parse(data) as KubeObject)) this.gone = collection.items.length === 0;
+          else collection.take(event, JSON.parse(data) as KubeObject);
           changed();
         },
         onLine: (line, detail) => {
@@ -56,6 +53,11 @@ export class Watched implements ReactiveController {
 
   get synced(): boolean {
     return this.collection.synced;
+  }
+
+  /** The object existed, and was deleted. */
+  get gone(): boolean {
+    return this.collection.gone;
   }
 
   get items(): KubeObject[] {

@@ -66,7 +66,7 @@ class List extends Part {
     const words: [Tone, string][] = [
       ["good", "as they should be"],
       ["busy", "on their way"],
-      ["bad", "failed"],
+      ["bad", "in trouble"],
     ];
     return html`<dl class="figures">
       ${words.map(([tone, text]) => html`<div class=${tone}><dt>${text}</dt><dd>${counts[tone]}</dd></div>`)}
@@ -94,7 +94,7 @@ class List extends Part {
             (each) => html`<tr>
               <th scope="row"><a href=${format({ namespace: this.namespace, kind: this.kind, name: each.metadata.name })}>${each.metadata.name}</a></th>
               <td data-title="State">${badge(stateOf(this.kind, each))}</td>
-              ${columns.map((column) => html`<td data-title=${column.title} class=${column.number ? "number" : ""}>${this.cell(column, each)}</td>`)}
+              ${columns.map((column) => html`<td data-title=${column.title} class=${column.number ? "number" : (column.style ?? "")} title=${column.shown ? column.value(each) : nothing}>${this.cell(column, each)}</td>`)}
               <td data-title="Age" class="number">${age(each.metadata.creationTimestamp, now)}</td>
             </tr>`,
           )}
@@ -104,7 +104,7 @@ class List extends Part {
   }
 
   private cell(column: Column, object: KubeObject): TemplateResult | string {
-    const text = column.value(object);
+    const text = (column.shown ?? column.value)(object);
     if (!column.leadsTo || !text) return text;
     return html`<a href=${format({ namespace: this.namespace, kind: column.leadsTo, name: text })}>${text}</a>`;
   }

@@ -2,7 +2,7 @@
 import { html, nothing, type TemplateResult } from "lit";
 import type { Any, KubeObject } from "../api/client.ts";
 import { count, figure, moment } from "../logic/format.ts";
-import { gpusOf, hardwareOf, modelOf, objectiveOf } from "../logic/kinds.ts";
+import { deployedBy, gpuWords, hardwareOf, modelOf, objectiveOf } from "../logic/kinds.ts";
 import { format, type Kind } from "../logic/route.ts";
 import { conditions } from "../parts/conditions.ts";
 import "../parts/replicas.ts";
@@ -13,15 +13,20 @@ type May = (verb: string) => boolean;
 /** What an object is, in a line. */
 export function facts(kind: Kind, object: KubeObject): string {
   const spec: Any = object.spec ?? {};
-  if (kind === "deployments") return [modelOf(object), spec.backendFramework, gpusOf(object) ? count(gpusOf(object), "GPU") : ""].filter(Boolean).join(", ");
+  if (kind === "deployments") return [modelOf(object), spec.backendFramework, gpusText(object)].filter(Boolean).join(", ");
   if (kind === "requests") return [spec.model, objectiveOf(object)].join(", ");
   if (kind === "models") return [spec.modelType ?? "base", spec.modelName, spec.baseModelName ? `on ${spec.baseModelName}` : ""].filter(Boolean).join(" ");
   return `${spec.dgdRef?.componentName ?? ""} of ${spec.dgdRef?.name ?? ""}`;
 }
 
+function gpusText(graph: KubeObject): string {
+  const text = gpuWords(graph);
+  return /^\d+$/.test(text) ? count(Number(text), "GPU") : text && `GPUs ${text}`;
+}
+
 export function overview(kind: Kind, object: KubeObject, path: string, may: May, namespace: string): TemplateResult {
   // It outlives the request, so that no owner reference leads there.
-  const graph: string = kind === "requests" ? (object.status?.dgdName ?? "") : "";
+  const graph: string = kind === "requests" ? deployedBy(object) : "";
   return html`<div class="columns">
     <section class="card"><h2>State</h2>${conditions(object)}${progress(object)}</section>
     ${kind === "requests" ? steps(object, namespace) : nothing} ${kind === "models" ? endpoints(object) : nothing}
@@ -30,7 +35,7 @@ export function overview(kind: Kind, object: KubeObject, path: string, may: May,
       ? html`<section class="card wide"><h2>Components</h2><dyn-replicas .path=${path} .graph=${object} .may=${may("patch")}></dyn-replicas></section>`
       : nothing}
     <section class="card wide"><h2>What it consists of</h2>
-      <dyn-tree .path=${path} .object=${object}></dyn-tree>${graph ? html`<dyn-tree .path=${`/namespaces/${namespace}/deployments/${graph}`} .object=${object}></dyn-tree>` : nothing}
+      <dyn-tree .path=${path} .object=${object}></dyn-tree>${graph ? html`<dyn-tree .path=${`/namespaces/${namespace}/deployments/${graph}`} .object=${object} .second=${true}></dyn-tree>` : nothing}
     </section>
   </div>`;
 }
@@ -49,17 +54,23 @@ const STEPS = ["Pending", "Profiling", "Ready", "Deploying", "Deployed"];
 
 function steps(request: KubeObject, namespace: string): TemplateResult {
   const status: Any = request.status ?? {};
-  const at = STEPS.indexOf(status.phase ?? "Pending");
+  const phase: string = status.phase ?? "Pending";
+  // A request that has failed is at none of the steps.
+  const all = STEPS.includes(phase) ? STEPS : [phase];
+  const at = all.indexOf(phase);
+  const graph = deployedBy(request);
+  const waits = phase === "Ready" && request.spec?.autoApply === false;
   return html`<section class="card">
     <h2>Progress</h2>
+    ${waits ? html`<p class="notice">It waits for you: <a href=${format({ namespace, kind: "requests", name: request.metadata.name, tab: "points" })}>choose a point and deploy it</a>.</p>` : nothing}
     <ol class="steps">
-      ${STEPS.map((step, index) => html`<li class=${index < at ? "past" : index === at ? "here" : ""} aria-current=${index === at ? "step" : nothing}>${step}</li>`)}
+      ${all.map((step, index) => html`<li class=${index < at ? "past" : index === at ? "here" : ""} aria-current=${index === at ? "step" : nothing}>${step}</li>`)}
     </ol>
     <dl class="facts">
       ${status.profilingPhase ? html`<dt>Profiling</dt><dd>${status.profilingPhase}</dd>` : nothing}
       ${status.profilingJobName ? html`<dt>Job</dt><dd>${status.profilingJobName}</dd>` : nothing}
       ${hardwareOf(request).map(([title, text]) => html`<dt>${title}</dt><dd>${text}</dd>`)}
-      ${status.dgdName ? html`<dt>Graph</dt><dd><a href=${format({ namespace, kind: "deployments", name: status.dgdName })}>${status.dgdName}</a></dd>` : nothing}
+      ${graph ? html`<dt>Graph</dt><dd><a href=${format({ namespace, kind: "deployments", name: graph })}>${graph}</a></dd>` : nothing}
     </dl>
   </section>`;
 }
