@@ -208,3 +208,30 @@ def test_which_graphs_a_claim_concerns() -> None:
     graph = {"spec": {"components": [{"name": "f"}, component(by_template("t"), by_name("c"))]}}
     assert [device_claims.names_template(graph, name) for name in "tc"] == [True, False]
     assert [device_claims.names_claim(graph, name) for name in "tc"] == [False, True]
+
+
+def uses(*claims: dict[str, str]) -> dict[str, Any]:
+    return {"name": "main", "resources": {"claims": list(claims)}}
+
+
+def of_main(*used: dict[str, str]) -> device_claims.ClaimedGpus:
+    pod = {"resourceClaims": [{"name": "own", **by_template("t")}, {"name": "common", **by_name("c")}, {"name": "odd"}]}
+    pod["resourceClaims"] += [{"name": "lost", **by_template("gone")}, {"name": "all", **by_name("whole")}]
+    of_t = claim(exactly(count=4), {**exactly(count=2), "name": "more"}, {**exactly("rdma.nvidia.com"), "name": "nic"})
+    claims = {"c": {"spec": claim(exactly())}, "whole": {"spec": ALL}}
+    return device_claims.of_container(pod, uses(*used), {"t": template(of_t)}.get, claims.get)
+
+
+def test_a_container_has_the_gpus_of_the_claims_that_it_names() -> None:
+    assert of_main() == device_claims.ClaimedGpus()
+    assert of_main({"name": "own"}).own == 6
+    assert of_main({"name": "own", "request": "more"}, {"name": "common"}).own == 3
+    assert of_main({"name": "own", "request": "more"}, {"name": "own", "request": "more"}).own == 2
+    assert of_main({"name": "odd"}, {"name": "unknown"}) == device_claims.ClaimedGpus()
+
+
+def test_a_container_does_not_know_the_gpus_of_some_claims() -> None:
+    assert [*map(str, of_main({"name": "lost"}, {"name": "all"}).unknown)] == [
+        "ResourceClaim whole asks for all devices of a node, and is not allocated yet",
+        "ResourceClaimTemplate gone does not exist",
+    ]

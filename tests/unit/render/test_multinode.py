@@ -11,6 +11,7 @@ from dynamo_pod_builder.render.config import NEW_COMPONENT
 from dynamo_pod_builder.render.context import context_of
 from dynamo_pod_builder.render.pod import placement, pod
 from dynamo_shared.api import gpus
+from dynamo_shared.api.device_claims import ClaimedGpus, NotCounted, UncountedClaim
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1 import parse_component, parse_graph
 
@@ -51,10 +52,14 @@ def component(engine: str, args: list[str], *, gpu: int = 4, nodes: int = 2, **c
 
 
 def pods(
-    obj: KubeObject, *, grove: bool = False, config: render.RenderConfig = CONFIG
+    obj: KubeObject,
+    around: render.ObservedComponent = NEW_COMPONENT,
+    *,
+    grove: bool = False,
+    config: render.RenderConfig = CONFIG,
 ) -> tuple[KubeObject, KubeObject]:
     """Pod specs of leader and worker."""
-    context = context_of(parse_component(obj), config, NEW_COMPONENT)
+    context = context_of(parse_component(obj), config, around)
     nodes = context.nodes
     group = placement.grove(context.component, nodes) if grove else placement.leader_worker_set(nodes)
     return (
@@ -63,8 +68,10 @@ def pods(
     )
 
 
-def mains(obj: KubeObject, **options: Any) -> tuple[KubeObject, KubeObject]:
-    leader, worker = pods(obj, **options)
+def mains(
+    obj: KubeObject, around: render.ObservedComponent = NEW_COMPONENT, **options: Any
+) -> tuple[KubeObject, KubeObject]:
+    leader, worker = pods(obj, around, **options)
     return leader["containers"][0], worker["containers"][0]
 
 
@@ -151,6 +158,42 @@ def test_trtllm_passes_on_what_its_compilers_need_from_1_5_on(stated, passed) ->
 def test_without_gpus_nothing_can_be_said(engine) -> None:
     with pytest.raises(render.RenderError, match=r"resources\.limits: names no GPU"):
         pods(component(engine, [], gpu=0))
+
+
+def claiming(engine: str, args: list[str]) -> KubeObject:
+    obj = component(engine, args, gpu=0, container={"resources": {"claims": [{"name": "gpus"}]}})
+    obj["spec"]["podTemplate"]["spec"]["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": "four"}]
+    return obj
+
+
+@pytest.mark.parametrize("grove", [False, True])
+def test_claimed_gpus_count_as_those_of_the_container(grove: bool) -> None:
+    around = replace(NEW_COMPONENT, claimed=ClaimedGpus(own=4))
+    for engine, args in (("vllm", ["-tp", "8"]), ("trtllm", [])):
+        counted, claimed = (
+            mains(component(engine, args), grove=grove),
+            mains(claiming(engine, args), around, grove=grove),
+        )
+        assert [each["args"] for each in claimed] == [each["args"] for each in counted]
+
+
+def test_a_number_of_the_container_counts_before_claims() -> None:
+    around = replace(NEW_COMPONENT, claimed=ClaimedGpus(own=8))
+    assert mains(component("trtllm", []), around)[0]["args"] == mains(component("trtllm", []))[0]["args"]
+
+
+@pytest.mark.parametrize("why", NotCounted)
+@pytest.mark.parametrize("engine", ["vllm", "trtllm"])
+def test_claims_whose_gpus_are_not_known_are_named(engine: str, why: NotCounted) -> None:
+    unknown = UncountedClaim("ResourceClaimTemplate", "four", why)
+    around = replace(NEW_COMPONENT, claimed=ClaimedGpus(unknown=(unknown,)))
+    with pytest.raises(render.RenderError, match=rf"resources\.claims: ResourceClaimTemplate four {why}"):
+        pods(claiming(engine, []), around)
+
+
+def test_claims_without_gpus_are_named() -> None:
+    with pytest.raises(render.RenderError, match=r"resources\.claims: asks for no GPU"):
+        pods(claiming("vllm", []))
 
 
 def test_sglang_under_grove_computes_its_rank_in_a_shell() -> None:

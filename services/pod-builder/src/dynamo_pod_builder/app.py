@@ -18,6 +18,7 @@ from dynamo_shared.api.resources import (
     KAI_QUEUES,
     NAMESPACES,
     PODS,
+    RESOURCE_CLAIMS,
     SERVICE_ACCOUNTS,
     ObjectKey,
     Resource,
@@ -29,7 +30,7 @@ from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
 
-from dynamo_pod_builder import artifact_images, checkpoints, children, cohorts, name_waits, pods, surroundings
+from dynamo_pod_builder import artifact_images, checkpoints, children, claims, cohorts, name_waits, pods, surroundings
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.artifact_images import LEGACY
 from dynamo_pod_builder.configuration import render_config
@@ -60,7 +61,7 @@ LARGE_OBJECT, LARGE_AT_ONCE = 16 << 10, 2
 #: Each waits for one small write most of the time.
 SCALING_WORKERS = 64
 #: What belongs to graphs, of which there is far more than graphs: each replica reads its share.
-OF_SHARE: tuple[Resource, ...] = (*children.OWNED, *children.OF_SETS, PODS)
+OF_SHARE: tuple[Resource, ...] = (*children.OWNED, *children.OF_SETS, PODS, RESOURCE_CLAIMS)
 READS: tuple[Resource, ...] = (
     DYNAMO_GRAPH_DEPLOYMENTS,
     DYNAMO_CHECKPOINTS,
@@ -145,6 +146,7 @@ class _PodBuilder(Controller):
             (
                 *routes(cache, Debounce(context.clock), statuses.progress),
                 *checkpoints.routes(cache),
+                *claims.routes(cache),
                 artifact_images.route(cache),
                 TaskRoute(
                     SERVICE_ACCOUNTS,

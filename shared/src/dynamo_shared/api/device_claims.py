@@ -112,12 +112,45 @@ def of_pods(pod: Mapping[str, Any], known: KnownClaims) -> ClaimedGpus:
     return ClaimedGpus(own, shared, tuple(unknown))
 
 
+def of_container(pod: Mapping[str, Any], container: Mapping[str, Any], template: Lookup, claim: Lookup) -> ClaimedGpus:
+    """GPUs that a container of a pod's spec has through its claims, those of shared claims among its own.
+
+    Only what claims ask for counts, not what they got: what is rendered must not change while pods start.
+    """
+    of_pod = {str(each.get("name")): each for each in pod.get("resourceClaims") or ()}
+    own, unknown = 0, []
+    uses = {
+        (str(each.get("name")), each.get("request")) for each in (container.get("resources") or {}).get("claims") or ()
+    }
+    for name, request in sorted(uses, key=str):
+        entry = of_pod.get(name) or {}
+        if by_template := entry.get("resourceClaimTemplateName"):
+            kind, named, obj = "ResourceClaimTemplate", str(by_template), template(str(by_template))
+            spec = ((obj or {}).get("spec") or {}).get("spec") or {}
+        elif shared := entry.get("resourceClaimName"):
+            kind, named, obj = "ResourceClaim", str(shared), claim(str(shared))
+            spec = (obj or {}).get("spec") or {}
+        else:
+            continue
+        number = _of_requests(each for each in _requests(spec) if request in (None, "", each.get("name")))
+        if obj is None or number is None:
+            why = NotCounted.MISSING if obj is None else NotCounted.ALL_OF_A_NODE
+            unknown.append(UncountedClaim(kind, named, why))
+        else:
+            own += number
+    return ClaimedGpus(own, unknown=tuple(unknown))
+
+
 def requested(spec: Mapping[str, Any]) -> int | None:
     """GPUs that a claim's spec asks for. None where it asks for all of a node, so that only the allocation says it.
 
     Of alternatives the largest counts: a budget must hold whichever is allocated.
     """
-    numbers = [_of_request(request) for request in _requests(spec)]
+    return _of_requests(_requests(spec))
+
+
+def _of_requests(requests: Iterable[Mapping[str, Any]]) -> int | None:
+    numbers = [_of_request(request) for request in requests]
     return None if None in numbers else sum(number or 0 for number in numbers)
 
 

@@ -118,6 +118,13 @@ CASES: list[Case] = [
                 "a": service(multinode=MULTINODE),
                 "b": service(multinode=MULTINODE, gpus="8"),
                 "c": service(multinode=MULTINODE, resources={"limits": {"custom": {"amd.com/gpu": "8"}}}),
+                "d": {
+                    **alpha_pod(
+                        {"resources": {"claims": [{"name": "gpus"}]}},
+                        resourceClaims=[{"name": "gpus", "resourceClaimTemplateName": "four"}],
+                    ),
+                    "multinode": MULTINODE,
+                },
             },
             backendFramework="trtllm",
         ),

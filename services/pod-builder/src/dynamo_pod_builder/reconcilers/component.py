@@ -27,6 +27,7 @@ from dynamo_pod_builder import events, render
 from dynamo_pod_builder.applying import Applier, Ensured
 from dynamo_pod_builder.checkpoints import catalogue
 from dynamo_pod_builder.children import children_of, surplus, workload_of
+from dynamo_pod_builder.claims import claimed
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.legacy_types import legacy_type, unlabelled_model
 from dynamo_pod_builder.pod_events import PodEvents
@@ -144,6 +145,7 @@ class ComponentReconciler:
                 legacy_type=legacy_type(component, workload_of(self.cache, component)),
                 unlabelled_model=unlabelled_model(workload_of(self.cache, component)),
                 pull_secrets=secrets,
+                claimed=claimed(self.cache, namespace, component.get("spec", {})),
             ),
             catalogue(self.cache, namespace, [component.get("spec", {})]),
             scaling.replicas_of(self.cache, component),

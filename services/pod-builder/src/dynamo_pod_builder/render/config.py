@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dynamo_shared.api.device_claims import ClaimedGpus
+
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS, PullSecrets
 from dynamo_pod_builder.render.checkpoint.target import Restore
 from dynamo_pod_builder.render.workloads.topology import DEFAULT_FIELDS
 
+NO_CLAIMS = ClaimedGpus()
 #: Service account of pods in a namespace where none is labelled for component pods.
 DEFAULT_ACCOUNT = "default"
 
@@ -125,6 +128,8 @@ class ObservedGraph:
     generation: str = ""
     #: What the pods of its components start from, by component.
     restores: Mapping[str, Restore] = field(default_factory=dict)
+    #: GPUs that the main containers of its components claim, by component.
+    claimed: Mapping[str, ClaimedGpus] = field(default_factory=dict)
     #: Around it, for what Grove runs: as of components.
     service_account: str = DEFAULT_ACCOUNT
     pull_secrets: PullSecrets = NO_PULL_SECRETS
@@ -144,6 +149,8 @@ class ObservedComponent:
     pull_secrets: PullSecrets = NO_PULL_SECRETS
     #: What its pods start from; None where they load the model themselves.
     restore: Restore | None = None
+    #: GPUs that its main container claims, in place of counting them.
+    claimed: ClaimedGpus = NO_CLAIMS
 
 
 NEW_GRAPH = ObservedGraph()

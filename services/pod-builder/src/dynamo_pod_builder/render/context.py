@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from dynamo_shared.api.device_claims import ClaimedGpus
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyService, legacy_component
 from dynamo_shared.api.objects import MAIN, KubeObject
@@ -14,7 +15,7 @@ from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, 
 
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS, PullSecrets
 from dynamo_pod_builder.render.checkpoint.target import Restore
-from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
+from dynamo_pod_builder.render.config import NO_CLAIMS, ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.pod.discovery import PodDiscovery, discovery_of
 from dynamo_pod_builder.render.pod.placement import ALONE, PodPlacement
 from dynamo_pod_builder.render.sharing.spec import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
@@ -50,6 +51,8 @@ class PodContext:
     #: Whether its pods lack the label of their model, and are not replaced for that alone.
     unlabelled_model: bool = False
     legacy: LegacyService = NO_SERVICE
+    #: GPUs that the main container claims, in place of counting them.
+    claimed: ClaimedGpus = NO_CLAIMS
     placement: PodPlacement = ALONE
 
     @property
@@ -104,6 +107,7 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
         restore=observed.restore,
         unlabelled_model=observed.unlabelled_model,
         legacy=legacy,
+        claimed=observed.claimed,
     )
 
 

@@ -105,10 +105,20 @@ def devices_have_limits(component: ComponentView, _facts: Facts) -> Violations:
 
 def main_resources(component: ComponentView) -> dict[str, dict[str, object]]:
     """Limits and requests of the engine's container."""
-    given = mapping(component.main.value.get("resources"))
-    if component.is_alpha:
-        given = mapping(amounts.to_resources(mapping(component.spec.get("resources")), given))
+    given = _resources_of_main(component)
     return {side: {str(name): each for name, each in mapping(given.get(side)).items()} for side in amounts.SIDES}
+
+
+def main_claims(component: ComponentView) -> bool:
+    """Whether the engine's container names claims for devices."""
+    return bool(amounts.claims_of(_resources_of_main(component)))
+
+
+def _resources_of_main(component: ComponentView) -> dict[str, Any]:
+    given = mapping(component.main.value.get("resources"))
+    return (
+        mapping(amounts.to_resources(mapping(component.spec.get("resources")), given)) if component.is_alpha else given
+    )
 
 
 @PODS.rule(_PROBLEM, versions=(ALPHA,), added=True)

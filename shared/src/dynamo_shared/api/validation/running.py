@@ -10,7 +10,7 @@ from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE, VOLCANO_QUEUE
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.pods import main_resources
+from dynamo_shared.api.validation.pods import main_claims, main_resources
 from dynamo_shared.api.validation.reading import annotation
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, listed, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView
@@ -95,10 +95,11 @@ _NO_GPUS = "{engine} on several nodes needs the number of GPUs of each: ask for 
 
 @RUNNING.rule(_NO_GPUS, added=True)
 def nodes_have_a_number_of_gpus(component: ComponentView, _facts: Facts) -> Violations:
-    """How vLLM and TensorRT-LLM spread over nodes follows from the number of GPUs of one."""
+    """How vLLM and TensorRT-LLM spread over nodes follows from the number of GPUs of one, counted or claimed."""
     if component.nodes < 2 or component.engine not in _COUNT_GPUS or component.gms is not None:
         return
-    if not gpus.count({"resources": main_resources(component)}):
+    # What claims ask for may not be there yet: the pods' maker reads it, and reports claims without GPUs.
+    if not gpus.count({"resources": main_resources(component)}) and not main_claims(component):
         yield (
             component.field("multinode"),
             _NO_GPUS.format(engine=component.engine, gpus=component.words.gpus),

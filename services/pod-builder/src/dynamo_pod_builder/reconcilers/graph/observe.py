@@ -21,6 +21,7 @@ from dynamo_shared.state.cache import ObjectCache
 from dynamo_pod_builder import render
 from dynamo_pod_builder.checkpoints import catalogue
 from dynamo_pod_builder.children import OF_SETS, children, children_of, workload_of
+from dynamo_pod_builder.claims import claimed
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, workload_place
 from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
@@ -82,4 +83,7 @@ class GraphObserver:
             checkpoints=catalogue(cache, namespace, specs),
             service_account=component_account(cache, namespace),
             pull_secrets=secrets,
+            claimed={
+                each["name"]: claimed(cache, namespace, each) for each in specs if each.get("multinode") is not None
+            },
         )

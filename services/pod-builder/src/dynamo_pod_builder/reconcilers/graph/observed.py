@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from dynamo_shared.api import adapted, objects, resources
+from dynamo_shared.api.device_claims import ClaimedGpus
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
@@ -51,6 +52,8 @@ class Observed:
     #: Of the namespace: the account of component pods, and the secrets of image registries.
     service_account: str = DEFAULT_ACCOUNT
     pull_secrets: PullSecrets = NO_PULL_SECRETS
+    #: GPUs that the main containers of its components claim, by component.
+    claimed: Mapping[str, ClaimedGpus] = field(default_factory=dict)
 
     @property
     def status(self) -> KubeObject:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dynamo_shared.api import gpus
 from dynamo_shared.api.engines.started import SHELL
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
@@ -12,6 +11,7 @@ from dynamo_shared.api.runtime_version import features_of
 
 from dynamo_pod_builder.render.backends import commandline
 from dynamo_pod_builder.render.backends.base import EngineBackend
+from dynamo_pod_builder.render.backends.node_gpus import gpus_of_node
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.env import var
@@ -95,14 +95,7 @@ class TrtLlm(EngineBackend):
 
 
 def _leader(container: KubeObject, context: PodContext, group: Group) -> str:
-    nodes, count = context.placement.nodes, gpus.count(container)
-    if not count:
-        raise RenderError(
-            context.component,
-            "podTemplate.spec.containers[main].resources.limits",
-            "names no GPU, and mpirun starts one rank for each",
-            f"set {gpus.NVIDIA_GPU} to the number of GPUs of one node",
-        )
+    nodes, count = context.placement.nodes, gpus_of_node(container, context, "mpirun starts one rank for each")
     engine = commandline.read(context.component, container).as_script()
     steps = [_keys(_HOME)]
     if group.names_come_late:

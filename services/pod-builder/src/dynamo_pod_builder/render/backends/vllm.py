@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dynamo_shared.api import gpus, semver
+from dynamo_shared.api import semver
 from dynamo_shared.api.engines.started import SHELL
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import env, ports
@@ -17,6 +17,7 @@ from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION, VLLM
 from dynamo_pod_builder.render.backends import commandline
 from dynamo_pod_builder.render.backends.base import EngineBackend, without_probes
 from dynamo_pod_builder.render.backends.commandline import CommandLine
+from dynamo_pod_builder.render.backends.node_gpus import gpus_of_node
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.env import from_field, var, with_vars
@@ -154,14 +155,7 @@ def _check_engines(context: PodContext, mode: MultinodeMode) -> None:
 
 def _layout(container: KubeObject, context: PodContext) -> ParallelLayout:
     line = commandline.read(context.component, container)
-    count = gpus.count(container)
-    if not count:
-        raise RenderError(
-            context.component,
-            "podTemplate.spec.containers[main].resources.limits",
-            "names no GPU, and how an engine spreads over nodes follows from the GPUs of one",
-            f"set {gpus.NVIDIA_GPU} to the number of GPUs that a node has for it",
-        )
+    count = gpus_of_node(container, context, "how an engine spreads over nodes follows from the GPUs of one")
     return ParallelLayout(line, count, line.number(*_TENSOR) * line.number(*_PIPELINE), line.number(*_DATA))
 
 

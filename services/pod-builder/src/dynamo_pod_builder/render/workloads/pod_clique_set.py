@@ -12,7 +12,7 @@ from dynamo_shared.api.resources import POD_CLIQUE_SETS
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment, parse_component
 
 from dynamo_pod_builder.render import names
-from dynamo_pod_builder.render.config import ObservedComponent, ObservedGraph, RenderConfig
+from dynamo_pod_builder.render.config import NO_CLAIMS, ObservedComponent, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, PodContext, context_of
 from dynamo_pod_builder.render.metadata import object_metadata, pod_labels, restore_annotations
 from dynamo_pod_builder.render.network.ingress import ways_in
@@ -49,6 +49,7 @@ def children(
             restore=observed.restores.get(name),
             legacy_type=observed.legacy_types.get(name, ""),
             unlabelled_model=name in observed.unlabelled_models,
+            claimed=observed.claimed.get(name, NO_CLAIMS),
         )
         contexts.append(context_of(parse_component(each), config, own))
     objects_ = [_pod_clique_set(graph, contexts, config, observed, owner)]

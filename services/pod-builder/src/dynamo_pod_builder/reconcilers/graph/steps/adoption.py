@@ -34,6 +34,7 @@ from dynamo_pod_builder import render
 from dynamo_pod_builder.legacy_types import legacy_type, unlabelled_model
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
+from dynamo_pod_builder.render.config import NO_CLAIMS
 from dynamo_pod_builder.status.workload import WORKLOADS
 
 _WORKLOAD_KINDS = frozenset(resource.kind for resource in WORKLOADS)
@@ -106,6 +107,7 @@ def _same(desired: KubeObject, there: KubeObject, observed: Observed) -> bool:
         service_account=observed.service_account,
         legacy_type=legacy_type(desired, workload),
         unlabelled_model=unlabelled_model(workload),
+        claimed=observed.claimed.get(desired["spec"].get("name", ""), NO_CLAIMS),
     )
     desired_workload = _workload(desired, observed.config, around)
     if desired_workload is None:

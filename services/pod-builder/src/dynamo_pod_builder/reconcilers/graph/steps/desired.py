@@ -79,4 +79,5 @@ def _kept(observed: Observed) -> render.ObservedGraph:
         generation=grove.generation(sets),
         service_account=observed.service_account,
         pull_secrets=observed.pull_secrets,
+        claimed=observed.claimed,
     )

@@ -24,6 +24,7 @@ from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_pod_builder import render
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
+from dynamo_pod_builder.render.config import NO_CLAIMS
 
 #: What has the same name on both ways, and another owner.
 _CHANGING_HANDS = frozenset(each.id for each in (SERVICES, INGRESSES, VIRTUAL_SERVICES))
@@ -48,12 +49,13 @@ def handed_down(plan: Plan, observed: Observed) -> list[KubeObject]:
         return []
     desired = {objects.name(child) for child in plan.desired if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind}
     heirs = [each for name, each in observed.components.items() if name in desired]
-    rendered = {place_of(child): child for heir in heirs for child in _children_of(heir, observed.config)}
+    rendered = {place_of(child): child for heir in heirs for child in _children_of(heir, observed)}
     return [child for place, child in rendered.items() if place in held]
 
 
-def _children_of(component: KubeObject, config: render.RenderConfig) -> Iterator[KubeObject]:
+def _children_of(component: KubeObject, observed: Observed) -> Iterator[KubeObject]:
+    around = render.ObservedComponent(claimed=observed.claimed.get(component["spec"].get("name", ""), NO_CLAIMS))
     try:
-        yield from render.component_children(parse_component(component), config)
+        yield from render.component_children(parse_component(component), observed.config, around)
     except (InvalidManifest, render.RenderError):
         return

@@ -1,0 +1,69 @@
+"""GPUs that components claim in place of counting them, and who waits for a claim to change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dynamo_shared.api import device_claims
+from dynamo_shared.api.device_claims import ClaimedGpus
+from dynamo_shared.api.objects import MAIN, KubeObject
+from dynamo_shared.api.resources import (
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.runtime.routes import CacheChange, TaskRoute
+from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.cache import ObjectCache
+
+from dynamo_pod_builder.render.config import NO_CLAIMS
+
+
+def claimed(cache: ObjectCache, namespace: str, component: KubeObject) -> ClaimedGpus:
+    """GPUs that the main container of a component of several nodes claims; nothing is read for other components."""
+    if component.get("multinode") is None:
+        return NO_CLAIMS
+    pod = _pod(component)
+    main: KubeObject = next((each for each in pod.get("containers") or () if each.get("name") == MAIN), {})
+
+    def find(resource: Resource) -> Callable[[str], KubeObject | None]:
+        return lambda name: cache.get(resource, ObjectKey(namespace, name))
+
+    return device_claims.of_container(pod, main, find(RESOURCE_CLAIM_TEMPLATES), find(RESOURCE_CLAIMS))
+
+
+def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
+    """A claim, or a template of claims, that changed asks for those whose pods name it."""
+
+    def naming(names: Callable[[KubeObject], Iterator[str]]) -> Callable[[CacheChange], Iterator[Task]]:
+        def tasks(change: CacheChange) -> Iterator[Task]:
+            for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
+                for key in cache.keys(resource, change.key.namespace):
+                    obj = cache.get(resource, key) or {}
+                    if any(change.key.name in names(_pod(each)) for each in _components(obj.get("spec") or {})):
+                        yield Task.of(resource, key)
+
+        return tasks
+
+    return (
+        TaskRoute(RESOURCE_CLAIM_TEMPLATES, to=naming(device_claims.template_names), when=_asks_for_others),
+        TaskRoute(RESOURCE_CLAIMS, to=naming(device_claims.shared_names), when=_asks_for_others),
+    )
+
+
+def _asks_for_others(change: CacheChange) -> bool:
+    """Whether what is asked for changed; allocations come and go."""
+    return (change.old or {}).get("spec") != (change.new or {}).get("spec")
+
+
+def _components(spec: KubeObject) -> Iterator[KubeObject]:
+    """Components of several nodes, of a graph's spec or of a component deployment's."""
+    return (each for each in (spec, *(spec.get("components") or ())) if each.get("multinode") is not None)
+
+
+def _pod(component: KubeObject) -> dict[str, Any]:
+    return (component.get("podTemplate") or {}).get("spec") or {}

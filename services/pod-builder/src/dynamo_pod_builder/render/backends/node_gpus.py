@@ -1,0 +1,43 @@
+"""GPUs that an engine has on each of its nodes: counted by its container, or claimed."""
+
+from __future__ import annotations
+
+from dynamo_shared.api import gpus
+from dynamo_shared.api.objects import KubeObject
+
+from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.errors import RenderError
+
+_RESOURCES = "podTemplate.spec.containers[main].resources"
+
+
+def gpus_of_node(container: KubeObject, context: PodContext, why: str) -> int:
+    """GPUs of one node, at least one. RenderError where there is none, which says `why` one is needed.
+
+    A number that the container itself says counts before claims, as with the reference.
+    """
+    if count := gpus.count(container):
+        return count
+    claimed = context.claimed
+    if claimed.unknown:
+        raise RenderError(
+            context.component,
+            f"{_RESOURCES}.claims",
+            f"{claimed.unknown[0]}, and {why}",
+            "name claims that ask for a number of GPUs (allocationMode ExactCount), and that exist",
+        )
+    if not claimed.own and container.get("resources", {}).get("claims"):
+        raise RenderError(
+            context.component,
+            f"{_RESOURCES}.claims",
+            f"asks for no GPU, and {why}",
+            f"name claims for GPUs, or set {gpus.NVIDIA_GPU} in the limits; without a cluster no claim is known",
+        )
+    if not claimed.own:
+        raise RenderError(
+            context.component,
+            f"{_RESOURCES}.limits",
+            f"names no GPU, and {why}",
+            f"set {gpus.NVIDIA_GPU} to the number of GPUs that a node has for it, or claim GPUs",
+        )
+    return claimed.own
