@@ -68,6 +68,23 @@ def test_a_mesh_that_asks_for_certificates_names_them(tmp_path):
         load_settings(written(tmp_path, "serviceMesh: {provider: istio, istio: {tlsMode: MUTUAL}}\n"))
 
 
+@pytest.mark.parametrize(
+    ("infrastructure", "says"),
+    [
+        ("{tcpTLSCertPath: /c}", "tcpTLSCertPath and tcpTLSKeyPath need each other"),
+        ("{tcpTLSCertPath: /c, tcpTLSKeyPath: /k}", "tcpTLSCertPath needs tcpTLSCAPath, too"),
+        ("{tcpTLSCAPath: /a}", "tcpTLSCAPath needs tcpTLSCertPath, too"),
+        ("{tcpTLSClientCAPath: /a}", "tcpTLSClientCAPath needs tcpTLSCertPath, too"),
+        ("{tcpTLSServerName: n}", "tcpTLSServerName needs tcpTLSCAPath, too"),
+        ("{natsTLSClientCertPath: /c, natsTLSClientKeyPath: /k}", "natsTLSClientCertPath needs natsTLSCAPath, too"),
+        ("{natsTLSCAPath: /a, natsAddress: 'nats://n:4222'}", "needs a natsAddress that begins with tls://"),
+    ],
+)
+def test_tls_of_the_infrastructure_is_complete_or_refused(tmp_path, infrastructure: str, says: str) -> None:
+    with pytest.raises(InvalidSettings, match=says):
+        load_settings(written(tmp_path, f"infrastructure: {infrastructure}\n"))
+
+
 def test_variables_override_the_file(tmp_path):
     file = written(tmp_path, "platform: {clusterName: file, workers: 3}\n")
     settings = load_settings(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 
+from dynamo_shared.api.registry import env
 from dynamo_shared.api.registry.env import DYN_OPERATOR_ALLOW_GMS_SNAPSHOT
 from dynamo_shared.api.resources import (
     DESTINATION_RULES,
@@ -41,6 +42,7 @@ def render_config(
         etcd_address=settings.infrastructure.etcd_address,
         model_express_url=settings.infrastructure.model_express_url,
         prometheus_endpoint=settings.infrastructure.prometheus_endpoint,
+        transport_tls=_transport_tls(settings),
         planner_cluster_role=settings.rbac.planner_cluster_role_name,
         epp_cluster_role=settings.rbac.epp_cluster_role_name,
         operator_version=settings.platform.version,
@@ -74,6 +76,22 @@ def render_config(
         leader_worker_sets=orchestrators.lws.enabled is not False and is_served(LEADER_WORKER_SETS),
         grove=orchestrators.grove.enabled is not False and is_served(POD_CLIQUE_SETS),
         grove_termination_delay=orchestrators.grove.termination_delay,
+    )
+
+
+def _transport_tls(settings: Settings) -> tuple[tuple[str, str], ...]:
+    given = settings.infrastructure
+    return (
+        (env.NATS_TLS_CA_CERT_PATH, given.nats_tls_ca_path),
+        (env.NATS_TLS_CLIENT_CERT_PATH, given.nats_tls_client_cert_path),
+        (env.NATS_TLS_CLIENT_KEY_PATH, given.nats_tls_client_key_path),
+        (env.DYN_TCP_TLS_CERT_PATH, given.tcp_tls_cert_path),
+        (env.DYN_TCP_TLS_KEY_PATH, given.tcp_tls_key_path),
+        (env.DYN_TCP_TLS_CA_CERT_PATH, given.tcp_tls_ca_path),
+        (env.DYN_TCP_TLS_CLIENT_CERT_PATH, given.tcp_tls_client_cert_path),
+        (env.DYN_TCP_TLS_CLIENT_KEY_PATH, given.tcp_tls_client_key_path),
+        (env.DYN_TCP_TLS_CLIENT_CA_CERT_PATH, given.tcp_tls_client_ca_path),
+        (env.DYN_TCP_TLS_SERVER_NAME, given.tcp_tls_server_name),
     )
 
 

@@ -78,6 +78,8 @@ class RenderConfig:
     etcd_address: str = ""
     model_express_url: str = ""
     prometheus_endpoint: str = ""
+    #: Variables and values of TLS between workloads, and to their NATS; the empty ones are not given.
+    transport_tls: tuple[tuple[str, str], ...] = ()
     #: ClusterRoles that planners and endpoint pickers are bound to; "" for own Roles in the graph's namespace.
     planner_cluster_role: str = ""
     epp_cluster_role: str = ""

@@ -97,6 +97,33 @@ ETCD_ENDPOINTS = _add(
     values="URL, from infrastructure.etcdAddress",
     where="main containers, where configured",
 )
+
+
+def _tls(name: str, what: str, setting: str) -> str:
+    return _add(
+        name,
+        f"{what}.",
+        values=f"from infrastructure.{setting}",
+        where="main containers, where configured",
+        stability=Stability.COMPATIBILITY,
+    )
+
+
+#: TLS between the components of a graph, and to the workloads' NATS; files are those that pod templates mount.
+NATS_TLS_CA_CERT_PATH = _tls("NATS_TLS_CA_CERT_PATH", "Authorities of the workloads' NATS", "natsTLSCAPath")
+NATS_TLS_CLIENT_CERT_PATH = _tls("NATS_TLS_CLIENT_CERT_PATH", "Certificate to NATS", "natsTLSClientCertPath")
+NATS_TLS_CLIENT_KEY_PATH = _tls("NATS_TLS_CLIENT_KEY_PATH", "Its key", "natsTLSClientKeyPath")
+DYN_TCP_TLS_CERT_PATH = _tls("DYN_TCP_TLS_CERT_PATH", "Certificate of a TCP server", "tcpTLSCertPath")
+DYN_TCP_TLS_KEY_PATH = _tls("DYN_TCP_TLS_KEY_PATH", "Its key", "tcpTLSKeyPath")
+DYN_TCP_TLS_CA_CERT_PATH = _tls("DYN_TCP_TLS_CA_CERT_PATH", "Authorities of TCP peers", "tcpTLSCAPath")
+DYN_TCP_TLS_CLIENT_CERT_PATH = _tls(
+    "DYN_TCP_TLS_CLIENT_CERT_PATH", "Certificate to TCP servers", "tcpTLSClientCertPath"
+)
+DYN_TCP_TLS_CLIENT_KEY_PATH = _tls("DYN_TCP_TLS_CLIENT_KEY_PATH", "Its key", "tcpTLSClientKeyPath")
+DYN_TCP_TLS_CLIENT_CA_CERT_PATH = _tls(
+    "DYN_TCP_TLS_CLIENT_CA_CERT_PATH", "Authorities of TCP clients", "tcpTLSClientCAPath"
+)
+DYN_TCP_TLS_SERVER_NAME = _tls("DYN_TCP_TLS_SERVER_NAME", "Name in the certificate of TCP servers", "tcpTLSServerName")
 MODEL_EXPRESS_URL = _add(
     "MODEL_EXPRESS_URL",
     "Model Express server that workers fetch weights from.",

@@ -161,6 +161,55 @@ class Infrastructure(Section):
     etcd_address: str = Field("", description="ETCD_ENDPOINTS of workloads.")
     model_express_url: str = Field("", alias="modelExpressURL", description="MODEL_EXPRESS_URL of workloads.")
     prometheus_endpoint: str = Field("", description="PROMETHEUS_ENDPOINT of workloads.")
+    nats_tls_ca_path: str = Field("", alias="natsTLSCAPath", description="NATS_TLS_CA_CERT_PATH of workloads.")
+    nats_tls_client_cert_path: str = Field(
+        "", alias="natsTLSClientCertPath", description="NATS_TLS_CLIENT_CERT_PATH of workloads."
+    )
+    nats_tls_client_key_path: str = Field(
+        "", alias="natsTLSClientKeyPath", description="NATS_TLS_CLIENT_KEY_PATH of workloads."
+    )
+    tcp_tls_cert_path: str = Field("", alias="tcpTLSCertPath", description="DYN_TCP_TLS_CERT_PATH of workloads.")
+    tcp_tls_key_path: str = Field("", alias="tcpTLSKeyPath", description="DYN_TCP_TLS_KEY_PATH of workloads.")
+    tcp_tls_ca_path: str = Field("", alias="tcpTLSCAPath", description="DYN_TCP_TLS_CA_CERT_PATH of workloads.")
+    tcp_tls_client_cert_path: str = Field(
+        "", alias="tcpTLSClientCertPath", description="DYN_TCP_TLS_CLIENT_CERT_PATH of workloads."
+    )
+    tcp_tls_client_key_path: str = Field(
+        "", alias="tcpTLSClientKeyPath", description="DYN_TCP_TLS_CLIENT_KEY_PATH of workloads."
+    )
+    tcp_tls_client_ca_path: str = Field(
+        "", alias="tcpTLSClientCAPath", description="DYN_TCP_TLS_CLIENT_CA_CERT_PATH of workloads."
+    )
+    tcp_tls_server_name: str = Field("", alias="tcpTLSServerName", description="DYN_TCP_TLS_SERVER_NAME of workloads.")
+
+    @model_validator(mode="after")
+    def _tls_is_complete(self) -> Self:
+        """A part of TLS without the rest would leave connections that cannot be made; rules of the reference 1.5."""
+        for first, second in (
+            ("natsTLSClientCertPath", "natsTLSClientKeyPath"),
+            ("tcpTLSCertPath", "tcpTLSKeyPath"),
+            ("tcpTLSClientCertPath", "tcpTLSClientKeyPath"),
+        ):
+            if bool(self._named(first)) != bool(self._named(second)):
+                raise ValueError(f"infrastructure.{first} and {second} need each other")
+        for name, needed in (
+            ("tcpTLSCertPath", "tcpTLSCAPath"),
+            ("tcpTLSCAPath", "tcpTLSCertPath"),
+            ("tcpTLSClientCAPath", "tcpTLSCertPath"),
+            ("tcpTLSClientCertPath", "tcpTLSCAPath"),
+            ("tcpTLSServerName", "tcpTLSCAPath"),
+            ("natsTLSClientCertPath", "natsTLSCAPath"),
+        ):
+            if self._named(name) and not self._named(needed):
+                raise ValueError(f"infrastructure.{name} needs {needed}, too")
+        if self.nats_tls_ca_path and not self.nats_address.startswith("tls://"):
+            raise ValueError("infrastructure.natsTLSCAPath needs a natsAddress that begins with tls://")
+        return self
+
+    def _named(self, alias: str) -> str:
+        """The value of a setting, by its name in the file."""
+        name = next(name for name, field in type(self).model_fields.items() if field.alias == alias)
+        return str(getattr(self, name))
 
 
 class Ingress(Section):

@@ -75,5 +75,6 @@ def standard(config: RenderConfig) -> tuple[EnvVar, ...]:
         (env.ETCD_ENDPOINTS, config.etcd_address),
         (env.MODEL_EXPRESS_URL, config.model_express_url),
         (env.PROMETHEUS_ENDPOINT, config.prometheus_endpoint),
+        *config.transport_tls,
     )
     return tuple(var(name, address) for name, address in addresses if address)
