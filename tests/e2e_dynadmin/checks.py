@@ -24,6 +24,7 @@ from .sessions import (
 from .stage import Stage
 from .watching import (
     a_change_by_someone_else_is_a_conflict,
+    a_chat_that_fails_says_why,
     a_killed_service_loses_and_doubles_nothing,
     a_view_is_of_the_object_of_its_address,
     decisions_are_replayed_with_another_price,
@@ -56,6 +57,7 @@ ALL: tuple[Check, ...] = (
     a_view_is_of_the_object_of_its_address,
     replicas_are_scaled_and_refused_with_the_reason,
     logs_say_why_they_are_missing,
+    a_chat_that_fails_says_why,
     decisions_are_replayed_with_another_price,
     a_killed_service_loses_and_doubles_nothing,
     users_see_and_do_what_their_rights_allow,

@@ -54,8 +54,11 @@ async def a_change_by_someone_else_is_a_conflict(stage: Stage) -> None:
     await person.go(f"#/{TEAM}/deployments/shared/yaml")
     area = person.page.get_by_label("Manifest", exact=True)
     await area.wait_for()
-    await stage.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"metadata": {"labels": {"theirs": "yes"}}})
+    await stage.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"metadata": {"labels": {"before": "yes"}}})
+    # What no one edits yet follows the object.
+    await expect(area).to_have_value(re.compile("before: "), timeout=PATIENT)
     await area.fill((await area.input_value()).replace("replicas: 1", "replicas: 2"))
+    await stage.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"metadata": {"labels": {"theirs": "yes"}}})
     await person.page.get_by_role("button", name="Save", exact=True).click()
     await expect(person.page.get_by_role("heading", name="The object has changed")).to_be_visible(timeout=PATIENT)
     await expect(person.page.get_by_label("Stored now")).to_be_visible()
@@ -123,6 +126,19 @@ async def logs_say_why_they_are_missing(stage: Stage) -> None:
     await expect(person.page.locator(".log .notice-line").first).to_be_visible(timeout=PATIENT)
     await expect(person.page.locator(".log .notice-line").first).to_contain_text("by-hand")
     await stage.screenshot(person, "logs")
+
+
+async def a_chat_that_fails_says_why(stage: Stage) -> None:
+    """Simulated pods answer no chat: the reason stands in a bubble that is as high as its text."""
+    person = await stage.person(stage.engineer)
+    await person.go(f"#/{TEAM}/deployments/by-hand/chat")
+    await person.page.get_by_label("Your message").fill("Hello")
+    await person.page.keyboard.press("Enter")
+    await expect(person.page.locator(".chat .error")).not_to_be_empty(timeout=PATIENT)
+    bubble = await person.page.locator(".chat li").first.bounding_box()
+    assert bubble, "the message is not shown"
+    assert bubble["height"] < 60, bubble
+    await stage.screenshot(person, "chat-error")
 
 
 async def a_killed_service_loses_and_doubles_nothing(stage: Stage) -> None:

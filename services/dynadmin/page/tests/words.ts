@@ -1,6 +1,6 @@
 import { judged, onceEach } from "../src/logic/advice.ts";
 import { age, count, figure, moment, span } from "../src/logic/format.ts";
-import { deployedBy, firstOf, goesAlong, gpusOf, gpuWords, hardwareOf, modelOf, objectiveOf, stateOf } from "../src/logic/kinds.ts";
+import { deployedBy, firstOf, goesAlong, gpusOf, gpuWords, hardwareOf, isDeletable, modelOf, objectiveOf, stateOf } from "../src/logic/kinds.ts";
 import { deepEqual, equal, ok, test } from "./check.ts";
 
 test("spans and figures as people read them", () => {
@@ -61,6 +61,13 @@ test("the hardware of a request in words", () => {
     ["Read from", "labels of nodes"],
   ]);
   deepEqual(hardwareOf({ metadata: { name: "r" } }), []);
+});
+
+test("an adapter that no graph made can be deleted, and nothing goes along", () => {
+  const stray = { metadata: { name: "a" } };
+  const made = { metadata: { name: "a", ownerReferences: [{ kind: "DynamoGraphDeployment", name: "g" }] } };
+  deepEqual([isDeletable("adapters", stray), isDeletable("adapters", made), isDeletable("requests", stray)], [true, false, true]);
+  ok(goesAlong("adapters", stray).startsWith("Nothing"));
 });
 
 test("a graph outlives the request that deployed it", () => ok(goesAlong("requests", { metadata: { name: "r" } }).includes("stays")));

@@ -23,7 +23,7 @@ class Manifest extends Part {
     const shown = this.draft ?? this.text;
     return html`<section class="card">
       <h2>Manifest</h2>
-      <textarea class="code manifest" rows="18" spellcheck="false" ?readonly=${!shown} placeholder="It comes with a model and a name." aria-label="Manifest, as YAML" aria-describedby="manifest-state" aria-invalid=${this.problem ? "true" : "false"}
+      <textarea class="code manifest" rows="18" spellcheck="false" ?readonly=${!shown} placeholder="It appears with a model and a name, once the form is valid." aria-label="Manifest, as YAML" aria-describedby="manifest-state" aria-invalid=${this.problem ? "true" : "false"}
         .value=${shown} @input=${this.typed} @blur=${() => this.settled()}></textarea>
       <p class="error" role="alert">${this.problem}</p>
       <p class="help" id="manifest-state" role="status">

@@ -78,7 +78,7 @@ const SENTENCES: Record<string, [holds: string, not: string]> = {
   EndpointsReady: ["All endpoints serve the model.", "Some endpoints do not serve the model."],
   ServicesFound: ["Endpoints serve the base model.", "No endpoint serves the base model."],
   Synced: ["The graph has the adapter's number of replicas.", "The graph does not have the adapter's number of replicas."],
-  Conflict: ["Another one sets the replicas, too.", "Only the adapter sets the replicas."],
+  Conflict: ["Another one sets the replicas, too.", "No second writer of the replicas was observed."],
   Autoscaling: ["An autoscaler sets the replicas.", "The autoscaler does not scale."],
   Planning: ["A planner sets the replicas.", "The planner cannot set the replicas."],
   TopologyLevelsAvailable: ["The topology has the levels that it names.", "The topology lacks a level."],

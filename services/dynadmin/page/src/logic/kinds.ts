@@ -218,6 +218,11 @@ export function stateOf(kind: Kind, object: KubeObject): State {
   return main.status === "True" ? { text: "ready", tone: "good", why: "" } : { text: spaced(main.reason || "pending"), tone: trouble ? "bad" : "busy", why };
 }
 
+/** A graph makes its adapters again; only one that no graph made can go. */
+export function isDeletable(kind: Kind, object: KubeObject): boolean {
+  return kind !== "adapters" || !object.metadata.ownerReferences?.length;
+}
+
 /** What deleting an object takes along. */
 export function goesAlong(kind: Kind, object: KubeObject): string {
   if (kind === "deployments") {
@@ -226,5 +231,5 @@ export function goesAlong(kind: Kind, object: KubeObject): string {
   }
   if (kind === "requests") return "Its profiling job and output. A graph that it deployed stays, and keeps its GPUs: delete the graph to free them.";
   if (kind === "models") return "Workers stop serving it under this name.";
-  return "The component keeps its replicas; no one can scale it until the graph creates the adapter again.";
+  return "Nothing. The graph did not make this adapter, and its component keeps its replicas.";
 }

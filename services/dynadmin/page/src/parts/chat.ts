@@ -3,6 +3,7 @@ import { html, nothing, type TemplateResult } from "lit";
 import { get, words, type Any } from "../api/client.ts";
 import { follow } from "../api/stream.ts";
 import { figure } from "../logic/format.ts";
+import type { State } from "../logic/kinds.ts";
 import { Part, properties, state } from "./part.ts";
 
 interface Message {
@@ -14,8 +15,10 @@ interface Message {
 }
 
 class Chat extends Part {
-  static override properties = { ...properties("path"), ...state("messages", "models", "model", "busy", "problem", "longest") };
+  static override properties = { ...properties("path", "graph"), ...state("messages", "models", "model", "busy", "problem", "longest") };
   path = "";
+  /** State of the graph. */
+  graph: State = { text: "", tone: "idle", why: "" };
   private messages: Message[] = [];
   private models: string[] = [];
   private model = "";
@@ -24,11 +27,18 @@ class Chat extends Part {
   private longest = 256;
   private answering = new AbortController();
 
-  override connectedCallback(): void {
-    super.connectedCallback();
+  override willUpdate(changed: Map<string, unknown>): void {
+    const before = changed.get("graph") as State | undefined;
+    // A graph that becomes ready serves models that it did not serve before.
+    if (!this.hasUpdated || (changed.has("graph") && before?.tone !== this.graph.tone)) this.ask();
+  }
+
+  private ask(): void {
     get<{ models: string[] }>(`${this.path}/chat`, { signal: this.stop }).then(
       ({ models }) => {
-        [this.models, this.model] = [models, models[0] ?? ""];
+        this.models = models;
+        if (!models.includes(this.model)) this.model = models[0] ?? "";
+        this.problem = "";
         if (!models.length) this.problem = "The frontend serves no model yet. Wait until the graph is ready.";
       },
       (error: unknown) => (this.problem = words(error)),
@@ -49,7 +59,7 @@ class Chat extends Part {
         <label class="inline">Tokens at most <input type="number" min="1" max="100000" .value=${String(this.longest)} @input=${(event: InputEvent) => (this.longest = (event.target as HTMLInputElement).valueAsNumber || 256)} /></label>
         ${this.messages.length ? html`<button class="button" @click=${this.clear}>New chat</button>` : nothing}
       </div>
-      ${this.problem ? html`<p class="notice bad" role="alert">${this.problem}</p>` : nothing}
+      ${this.problem ? html`<p class="notice bad" role="alert">${this.problem}${this.graph.tone === "good" ? nothing : ` The graph is not ready (${this.graph.text}); the overview says why.`}</p>` : nothing}
       <ol class="chat" aria-label="Chat" aria-live="polite" aria-busy=${this.busy}>${this.messages.map((each) => this.message(each))}</ol>
       <form class="say" @submit=${this.send}>
         <textarea name="message" rows="3" required aria-label="Your message" placeholder="Say something. Enter sends, Shift and Enter begin a line." @keydown=${this.key}></textarea>

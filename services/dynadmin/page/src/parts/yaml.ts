@@ -8,8 +8,10 @@ import { Part, properties, state } from "./part.ts";
 import { say } from "./toasts.ts";
 
 class Yaml extends Part {
-  static override properties = { ...properties("path", "may", "reason"), ...state("text", "etag", "problem", "conflict", "busy", "patch") };
+  static override properties = { ...properties("path", "object", "may", "reason"), ...state("text", "etag", "problem", "conflict", "busy", "patch") };
   path = "";
+  /** The object as the view has it now. */
+  object: KubeObject | null = null;
   may = false;
   reason = "";
   private text: string | null = null;
@@ -25,6 +27,12 @@ class Yaml extends Part {
     void this.load();
   }
 
+  override willUpdate(changed: Map<string, unknown>): void {
+    // What no one edits follows the object.
+    if (!changed.has("object") || !this.object || this.text === null || this.text !== this.original || this.busy) return;
+    if (textOf(this.object) !== this.original) void this.load();
+  }
+
   private async load(): Promise<void> {
     try {
       const { text, etag } = await this.read();
@@ -37,7 +45,7 @@ class Yaml extends Part {
   /** The manifest, and the version of the object that it is of. */
   private async read(): Promise<{ text: string; etag: string }> {
     const { etag, body } = await call<KubeObject>("GET", this.path, { signal: this.stop });
-    return { text: stringify(editable(body), { lineWidth: 0 }), etag };
+    return { text: textOf(body), etag };
   }
 
   override render(): TemplateResult {
@@ -77,12 +85,24 @@ class Yaml extends Part {
     [this.conflict, this.problem, this.patch] = [null, "", ""];
   }
 
+  /** Write it. Services write the status all the time: a version in which the manifest is as it was stands for none. */
+  private async put(body: unknown, etag: string, tries = 5): Promise<void> {
+    try {
+      await call("PUT", this.path, { body, headers: { "If-Match": etag } });
+    } catch (error) {
+      if (!(error instanceof ApiProblem && error.status === 412 && tries > 1)) throw error;
+      const stored = await this.read();
+      if (stored.text !== (this.conflict?.text ?? this.original)) throw error;
+      await this.put(body, stored.etag, tries - 1);
+    }
+  }
+
   private async save(etag: string): Promise<void> {
     this.busy = true;
     this.problem = this.patch = "";
     try {
       const body: unknown = parse(this.text ?? "");
-      await call("PUT", this.path, { body, headers: { "If-Match": etag } });
+      await this.put(body, etag);
       say("Saved");
       await this.load();
     } catch (error) {
@@ -94,6 +114,11 @@ class Yaml extends Part {
       this.busy = false;
     }
   }
+}
+
+/** Its manifest, as a person reads and edits it. */
+function textOf(object: KubeObject): string {
+  return stringify(editable(object), { lineWidth: 0 });
 }
 
 customElements.define("dyn-yaml", Yaml);

@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from "lit";
 import { call, get, type KubeObject, type Schemas } from "../api/client.ts";
 import { rights, type Rights } from "../api/session.ts";
 import { age } from "../logic/format.ts";
-import { goesAlong, KINDS, stateOf } from "../logic/kinds.ts";
+import { goesAlong, isDeletable, KINDS, stateOf } from "../logic/kinds.ts";
 import { format, type Kind } from "../logic/route.ts";
 import { badge, lineOf, problemOf } from "../parts/badge.ts";
 import { ask } from "../parts/dialog.ts";
@@ -106,13 +106,13 @@ class Detail extends Part {
     const path = this.path;
     if (this.tab === "events") return html`<dyn-events .path=${path}></dyn-events>`;
     if (this.tab === "logs") return this.rights && !this.rights.logs ? this.missing("read logs of pods") : html`<dyn-logs .path=${path} .graph=${object}></dyn-logs>`;
-    if (this.tab === "chat") return html`<dyn-chat .path=${path}></dyn-chat>`;
+    if (this.tab === "chat") return html`<dyn-chat .path=${path} .graph=${stateOf(this.kind, object)}></dyn-chat>`;
     if (this.tab === "planner") return html`<dyn-planner .path=${path} .name=${this.name}></dyn-planner>`;
     if (this.tab === "points") return html`<dyn-points .path=${path} .request=${object} .may=${this.rights?.collections.deployments?.create ?? false}></dyn-points>`;
     if (this.tab === "yaml") {
       const may = this.kind !== "adapters" && this.may("update");
-      const reason = this.kind === "adapters" ? "The graph makes its adapters. Scale it instead." : "You may read this, and not change it.";
-      return html`<dyn-yaml .path=${path} .may=${may} .reason=${reason}></dyn-yaml>`;
+      const reason = this.kind === "adapters" ? "An adapter is not edited here: scale its component on the view of the graph." : "You may read this, and not change it.";
+      return html`<dyn-yaml .path=${path} .object=${object} .may=${may} .reason=${reason}></dyn-yaml>`;
     }
     return overview(this.kind, object, this.path, (verb) => this.may(verb), this.namespace);
   }
@@ -122,7 +122,7 @@ class Detail extends Part {
   }
 
   private actions(object: KubeObject): TemplateResult {
-    const can = this.kind !== "adapters";
+    const can = isDeletable(this.kind, object);
     return html`
       ${this.kind === "deployments"
         ? html`<button class="button" ?disabled=${!this.may("patch")} title=${this.may("patch") ? nothing : "You may not change graphs here"} @click=${this.restartPods}>${icon("restart")} Restart</button>`

@@ -46,7 +46,7 @@ class List extends Part {
       ${problemOf(this.watched.problem)} ${this.figures(all)}
       ${all.length
         ? html`<div class="tools">
-            <input type="search" aria-label="Filter" placeholder="Filter by name, model, state" .value=${this.search} @input=${(event: InputEvent) => (this.search = (event.target as HTMLInputElement).value)} />
+            <input type="search" aria-label="Filter" placeholder="Filter by name, state or another column" .value=${this.search} @input=${(event: InputEvent) => (this.search = (event.target as HTMLInputElement).value)} />
             <span class="muted" role="status">${shown.length === all.length ? `${all.length} in all` : `${shown.length} of ${all.length}`}</span>
           </div>`
         : nothing}

@@ -1,6 +1,7 @@
 // The first tab of each kind: state in words, what it consists of, and its figures.
 import { html, nothing, type TemplateResult } from "lit";
 import type { Any, KubeObject } from "../api/client.ts";
+import { spaced } from "../logic/advice.ts";
 import { count, figure, moment } from "../logic/format.ts";
 import { deployedBy, gpuWords, hardwareOf, modelOf, objectiveOf } from "../logic/kinds.ts";
 import { format, type Kind } from "../logic/route.ts";
@@ -45,8 +46,8 @@ function progress(object: KubeObject): TemplateResult | typeof nothing {
   const { rollingUpdate, restart } = object.status ?? {};
   const lines: TemplateResult[] = [];
   if (rollingUpdate?.phase)
-    lines.push(html`<dt>Roll-out</dt><dd>${rollingUpdate.phase}${rollingUpdate.updatedComponents?.length ? `: ${rollingUpdate.updatedComponents.join(", ")}` : ""}</dd>`);
-  if (restart?.phase) lines.push(html`<dt>Restart</dt><dd>${restart.phase}${restart.inProgress?.length ? `: ${restart.inProgress.join(", ")}` : ""}</dd>`);
+    lines.push(html`<dt>Roll-out</dt><dd>${spaced(rollingUpdate.phase)}${rollingUpdate.updatedComponents?.length ? `: ${rollingUpdate.updatedComponents.join(", ")}` : ""}</dd>`);
+  if (restart?.phase) lines.push(html`<dt>Restart</dt><dd>${spaced(restart.phase)}${restart.inProgress?.length ? `: ${restart.inProgress.join(", ")}` : ""}</dd>`);
   return lines.length ? html`<dl class="facts">${lines}</dl>` : nothing;
 }
 
