@@ -1,6 +1,7 @@
 import { judged, onceEach } from "../src/logic/advice.ts";
 import { age, count, figure, moment, span } from "../src/logic/format.ts";
 import { deployedBy, firstOf, goesAlong, gpusOf, gpuWords, hardwareOf, isDeletable, modelOf, objectiveOf, stateOf } from "../src/logic/kinds.ts";
+import { sourceWords } from "../src/logic/points.ts";
 import { deepEqual, equal, ok, test } from "./check.ts";
 
 test("spans and figures as people read them", () => {
@@ -124,6 +125,18 @@ test("a request names its graph before the graph exists", () => {
 test("many names are cut to the first", () => {
   equal(firstOf(["a", "b", "c", "d"]), "a, b, c, d");
   equal(firstOf(["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
+});
+
+test("a request that waits for a person says so", () => {
+  const request = (autoApply: boolean) => ({ metadata: { name: "r" }, spec: { autoApply }, status: { phase: "Ready", conditions: [] } });
+  deepEqual(stateOf("requests", request(false)), { text: "Ready: waits for you", tone: "busy", why: "Choose one of its points and deploy it." });
+  equal(stateOf("requests", request(true)).tone, "good");
+});
+
+test("where figures come from, in words", () => {
+  equal(sourceWords("naive"), "By memory alone.");
+  equal(sourceWords("other"), "Figures of other.");
+  equal(sourceWords(""), "Figures of profiling.");
 });
 
 test("states, and why", () => {

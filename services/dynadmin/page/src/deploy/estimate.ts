@@ -2,7 +2,7 @@
 import { html, nothing, type TemplateResult } from "lit";
 import { words, type Any } from "../api/client.ts";
 import { follow } from "../api/stream.ts";
-import { count, figure } from "../logic/format.ts";
+import { figure } from "../logic/format.ts";
 import { pointWords } from "../logic/points.ts";
 import { same } from "../logic/pointer.ts";
 import { Part, properties, state } from "../parts/part.ts";
@@ -103,7 +103,7 @@ class Estimate extends Part {
       figures,
       selected: same(figures, selected),
     }));
-    return html`<p class="help">${count(points.length, "deployment")} of which no other is better in every respect:</p>
+    return html`<p class="help">No deployment is better in every respect than one of these ${points.length}:</p>
       <dyn-pareto .points=${points} .chosen=${this.chosen} .act=${"Fill in as a graph"}
         @choose=${(event: CustomEvent<Point>) => (this.chosen = event.detail.number)}
         @act=${(event: CustomEvent<Point>) => this.dispatchEvent(new CustomEvent("point", { detail: event.detail.figures }))}></dyn-pareto>`;

@@ -15,6 +15,13 @@ export function pointWords(figures: Any): string {
   return [figures.backend, parts.join(" + ")].filter(Boolean).join(", ");
 }
 
+const SOURCES: Record<string, string> = { aiconfigurator: "Simulated by AI Configurator.", naive: "By memory alone.", thorough: "Measured on the cluster." };
+
+/** Where the figures of points come from. */
+export function sourceWords(source: string): string {
+  return SOURCES[source] ?? `Figures of ${source || "profiling"}.`;
+}
+
 /** The workers of a graph in a line: `vllm, worker 2 × 1 GPU`. */
 export function graphWords(graph: Any): string {
   const workers = (graph.spec?.components ?? []).filter((each: Any) => each.type !== "frontend" && each.type !== "planner");

@@ -2,7 +2,7 @@
 import { html, nothing, type TemplateResult } from "lit";
 import { call, get, words, type KubeObject, type Schemas } from "../api/client.ts";
 import { format } from "../logic/route.ts";
-import { graphWords, pointWords } from "../logic/points.ts";
+import { graphWords, pointWords, sourceWords } from "../logic/points.ts";
 import type { Point } from "../deploy/pareto.ts";
 import { ask } from "./dialog.ts";
 import { Part, properties, state } from "./part.ts";
@@ -44,7 +44,7 @@ class Points extends Part {
     }));
     return html`<section class="card">
       <h2>Results of profiling</h2>
-      <p class="help">Figures of ${source || "profiling"}. Deploying another point changes the graph of this request.</p>
+      <p class="help">${sourceWords(source)} Deploying another point changes the graph of this request.</p>
       ${this.may ? nothing : html`<p class="notice">You may not create graphs here, so you can read the points, but not deploy them.</p>`}
       <dyn-pareto .points=${points} .chosen=${this.chosen} .act=${this.may ? "Deploy this point" : ""}
         @choose=${(event: CustomEvent<Point>) => (this.chosen = event.detail.number)} @act=${(event: CustomEvent<Point>) => void this.promote(event.detail)}></dyn-pareto>

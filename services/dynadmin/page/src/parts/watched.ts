@@ -1,6 +1,6 @@
 // A live collection as a controller: an element has it, and is drawn when it changes.
 import type { ReactiveController, ReactiveControllerHost } from "lit";
-import { words, type KubeObject } from "../api/client.ts";
+import { ApiProblem, words, type KubeObject } from "../api/client.ts";
 import { follow, type Line } from "../api/stream.ts";
 import { Collection } from "../logic/collection.ts";
 
@@ -46,7 +46,8 @@ export class Watched implements ReactiveController {
       },
       this.tasks.signal,
     ).catch((error: unknown) => {
-      this.problem = words(error);
+      const more = error instanceof ApiProblem && error.status === 403 ? ". Ask for this right, or choose another namespace." : "";
+      this.problem = words(error) + more;
       changed();
     });
   }
