@@ -36,16 +36,6 @@ async def _raw_values(person: Person) -> list[str]:
     return [each for each in ("[object", "undefined", "NaN", "You may not list") if each in text]
 
 
-async def _cut_tables(person: Person) -> list[str]:
-    """Tables with columns beyond the edge of their card."""
-    return list(
-        await person.page.evaluate(
-            "() => [...document.querySelectorAll('.card.flush, .scroll')].filter(each => each.scrollWidth > each.clientWidth)"
-            ".map(each => `cut: ${each.querySelector('caption')?.textContent}`)"
-        )
-    )
-
-
 async def every_view_is_accessible(stage: Stage) -> None:
     """axe finds nothing in any view, light and dark; each shows words, not values of a program, and no table is cut."""
     wrong: dict[str, list[str]] = {}
@@ -66,7 +56,7 @@ async def every_view_is_accessible(stage: Stage) -> None:
                 await person.page.evaluate(
                     "() => document.querySelectorAll('details').forEach(each => each.open = true)"
                 )
-            if result := [*await person.axe(), *await _raw_values(person), *await _cut_tables(person)]:
+            if result := [*await person.axe(), *await _raw_values(person), *await person.cut_tables()]:
                 wrong[f"{name}, {scheme}"] = result
             await stage.screenshot(person, f"{name}-{scheme}")
     assert not wrong, wrong

@@ -90,6 +90,14 @@ class Person:
         else:
             await field.fill(value)
 
+    async def cut_tables(self) -> list[str]:
+        """Tables with columns beyond the edge of their card."""
+        result: list[str] = await self.page.evaluate(
+            "() => [...document.querySelectorAll('.card.flush, .scroll')].filter(each => each.scrollWidth > each.clientWidth)"
+            ".map(each => `cut: ${each.querySelector('caption')?.textContent}`)"
+        )
+        return result
+
     async def axe(self) -> list[str]:
         """What axe-core finds wrong with the view."""
         if not await self.page.evaluate("() => 'axe' in window"):

@@ -125,6 +125,7 @@ async def an_objective_becomes_successful(stage: Stage) -> None:
     await person.give("/objective/itlMs", "30")
     await person.give("/hardware/totalGpus", "2")
     await expect(person.page.locator("dyn-pareto tbody tr").first).to_be_visible(timeout=PROFILED)
+    assert not (cut := await person.cut_tables()), cut
     await stage.screenshot(person, "deploy-objective")
     await deployed(person)
     await expect(person.page.locator("h1 .badge")).to_have_text("Deployed", timeout=PROFILED)
