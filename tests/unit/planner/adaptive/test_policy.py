@@ -314,6 +314,16 @@ def test_steps_and_budget_are_limits() -> None:
     assert reason(effects) == Reason.HOLD_BUDGET
 
 
+@pytest.mark.parametrize(("budget", "rate", "moved"), [(6, 60, 0), (5, 200, 1)])
+def test_a_full_budget_moves_a_replica_once_that_was_better_for_a_start(budget: int, rate: float, moved: int) -> None:
+    tight = Follower(AdaptivePolicy(config(max_gpu_budget=budget), profile=PROFILE), BOTH)
+    tight.run(20, 400)
+    moves = [reason(tight.step(each)) == Reason.REBALANCE for each in (rate, 20, *[rate] * 4)]
+    assert moves[:5] == [False] * 5, "a sample alone, and three that are not yet a start-up time apart"
+    assert sum(moves[5:]) >= moved
+    assert sum(tight.replicas.values()) == budget
+
+
 def test_waiting_prompts_ask_for_more_than_the_rate_does() -> None:
     calm, queued = (Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=0.0) for _ in range(2))
     calm.run(10, 200)

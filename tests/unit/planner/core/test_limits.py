@@ -66,6 +66,24 @@ def test_case_20_tolerance_and_bounds():
     assert [gpu_budget.bounds(total, 4, 8, 2).value for total in (2, 9, 1)] == ["within", "ceiling", "floor"]
 
 
+@pytest.mark.parametrize(
+    ("desired", "current", "most", "allowed"),
+    [
+        ((12, 6), (4, 4), 8, (4, 4)),
+        ((12, 3), (4, 4), 8, (5, 3)),
+        ((12, 4), (2, 4), 8, (4, 4)),
+        ((12, 6), (1, 1), 8, (5, 3)),
+        ((12, 6), (5, 5), 8, (5, 3)),
+        ((3, 2), (1, 1), 8, (3, 2)),
+        ((5, 5), (1, 1), 1, (0, 0)),
+    ],
+)
+def test_no_pool_gives_to_another_what_it_asks_for(desired, current, most, allowed):
+    limits = Limits(config(prefill_engine_num_gpu=1, decode_engine_num_gpu=1, max_gpu_budget=most))
+    unmoved = limits.unmoved({P: desired[0], D: desired[1]}, {P: current[0], D: current[1]}, {})
+    assert (unmoved[P], unmoved[D]) == allowed
+
+
 def test_gpus_are_those_of_the_graph_where_the_configuration_does_not_say():
     limits = Limits(config(prefill_engine_num_gpu=None, decode_engine_num_gpu=None, max_gpu_budget=8))
     able = {P: EngineCapabilities(num_gpu=2), D: EngineCapabilities(num_gpu=2)}

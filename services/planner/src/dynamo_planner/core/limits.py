@@ -76,6 +76,23 @@ class Limits:
             for pool, count in kept.items()
         }
 
+    def unmoved(self, desired: Replicas, current: Replicas, able: Mapping[Pool, EngineCapabilities]) -> dict[Pool, int]:
+        """Like `bounded`, but where the budget is too low for all, no pool gives a replica that it still asks for to another.
+
+        What the budget has left goes to pools that grow, in their order. Where pools have more than the budget, as `bounded`.
+        """
+        final = self.bounded(desired, able)
+        stay = {pool: min(desired[pool], current[pool]) for pool in desired}
+        if all(final[pool] >= count for pool, count in stay.items()) or self.bounded(stay, able) != stay:
+            return final
+        for pool, most in desired.items():
+            for count in range(stay[pool] + 1, most + 1):
+                more = stay | {pool: count}
+                if self.bounded(more, able) != more:
+                    break
+                stay = more
+        return stay
+
     def too_low(self, able: Mapping[Pool, EngineCapabilities]) -> str:
         """That the budget is too low for what each pool keeps, so that all of them go to 0; empty where it is not."""
         least = {pool: self.least(pool) for pool in self.pools}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
@@ -59,6 +60,8 @@ class AdaptivePolicy:
         self._sample = self._window = self._settings.sample(config)
         self._shorter_at = 0.0
         self._queued = 0
+        self._moves_since = inf
+        """when the budget first had one pool give to another, and has since"""
         # By older ones no way to predict is judged, and each costs milliseconds of the first tick.
         self._past = as_past(warmup[-MEMORY:], float(config.throughput_adjustment_interval_seconds))
 
@@ -346,8 +349,9 @@ class AdaptivePolicy:
         self, next_tick: Tick, observation: Observation, forecast: Forecast, plans: Mapping[Pool, PoolPlan]
     ) -> Effects:
         desired = {pool: plan.replicas for pool, plan in plans.items()}
-        final = self._limits.bounded(desired, observation.capabilities)
         current = {pool: plan.current for pool, plan in plans.items()}
+        startup = max(self._startup(pool, observation) for pool in plans)
+        final = self._within_budget(observation, desired, current, startup)
         up = [pool for pool in final if final[pool] > current[pool]]
         down = [pool for pool in final if final[pool] < current[pool]]
         if up and down:
@@ -364,7 +368,6 @@ class AdaptivePolicy:
         promise = self._promise if self._config.gpu_price is None else None
         at_risk = ""
         if promise is not None:
-            startup = max(self._startup(pool, observation) for pool in plans)
             at_risk = risk(
                 promise,
                 plans,
@@ -388,6 +391,21 @@ class AdaptivePolicy:
             at_risk=at_risk,
         )
         return Effects(next_tick=next_tick, decision=decision, explanation=explanation)
+
+    def _within_budget(
+        self, observation: Observation, desired: Mapping[Pool, int], current: Mapping[Pool, int], startup: float
+    ) -> dict[Pool, int]:
+        """What the budget has room for. A replica goes from one pool to another once that was better for a start-up time.
+
+        It serves no one while it starts, so one sample that is unlike the others moves none.
+        """
+        able, now = observation.capabilities, observation.now
+        final, unmoved = self._limits.bounded(desired, able), self._limits.unmoved(desired, current, able)
+        if final == unmoved:
+            self._moves_since = inf
+            return final
+        self._moves_since = min(self._moves_since, now)
+        return final if now - self._moves_since >= self._settings.regret * startup else unmoved
 
     def _idle_after(self, observation: Observation) -> float:
         """Seconds without a request after which none is expected: an interval, or longer than the pauses of late.
