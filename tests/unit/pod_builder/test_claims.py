@@ -67,3 +67,6 @@ def test_those_whose_pods_name_a_claim_are_reconciled_when_it_changes() -> None:
     assert tasks_of(routes, RESOURCE_CLAIMS, key, CLAIM, fewer) == [of_component]
     allocated = {**CLAIM, "status": {"allocation": {}}}
     assert tasks_of(routes, RESOURCE_CLAIMS, key, CLAIM, allocated) == []
+    owned = {"ownerReferences": [{"kind": "Pod", "name": "four", "uid": "p", "controller": True}]}
+    of_pod = {**CLAIM, "metadata": {**CLAIM["metadata"], **owned}}
+    assert tasks_of(routes, RESOURCE_CLAIMS, key, None, of_pod) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynamo_shared.api import device_claims
+from dynamo_shared.api import device_claims, objects
 from dynamo_shared.api.device_claims import ClaimedGpus
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.resources import (
@@ -51,13 +51,23 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
 
     return (
         TaskRoute(RESOURCE_CLAIM_TEMPLATES, to=naming(device_claims.template_names), when=_asks_for_others),
-        TaskRoute(RESOURCE_CLAIMS, to=naming(device_claims.shared_names), when=_asks_for_others),
+        TaskRoute(
+            RESOURCE_CLAIMS,
+            to=naming(device_claims.shared_names),
+            when=lambda change: not _of_pod(change) and _asks_for_others(change),
+        ),
     )
 
 
 def _asks_for_others(change: CacheChange) -> bool:
     """Whether what is asked for changed; allocations come and go."""
     return (change.old or {}).get("spec") != (change.new or {}).get("spec")
+
+
+def _of_pod(change: CacheChange) -> bool:
+    """Whether a claim is one of the many that Kubernetes makes of templates, one a pod: no pod template names it."""
+    owner = objects.controller_of(change.new or change.old or {"metadata": {}})
+    return owner is not None and owner.get("kind") == "Pod"
 
 
 def _components(spec: KubeObject) -> Iterator[KubeObject]:
