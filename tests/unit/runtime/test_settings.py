@@ -68,6 +68,14 @@ def test_a_mesh_that_asks_for_certificates_names_them(tmp_path):
         load_settings(written(tmp_path, "serviceMesh: {provider: istio, istio: {tlsMode: MUTUAL}}\n"))
 
 
+@pytest.mark.parametrize(("address", "ignored"), [("0.0.0.0", False), ("127.0.0.1", True)])
+def test_the_webhooks_second_address_is_not_used(tmp_path, address: str, ignored: bool) -> None:
+    """The operator reads it, too, and listens on the first one."""
+    settings = load_settings(written(tmp_path, f"server: {{webhook: {{bindAddress: {address}, host: 0.0.0.0}}}}\n"))
+    assert settings.server.webhook.host == "0.0.0.0"
+    assert any(each.startswith("server.webhook.bindAddress is ignored") for each in settings.ignored) is ignored
+
+
 @pytest.mark.parametrize(
     ("infrastructure", "says"),
     [

@@ -61,6 +61,7 @@ class WebhookServer(Section):
         "all services but `admission`.",
     )
     host: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - called by the API server
+    bind_address: str = Field("", description="Ignored, as by the operator: `host` counts.")
     port: PortNumber = Field(ports.PLATFORM_WEBHOOK.number, description="Port.")
     cert_dir: Path = Field(
         Path("/tmp/k8s-webhook-server/serving-certs"),  # noqa: S108 - the reference's
@@ -420,6 +421,9 @@ class OperatorConfiguration(Section):
             ignored.append(
                 "leaderElection is ignored: platform.etcd.endpoints are given, and replicas share work through etcd"
             )
+        webhook = self.server.webhook
+        if webhook.bind_address not in ("", webhook.host):
+            ignored.append(f"server.webhook.bindAddress is ignored: server.webhook.host, {webhook.host}, counts")
         storage = self.checkpoint.storage
         for name, given in (("s3", storage.s3), ("oci", storage.oci)):
             if given:
