@@ -82,6 +82,17 @@ def test_a_load_that_ended_is_not_held_for_longer_than_it_pays() -> None:
     assert fallen.replicas[Pool.DECODE] <= 1
 
 
+def test_what_is_held_for_a_little_longer_is_no_longer_held_soon() -> None:
+    def steps(at: float) -> float:
+        return 40.0 if at < 1800 else 10.0
+
+    past = after(steps, 1860.0)
+    now = hold(past)
+    soon = past.hold({Pool.DECODE: (Sizer(), 1)}, 60.0, 60.0, 0.98, 0.05, soon=now.seconds)  # type: ignore[dict-item]
+    assert (now.replicas, soon.replicas) == ({Pool.DECODE: 4}, {Pool.DECODE: 1})
+    assert soon.seconds == now.seconds
+
+
 def test_of_lengths_that_cost_the_same_the_calmest_is_used() -> None:
     assert hold(after(lambda at: 30.0, 3000.0)).seconds == 1920.0
 

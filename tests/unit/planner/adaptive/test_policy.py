@@ -420,6 +420,15 @@ def test_a_replica_that_starts_is_not_given_up_before_it_is_there() -> None:
     assert all(graph.replicas[pool] >= count for pool, count in grown.items())
 
 
+def test_replicas_that_can_go_soon_after_each_other_go_at_once() -> None:
+    graph = deepcopy(_begun(40, 700))
+    before, graph.changes = dict(graph.replicas), 0
+    for step in range(30):
+        graph.step(max(2, 40 - 4 * step))
+    assert before == {Pool.PREFILL: 4, Pool.DECODE: 2}
+    assert (graph.replicas, graph.changes) == (BOTH, 1), "two numbers of replicas that are ten seconds apart"
+
+
 def test_lengths_are_means_over_requests_so_the_first_few_are_soon_outweighed() -> None:
     demand = Demand()
     demand.observe(10.0, Traffic(duration=10, requests=20, isl=100, osl=10))

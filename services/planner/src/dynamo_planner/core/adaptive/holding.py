@@ -114,12 +114,19 @@ class Holding:
         return most
 
     def hold(
-        self, sizers: Mapping[Pool, tuple[Sizer, int]], startup: float, shortest: float, share: float, may_miss: float
+        self,
+        sizers: Mapping[Pool, tuple[Sizer, int]],
+        startup: float,
+        shortest: float,
+        share: float,
+        may_miss: float,
+        *,
+        soon: float = 0.0,
     ) -> HoldTime:
         """How long to hold what rates needed, and how many that are now; `sizers` with the GPUs of a replica.
 
         `shortest` is how long plans are held in any case. Rates need what keeps `share` of requests; `may_miss` is the share of
-        requests that may be late.
+        requests that may be late. The replicas are those that are still held in `soon` seconds, should the rate stay.
         """
         if len(self._past) < FEWEST:
             return HoldTime(0.0, dict.fromkeys(sizers, 0))
@@ -131,7 +138,7 @@ class Holding:
             self._by_wave = past is not self._past
             history = _History.of(past, sizers, startup, shortest, each)
             self._seconds, self._kept = _cheapest(history, may_miss)
-        since = max(now - self._seconds, self._forgotten)
+        since = min(now, max(now + soon - self._seconds, self._forgotten))
         rates = np.array([needed.rate for needed in self._past if needed.at >= since])
         replicas = {
             pool: int(_needed(sizer.shares(rates, self._most(pool)), each).max()) if self._seconds else 0

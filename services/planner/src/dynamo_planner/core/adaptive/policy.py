@@ -238,10 +238,14 @@ class AdaptivePolicy:
         rate = self._demand.samples[-1].rate
         self._holding.observe(Needed(observation.now, rate, keep, by_wave=forecast.way == "wave"))
         self._hold = self._hold_for(weighing, startup)
+        enough = self._enough(observation.now, startup, self._hold, asked)
+        if any(enough[pool] < asked[pool] >= up[pool] for pool in pools):
+            # What else can go soon goes with it: a decision less.
+            soon = self._hold_for(weighing, startup, settings.together)
+            enough = self._enough(observation.now + settings.together, startup, soon, asked)
         for pool in pools:
             planned = self._holding.planned(observation.now, pool, settings.regret * startup)
-            enough = max(planned, min(self._hold.replicas[pool], asked[pool]))
-            final[pool], reasons[pool] = self._one(observation, pool, up[pool], enough, keep[pool])
+            final[pool], reasons[pool] = self._one(observation, pool, up[pool], enough[pool], keep[pool])
             held[pool] = max(0, min(final[pool], asked[pool]) - max(planned, up[pool] if up[pool] > asked[pool] else 0))
         return {
             pool: PoolPlan(
@@ -258,13 +262,24 @@ class AdaptivePolicy:
             for pool in pools
         }
 
-    def _hold_for(self, weighing: Weighing, startup: float) -> HoldTime:
-        """How long replicas are held that are not needed, and which; where GPUs have a price, that says it all."""
+    def _enough(self, at: float, startup: float, hold: HoldTime, asked: Mapping[Pool, int]) -> dict[Pool, int]:
+        """What pools have to keep at a time, this one or one soon after, should the newest plan stay."""
+        seconds = self._settings.regret * startup
+        return {
+            pool: max(self._holding.planned(at, pool, seconds), min(hold.replicas[pool], count))
+            for pool, count in asked.items()
+        }
+
+    def _hold_for(self, weighing: Weighing, startup: float, soon: float = 0.0) -> HoldTime:
+        """How long replicas are held that are not needed, and which, so many seconds from now.
+
+        Where GPUs have a price, that says it all.
+        """
         if self._config.gpu_price is not None:
             return HoldTime(0.0, dict.fromkeys(weighing.pools, 0))
         sizers = {pool: (state.sizer, state.gpus) for pool, state in weighing.pools.items()}
         share = self._promise.holds
-        return self._holding.hold(sizers, startup, self._settings.regret * startup, share, 1 - share)
+        return self._holding.hold(sizers, startup, self._settings.regret * startup, share, 1 - share, soon=soon)
 
     def _by_share(
         self, weighing: Weighing, startup: float, needed: float, asked: Mapping[Pool, int]
