@@ -104,7 +104,7 @@ check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: b
 	$(MAKE) --no-print-directory verify
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
 
-verify: $(STAMP) ## Fail where a generated file is stale, the API changed without notice, a file uses a replaced word, or two classes have one name.
+verify: $(STAMP) ## Fail where a generated file is stale, the API changed without notice, a file uses a replaced word, a page has long lines, or two classes have one name.
 	$(BIN)/python -m tools.generate --check
 	$(BIN)/python -m tools.releases check
 	$(BIN)/python -m tools.releases graduation
@@ -112,6 +112,7 @@ verify: $(STAMP) ## Fail where a generated file is stale, the API changed withou
 	$(BIN)/python -m tools.words
 	$(BIN)/python -m tools.class_names
 	$(BIN)/python -m tools.page check
+	$(BIN)/pytest --quiet tests/unit/test_documents.py
 
 pictures: $(STAMP) ## Draw the diagrams of docs/pictures again if their text changed; needs Graphviz.
 	@$(BIN)/python -m tools.pictures
