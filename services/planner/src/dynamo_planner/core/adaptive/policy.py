@@ -238,15 +238,16 @@ class AdaptivePolicy:
         rate = self._demand.samples[-1].rate
         self._holding.observe(Needed(observation.now, rate, keep, by_wave=forecast.way == "wave"))
         self._hold = self._hold_for(weighing, startup)
-        enough = self._enough(observation.now, startup, self._hold, asked)
+        planned = self._planned(observation.now, startup)
+        enough = _enough(planned, self._hold, asked)
         if any(enough[pool] < asked[pool] >= up[pool] for pool in pools):
             # What else can go soon goes with it: a decision less.
             soon = self._hold_for(weighing, startup, settings.together)
-            enough = self._enough(observation.now + settings.together, startup, soon, asked)
+            enough = _enough(self._planned(observation.now + settings.together, startup), soon, asked)
         for pool in pools:
-            planned = self._holding.planned(observation.now, pool, settings.regret * startup)
             final[pool], reasons[pool] = self._one(observation, pool, up[pool], enough[pool], keep[pool])
-            held[pool] = max(0, min(final[pool], asked[pool]) - max(planned, up[pool] if up[pool] > asked[pool] else 0))
+            grows = up[pool] if up[pool] > asked[pool] else 0
+            held[pool] = max(0, min(final[pool], asked[pool]) - max(planned[pool], grows))
         return {
             pool: PoolPlan(
                 current=_asked(observation.workers[pool]),
@@ -262,13 +263,10 @@ class AdaptivePolicy:
             for pool in pools
         }
 
-    def _enough(self, at: float, startup: float, hold: HoldTime, asked: Mapping[Pool, int]) -> dict[Pool, int]:
-        """What pools have to keep at a time, this one or one soon after, should the newest plan stay."""
+    def _planned(self, at: float, startup: float) -> dict[Pool, int]:
+        """What pools keep at a time, this one or one soon after, since it was planned less than a start-up time before."""
         seconds = self._settings.regret * startup
-        return {
-            pool: max(self._holding.planned(at, pool, seconds), min(hold.replicas[pool], count))
-            for pool, count in asked.items()
-        }
+        return {pool: self._holding.planned(at, pool, seconds) for pool in self._limits.pools}
 
     def _hold_for(self, weighing: Weighing, startup: float, soon: float = 0.0) -> HoldTime:
         """How long replicas are held that are not needed, and which, so many seconds from now.
@@ -454,6 +452,11 @@ class AdaptivePolicy:
             decision=Decision(replicas=final, reason=Reason.IDLE.value) if changed else None,
             explanation=_held(Reason.IDLE, message),
         )
+
+
+def _enough(planned: Mapping[Pool, int], hold: HoldTime, asked: Mapping[Pool, int]) -> dict[Pool, int]:
+    """What pools have to keep: what was planned, and what is held of what is asked for."""
+    return {pool: max(planned[pool], min(hold.replicas[pool], count)) for pool, count in asked.items()}
 
 
 def _asked(counts: PoolCounts) -> int:
