@@ -83,7 +83,5 @@ class GraphObserver:
             checkpoints=catalogue(cache, namespace, specs),
             service_account=component_account(cache, namespace),
             pull_secrets=secrets,
-            claimed={
-                each["name"]: claimed(cache, namespace, each) for each in specs if each.get("multinode") is not None
-            },
+            claimed={each["name"]: claimed(cache, namespace, each) for each in specs},
         )
