@@ -1,5 +1,6 @@
 // Conditions in words: whether it is as it should be, and what to do where it is not. Pure.
 import type { Any } from "../api/client.ts";
+import { spaced } from "./format.ts";
 
 /** By reason. Empty where the condition's message already says what to do. */
 const ADVICE: Record<string, string> = {
@@ -120,11 +121,6 @@ function isRemark(type: string, status: string, reason: string): boolean {
 /** Conditions without remarks that another condition has in other words. */
 export function onceEach(all: Any[]): Any[] {
   return all.filter((each) => !isRemark(each.type, each.status, each.reason) || !all.some((other) => other !== each && (other.reason === each.reason || other.message === each.message)));
-}
-
-/** A name of a program as words. */
-export function spaced(name: string): string {
-  return name.replace(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " ").toLowerCase();
 }
 
 function advice(status: string, reason: string, message: string): string {

@@ -1,6 +1,5 @@
 // Decisions of planner and scaler, as series and in words. Pure.
-import { spaced } from "./advice.ts";
-import { figure } from "./format.ts";
+import { figure, spaced } from "./format.ts";
 
 export interface Decision {
   id: string;

@@ -44,3 +44,8 @@ export function moment(time: string | number | undefined): string {
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
+
+/** A name of a program as words. */
+export function spaced(name: string): string {
+  return name.replace(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " ").toLowerCase();
+}

@@ -1,8 +1,8 @@
 // What each kind of object is called, and what of it a list shows. Pure.
 import type { Any, KubeObject } from "../api/client.ts";
 import type { Kind } from "./route.ts";
-import { isTrouble, spaced } from "./advice.ts";
-import { count } from "./format.ts";
+import { isTrouble } from "./advice.ts";
+import { count, spaced } from "./format.ts";
 
 export type Tone = "good" | "busy" | "bad" | "idle";
 export interface State {

@@ -2,8 +2,7 @@
 import { html, nothing, type TemplateResult } from "lit";
 import { words, type Any } from "../api/client.ts";
 import { follow, type Line } from "../api/stream.ts";
-import { spaced } from "../logic/advice.ts";
-import { axisTime, moment } from "../logic/format.ts";
+import { axisTime, moment, spaced } from "../logic/format.ts";
 import { capOf, figureOf, replicasOf, seriesOf, wordsOf, type Decision } from "../logic/decisions.ts";
 import { Part, properties, state } from "./part.ts";
 import { timeline } from "./timeline.ts";

@@ -1,8 +1,7 @@
 // The first tab of each kind: state in words, what it consists of, and its figures.
 import { html, nothing, type TemplateResult } from "lit";
 import type { Any, KubeObject } from "../api/client.ts";
-import { spaced } from "../logic/advice.ts";
-import { count, figure, moment } from "../logic/format.ts";
+import { count, figure, moment, spaced } from "../logic/format.ts";
 import { deployedBy, gpuWords, hardwareOf, modelOf, objectiveOf } from "../logic/kinds.ts";
 import { format, type Kind } from "../logic/route.ts";
 import { conditions } from "../parts/conditions.ts";
