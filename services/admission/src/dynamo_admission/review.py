@@ -22,8 +22,8 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, GROUP
 from dynamo_shared.api.untrusted.limits import MANIFEST, check_count
+from dynamo_shared.api.untrusted.reading import is_being_deleted
 from dynamo_shared.api.validation import Facts, validate
-from dynamo_shared.api.validation.reading import is_being_deleted
 
 from dynamo_admission import jsonpatch
 from dynamo_admission.kinds import resource_of

@@ -15,7 +15,7 @@ from typing import Any
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.resources import GROUP
-from dynamo_shared.api.validation.reading import nodes
+from dynamo_shared.api.untrusted.reading import nodes
 from dynamo_shared.api.validation.roles import pods_of_role
 
 #: Replicas of a component that says none, also of one whose adapter will own them.

@@ -19,6 +19,7 @@ from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import SETTINGS
+from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
 
 ALPHA = DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1").api_version
@@ -84,22 +85,22 @@ def parts_of(obj: KubeObject) -> RequestParts:
     annotations = obj["metadata"].get("annotations") or {}
     spec: dict[str, Any] = {}
     if annotations.keys() & {keys.PRESERVED_FIELDS, keys.OPERATOR_REQUEST_SPEC}:
-        spec = _object(convert(obj, ALPHA).get("spec"))
+        spec = mapping(convert(obj, ALPHA).get("spec"))
     for name, path in _KEPT_BY_GO.items():
         if name in annotations:
             spec = _filled_in(spec, path, _decoded(annotations[name]))
-    profiling, overrides = _object(spec.get("profilingConfig")), _object(spec.get("deploymentOverrides"))
+    profiling, overrides = mapping(spec.get("profilingConfig")), mapping(spec.get("deploymentOverrides"))
     config = _config(profiling.get("config"))
-    reference = _object(profiling.get("configMapRef"))
+    reference = mapping(profiling.get("configMapRef"))
     hardware = config.hardware
     asked_in_config = hardware is not None and hardware.enable_gpu_discovery
     return RequestParts(
         discovers_gpus=spec.get("enableGpuDiscovery", True) is not False or asked_in_config,
-        base_graph=(_text(reference.get("name")), _text(reference.get("key")) or BASE_GRAPH_KEY)
-        if _text(reference.get("name"))
+        base_graph=(text(reference.get("name")), text(reference.get("key")) or BASE_GRAPH_KEY)
+        if text(reference.get("name"))
         else None,
-        output_claim=_text(profiling.get("outputPVC")),
-        workers_image=_text(overrides.get("workersImage")) or (config.deployment and config.deployment.dgd_image) or "",
+        output_claim=text(profiling.get("outputPVC")),
+        workers_image=text(overrides.get("workersImage")) or (config.deployment and config.deployment.dgd_image) or "",
         metadata={name: overrides[name] for name in ("name", "labels", "annotations") if overrides.get(name)},
         config=config,
     )
@@ -126,10 +127,10 @@ def spec_of(obj: KubeObject) -> DynamoGraphDeploymentRequestSpec:
     if body.get("backend", "auto") in ("", "auto") and config.engine and config.engine.backend:
         body["backend"] = config.engine.backend
     if hardware := _hardware(config):
-        body["hardware"] = {**hardware, **{name: each for name, each in _object(body.get("hardware")).items() if each}}
+        body["hardware"] = {**hardware, **{name: each for name, each in mapping(body.get("hardware")).items() if each}}
     if goal := config.sla and config.sla.optimization_type:
         # Conversion knows today's spelling of names; older ones are read here.
-        body["sla"] = {"optimizationType": goal, **_object(body.get("sla"))}
+        body["sla"] = {"optimizationType": goal, **mapping(body.get("sla"))}
     if "modelCache" not in body and (cache := config.deployment and config.deployment.model_cache):
         given = {
             "pvcName": cache.pvc_name,
@@ -138,9 +139,9 @@ def spec_of(obj: KubeObject) -> DynamoGraphDeploymentRequestSpec:
         }
         body["modelCache"] = {name: value for name, value in given.items() if value}
     if parts.metadata:
-        overrides = _object(body.get("overrides"))
-        graph = _object(overrides.get("dgd"))
-        metadata = {**parts.metadata, **_object(graph.get("metadata"))}
+        overrides = mapping(body.get("overrides"))
+        graph = mapping(overrides.get("dgd"))
+        metadata = {**parts.metadata, **mapping(graph.get("metadata"))}
         body["overrides"] = {**overrides, "dgd": {**graph, "metadata": metadata}}
     return DynamoGraphDeploymentRequestSpec.model_validate(body)
 
@@ -163,7 +164,7 @@ def _set(model: Any, name: str) -> Any:
 
 def _config(value: Any) -> ProfilerConfig:
     try:
-        return ProfilerConfig.model_validate(_object(value))
+        return ProfilerConfig.model_validate(mapping(value))
     except ValidationError:
         # Each write was warned of what is wrong; v1alpha1 takes any object, and nothing of it can be relied on.
         return ProfilerConfig()
@@ -173,7 +174,7 @@ def _filled_in(spec: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[
     """A spec with a value at a path, unless it has one there."""
     first, *rest = path
     if rest:
-        return {**spec, first: _filled_in(_object(spec.get(first)), tuple(rest), value)}
+        return {**spec, first: _filled_in(mapping(spec.get(first)), tuple(rest), value)}
     return spec if first in spec else {**spec, first: value}
 
 
@@ -183,11 +184,3 @@ def _decoded(text: str) -> Any:
         return json_text.decode(text, SETTINGS)
     except json_text.InvalidJson:
         return text
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

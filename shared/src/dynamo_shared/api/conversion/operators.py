@@ -13,6 +13,7 @@ from typing import Any
 from dynamo_shared.api import resources
 from dynamo_shared.api.conversion import operators_request
 from dynamo_shared.api.conversion.envelope import Kept
+from dynamo_shared.api.conversion.graph import BETA
 from dynamo_shared.api.conversion.pieces import Pieces
 from dynamo_shared.api.registry.annotations import (
     OPERATOR_COMPONENT_SPEC,
@@ -21,8 +22,8 @@ from dynamo_shared.api.registry.annotations import (
     PRESERVED_FIELDS,
 )
 from dynamo_shared.api.untrusted import json_text
+from dynamo_shared.api.untrusted.reading import items, mapping, text
 
-ALPHA, BETA = "v1alpha1", "v1beta1"
 _GRAPH = resources.DYNAMO_GRAPH_DEPLOYMENTS.kind
 _COMPONENT = resources.DYNAMO_COMPONENT_DEPLOYMENTS.kind
 _REQUEST = resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind
@@ -32,8 +33,6 @@ ANNOTATIONS = {
     _COMPONENT: OPERATOR_COMPONENT_SPEC,
     _REQUEST: OPERATOR_REQUEST_SPEC,
 }
-#: How the operator writes a field that is not set.
-_UNSET: tuple[Any, ...] = (None, {}, [], "")
 #: Lists that a service has fields for: what is not in them any more was taken out.
 _LISTS = ("env", "envFrom", "volumeMounts")
 
@@ -49,8 +48,7 @@ class OperatorsPart:
 
 def read(kind: str, metadata: dict[str, Any], target: str) -> OperatorsPart:
     """The operator's part for `target`. Where there is none, or the platform's own annotation is there, nothing changes."""
-    given = metadata.get("annotations")
-    annotations: dict[str, Any] = given if isinstance(given, dict) else {}
+    annotations = mapping(metadata.get("annotations"))
     annotation = ANNOTATIONS.get(kind, "")
     envelope = _envelope(annotations.get(annotation))
     spec = envelope.get("spec")
@@ -91,21 +89,20 @@ def completed(kind: str, body: dict[str, Any], part: OperatorsPart) -> dict[str,
     return {**body, "spec": {**spec, "components": made}}
 
 
-def _envelope(text: Any) -> dict[str, Any]:
+def _envelope(value: Any) -> dict[str, Any]:
     """What an annotation has; empty where the operator did not write it."""
-    if not isinstance(text, str):
+    if not isinstance(value, str):
         return {}
     try:
-        envelope = json_text.decode(text)
+        envelope = mapping(json_text.decode(value))
     except json_text.InvalidJson:
         return {}
-    return envelope if isinstance(envelope, dict) and envelope.get("version") == 1 else {}
+    return envelope if envelope.get("version") == 1 else {}
 
 
 def _name(each: Any) -> str:
     """The name of an entry of a list; empty where it has none: what was kept may be anything."""
-    name = each.get("name") if isinstance(each, dict) else None
-    return name if isinstance(name, str) else ""
+    return text(mapping(each).get("name"))
 
 
 def _by_name(entries: list[Any]) -> dict[str, dict[str, Any]]:
@@ -146,12 +143,9 @@ def _component(live: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
 
 def _containers(component: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
     """Pod template, pod and containers of a component; empty where they are not there, or are something else."""
-    template = component.get("podTemplate")
-    template = template if isinstance(template, dict) else {}
-    spec = template.get("spec")
-    spec = spec if isinstance(spec, dict) else {}
-    containers = spec.get("containers")
-    return template, spec, containers if isinstance(containers, list) else []
+    template = mapping(component.get("podTemplate"))
+    spec = mapping(template.get("spec"))
+    return template, spec, items(spec.get("containers"))
 
 
 def _filled(live: dict[str, Any], kept: Any) -> dict[str, Any]:
@@ -159,7 +153,10 @@ def _filled(live: dict[str, Any], kept: Any) -> dict[str, Any]:
     if not isinstance(kept, dict):
         return live
     mounts, known = live.get("volumeMounts"), kept.get("volumeMounts")
-    result = {**{name: value for name, value in kept.items() if value not in _UNSET and name not in _LISTS}, **live}
+    result = {
+        **{name: value for name, value in kept.items() if value not in operators_request.UNSET and name not in _LISTS},
+        **live,
+    }
     if isinstance(mounts, list) and isinstance(known, list):
         of_mount = {_place(each): each for each in known if isinstance(each, dict)}
         result["volumeMounts"] = [

@@ -12,12 +12,13 @@ from typing import Any
 from dynamo_shared.api.conversion.lens import MAX_TRIALS
 from dynamo_shared.api.conversion.pieces import Pieces
 from dynamo_shared.api.conversion.request import PROFILER
+from dynamo_shared.api.untrusted.reading import items, mapping
 
 _ALPHA_FIELDS = ("profilingConfig", "enableGpuDiscovery", "deploymentOverrides")
 _BETA_FIELDS = ("hardware", "workload", "sla", "overrides", "features", "searchStrategy")
 _POD = ("overrides", "profilingJob", "template", "spec")
 #: How the operator writes a field that is not set; `false` and 0 are set.
-_UNSET: tuple[Any, ...] = (None, {}, [], "")
+UNSET: tuple[Any, ...] = (None, {}, [], "")
 
 
 def is_for(spec: dict[str, Any], *, to_beta: bool) -> bool:
@@ -32,8 +33,8 @@ def pieces(spec: dict[str, Any], *, to_beta: bool) -> Pieces:
 
 
 def _of_alpha(spec: dict[str, Any]) -> Pieces:
-    profiling = _object(spec.get("profilingConfig"))
-    config = _object(profiling.get("config"))
+    profiling = mapping(spec.get("profilingConfig"))
+    config = mapping(profiling.get("config"))
     # Each key for itself: one that v1beta1 has a field for by now leaves the others. Not of one that is made to burn time.
     parts = [{name: value} for name, value in config.items()] if len(config) <= MAX_TRIALS else [config]
     made = [_below({"profilingConfig": {"config": each}}) for each in parts]
@@ -49,9 +50,9 @@ def _of_beta(spec: dict[str, Any]) -> Pieces:
     made: Pieces = []
     for name in ("hardware", "workload", "sla", "features"):
         made += [_below({name: value}) for value in _set(spec.get(name))]
-    overrides = _object(spec.get("overrides"))
+    overrides = mapping(spec.get("overrides"))
     made += [_below({"overrides": {"dgd": value}}) for value in _set(overrides.get("dgd"))]
-    made += _job(_object(overrides.get("profilingJob")))
+    made += _job(mapping(overrides.get("profilingJob")))
     strategy = spec.get("searchStrategy")
     # Conversion writes one in each case: this one takes its place.
     return [*made, [["spec", "searchStrategy"], strategy]] if isinstance(strategy, str) and strategy else made
@@ -59,9 +60,9 @@ def _of_beta(spec: dict[str, Any]) -> Pieces:
 
 def _job(job: dict[str, Any]) -> Pieces:
     """The Job without the fields of v1alpha1, which the operator took out; its containers each for itself."""
-    template = _object(job.get("template"))
-    pod = _object(template.get("spec"))
-    containers = [_written(each) for each in _list(pod.get("containers")) if isinstance(each, dict)]
+    template = mapping(job.get("template"))
+    pod = mapping(template.get("spec"))
+    containers = [_written(each) for each in items(pod.get("containers")) if isinstance(each, dict)]
     rest = {**_written(job), "template": {**_written(template), "spec": {**_written(pod), "containers": []}}}
     if not containers and rest == {"template": {"spec": {"containers": []}}}:
         return []
@@ -79,17 +80,9 @@ def _below(value: dict[str, Any]) -> list[Any]:
 
 
 def _written(value: dict[str, Any]) -> dict[str, Any]:
-    return {name: each for name, each in value.items() if each not in _UNSET}
+    return {name: each for name, each in value.items() if each not in UNSET}
 
 
 def _set(value: Any) -> list[Any]:
     """The value alone in a list; an empty list where it is not set."""
-    return [] if value in _UNSET else [value]
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    return [] if value in UNSET else [value]

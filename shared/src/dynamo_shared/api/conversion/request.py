@@ -11,6 +11,7 @@ from dynamo_shared.api.conversion.pieces import KEYS, Keys
 from dynamo_shared.api.conversion.pod import filled, objects, texts
 from dynamo_shared.api.conversion.request_status import status_to_alpha, status_to_beta
 from dynamo_shared.api.engines import BACKENDS
+from dynamo_shared.api.untrusted.reading import mapping
 
 #: The first container of the job is the profiler, whatever its name.
 REQUEST_KEYS: Keys = {**KEYS, "containers": ()}
@@ -51,8 +52,8 @@ def to_alpha(body: dict[str, Any], *, namespace: str | None = None) -> dict[str,
 
 
 def _spec_to_beta(spec: dict[str, Any]) -> dict[str, Any]:
-    profiling = _object(spec.get("profilingConfig"))
-    config = _object(profiling.get("config"))
+    profiling = mapping(spec.get("profilingConfig"))
+    config = mapping(profiling.get("config"))
     result: dict[str, Any] = {
         "backend": _backend(spec.get("backend")),
         "autoApply": spec.get("autoApply", False),
@@ -60,14 +61,14 @@ def _spec_to_beta(spec: dict[str, Any]) -> dict[str, Any]:
     }
     if "model" in spec:
         result["model"] = spec["model"]
-    workers = _object(spec.get("deploymentOverrides")).get("workersImage")
+    workers = mapping(spec.get("deploymentOverrides")).get("workersImage")
     image = filled(profiling.get("profilerImage"), str) or filled(workers, str)
     features: dict[str, Any] = {}
     if filled(config.get("planner"), dict):
         features["planner"] = config["planner"]
     if spec.get("useMocker") is True:
         features["mocker"] = {"enabled": True}
-    sla = _object(config.get("sla"))
+    sla = mapping(config.get("sla"))
     lengths = _lengths(sla)
     job = _job(profiling)
     present = {
@@ -75,7 +76,7 @@ def _spec_to_beta(spec: dict[str, Any]) -> dict[str, Any]:
         "features": features,
         "sla": _goals(sla),
         "workload": {**dict(LENGTHS), **lengths} if lengths else None,
-        "modelCache": _cache(_object(_object(config.get("deployment")).get("modelCache"))),
+        "modelCache": _cache(mapping(mapping(config.get("deployment")).get("modelCache"))),
         "overrides": {"profilingJob": job} if job else None,
     }
     result.update((name, value) for name, value in present.items() if value)
@@ -85,7 +86,7 @@ def _spec_to_beta(spec: dict[str, Any]) -> dict[str, Any]:
 def _spec_to_alpha(spec: dict[str, Any]) -> dict[str, Any]:
     config: dict[str, Any] = {}
     workload = spec.get("workload")
-    sla = _goals(_object(spec.get("sla")))
+    sla = _goals(mapping(spec.get("sla")))
     if isinstance(workload, dict):
         sla |= {**dict(LENGTHS), **_lengths(workload)}
     if sla:
@@ -94,20 +95,20 @@ def _spec_to_alpha(spec: dict[str, Any]) -> dict[str, Any]:
     if isinstance(cache, dict):
         present = {alpha: cache[beta] for alpha, beta in _CACHE if isinstance(cache.get(beta), str)}
         config["deployment"] = {"modelCache": {"pvcMountPath": MOUNT_PATH, **present}}
-    features = _object(spec.get("features"))
+    features = mapping(spec.get("features"))
     if filled(features.get("planner"), dict):
         config["planner"] = features["planner"]
     profiling: dict[str, Any] = {"profilerImage": filled(spec.get("image"), str) or ""}
-    mocked = _object(features.get("mocker")).get("enabled") is True
+    mocked = mapping(features.get("mocker")).get("enabled") is True
     if spec.get("searchStrategy", RAPID) != THOROUGH and _could_run(spec, profiling, mocked=mocked):
         config["sweep"] = {SIMULATES[0]: True}
     if config:
         profiling["config"] = config
-    job = _object(_object(spec.get("overrides")).get("profilingJob"))
-    pod = _object(_object(job.get("template")).get("spec"))
+    job = mapping(mapping(spec.get("overrides")).get("profilingJob"))
+    pod = mapping(mapping(job.get("template")).get("spec"))
     containers = filled(pod.get("containers"), list) or [None]
     from_pod = {
-        "resources": _resources(_object(containers[0]).get("resources")),
+        "resources": _resources(mapping(containers[0]).get("resources")),
         "tolerations": objects(pod.get("tolerations")),
         "nodeSelector": texts(pod.get("nodeSelector")),
     }
@@ -124,16 +125,12 @@ def _spec_to_alpha(spec: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _backend(value: Any) -> str:
     return value if isinstance(value, str) and value in _BACKENDS else "auto"
 
 
 def _strategy(spec: dict[str, Any], profiling: dict[str, Any], config: dict[str, Any]) -> str:
-    sweep = _object(config.get("sweep"))
+    sweep = mapping(config.get("sweep"))
     simulates = any(sweep.get(name) is True for name in SIMULATES)
     runs = not simulates and _could_run(spec, profiling, mocked=spec.get("useMocker") is True)
     return THOROUGH if runs else RAPID
@@ -183,7 +180,7 @@ def _job(profiling: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _resources(given: Any) -> dict[str, Any]:
-    given = _object(given)
+    given = mapping(given)
     present = {side: as_text(given.get(side)) for side in SIDES}
     return {name: value for name, value in {**present, "claims": claims_of(given)}.items() if value}
 

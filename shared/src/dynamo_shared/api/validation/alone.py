@@ -16,8 +16,8 @@ from dynamo_shared.api.registry.annotations import (
     VLLM_DISTRIBUTED_EXECUTOR_BACKEND,
 )
 from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.reading import items, mapping, text
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet
 from dynamo_shared.api.validation.view import ComponentView
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.validation.reading import integer, mapping, nodes, text
+from dynamo_shared.api.untrusted.reading import integer, mapping, nodes, text
 from dynamo_shared.api.validation.rule_set import ALPHA
 from dynamo_shared.api.validation.view import (
     CHECKED_COMPONENTS,

@@ -29,9 +29,9 @@ from dynamo_shared.api.registry.annotations import (
 )
 from dynamo_shared.api.rules import Location, Violations
 from dynamo_shared.api.untrusted.limits import SETTINGS
+from dynamo_shared.api.untrusted.reading import annotation, mapping
 from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.reading import annotation, mapping
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 

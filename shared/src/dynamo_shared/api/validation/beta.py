@@ -6,7 +6,7 @@ from typing import Any
 
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.validation.reading import integer, items, mapping, nodes, text
+from dynamo_shared.api.untrusted.reading import integer, items, mapping, nodes, text
 from dynamo_shared.api.validation.rule_set import BETA
 from dynamo_shared.api.validation.view import (
     CHECKED_COMPONENTS,

@@ -9,6 +9,7 @@ from typing import Any
 from dynamo_shared.api import deprecations
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.resources import GROUP
+from dynamo_shared.api.untrusted.reading import is_being_deleted, mapping
 from dynamo_shared.api.validation import alpha, beta
 from dynamo_shared.api.validation.alone import ALONE, OF_A_GRAPH
 from dynamo_shared.api.validation.annotations import (
@@ -29,7 +30,6 @@ from dynamo_shared.api.validation.objects import CLAIMS, DEVICES, WAYS_IN
 from dynamo_shared.api.validation.orchestrators import CHANGES_ON_GROVE, GROVE, ORCHESTRATORS, ORCHESTRATORS_ALONE
 from dynamo_shared.api.validation.picker import ADVICE_FOR_PICKERS, PICKERS, PICKERS_OF_GRAPHS
 from dynamo_shared.api.validation.pods import PODS, PODS_WORTH_KNOWING
-from dynamo_shared.api.validation.reading import is_being_deleted, mapping
 from dynamo_shared.api.validation.replicas import REPLICAS, REPLICAS_OF_ADAPTERS
 from dynamo_shared.api.validation.request import (
     ADVICE_FOR_REQUESTS,

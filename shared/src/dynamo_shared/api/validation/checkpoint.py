@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.untrusted.reading import mapping
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.reading import mapping
 from dynamo_shared.api.validation.rule_set import CHECKPOINT, RuleSet
 
 CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), "always")

@@ -13,8 +13,8 @@ from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry import ports
 from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.reading import items, mapping, text
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, listed
 from dynamo_shared.api.validation.view import ComponentView
 

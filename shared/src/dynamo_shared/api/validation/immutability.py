@@ -7,8 +7,8 @@ from typing import Any
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.reading import mapping, text
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, listed
 from dynamo_shared.api.validation.topology import AT as TOPOLOGY_AT
 from dynamo_shared.api.validation.view import ComponentView, GraphView

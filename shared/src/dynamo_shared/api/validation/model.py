@@ -6,8 +6,8 @@ from typing import Any
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.untrusted.reading import mapping
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.reading import mapping
 from dynamo_shared.api.validation.rule_set import MODEL, RuleSet
 
 MODELS = RuleSet("Models", (MODEL,), "always")

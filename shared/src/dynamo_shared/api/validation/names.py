@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.labels import GRAPH_DEPLOYMENT_NAME
 from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.untrusted.reading import mapping
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.reading import mapping
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 

@@ -8,8 +8,8 @@ from dynamo_shared.api import quantity
 from dynamo_shared.api.embedded.rules import names, objects
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.reading import items, mapping, text
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, listed
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 

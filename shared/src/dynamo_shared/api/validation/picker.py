@@ -5,8 +5,8 @@ from __future__ import annotations
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.runtime_version import OF_1_5, runtime_version
+from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.reading import items, mapping, text
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 

@@ -14,9 +14,9 @@ from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.probes import PROBES, asks
 from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.component import place_of_amount
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.reading import items, mapping, text
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, path
 from dynamo_shared.api.validation.unused import SHARED_MEMORY, SHARED_MEMORY_PATH, has_no_shared_memory
 from dynamo_shared.api.validation.view import WORKERS, ComponentView

@@ -6,8 +6,8 @@ from typing import Any
 
 from dynamo_shared.api.replica_limits import MOST_NODES, TOO_MANY, too_many
 from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.untrusted.reading import integer
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.reading import integer
 from dynamo_shared.api.validation.rule_set import ADAPTER, COMPONENT, GRAPH, RuleSet
 from dynamo_shared.api.validation.view import ComponentView
 

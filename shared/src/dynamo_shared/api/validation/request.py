@@ -10,8 +10,8 @@ from dynamo_shared.api.engines import BACKENDS, CHOICE
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.graph_overrides import unknown_fields
 from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.reading import mapping, text
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, REQUEST, RuleSet, listed
 
 REQUESTS = RuleSet("Requests", (REQUEST,), "always")

@@ -20,8 +20,8 @@ from dynamo_shared.api.graph_overrides import (
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry.env import DYN_ROUTER_MODE
 from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.reading import items, mapping, text
 from dynamo_shared.api.validation.rule_set import BETA, REQUEST, RuleSet, listed, path
 
 OVERRIDES = RuleSet("Requests", (REQUEST,), "always", (BETA,))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.untrusted.reading import integer, items, mapping
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.reading import integer, items, mapping
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, listed
 from dynamo_shared.api.validation.view import ComponentView
 

@@ -9,9 +9,9 @@ from dynamo_shared.api.engines import BACKENDS, CHOICE
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE, VOLCANO_QUEUE
 from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.untrusted.reading import annotation
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.pods import main_claims, main_resources
-from dynamo_shared.api.validation.reading import annotation
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, listed, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 

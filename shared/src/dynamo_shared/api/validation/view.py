@@ -14,7 +14,7 @@ from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.validation.reading import integer, items, mapping, text
+from dynamo_shared.api.untrusted.reading import integer, items, mapping, text
 
 _COMMAND = ("command", "args")
 

@@ -9,8 +9,8 @@ from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.graph_overrides import PATCH
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.rules import Location
+from dynamo_shared.api.untrusted.reading import items, mapping
 from dynamo_shared.api.v1beta1 import ComponentType
-from dynamo_shared.api.validation.reading import items, mapping
 
 from dynamo_profiler.profiling.results import ProfilingFailed
 

@@ -13,7 +13,7 @@ from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.planner_names import planner_config_name, profile_data_name
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
-from dynamo_shared.api.validation.reading import items, mapping
+from dynamo_shared.api.untrusted.reading import items, mapping
 
 from dynamo_profiler.profiling.generation.context import longest
 from dynamo_profiler.profiling.generation.names import desired_name, graph_name

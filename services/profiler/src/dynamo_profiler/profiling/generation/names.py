@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
-from dynamo_shared.api.validation.reading import mapping, text
 
 from dynamo_profiler.profiling.results import ProfilingFailed
 

@@ -14,7 +14,7 @@ from dynamo_shared.api.field_errors import path_of, shown
 from dynamo_shared.api.graph_overrides import ALPHA, BETA, version_of, wrong_directives
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import MAIN, KubeObject
-from dynamo_shared.api.validation.reading import items, mapping
+from dynamo_shared.api.untrusted.reading import items, mapping
 
 from dynamo_profiler.profiling.generation.appending import appended
 from dynamo_profiler.profiling.generation.linting import refuse

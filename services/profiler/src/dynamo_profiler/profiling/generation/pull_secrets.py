@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.validation.reading import items, mapping, text
+from dynamo_shared.api.untrusted.reading import items, mapping, text
 
 _FIELD = "imagePullSecrets"
 
