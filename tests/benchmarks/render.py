@@ -11,6 +11,7 @@ import time
 import yaml
 from dynamo_ctl import offline
 from dynamo_pod_builder import render
+from dynamo_shared.api.validation import Facts
 from dynamo_shared.api.yaml_output import to_yaml
 
 from tests.benchmarks.platform import percentile
@@ -28,7 +29,7 @@ def main() -> None:
     times: list[float] = []
     for _ in range(RUNS + 1):
         started = time.perf_counter()
-        objects = offline.objects_of(text, "bench", config)
+        objects = offline.objects_of(offline.manifests_of(text, "bench", Facts()), "bench", config, {})
         output = "---\n".join(map(to_yaml, objects))
         times.append((time.perf_counter() - started) * 1000)
     times = times[1:]

@@ -223,3 +223,57 @@ def test_a_file_of_which_nothing_is_rendered_is_named(tmp_path: Path, capsys: py
     assert not captured.out
     assert captured.err.splitlines()[-1].startswith(f"{file}: has no DynamoGraphDeployment")
     assert "dynamoctl convert" in captured.err
+
+
+CLAIMING = """
+apiVersion: nvidia.com/v1beta1
+kind: DynamoGraphDeployment
+metadata: {name: wide}
+spec:
+  backendFramework: vllm
+  components:
+    - name: Worker
+      type: worker
+      multinode: {nodeCount: 2}
+      podTemplate:
+        spec:
+          resourceClaims: [{name: gpus, resourceClaimTemplateName: four}]
+          containers:
+            - name: main
+              image: engine
+              command: [python3, -m, dynamo.vllm]
+              args: [--tensor-parallel-size, "8"]
+              resources: {claims: [{name: gpus}]}
+"""
+TEMPLATE = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: four}
+spec: {spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu.nvidia.com, count: 4}}]}}}
+"""
+
+
+@pytest.mark.parametrize("orchestrator", [[], ["--grove"]], ids=["LeaderWorkerSet", "Grove"])
+def test_gpus_are_claimed_by_what_any_of_the_files_has(
+    orchestrator: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "graph.yaml").write_text(CLAIMING)
+    (tmp_path / "template.yaml").write_text(TEMPLATE)
+    assert cli.invoke(["render", str(tmp_path), *orchestrator]) == ExitCode.OK
+    assert "--nnodes" in str(rendered(capsys))
+
+
+def test_a_claim_that_no_file_has_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "graph.yaml"
+    file.write_text(f"{CLAIMING}---\n{TEMPLATE.replace('{name: four}', '{name: four, namespace: other}')}")
+    assert cli.invoke(["render", str(file)]) == ExitCode.FAILED
+    assert "ResourceClaimTemplate four does not exist" in capsys.readouterr().err
+
+
+def test_a_claim_that_cannot_be_read_is_named_with_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "graph.yaml"
+    file.write_text(f"{CLAIMING}---\n{TEMPLATE.replace('count: 4', 'count: many')}")
+    assert cli.invoke(["render", str(file)]) == ExitCode.FAILED
+    [line] = capsys.readouterr().err.splitlines()
+    assert "ResourceClaimTemplate" in line
+    assert "spec.spec.devices.requests[0].exactly.count" in line

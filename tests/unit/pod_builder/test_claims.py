@@ -44,14 +44,14 @@ CLAIM = stored(RESOURCE_CLAIMS, "four", four())
 
 
 def test_gpus_are_those_of_the_claims_in_the_namespace() -> None:
-    cache = indexed(TEMPLATE, CLAIM)
-    assert claims.claimed(cache, "ns", BY_TEMPLATE) == claims.claimed(cache, "ns", BY_NAME) == ClaimedGpus(own=4)
-    assert claims.claimed(cache, "elsewhere", BY_TEMPLATE).unknown
+    get = indexed(TEMPLATE, CLAIM).get
+    assert claims.claimed(get, "ns", BY_TEMPLATE) == claims.claimed(get, "ns", BY_NAME) == ClaimedGpus(own=4)
+    assert claims.claimed(get, "elsewhere", BY_TEMPLATE).unknown
 
 
 def test_nothing_depends_on_them_on_one_node() -> None:
     alone = {name: value for name, value in BY_TEMPLATE.items() if name != "multinode"}
-    assert claims.claimed(indexed(), "ns", alone) == NO_CLAIMS
+    assert claims.claimed(indexed().get, "ns", alone) == NO_CLAIMS
 
 
 def test_those_whose_pods_name_a_claim_are_reconciled_when_it_changes() -> None:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from dynamo_ctl.errors import CtlError
 
+S = TypeVar("S")
 T = TypeVar("T")
 STDIN = "-"
 #: More is not a manifest: etcd stores objects of at most 1.5 MiB.
@@ -50,13 +51,18 @@ class NotUsable(ValueError):
 
 def each(paths: Iterable[Path], work: Callable[[str], T]) -> list[tuple[str, T]]:
     """What `work` makes of each file's text, with the file's title. CtlError with every reason of each that is NotUsable."""
+    return of_each(((title(file), read(file)) for file in expand(paths)), work)
+
+
+def of_each(titled: Iterable[tuple[str, S]], work: Callable[[S], T]) -> list[tuple[str, T]]:
+    """What `work` makes of what each file has, with the file's title. CtlError as `each`."""
     results: list[tuple[str, T]] = []
     reasons: list[str] = []
-    for file in expand(paths):
+    for source, content in titled:
         try:
-            results.append((title(file), work(read(file))))
+            results.append((source, work(content)))
         except NotUsable as error:
-            reasons += [f"{title(file)}: {reason}" for reason in error.reasons]
+            reasons += [f"{source}: {reason}" for reason in error.reasons]
     if reasons:
         raise CtlError("\n".join(reasons))
     return results

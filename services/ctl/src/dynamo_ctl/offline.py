@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from dynamo_pod_builder import render
+from dynamo_pod_builder.claims import claimed
 from dynamo_shared.api import v1alpha1
 from dynamo_shared.api.errors import FieldError, InvalidManifest
-from dynamo_shared.api.manifest import load_manifests
+from dynamo_shared.api.manifest import Manifest, load_manifests
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE
-from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey, Resource
 from dynamo_shared.api.v1beta1 import (
     DynamoComponentDeployment,
     DynamoGraphDeployment,
@@ -23,6 +24,7 @@ from dynamo_shared.api.v1beta1 import (
 )
 from dynamo_shared.api.validation import Facts, validate
 
+from dynamo_ctl.claims import Claims
 from dynamo_ctl.commands.convert.conversion import in_version
 from dynamo_ctl.files import NotUsable
 
@@ -35,23 +37,27 @@ _Rendered = (
 UID = "00000000-0000-0000-0000-000000000000"
 
 
-def objects_of(
-    text: str,
-    namespace: str,
-    config: render.RenderConfig,
-    facts: Facts | None = None,
-    warn: Callable[[str], None] = lambda _: None,
-) -> list[KubeObject]:
-    """The objects that all graphs and components of a text become, in the order in which they are made.
+def manifests_of(
+    text: str, namespace: str, facts: Facts, warn: Callable[[str], None] = lambda _: None
+) -> list[Manifest | KubeObject]:
+    """The manifests of a text, those of other kinds as they are.
 
-    `namespace` is for manifests that name none. Manifests of other kinds become nothing. The rules of admission apply,
-    with what `facts` knows; `warn` gets what they only warn of. Raises NotUsable.
+    `namespace` is for manifests that name none. The rules of admission apply, with what `facts` knows; `warn` gets what
+    they only warn of. Raises NotUsable.
     """
-    known = facts or Facts(grove=config.grove)
     try:
-        manifests = load_manifests(text, lambda obj: _by_rules(obj, namespace, known, warn))
+        return load_manifests(text, lambda obj: _by_rules(obj, namespace, facts, warn))
     except InvalidManifest as error:
         raise NotUsable([str(each) for each in error.errors]) from error
+
+
+def objects_of(
+    manifests: Iterable[Manifest | KubeObject], namespace: str, config: render.RenderConfig, claims: Claims
+) -> list[KubeObject]:
+    """The objects that all graphs and components among manifests become, in the order in which they are made.
+
+    `namespace` is for manifests that name none. Manifests of other kinds become nothing. Raises NotUsable.
+    """
     made: list[KubeObject] = []
     reasons: list[str] = []
     for manifest in manifests:
@@ -59,7 +65,7 @@ def objects_of(
             continue
         title = f"{manifest.kind} {manifest.metadata.name}"
         try:
-            made += [_clean(obj) for obj in _descendants(manifest, namespace, config)]
+            made += [_clean(obj) for obj in _descendants(manifest, namespace, config, claims)]
         except render.RenderError as error:
             reasons.append(f"{title}: {error}")
         except InvalidManifest as error:
@@ -85,17 +91,30 @@ def created(obj: KubeObject) -> KubeObject:
     return {**obj, "metadata": {**metadata, "uid": UID}}
 
 
-def _descendants(manifest: _Rendered, namespace: str, config: render.RenderConfig) -> Iterator[KubeObject]:
+def _descendants(
+    manifest: _Rendered, namespace: str, config: render.RenderConfig, claims: Claims
+) -> Iterator[KubeObject]:
+    def component(obj: KubeObject) -> list[KubeObject]:
+        gpus = claimed(find, obj["metadata"]["namespace"], obj["spec"])
+        return render.component_children(parse_component(created(obj)), config, render.ObservedComponent(claimed=gpus))
+
+    def find(resource: Resource, key: ObjectKey) -> KubeObject | None:
+        return claims.get((resource, key))
+
     written = in_version(manifest, DYNAMO_COMPONENT_DEPLOYMENTS.version)
-    owner = created({**written, "metadata": {"namespace": namespace, **written["metadata"]}})
+    owner = {**written, "metadata": {"namespace": namespace, **written["metadata"]}}
     if owner["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
-        yield from render.component_children(parse_component(owner), config)
+        yield from component(owner)
         return
-    graph = parse_graph(owner)
-    for child in render.graph_children(graph, _with_its_queue(graph, config)):
+    graph = parse_graph(created(owner))
+    specs = owner["spec"].get("components") or ()
+    around = render.ObservedGraph(
+        claimed={each["name"]: claimed(find, graph.metadata.namespace, each) for each in specs}
+    )
+    for child in render.graph_children(graph, _with_its_queue(graph, config), around):
         yield child
         if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
-            yield from render.component_children(parse_component(created(child)), config)
+            yield from component(child)
 
 
 def _with_its_queue(graph: DynamoGraphDeployment, config: render.RenderConfig) -> render.RenderConfig:

@@ -22,8 +22,11 @@ from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.render.config import NO_CLAIMS
 
+#: An object of a namespace; None where there is none.
+Get = Callable[[Resource, ObjectKey], KubeObject | None]
 
-def claimed(cache: ObjectCache, namespace: str, component: KubeObject) -> ClaimedGpus:
+
+def claimed(get: Get, namespace: str, component: KubeObject) -> ClaimedGpus:
     """GPUs that the main container of a component of several nodes claims; nothing is read for other components."""
     if component.get("multinode") is None:
         return NO_CLAIMS
@@ -31,7 +34,7 @@ def claimed(cache: ObjectCache, namespace: str, component: KubeObject) -> Claime
     main: KubeObject = next((each for each in pod.get("containers") or () if each.get("name") == MAIN), {})
 
     def find(resource: Resource) -> Callable[[str], KubeObject | None]:
-        return lambda name: cache.get(resource, ObjectKey(namespace, name))
+        return lambda name: get(resource, ObjectKey(namespace, name))
 
     return device_claims.of_container(pod, main, find(RESOURCE_CLAIM_TEMPLATES), find(RESOURCE_CLAIMS))
 

@@ -33,7 +33,8 @@ def render(
 ) -> None:
     """Print the Kubernetes objects that DynamoGraphDeployments become, without any server.
 
-    Manifests may be of either API version. The output is YAML that `kubectl apply --dry-run=server -f -` takes, where the
+    Manifests may be of either API version. GPUs are claimed by the ResourceClaims and ResourceClaimTemplates that any of the
+    files has. The output is YAML that `kubectl apply --dry-run=server -f -` takes, where the
     resource definitions are installed. What admission refuses is refused, and what it warns of is on standard error.
     """
     from dataclasses import replace  # noqa: PLC0415
@@ -45,6 +46,7 @@ def render(
 
     from dynamo_ctl import files as texts  # noqa: PLC0415 - quick help
     from dynamo_ctl import offline, settings  # noqa: PLC0415
+    from dynamo_ctl.claims import claims_in  # noqa: PLC0415
     from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
 
     chosen = settings.load(config)
@@ -57,7 +59,9 @@ def render(
     rules = render_config(chosen, lambda resource: resource.group not in absent)
     facts = replace(first_world(chosen).facts, grove=rules.grove)
     warnings: list[str] = []
-    rendered = texts.each(files, lambda text: offline.objects_of(text, namespace, rules, facts, warnings.append))
+    read = texts.each(files, lambda text: offline.manifests_of(text, namespace, facts, warnings.append))
+    claims = dict(each for _, own in texts.of_each(read, lambda of: claims_in(of, namespace)) for each in own.items())
+    rendered = texts.of_each(read, lambda manifests: offline.objects_of(manifests, namespace, rules, claims))
     for warning in dict.fromkeys(warnings):
         echo_error(f"warning: {warning}")
     for source, objects in rendered:

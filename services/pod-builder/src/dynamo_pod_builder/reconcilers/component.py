@@ -145,7 +145,7 @@ class ComponentReconciler:
                 legacy_type=legacy_type(component, workload_of(self.cache, component)),
                 unlabelled_model=unlabelled_model(workload_of(self.cache, component)),
                 pull_secrets=secrets,
-                claimed=claimed(self.cache, namespace, component.get("spec", {})),
+                claimed=claimed(self.cache.get, namespace, component.get("spec", {})),
             ),
             catalogue(self.cache, namespace, [component.get("spec", {})]),
             scaling.replicas_of(self.cache, component),

@@ -83,5 +83,5 @@ class GraphObserver:
             checkpoints=catalogue(cache, namespace, specs),
             service_account=component_account(cache, namespace),
             pull_secrets=secrets,
-            claimed={each["name"]: claimed(cache, namespace, each) for each in specs},
+            claimed={each["name"]: claimed(cache.get, namespace, each) for each in specs},
         )

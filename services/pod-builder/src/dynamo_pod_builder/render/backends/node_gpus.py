@@ -31,7 +31,7 @@ def gpus_of_node(container: KubeObject, context: PodContext, why: str) -> int:
             context.component,
             f"{_RESOURCES}.claims",
             f"asks for no GPU, and {why}",
-            f"name claims for GPUs, or set {gpus.NVIDIA_GPU} in the limits; without a cluster no claim is known",
+            f"name claims for GPUs, or set {gpus.NVIDIA_GPU} in the limits",
         )
     if not claimed.own:
         raise RenderError(
