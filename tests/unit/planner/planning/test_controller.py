@@ -118,6 +118,15 @@ def graph(uid: str = "u", **annotations: str) -> KubeObject:
     }
 
 
+def _plannable(controller: Plans) -> None:
+    """The graph has a worker, and the PlannerConfig that it names."""
+    desired = graph()
+    desired["spec"]["components"] = [{"name": "Worker", "type": "worker"}]
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, desired)
+    metadata = {"namespace": "ns", "name": "plan", "uid": "m", "resourceVersion": "1"}
+    controller.cache.put(CONFIG_MAPS, {"metadata": metadata, "data": {"planner_config.json": '{"mode": "agg"}'}})
+
+
 async def test_planning_ends_where_another_platform_serves_the_namespace() -> None:
     controller, _ = plans()
     for namespace in ("ns", "other"):
@@ -150,16 +159,30 @@ async def test_planning_has_ended_before_graphs_are_given_to_another_replica() -
 async def test_a_reconcile_begins_no_planning_of_a_graph_that_was_given_away_meanwhile() -> None:
     shared = Shared()
     controller, _ = plans(shared)
-    desired = graph()
-    desired["spec"]["components"] = [{"name": "Worker", "type": "worker"}]
-    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, desired)
-    metadata = {"namespace": "ns", "name": "plan", "uid": "m", "resourceVersion": "1"}
-    controller.cache.put(CONFIG_MAPS, {"metadata": metadata, "data": {"planner_config.json": '{"mode": "agg"}'}})
+    _plannable(controller)
     reconciling = asyncio.create_task(controller.reconcile(KEY))
     await asyncio.sleep(0)
     await shared.give_away()
     await reconciling
     assert list(controller._runners) == []
+
+
+async def test_no_planning_begins_of_a_graph_that_is_given_away_while_its_former_plan_is_withdrawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No one would end it: two replicas would plan the graph."""
+    shared = Shared()
+    controller, _ = plans(shared)
+    controller._runners[KEY] = _Running(plan(), asyncio.create_task(asyncio.Event().wait()))  # type: ignore[arg-type]
+
+    async def send(*_: object, request: str, **__: object) -> str:
+        await shared.give_away()
+        return request
+
+    monkeypatch.setattr(CommandSender, "send", send)
+    _plannable(controller)
+    await controller.reconcile(KEY)
+    assert controller._runners == {}
 
 
 @pytest.mark.parametrize(("observed", "written"), [(3, []), (2, [3])], ids=["current", "of an earlier spec"])

@@ -181,12 +181,12 @@ class Plans(Controller):
             self._reporter.refused(graph, reason, str(error))
             await self._condition.write(graph, PlanningCondition(False, reason, str(error)))
             return Result(RETRY_AFTER)
-        if not self.ownership.owns(key) or self.is_held(key.namespace):
-            # It was given away while its plan was read.
-            return Result()
         running = self._runners.get(key)
-        if running is None or running.plan != plan or running.task.done():
-            await self._end(key)
+        if running is not None and running.plan == plan and not running.task.done():
+            return Result()
+        await self._end(key)
+        if self.ownership.owns(key) and not self.is_held(key.namespace):
+            # Else it was given away while its plan was read, or the former one withdrawn: no one would end this one.
             runner = asyncio.create_task(self._run_plan(plan), name=f"plan {key}")
             runner.add_done_callback(lambda ended: self._ended(key, ended))
             self._runners[key] = _Running(plan, runner)
