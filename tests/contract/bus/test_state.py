@@ -155,6 +155,35 @@ async def test_a_publisher_that_lost_its_election_in_a_burst_publishes_nothing_o
         assert await last(bus) == "uid-a-9"
 
 
+async def test_a_publisher_that_lost_its_election_publishes_nothing_that_it_could_not_ask_about(bus: Bus) -> None:
+    """Its API server does not answer at first, and another change comes from it while it is asked."""
+    truth, asked = ApiServer(), 0
+
+    async def failing(resource: Resource, key: ObjectKey) -> dict[str, Any] | None:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            raise OSError("away")
+        if asked == 2:
+            stale.put(DEPLOYMENTS, obj("a", 6))
+        return await truth(resource, key)
+
+    said: list[str] = []
+    async with publishing(bus, truth=failing) as stale, publishing(bus, truth=truth) as active:
+        truth.objects[KEY] = obj("a", 9)
+        active.put(DEPLOYMENTS, obj("a", 9))
+        await active.flushed(DEPLOYMENTS)
+        async with reading(bus) as (cache, _):
+            await until(lambda: version(cache) == "9")
+            cache.on_change(lambda *_: said.append(version(cache) or "gone"))
+            stale.put(DEPLOYMENTS, obj("a", 5))
+            await stale.flushed(DEPLOYMENTS)
+            truth.objects[KEY] = obj("a", 12)
+            active.put(DEPLOYMENTS, obj("a", 12))
+            await until(lambda: version(cache) == "12")
+    assert said == ["12"]
+
+
 async def test_a_stale_deletion_does_not_hit_the_successor(bus: Bus) -> None:
     truth = ApiServer()
     async with publishing(bus, truth=truth) as stale, publishing(bus, truth=truth) as active:

@@ -85,18 +85,17 @@ class Correction:
             last = await self._bus.last_message(streams.STATE, subject)
         except BusUnavailableError:
             return False
-        before = self._ledger.get(resource, subject)
-        self._adopt(resource, subject, last)
         if last is None:
+            before = self._ledger.get(resource, subject)
+            self._ledger.drop(resource, subject)
             if before is not None and not before.deleted:
                 self._stream.declare_lost("an object is gone from STATE")
             return False
-        if last.payload == message.payload and messages.version_in(last.headers)[:2] == message.version[:2]:
+        own = last.payload == message.payload and messages.version_in(last.headers)[:2] == message.version[:2]
+        if own or self._truth is None:
+            self._adopt(resource, subject, last)
             # Our own, whose acknowledgement was lost; or another watcher's, which is the same.
-            return True
-        if self._truth is None:
-            return False
-        metrics.STATE_CORRECTED.labels(resource.id).inc()
+            return own
         log.info("others have published an object to STATE", subject=subject)
         newest = self._outbox.newest(subject)
         try:
@@ -106,6 +105,10 @@ class Correction:
             await asyncio.sleep(self._backoff.next())
             return False
         if self._outbox.newest(subject) is newest:
+            metrics.STATE_CORRECTED.labels(resource.id).inc()
+            # Not before the answer, nor where something came after the question: what is sent next would not be refused,
+            # and a watcher that lost its election and does not know it yet would publish what is outdated.
+            self._adopt(resource, subject, last)
             # Also what waited before the question is at most as new as the answer.
             self._replace(newest or message, obj, last)
         return True
