@@ -245,19 +245,18 @@ async def test_handlers_that_never_wait_do_not_keep_others_from_running() -> Non
     await ended(task)
 
 
-async def test_the_server_says_when_to_come_back() -> None:
-    queue = WorkQueue[str](metrics=Metrics().queue("test"), jitter=lambda: 1.0)
-    asked = asyncio.Event()
+async def test_the_server_says_when_to_come_back_and_what_it_refused_together_comes_back_apart() -> None:
+    chances = iter([0.0, 0.0, 1.0, 1.0])
+    queue = WorkQueue[str](metrics=Metrics().queue("test"), clock=ManualClock(), jitter=lambda: next(chances))
 
     async def handler(_: str) -> Result:
-        asked.set()
-        raise TooManyRequests(429, "TooManyRequests", "slow down", {"retryAfterSeconds": 7})
+        raise TooManyRequests(429, "TooManyRequests", "slow down", {"retryAfterSeconds": 8})
 
     task = asyncio.create_task(queue.run(1, handler))
-    queue.add("a")
-    await asked.wait()
+    for key in ("a", "b"):
+        queue.add(key)
     await turns()
-    assert queue._due["a"] - queue._clock() == pytest.approx(7, abs=0.5)
+    assert [queue._due[key] - queue._clock() for key in ("a", "b")] == pytest.approx([8, 12])
     await ended(task)
 
 

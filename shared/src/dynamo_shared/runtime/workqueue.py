@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from dynamo_shared.aio import Randomness, delay, ended
+from dynamo_shared.aio import Randomness, delay, ended, spread
 from dynamo_shared.kube.errors import KubeError
 from dynamo_shared.runtime.metrics import QueueMetrics
 from dynamo_shared.runtime.turns import Budgets, Turns
@@ -135,10 +135,12 @@ class WorkQueue(Generic[K]):
                 self._set_timer()
 
     def retry(self, key: K, *, at_least: float = 0.0) -> float:
-        """Ask for another reconcile after a failure; returns the delay in seconds."""
+        """Ask for another reconcile after a failure, not before `at_least` seconds; returns the delay in seconds."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         pause = delay(failures, FIRST_RETRY, LAST_RETRY, self._jitter)
-        pause = max(pause, at_least) + self._retries.take(self._lane(key))
+        # What the server refused together it asked to wait for as long: it must not come back together either.
+        wait = spread(at_least, least=1.0, most=1.5, randomness=self._jitter) if at_least else 0.0
+        pause = max(pause, wait) + self._retries.take(self._lane(key))
         self._metrics.retries.inc()
         self.add(key, pause)
         return pause
