@@ -106,7 +106,8 @@ def test_what_was_written_is_not_replaced_by_older_words_of_state() -> None:
 
 
 def test_only_what_was_written_last_and_not_yet_said_is_confirmed() -> None:
-    cache = ObjectCache()
+    clock = ManualClock()
+    cache = ObjectCache(clock=clock)
     said(cache, obj(10))
     assert not cache.confirm(DEPLOYMENTS, KEY, version_of(obj(10))), "STATE itself said it: a correction may follow"
     cache.put(DEPLOYMENTS, obj(20))
@@ -116,26 +117,29 @@ def test_only_what_was_written_last_and_not_yet_said_is_confirmed() -> None:
     assert not said(cache, obj(15))
     assert cache.confirm(DEPLOYMENTS, KEY, version_of(obj(20)))
     assert held(cache) == "u1-20"
-    cache.settle()
-    assert held(cache) == "u1-20", "the older word does not come after it"
+    clock.now = 2 * GRACE
+    assert cache.overdue() == [], "the older word does not come after it"
     assert not cache.confirm(DEPLOYMENTS, KEY, version_of(obj(20))), "once"
     assert said(cache, obj(19)), "STATE has caught up, and what it says then counts"
 
 
-def test_where_state_stays_behind_it_is_the_truth() -> None:
-    """The data store was set back after the write."""
-    clock = ManualClock()
-    cache = ObjectCache(clock=clock)
-    cache.put(DEPLOYMENTS, obj(20))
-    said(cache, obj(8))
-    said(cache, obj(9))
-    clock.now = GRACE - 1
-    cache.settle()
-    assert held(cache) == "u1-20"
-    clock.now = GRACE
-    cache.settle()
-    assert held(cache) == "u1-9"
-    assert said(cache, obj(7))
+def test_where_state_stays_behind_the_api_server_says_what_is_true() -> None:
+    """The data store was set back after the write; or the watcher is away, and the reader reads what it published before."""
+    for there, expected in ((obj(9), "u1-9"), (obj(20), "u1-20")):
+        clock = ManualClock()
+        cache = ObjectCache(clock=clock)
+        cache.put(DEPLOYMENTS, obj(20))
+        clock.now = 1.0
+        said(cache, obj(8))
+        said(cache, obj(9))
+        clock.now = GRACE - 1
+        assert cache.overdue() == []
+        clock.now = GRACE
+        ((_, write),) = cache.overdue()
+        clock.now = 2 * GRACE - 1
+        assert (held(cache), cache.overdue()) == ("u1-20", []), "time alone proves nothing"
+        cache.correct(KEY, write, there)
+        assert held(cache) == expected
 
 
 def overdue(clock: ManualClock) -> tuple[ObjectCache, OwnWrite]:
@@ -188,7 +192,6 @@ def test_a_write_that_is_there_is_not_given_up_for_an_older_word_of_state() -> N
     clock.now += GRACE
     ((_, write),) = cache.overdue()
     assert not cache.correct(KEY, write, obj(20))
-    cache.settle()
     assert held(cache) == "u1-20"
 
 
@@ -219,17 +222,28 @@ def test_a_late_answer_does_not_bring_back_what_is_deleted() -> None:
     assert cache.put(DEPLOYMENTS, obj(13, uid="u2"))
 
 
-def test_an_object_that_a_writer_reported_gone_returns_only_with_a_newer_state() -> None:
+@pytest.mark.parametrize(
+    ("there", "expected"), [(obj(9), "u1-9"), (obj(12, uid="u2"), "u2-12"), (None, None)], ids=["back", "next", "gone"]
+)
+def test_an_object_that_a_writer_reported_gone_returns_only_where_the_api_server_has_it(
+    there: KubeObject | None, expected: str | None
+) -> None:
+    """STATE may have it for long: its watcher is away, and each reading brings it again."""
     clock = ManualClock()
     cache = ObjectCache(clock=clock)
     said(cache, obj(10))
     assert cache.remove(DEPLOYMENTS, KEY, "u1")
     assert not cache.remove(DEPLOYMENTS, KEY, "u1")
     assert not said(cache, obj(9)), "it was on its way already"
-    assert held(cache) is None
     clock.now = GRACE
-    cache.settle()
-    assert held(cache) == "u1-9"
+    ((key, word),) = cache.overdue()
+    assert (key, cache.overdue(), held(cache)) == (KEY, [], None)
+    cache.correct(KEY, word, there)
+    assert held(cache) == expected
+    clock.now = 3 * GRACE
+    assert cache.overdue() == []
+    assert not said(cache, obj(9))
+    assert held(cache) == expected
 
 
 def test_a_tombstone_of_an_earlier_object_leaves_the_one_that_was_written() -> None:

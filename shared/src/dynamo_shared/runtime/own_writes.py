@@ -1,7 +1,8 @@
 """A service's own writes, held against the API server where STATE does not confirm them.
 
 A store that is restored from a backup may lose a write that no watcher has heard of. STATE then has nothing to report, and
-the service alone believes in what it wrote: it would be refused (409) with each write that follows.
+the service alone believes in what it wrote: it would be refused (409) with each write that follows. Where the watcher is
+away, STATE is behind for as long, and has still what the service deleted.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ log = structlog.get_logger("dynamo.own-writes")
 
 
 async def check(cache: ObjectCache, kube: KubeClient) -> None:
-    """Ask the API server once for each overdue write, one after the other. Never raises KubeError: it is asked again later."""
+    """Ask the API server once for all that is overdue, one after the other. Never raises KubeError: it is asked again later."""
     for key, write in cache.overdue():
         try:
             obj = await get_if_present(kube, write.resource, key)

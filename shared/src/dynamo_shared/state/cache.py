@@ -6,10 +6,10 @@ Two sources fill it, and two rules say what counts:
    store that was set back, a clock that is wrong and a forged number that was put right need no rule of their own.
 2. The API server's answers to this service's own writes (`put`, `remove`): they are ahead of STATE, and a service must
    not work on an object that is older than what it has written itself. So a word of STATE that is older than an answer
-   is held back, for `GRACE` seconds: by then STATE either has caught up, or is the truth, because the data store was set
-   back meanwhile. An answer that is older than what STATE said already comes late, and is dropped. An answer that STATE
-   does not confirm in `GRACE` seconds is `overdue`: the store may have been set back to before it, of which no watcher
-   need have heard. What the API server has then is the truth (`correct`).
+   is held back. An answer that is older than what STATE said already comes late, and is dropped. An answer that STATE
+   does not confirm in `GRACE` seconds, or whose object STATE has still where it was deleted, is `overdue`: the watcher may
+   be away, or the store was set back to before it, of which no watcher need have heard. What the API server has then is
+   the truth (`correct`).
 
 Objects are plain dicts and shared, not copied: the caller reads an object and never writes into it.
 """
@@ -40,8 +40,8 @@ REMEMBERED_DELETIONS = 10_000
 """Uids of deleted objects that are remembered, so that a late answer to a write does not bring one back to life."""
 
 GRACE = 30.0
-"""Seconds that a word of STATE waits which is older than what this service has written, and that STATE has to confirm a
-write. The watcher publishes a change within milliseconds, and within seconds of a reconnection."""
+"""Seconds that STATE has to confirm a write. The watcher publishes a change within milliseconds, and within seconds of a
+reconnection."""
 
 log = structlog.get_logger("dynamo.bus.cache")
 
@@ -161,17 +161,11 @@ _Slot: TypeAlias = tuple[str, ObjectKey]
 """Resource id and key."""
 
 
-class _Held(NamedTuple):
-    """A word of STATE that waits; `obj` is None for the end of an object. `due` on the cache's clock."""
-
-    resource: Resource
-    obj: KubeObject | None
-    version: Version
-    due: float
-
-
 class OwnWrite(NamedTuple):
-    """The API server's answer to a write of this service, by the version that it has. `due` on the cache's clock."""
+    """The API server's answer to a write of this service, or a word of STATE that contradicts one, by the version that it has.
+
+    `due`: when the API server is to be asked what it has now, on the cache's clock.
+    """
 
     resource: Resource
     version: Version
@@ -197,7 +191,8 @@ class ObjectCache:
         """uids of deleted objects -> whether a writer learned of the deletion ahead of STATE"""
         self._written: dict[_Slot, OwnWrite] = {}
         """what this service has written and STATE has not said yet"""
-        self._held: dict[_Slot, _Held] = {}
+        self._held: dict[_Slot, OwnWrite] = {}
+        """words of STATE that are held back"""
 
     def get(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
         """The object, or None. Read only."""
@@ -310,12 +305,12 @@ class ObjectCache:
     def take(self, resource: Resource, key: ObjectKey, obj: KubeObject | None, version: Version) -> bool:
         """Takes in the next word of STATE about a name; None for the end of the object of `version`.
 
-        Says whether anything changed. What is older than this service's own writes waits: see `settle`.
+        Says whether anything changed. What is older than this service's own writes waits: see `overdue`.
         """
         slot = (resource.id, key)
         self._held.pop(slot, None)
         if self._is_behind(slot, obj, version):
-            self._held[slot] = _Held(resource, obj, version, self._clock() + GRACE)
+            self._held[slot] = OwnWrite(resource, version, self._clock() + GRACE)
             return False
         return self._accept(resource, key, obj, version)
 
@@ -329,44 +324,46 @@ class ObjectCache:
             self._written.pop((resource.id, key), None)
             self._held.pop((resource.id, key), None)
 
-    def settle(self) -> None:
-        """Takes in what was held back for long enough; to be called every few seconds."""
-        if not self._held:
-            return
-        now = self._clock()
-        for slot, held in [(slot, held) for slot, held in self._held.items() if held.due <= now]:
-            del self._held[slot]
-            log.info("STATE is older than what was written, and stays so", resource=slot[0], key=str(slot[1]))
-            self._accept(held.resource, slot[1], held.obj, held.version)
-
     def overdue(self) -> OwnWrites:
-        """What this service has written and STATE has not confirmed in time. Each is due again after another `GRACE`."""
+        """What this service has written and STATE has not confirmed in time, and words about what it has deleted.
+
+        Each is due again after another `GRACE`.
+        """
         now = self._clock()
-        late = [(slot[1], write) for slot, write in self._written.items() if write.due <= now]
-        for key, write in late:
-            self._written[write.resource.id, key] = write._replace(due=now + GRACE)
+        late: OwnWrites = []
+        # Where both are, the write is what is asked about.
+        for slot, write in (self._held | self._written).items():
+            if write.due <= now:
+                kept = self._written if slot in self._written else self._held
+                kept[slot] = write._replace(due=now + GRACE)
+                late.append((slot[1], write))
         return late
 
     def correct(self, key: ObjectKey, write: OwnWrite, obj: KubeObject | None) -> bool:
-        """Takes in what the API server has in place of an overdue write; None where it has nothing of that name.
+        """Takes in what the API server has in place of what is overdue; None where it has nothing of that name.
 
         Says whether anything changed: nothing does where STATE or another write came meanwhile.
         """
         resource, slot = write.resource, (write.resource.id, key)
-        waiting = self._written.get(slot)
+        waiting = self._written.get(slot) or self._held.get(slot)
         if waiting is None or waiting.version != write.version:
             return False
-        if obj is None:
-            return self.remove(resource, key, write.version.uid)
-        version = version_of(obj)
-        if version == write.version:
-            # STATE has not caught up: what waits is older than what is there.
-            self._held.pop(slot, None)
-            return False
-        if version.uid == write.version.uid and version.resource_version > write.version.resource_version:
-            return self.put(resource, obj)
-        log.warning("what was written is gone: the data store was set back", resource=resource.id, key=str(key))
+        deleted = slot not in self._written
         self._held.pop(slot, None)
+        if obj is None:
+            return not deleted and self.remove(resource, key, write.version.uid)
+        version = version_of(obj)
+        if not deleted and version == write.version:
+            # STATE has not caught up: what waited is older than what is there.
+            return False
+        if (
+            not deleted
+            and version.uid == write.version.uid
+            and version.resource_version > write.version.resource_version
+        ):
+            return self.put(resource, obj)
+        if version.uid == write.version.uid:
+            log.warning("what was written is gone: the data store was set back", resource=resource.id, key=str(key))
         return self._accept(resource, key, obj, version)
 
     def _is_behind(self, slot: _Slot, obj: KubeObject | None, version: Version) -> bool:

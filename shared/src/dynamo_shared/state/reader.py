@@ -40,8 +40,8 @@ from dynamo_shared.wire import subjects
 MOST_QUARANTINED = 1000
 """Subjects that are remembered as damaged; more are counted alone."""
 
-SETTLE_INTERVAL = 5.0
-"""Seconds between checks of what the cache holds back."""
+FORGET_INTERVAL = 5.0
+"""Seconds between checks of what the replica has given away."""
 
 GATHER = 0.5
 """Seconds that a gained partition waits for more of them. They are claimed within a moment, or as others let go of them."""
@@ -155,7 +155,7 @@ class StateReader:
 
     async def run(self) -> None:
         """Reads until cancelled."""
-        await either(self._read_always(), self._settle_now_and_then())
+        await either(self._read_always(), self._forget_now_and_then())
 
     async def _read_always(self) -> None:
         filters = [subjects.state_filter(self._cluster, resource_id) for resource_id in self._resources]
@@ -191,10 +191,9 @@ class StateReader:
             elif isinstance(item, SubscriptionRestarted) and not item.complete:
                 self._begin()
 
-    async def _settle_now_and_then(self) -> None:
+    async def _forget_now_and_then(self) -> None:
         while True:
-            await asyncio.sleep(SETTLE_INTERVAL)
-            self._cache.settle()
+            await asyncio.sleep(FORGET_INTERVAL)
             self.forget_given_away()
 
     def forget_given_away(self) -> None:
