@@ -41,8 +41,12 @@ class ServingTls:
         self._ask_clients(self.context)
         self.exchange(current)
 
-    def exchange(self, current: ssl.SSLContext) -> None:
-        """Serve what this context holds. Connections that are open go on with what they began with."""
+    def exchange(self, current: ssl.SSLContext, client_authorities: str = "") -> None:
+        """Serve what this context holds, and trust clients of other authorities where these are given.
+
+        Connections that are open go on with what they began with.
+        """
+        self._client_authorities = client_authorities or self._client_authorities
         self._ask_clients(current)
         self._current = current
 

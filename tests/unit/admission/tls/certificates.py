@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from pathlib import Path
 
 from cryptography import x509
 from dynamo_admission.tls.rotation import SecretState
@@ -54,9 +55,16 @@ class MemoryStore(SecretStore):
         self.writes += 1
 
 
-def served_to(context: ssl.SSLContext, bundle: bytes, name: str) -> x509.Certificate:
-    """What a client that trusts the bundle is served, over a real handshake in memory. ssl.SSLError where it refuses."""
+def served_to(
+    context: ssl.SSLContext, bundle: bytes, name: str, shown: tuple[Path, Path] | None = None
+) -> x509.Certificate:
+    """What a client that trusts the bundle is served, over a real handshake in memory. ssl.SSLError where one refuses.
+
+    `shown`: the client's own certificate and its key.
+    """
     client_context = ssl.create_default_context(cadata=bundle.decode())
+    if shown is not None:
+        client_context.load_cert_chain(*shown)
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     server = context.wrap_bio(to_server, to_client, server_side=True)
     client = client_context.wrap_bio(to_client, to_server, server_hostname=name)

@@ -11,6 +11,7 @@ from dynamo_shared.runtime.tls import ServingTls, context_of
 
 from dynamo_admission.tls import files, pki
 from dynamo_admission.tls.certificates import Certificates, Clock, Unusable
+from dynamo_admission.tls.clients import ClientAuthorities
 from dynamo_admission.tls.succession import Shown, succeed
 from dynamo_admission.tls.timing import Timing
 
@@ -31,7 +32,7 @@ class GivenCertificates(Certificates):
         timing: Timing,
         *,
         inject_from: str = "",
-        client_authorities: str = "",
+        clients: ClientAuthorities | None = None,
     ) -> None:
         super().__init__(clock, timing)
         self.inject_from = inject_from
@@ -40,7 +41,8 @@ class GivenCertificates(Certificates):
         self._trouble = ""
         first = self._read()
         self._shown = Shown(first, first.authorities, clock())
-        self._tls = ServingTls(context_of(pki.pem_of(*first.chain), first.key), client_authorities=client_authorities)
+        self._clients = clients or ClientAuthorities()
+        self._tls = ServingTls(_context(first), client_authorities=self._clients.pem)
         log.info("certificate in service", **pki.described(first.chain[0]))
 
     @property
@@ -60,6 +62,8 @@ class GivenCertificates(Certificates):
 
     async def refresh(self) -> None:
         """Take what the files hold; nothing changes while they are half written or cannot be used."""
+        if self._clients.renew():
+            self._tls.exchange(_context(self._shown.given), self._clients.pem)
         try:
             given = self._read()
         except Unusable as error:
@@ -71,8 +75,12 @@ class GivenCertificates(Certificates):
         before = self._shown
         self._shown = succeed(before, given, self._clock(), self._timing, settled=self._settled(before.bundle))
         if self._shown.given != before.given:
-            self._tls.exchange(context_of(pki.pem_of(*given.chain), given.key))
+            self._tls.exchange(_context(given))
             log.info("certificate in service", **pki.described(given.chain[0]))
 
     def _read(self) -> files.Given:
         return files.read(self._folder, self._name, self._clock(), announced=not self.inject_from)
+
+
+def _context(given: files.Given) -> ssl.SSLContext:
+    return context_of(pki.pem_of(*given.chain), given.key)

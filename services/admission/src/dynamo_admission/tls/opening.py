@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ssl
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.kube import KubeClient
@@ -13,7 +11,8 @@ from dynamo_shared.runtime import Settings
 from dynamo_shared.runtime.settings.operator import CertProvisionMode
 
 from dynamo_admission.address import namespace_of
-from dynamo_admission.tls.certificates import Certificates, Clock, Unusable
+from dynamo_admission.tls.certificates import Certificates, Clock
+from dynamo_admission.tls.clients import ClientAuthorities
 from dynamo_admission.tls.given import GivenCertificates
 from dynamo_admission.tls.own import OwnCertificates
 from dynamo_admission.tls.secret import SecretStore
@@ -28,7 +27,7 @@ async def open_certificates(
     Raises Unusable, with what to do, and in mode auto KubeError.
     """
     webhook, admission = settings.server.webhook, settings.platform.admission
-    clients = client_authorities(admission.client_ca_file)
+    clients = ClientAuthorities(admission.client_ca_file)
     namespace = namespace_of(settings)
     timing = Timing.of(admission.ca_validity, admission.certificate_validity)
     if webhook.cert_provision_mode is CertProvisionMode.AUTO:
@@ -40,18 +39,4 @@ async def open_certificates(
     inject_from = ""
     if webhook.cert_provision_mode is CertProvisionMode.CERT_MANAGER:
         inject_from = f"{namespace}/{admission.certificate or webhook.secret_name}"
-    return GivenCertificates(
-        webhook.cert_dir, names[0], clock, timing, inject_from=inject_from, client_authorities=clients
-    )
-
-
-def client_authorities(file: Path | None) -> str:
-    """The authorities (PEM) of client certificates; empty where none are asked for. Unusable."""
-    if file is None:
-        return ""
-    try:
-        pem = file.read_text("ascii")
-        ssl.create_default_context(cadata=pem)
-    except (OSError, ValueError) as error:
-        raise Unusable(f"platform.admission.clientCaFile {file} cannot be used: {error}") from error
-    return pem
+    return GivenCertificates(webhook.cert_dir, names[0], clock, timing, inject_from=inject_from, clients=clients)

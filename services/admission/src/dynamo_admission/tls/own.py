@@ -12,6 +12,7 @@ from dynamo_shared.runtime.tls import ServingTls, context_of
 
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.certificates import Certificates, Clock
+from dynamo_admission.tls.clients import ClientAuthorities
 from dynamo_admission.tls.rotation import SecretState, completed, plan
 from dynamo_admission.tls.secret import SecretStore
 from dynamo_admission.tls.timing import Timing
@@ -26,12 +27,17 @@ class OwnCertificates(Certificates):
     """What the Secret says, kept up to date. `refresh` must have succeeded once before anything is asked of it."""
 
     def __init__(
-        self, store: SecretStore, names: Sequence[str], clock: Clock, timing: Timing, client_authorities: str = ""
+        self,
+        store: SecretStore,
+        names: Sequence[str],
+        clock: Clock,
+        timing: Timing,
+        clients: ClientAuthorities | None = None,
     ) -> None:
         super().__init__(clock, timing)
         self._store = store
         self._names = tuple(pki.normal(name) for name in names)
-        self._client_authorities = client_authorities
+        self._clients = clients or ClientAuthorities()
         self._state = SecretState()
         self._tls: ServingTls | None = None
 
@@ -80,11 +86,13 @@ class OwnCertificates(Certificates):
         for authority in state.authorities:
             if authority not in before.authorities:
                 log.info("authority trusted", **pki.described(authority))
-        if state.serving == before.serving:
+        renewed = self._clients.renew()
+        if state.serving == before.serving and not renewed:
             return
         current = context_of(pki.pem_of(*state.serving), state.serving_key)
         if self._tls is None:
-            self._tls = ServingTls(current, client_authorities=self._client_authorities)
+            self._tls = ServingTls(current, client_authorities=self._clients.pem)
         else:
-            self._tls.exchange(current)
-        log.info("certificate in service", **pki.described(state.serving[0]))
+            self._tls.exchange(current, self._clients.pem)
+        if state.serving != before.serving:
+            log.info("certificate in service", **pki.described(state.serving[0]))

@@ -118,8 +118,8 @@ class Admission(Section):
     )
     client_ca_file: Path | None = Field(
         None,
-        description="Authorities (PEM) of the API server's client certificate: reviews without one are refused. Read at the "
-        "start. Unset: reviews are taken from all who reach the port. Conversion never asks for one.",
+        description="Authorities (PEM) of the API server's client certificate: reviews without one are refused. Read again "
+        "when it changes. Unset: reviews are taken from all who reach the port. Conversion never asks for one.",
     )
     client_names: tuple[str, ...] = Field(
         (), description="Common names that such a certificate may have; empty: all that the authorities signed."

@@ -1,0 +1,43 @@
+"""Whom a client certificate has to be signed by: authorities from a file, followed as it changes."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import structlog
+
+from dynamo_admission.tls.certificates import Unusable
+
+log = structlog.get_logger("dynamo.admission")
+
+
+class ClientAuthorities:
+    """What a file says (PEM); nothing, and no client is asked for a certificate, without a file. Unusable."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file
+        self._trouble = ""
+        self.pem = _read(file) if file is not None else ""
+
+    def renew(self) -> bool:
+        """Read the file again; whether it says something else now. What cannot be used leaves the last ones in force."""
+        if self._file is None:
+            return False
+        before = self.pem
+        try:
+            self.pem, self._trouble = _read(self._file), ""
+        except Unusable as error:
+            if str(error) != self._trouble:
+                log.warning("new authorities of clients are not used", error=str(error))
+            self._trouble = str(error)
+        return self.pem != before
+
+
+def _read(file: Path) -> str:
+    try:
+        pem = file.read_text("ascii")
+        ssl.create_default_context(cadata=pem)
+    except (OSError, ValueError) as error:
+        raise Unusable(f"platform.admission.clientCaFile {file} cannot be used: {error}") from error
+    return pem
