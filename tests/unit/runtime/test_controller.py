@@ -18,6 +18,7 @@ from dynamo_shared.runtime import Controller, Result, ServiceContext
 from dynamo_shared.runtime import controller as controllers
 from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.state.versions import version_of
 from opentelemetry.sdk.trace import TracerProvider
 
 from tests.building.clock import ManualClock
@@ -194,3 +195,19 @@ async def test_a_namespace_whose_claim_is_deleted_may_be_claimed_again_before_it
         clock.now += 2
         await until(lambda: controller.reconciled == [key])
         assert not controller.is_held("team")
+
+
+async def test_figures_of_reconciles_go_with_their_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controllers, "COUNT_INTERVAL", 0.01)
+    kept, gone = ObjectKey("kept", "a"), ObjectKey("gone", "a")
+    async with served([kept, gone], Deployments, AllKeys()) as (controller, publisher):
+        registry = controller.context.metrics.registry
+
+        def reconciled(namespace: str) -> float | None:
+            figure = {"resource_type": DEPLOYMENTS.plural, "namespace": namespace, "result": "success"}
+            return registry.get_sample_value("dynamo_operator_reconcile_total", figure)
+
+        await until(lambda: reconciled("kept") == reconciled("gone") == 1)
+        publisher.delete(DEPLOYMENTS, gone, version_of(deployment(gone)))
+        await until(lambda: reconciled("gone") is None)
+        assert reconciled("kept") == 1

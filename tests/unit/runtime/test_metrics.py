@@ -8,6 +8,36 @@ from dynamo_shared.kube.event_series import EventOutcome
 from dynamo_shared.runtime.metrics import Metrics
 
 
+def test_figures_of_a_namespace_go_after_its_last_object() -> None:
+    """A cluster may have new namespaces each day, and each has a hundred figures of reconciles."""
+    metrics = Metrics()
+
+    def namespaces() -> set[str]:
+        return {
+            sample.labels["namespace"]
+            for family in metrics.registry.collect()
+            for sample in family.samples
+            if "namespace" in sample.labels
+        }
+
+    for namespace in ("kept", "gone"):
+        metrics.reconciled("jobs", namespace, "success", 0.1)
+        metrics.failed("jobs", namespace, TimeoutError())
+    metrics.reconciled("others", "gone", "success", 0.1)
+    metrics.keep_namespaces(["jobs"], {"kept"})
+    assert namespaces() == {"kept", "gone"}, "what was counted last is scraped once more"
+    metrics.keep_namespaces(["jobs"], {"kept"})
+    metrics.keep_namespaces(["jobs"], {"kept"})
+    assert namespaces() == {"kept", "gone"}, "of the type that others count"
+    metrics.keep_namespaces(["others"], set())
+    metrics.reconciled("others", "gone", "success", 0.1)
+    metrics.keep_namespaces(["others"], {"gone"})
+    metrics.keep_namespaces(["others"], set())
+    assert namespaces() == {"kept", "gone"}, "it came back meanwhile"
+    metrics.keep_namespaces(["others"], set())
+    assert namespaces() == {"kept"}
+
+
 def test_what_became_of_events_shows_from_the_start() -> None:
     metrics = Metrics()
     count = metrics.events("dynamo-scaler")

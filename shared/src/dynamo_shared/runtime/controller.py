@@ -339,6 +339,7 @@ class Controller:
         while True:
             for concern, counted in self.counts().items():
                 self.context.metrics.resources.replace(concern, counted)
+            self.context.metrics.keep_namespaces(self._reconcilers, self.cache.namespaces())
             await asyncio.sleep(COUNT_INTERVAL)
 
 

@@ -6,7 +6,8 @@ do not see each other's figures. Children of labels are bound once: an increment
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, partial
 from typing import Literal, get_args
 
@@ -96,6 +97,9 @@ class Metrics:
             "Reconciles of objects that failed, by kind of error. Conflicts do not count.",
             ["resource_type", "namespace", "error_type"],
         )
+        #: By resource type: namespaces that have figures, and those of them that had no object any more at the last count.
+        self._reported: defaultdict[str, set[str]] = defaultdict(set)
+        self._empty: dict[str, set[str]] = {}
         self.resources = ResourceCounts()
         registry.register(self.resources)
         self.queue_depth = gauge("dynamo_platform_queue_depth", "Keys that wait to be reconciled.", ["queue"])
@@ -165,12 +169,25 @@ class Metrics:
 
     def reconciled(self, resource_type: str, namespace: str, outcome: Outcome, seconds: float) -> None:
         """One reconcile of an object ended."""
+        self._reported[resource_type].add(namespace)
         self._reconcile_seconds.labels(resource_type, namespace, outcome).observe(seconds)
         self._reconciles.labels(resource_type, namespace, outcome).inc()
 
     def failed(self, resource_type: str, namespace: str, error: BaseException) -> None:
         """One reconcile of an object raised."""
+        self._reported[resource_type].add(namespace)
         self._errors.labels(resource_type, namespace, error_type(error)).inc()
+
+    def keep_namespaces(self, resource_types: Iterable[str], present: Collection[str]) -> None:
+        """Namespaces with objects were counted: figures of one that has none for the second time go."""
+        for resource_type in resource_types:
+            reported = self._reported[resource_type]
+            empty = reported.difference(present)
+            for namespace in empty & self._empty.get(resource_type, set()):
+                for each in (self._reconcile_seconds, self._reconciles, self._errors):
+                    each.remove_by_labels({"resource_type": resource_type, "namespace": namespace})
+                reported.discard(namespace)
+            self._empty[resource_type] = empty & reported
 
     def kube_request(self, method: str, resource: str, code: int) -> None:
         """The API server answered a request; `code` 0 where it did not."""

@@ -216,6 +216,10 @@ class ObjectCache:
         chosen = table.namespaces if namespace is None else {namespace: table.namespaces.get(namespace, {})}
         return {ObjectKey(each, name) for each, names in chosen.items() for name in names}
 
+    def namespaces(self) -> set[str]:
+        """Namespaces that have objects of any resource."""
+        return {each for table in self._tables.values() for each in table.namespaces}
+
     def count(self, resource: Resource) -> int:
         """How many objects of a resource there are."""
         table = self._tables.get(resource.id)
