@@ -9,6 +9,7 @@ from typing import Any
 
 from dynamo_shared.api.resources import DEPLOYMENTS, key_of
 from dynamo_shared.bus import streams
+from dynamo_shared.bus.errors import StreamFullError
 from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.bus.protocol import ACK_TIMEOUT, Ack, OutgoingMessage
 from dynamo_shared.bus.sizes import check_size
@@ -42,6 +43,19 @@ class Limited(MemoryBus):
     async def version(self) -> str | None:
         last = await self.last_message(streams.STATE, SUBJECT)
         return last.headers["resourceVersion"] if last is not None else None
+
+
+class Full(MemoryBus):
+    """A server whose storage is full, until there is room again."""
+
+    full = True
+
+    async def send(self, message: OutgoingMessage, *, timeout: float = ACK_TIMEOUT) -> asyncio.Future[Ack]:
+        if not self.full:
+            return await super().send(message, timeout=timeout)
+        refused: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
+        refused.set_exception(StreamFullError("insufficient storage"))
+        return refused
 
 
 @asynccontextmanager
@@ -95,3 +109,17 @@ async def test_a_loss_ends_what_was_refused_before_it() -> None:
         await until(lambda: "1 objects" in said[-1])
         publisher.start_over()
         assert said[-1] == ""
+
+
+async def test_that_a_full_server_takes_nothing_is_reported_until_it_does() -> None:
+    """The connection is well, and no service hears of a change any more."""
+    bus = Full()
+    async with publishing(bus) as (publisher, _):
+        said: list[str] = []
+        publisher.on_stalled(said.append)
+        publisher.put(DEPLOYMENTS, SMALL)
+        await until(lambda: bool(said))
+        assert said == ["takes no objects, 1 wait: insufficient storage"]
+        bus.full = False
+        await publisher.flushed(DEPLOYMENTS)
+        assert said[1:] == [""]

@@ -59,6 +59,7 @@ class Feed:
         )
         self._publisher.on_too_large(too_large)
         self._publisher.on_refused(lambda words: trouble("STATE", words))
+        self._publisher.on_stalled(lambda words: trouble(streams.STATE.name, words))
         self._events = EventPublisher(bus, cluster)
         self._rounds = 0
 

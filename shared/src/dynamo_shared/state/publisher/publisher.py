@@ -83,6 +83,10 @@ class StatePublisher:
         """Calls back with which objects STATE does not take as they are, whenever that changes; empty where it takes all."""
         self._refusals.on_change = observer
 
+    def on_stalled(self, observer: Callable[[str], None]) -> None:
+        """Calls back with why STATE takes nothing, as where its server's storage is full, and with "" once it does again."""
+        self._sender.on_stalled = observer
+
     def on_too_large(self, observer: Callable[[KubeObject, str], None]) -> None:
         """Calls back with each object that STATE does not take, and a sentence for its owner, at each attempt."""
         self._refusals.on_too_large = observer

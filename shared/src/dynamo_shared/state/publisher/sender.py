@@ -23,6 +23,9 @@ from dynamo_shared.state.publisher.stream import StateStream
 WINDOW = 256
 """Publishes under way at once. Enough to keep the server busy; more only makes each wait longer."""
 
+STALLED_AFTER = 6
+"""Failures in a row after which it is reported that nothing is taken: two seconds, in which a server starts."""
+
 BREATH = 32
 """Publishes after which other tasks get a turn; a few milliseconds."""
 
@@ -50,6 +53,8 @@ class Sender:
         self._backoff = backoff
         self._clock = clock
         self._troubled: list[tuple[StateMessage, BusError]] = []
+        self._stalled = ""
+        self.on_stalled: Callable[[str], None] = lambda _: None
         self.start_over()
 
     def start_over(self) -> None:
@@ -104,6 +109,7 @@ class Sender:
             return
         ack = future.result()
         self._backoff.reset()
+        self._report("")
         self._stream.acknowledged(ack)
         known = LastMessage(ack.sequence, message.version, deleted=message.deleted)
         self._ledger.set(message.resource.id, message.subject, known)
@@ -142,4 +148,11 @@ class Sender:
         metrics.PUBLISH_ERRORS.labels(streams.STATE.name, "unavailable").inc()
         log.debug("publishing to STATE waits", error=str(error), backlog=len(self._outbox))
         await asyncio.sleep(self._backoff.next())
+        if self._backoff.failures >= STALLED_AFTER:
+            self._report(f"takes no objects, {len(self._outbox)} wait: {error}")
         await self._stream.retried(self._stream.adopt)
+
+    def _report(self, stalled: str) -> None:
+        if stalled != self._stalled:
+            self._stalled = stalled
+            self.on_stalled(stalled)
