@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -195,6 +195,35 @@ async def test_a_namespace_whose_claim_is_deleted_may_be_claimed_again_before_it
         clock.now += 2
         await until(lambda: controller.reconciled == [key])
         assert not controller.is_held("team")
+
+
+@pytest.mark.parametrize("apart", [timedelta(minutes=-10), timedelta(minutes=10)], ids=["behind", "ahead"])
+async def test_a_claim_that_is_renewed_counts_also_where_the_clocks_are_apart(
+    monkeypatch: pytest.MonkeyPatch, apart: timedelta
+) -> None:
+    """Two platforms would act on one namespace, and undo each other's work."""
+    monkeypatch.setattr(controllers, "LEASE_INTERVAL", 0.01)
+    key = ObjectKey("team", "a")
+    async with controlling([key]) as controller:
+        clock = cast("ManualClock", controller.context.clock)
+
+        def renew(version: int, seconds: float) -> None:
+            lease = namespace_scope.lease("team", "1.2.0", 30.0, datetime.now(UTC) + apart + timedelta(seconds=seconds))
+            lease["metadata"] |= {"uid": "u", "resourceVersion": str(version)}
+            controller.cache.put(LEASES, lease)
+
+        renew(1, 0)
+        assert not controller.is_held("team"), "it may be a day old"
+        for version in (2, 3):
+            clock.now += 29
+            renew(version, version * 10)
+            assert controller.is_held("team")
+        controller.enqueue(task("team"))
+        await asyncio.sleep(0.05)
+        assert controller.reconciled == []
+        clock.now += 30
+        assert not controller.is_held("team")
+        await until(lambda: controller.reconciled == [key])
 
 
 async def test_figures_of_reconciles_go_with_their_namespace(monkeypatch: pytest.MonkeyPatch) -> None:

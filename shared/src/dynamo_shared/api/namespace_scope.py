@@ -45,6 +45,13 @@ def is_live(lease: KubeObject, now: datetime) -> bool:
     return times.is_current(since, spec.get("leaseDurationSeconds"), now)
 
 
+def duration_of(lease: KubeObject) -> float:
+    """For how many seconds a renewal counts. Any content is answered."""
+    spec = lease.get("spec")
+    duration = times.span(spec.get("leaseDurationSeconds"), times.LONGEST_LEASE) if isinstance(spec, dict) else None
+    return duration.total_seconds() if duration is not None else 0.0
+
+
 def is_trusted(namespace: str, patterns: Sequence[str]) -> bool:
     """Whether the configuration lets this namespace's lease switch off webhooks, too. Patterns such as `team-*`."""
     return any(fnmatchcase(namespace, pattern) for pattern in patterns)

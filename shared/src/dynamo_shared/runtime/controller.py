@@ -105,6 +105,8 @@ class Controller:
         self._causes: dict[Task, str] = {}
         #: By namespace: until when the claim counts that another platform deleted there.
         self._handed_over: dict[str, float] = {}
+        #: By namespace: until when the claim counts that another platform renewed, by this process's own clock.
+        self._renewed: dict[str, float] = {}
         self.wire({})
 
     def wire(
@@ -237,7 +239,12 @@ class Controller:
         lease = self.cache.get(LEASES, ObjectKey(namespace, namespace_scope.NAME))
         if lease is None:
             return self.context.clock() < self._handed_over.get(namespace, 0.0)
-        return namespace_scope.is_live(lease, now())
+        return self._is_live(lease)
+
+    def _is_live(self, lease: KubeObject) -> bool:
+        """A claim counts by the time of day, and while it is renewed: clocks of two platforms may be apart."""
+        renewed = self._renewed.get(lease["metadata"]["namespace"], 0.0)
+        return namespace_scope.is_live(lease, now()) or self.context.clock() < renewed
 
     def _share_with_other_replicas(self) -> None:
         """Reconcile what is gained, end what is under way before giving keys away, and at once where they are lost."""
@@ -267,12 +274,15 @@ class Controller:
                 with self.supervisor.isolated(resource, key):
                     for task, after in route.tasks(change):
                         self.enqueue(task, after)
+        if resource == LEASES and old is not None and new is not None and old.get("spec") != new.get("spec"):
+            self._renewed[key.namespace] = self.context.clock() + namespace_scope.duration_of(new)
         if resource == LEASES and new is None:
-            if old is not None and namespace_scope.is_live(old, now()):
+            if old is not None and self._is_live(old):
                 # Its leader has ended in order: `_sync_leases` finds out whether another one follows.
                 self._handed_over[key.namespace] = self.context.clock() + HANDOVER
             else:
                 self.enqueue_all(lambda each: _namespace(each) == key.namespace)
+            self._renewed.pop(key.namespace, None)
         if (effect := self._effects.get(resource)) is not None:
             with self.supervisor.isolated(resource, key):
                 effect(CacheChange(resource, key, old, new))
