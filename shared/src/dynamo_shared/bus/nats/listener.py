@@ -16,8 +16,8 @@ import structlog
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from dynamo_shared.aio import ended
-from dynamo_shared.bus.errors import BusClosedError, BusUnavailableError
+from dynamo_shared.aio import ended, supervised
+from dynamo_shared.bus.errors import BusUnavailableError
 from dynamo_shared.bus.nats.keeper import Keeper
 from dynamo_shared.bus.nats.options import NatsOptions
 from dynamo_shared.bus.nats.session import NatsSession
@@ -66,7 +66,13 @@ class NatsListener:
     async def __aenter__(self) -> Self:
         """Begins to connect; does not wait for it."""
         self._keeper.start()
-        self._task = asyncio.create_task(self._keep(), name="nats-listener")
+        part = "nats-listener"
+        kept = supervised(
+            self._keep,
+            lambda error: log.error("part failed, started again", part=part, exc_info=error),
+            lambda: log.info("part works again", part=part),
+        )
+        self._task = asyncio.create_task(kept, name=part)
         return self
 
     async def __aexit__(
@@ -96,6 +102,10 @@ class NatsListener:
                 await self._subscribe(self._keeper.session(), lasting)
             except BusUnavailableError:
                 log.debug("subscribing with the next connection", subject=subject)
+            except BaseException:
+                # Its caller gets nothing that it could close.
+                del self._subscriptions[lasting]
+                raise
         return lasting
 
     async def _drop(self, lasting: LastingSubscription) -> None:
@@ -110,10 +120,7 @@ class NatsListener:
 
     async def _keep(self) -> None:
         while True:
-            try:
-                session = await self._keeper.wait_session()
-            except BusClosedError:
-                return
+            session = await self._keeper.wait_session()
             async with self._lock:
                 for lasting in self._subscriptions:
                     await self._subscribe(session, lasting)

@@ -1,0 +1,60 @@
+"""Subjects that are listened to last, whatever the library fails with while it subscribes."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from dynamo_shared.bus.nats.listener import LastingSubscription, NatsListener
+from dynamo_shared.bus.nats.options import NatsOptions
+
+from tests.building.waiting import until
+
+
+class Connection:
+    """A client that fails to subscribe, as nats-py's does whose transport has just gone; `fails` times."""
+
+    def __init__(self, fails: int) -> None:
+        self.fails = fails
+        self.subjects: list[str] = []
+
+    async def subscribe(self, subject: str, **_: Any) -> Any:
+        if self.fails:
+            self.fails -= 1
+            raise AttributeError("'NoneType' object has no attribute 'writelines'")
+        self.subjects.append(subject)
+        return SimpleNamespace(_conn=self)
+
+
+def listening(connection: Connection) -> tuple[NatsListener, list[Any]]:
+    """A listener that has this connection, once there is one, and the sessions that there are."""
+    listener, sessions = NatsListener(NatsOptions()), list[Any]()
+
+    async def wait_session() -> Any:
+        while not sessions:
+            await asyncio.sleep(0)
+        return sessions[-1]
+
+    keeper = cast("Any", listener._keeper)
+    keeper.start, keeper.wait_session, keeper.session = (lambda: None), wait_session, (lambda: sessions[-1])
+    return listener, sessions
+
+
+async def test_an_engine_is_heard_again_after_a_connection_that_failed_while_it_was_subscribed_to() -> None:
+    connection = Connection(fails=1)
+    listener, sessions = listening(connection)
+    listener._subscriptions[LastingSubscription(listener, "a", lambda _subject, _payload: None)] = None
+    async with listener:
+        sessions.append(SimpleNamespace(client=connection, ended=asyncio.Event()))
+        await until(lambda: connection.subjects == ["a"], within=10)
+
+
+async def test_what_could_not_be_listened_to_is_not_kept() -> None:
+    connection = Connection(fails=1)
+    listener, sessions = listening(connection)
+    sessions.append(SimpleNamespace(client=connection, ended=asyncio.Event()))
+    with pytest.raises(AttributeError):
+        await listener.listen("a", lambda _subject, _payload: None)
+    assert not listener._subscriptions
