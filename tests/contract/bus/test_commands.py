@@ -263,3 +263,18 @@ async def test_nothing_that_is_sent_stops_the_commands_of_others(bus: Bus, paylo
         await until_done(bus)
         assert completed
         assert (await ask(sender, "r2"))[0]
+
+
+async def test_what_a_sender_demanded_of_the_stream_of_commands_keeps_no_command_from_the_dead_letters(bus: Bus) -> None:
+    """As nats-py does where the stream is named: the dead letters are another stream, whose server would refuse them."""
+
+    async def handler(_: cloudevents.Event, __: ScaleData) -> str:
+        return "done"
+
+    demands = {"Nats-Expected-Stream": streams.COMMANDS.name, "Nats-Expected-Last-Sequence": "0", "mine": "x"}
+    async with serving(bus, handler) as sender:
+        await bus.publish(subjects.command_subject("c", "ns", "scaler", "scale"), b"unreadable", headers=demands)
+        await until_done(bus)
+        assert (await ask(sender))[0]
+    [letter] = await letters(bus)
+    assert (letter.payload, letter.headers["mine"]) == (b"unreadable", "x")

@@ -268,9 +268,9 @@ class CommandConsumer:
 
     async def _give_up(self, message: Message, reason: str, text: str, deliveries: int) -> None:
         """Copies a command to the dead letters and says that it failed. Twice is the same letter, by its message id."""
-        headers = {**message.headers, "reason": reason, "error": text[:LONGEST_ANSWER], "deliveries": str(deliveries)}
-        for name in ("Nats-Msg-Id", "Nats-Expected-Last-Subject-Sequence"):
-            headers.pop(name, None)
+        # Those of NATS itself are what the sender demanded of another stream.
+        headers = {name: value for name, value in message.headers.items() if not name.lower().startswith("nats-")}
+        headers |= {"reason": reason, "error": text[:LONGEST_ANSWER], "deliveries": str(deliveries)}
         letter = subjects.dead_letter_subject(message.subject)
         identity = message.headers.get("ce-id", "")
         if not 0 < len(identity) <= LONGEST_ID:
