@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_shared.bus import Bus
+from dynamo_devcluster import NatsServer, Programs
+from dynamo_shared.bus import Bus, NatsBus
 from dynamo_shared.bus.errors import (
     BusClosedError,
     BusUnavailableError,
@@ -193,3 +195,24 @@ async def test_what_no_server_takes_is_refused_before_it_costs_the_connection(bu
         await bus.publish(f"dynamo.state.v1.c.pods.ns.{'n' * 4096}", b"")
     assert bus.health is BusHealth.CONNECTED
     await bus.publish(A, b"1")
+
+
+class SmallAccount(NatsServer):
+    """A server of several accounts, as many companies run it: that of the platform may store 64 KiB."""
+
+    def _configuration(self) -> dict[str, Any]:
+        account = {"jetstream": {"max_file": 64 << 10}, "users": [{"user": "dynamo", "password": "hush"}]}
+        return {**super()._configuration(), "accounts": {"PLATFORM": account}}
+
+
+async def test_an_account_that_is_full_takes_messages_again_once_there_is_room(tmp_path: Path) -> None:
+    """They are tried again later: what is refused for good waits for the next change, and events are dropped."""
+    async with SmallAccount(await Programs().obtain("nats-server"), tmp_path / "nats") as server:
+        bus = await NatsBus.connect(servers=(server.url,), user="dynamo", password="hush")
+        await bus.declare(STATE)
+        with pytest.raises(StreamFullError):
+            for number in range(100):
+                await bus.publish(f"{A}{number}", b"x" * 4096)
+        await bus.remove(STATE, 1)
+        await bus.publish(A, b"x")
+        await bus.close()

@@ -44,7 +44,7 @@ SWEEP_INTERVAL = 0.25
 """Seconds between checks for overdue acknowledgements, and for an end that the library did not report."""
 
 WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
-NO_SPACE = frozenset({10047, 10077, 10122, 10023})
+NO_SPACE = frozenset({10002, 10023, 10047, 10077, 10122})
 TOO_LARGE = frozenset({10054})
 STREAM_NOT_FOUND = 10059
 
