@@ -10,11 +10,20 @@ from typing import Any
 
 import pytest
 from dynamo_shared.bus import Bus, EventPublisher, streams
-from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError, CommandSender, Handler
+from dynamo_shared.bus.commands import (
+    Answered,
+    CommandConsumer,
+    CommandRefusedError,
+    CommandSender,
+    Handler,
+    consumer_name,
+)
+from dynamo_shared.bus.errors import BusError
 from dynamo_shared.bus.protocol import Message, Start
 from dynamo_shared.wire import CommandResult, ScaleData, ScaleTarget, cloudevents, subjects
 
 from tests.building.tasks import in_background
+from tests.building.waiting import until
 
 ASK = ScaleData(graph_deployment="llama", targets=[ScaleTarget(component="Decode", replicas=3)])
 
@@ -265,7 +274,9 @@ async def test_nothing_that_is_sent_stops_the_commands_of_others(bus: Bus, paylo
         assert (await ask(sender, "r2"))[0]
 
 
-async def test_what_a_sender_demanded_of_the_stream_of_commands_keeps_no_command_from_the_dead_letters(bus: Bus) -> None:
+async def test_what_a_sender_demanded_of_the_stream_of_commands_keeps_no_command_from_the_dead_letters(
+    bus: Bus,
+) -> None:
     """As nats-py does where the stream is named: the dead letters are another stream, whose server would refuse them."""
 
     async def handler(_: cloudevents.Event, __: ScaleData) -> str:
@@ -278,3 +289,26 @@ async def test_what_a_sender_demanded_of_the_stream_of_commands_keeps_no_command
         assert (await ask(sender))[0]
     [letter] = await letters(bus)
     assert (letter.payload, letter.headers["mine"]) == (b"unreadable", "x")
+
+
+async def test_a_command_that_cannot_be_buried_ends_none_of_the_others(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bus.declare(streams.COMMANDS, streams.DEAD_LETTERS)
+    asked = 0
+
+    async def read(*_: object) -> Message | None:
+        nonlocal asked
+        asked += 1
+        raise BusError("the server sent what no server sends")
+
+    async def handler(_: cloudevents.Event, __: ScaleData) -> str:
+        return "done"
+
+    monkeypatch.setattr(bus, "read", read)
+    async with serving(bus, handler) as sender:
+        advisory = b'{"stream_seq": 1, "deliveries": 5}'
+        name = consumer_name("c", "scaler")
+        await bus.publish(f"{streams.ADVISORY_PREFIX}.{name}", advisory)
+        await until(lambda: asked)
+        assert (await ask(sender))[0]

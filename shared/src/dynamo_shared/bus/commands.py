@@ -308,6 +308,9 @@ class CommandConsumer:
                     await self._bury(delivery)
                 except BusUnavailableError as error:
                     log.info("advisory will be delivered again", error=str(error))
+                except Exception:
+                    # What goes wrong with one command is not the trouble of the others.
+                    log.exception("a command that no receiver answered is not buried")
         finally:
             await consumer.close()
 
