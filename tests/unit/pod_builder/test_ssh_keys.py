@@ -68,6 +68,18 @@ async def test_the_pair_of_a_namespace_opens_no_pod_of_another_one(there: KubeOb
     assert secrets.by_namespace.get("home") == there
 
 
+async def test_without_a_namespace_of_an_administrator_each_has_a_pair_of_its_own() -> None:
+    """What a default installation does: a name, and no place where a pair for all would be."""
+    secrets: Any = Secrets()
+    keys = SshKeys(secrets, "keys", "")
+    for namespace in ("team", "other"):
+        await keys.ensure(graph_in(namespace))
+    team, other = (secrets.by_namespace[each]["data"] for each in ("team", "other"))
+    assert set(team) == set(other) == set(PAIR)
+    assert team != other
+    assert set(secrets.by_namespace) == {"team", "other"}
+
+
 async def test_the_pair_of_an_administrator_is_copied() -> None:
     secrets: Any = Secrets(secret({"data": PAIR}, by="admin"))
     await SshKeys(secrets, "keys", "home").ensure(GRAPH)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
+from dynamo_pod_builder.configuration import render_config
 from dynamo_pod_builder.render.config import NEW_COMPONENT
 from dynamo_pod_builder.render.context import context_of
 from dynamo_pod_builder.render.pod import placement, pod
@@ -14,6 +15,7 @@ from dynamo_shared.api import gpus
 from dynamo_shared.api.device_claims import ClaimedGpus, NotCounted, UncountedClaim
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1 import parse_component, parse_graph
+from dynamo_shared.runtime.settings import Settings
 
 CONFIG = render.RenderConfig(leader_worker_sets=True, ssh_secret="mpi-keys", operator_version="1.2.0")
 ORIGIN = "nvidia.com/dynamo-operator-origin-version"
@@ -234,9 +236,10 @@ def test_a_component_that_stands_alone_needs_them_too(engine: str, needed: bool)
     assert any(render.needs_ssh_keys(each, "mpi-keys") for each in children) == needed
 
 
-def test_trtllm_needs_keys() -> None:
-    with pytest.raises(render.RenderError, match=r"set mpi\.sshSecretName"):
-        pods(component("trtllm", []), config=replace(CONFIG, ssh_secret=""))
+def test_trtllm_has_keys_by_default() -> None:
+    """No setting is needed for them, as in Dynamo's chart."""
+    config = render_config(Settings.model_validate({}), lambda _: True, {})
+    assert config.ssh_secret == "mpi-run-ssh-secret"
 
 
 def test_no_orchestrator_is_said() -> None:

@@ -95,9 +95,9 @@ class _PodBuilder(Controller):
         for each in (children, pods, cohorts, checkpoints, artifact_images, surroundings, name_waits):
             each.index(cache)
         applier = Applier(kube, cache)
-        keys = SshKeys(kube, settings.mpi.ssh_secret_name, settings.mpi.ssh_secret_namespace)
         statuses = StatusWriter(kube, cache, context.clock, frozenset({PLANNING}))
         self._config = self._render_config()
+        keys = SshKeys(kube, self._config.ssh_secret, settings.mpi.ssh_secret_namespace)
         pull_secrets = PullSecretLists(
             kube, self.announcer, in_use=self._in_use, changed=self._enqueue_namespace, clock=context.clock
         )

@@ -21,6 +21,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.runtime import Settings
 
 from dynamo_pod_builder.render import CheckpointDefaults, GatewayDefaults, IngressDefaults, Mesh, RenderConfig
+from dynamo_pod_builder.render.config import SSH_SECRET
 
 ISTIO = "istio"
 _TRUE = frozenset({"1", "t", "true"})
@@ -47,7 +48,7 @@ def render_config(
         epp_cluster_role=settings.rbac.epp_cluster_role_name,
         operator_version=settings.platform.version,
         restricted_namespace=settings.namespace.restricted,
-        ssh_secret=settings.mpi.ssh_secret_name,
+        ssh_secret=settings.mpi.ssh_secret_name or SSH_SECRET,
         ingress=IngressDefaults(
             class_name=settings.ingress.controller_class_name,
             virtual_service_gateway=settings.ingress.virtual_service_gateway,

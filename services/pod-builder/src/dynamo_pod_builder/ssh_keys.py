@@ -29,7 +29,7 @@ _BITS = 2048
 
 @dataclass(frozen=True, slots=True)
 class SshKeys:
-    """Secret `name`. An administrator's pair for all namespaces is in `home`; both are "" where none is configured."""
+    """Secret `name`. An administrator's pair for all namespaces may be in `home`; "" where there is no such place."""
 
     kube: KubeClient
     name: str
@@ -37,8 +37,6 @@ class SshKeys:
 
     async def ensure(self, owner: KubeObject) -> None:
         """Have the Secret in the namespace of a graph, or of a component alone, and that among its owners. Raises KubeError."""
-        if not (self.name and self.home):
-            return
         namespace = owner["metadata"]["namespace"]
         if namespace == self.home:
             await self._complete()
@@ -50,7 +48,7 @@ class SshKeys:
 
     async def _pair(self) -> dict[str, str]:
         """The pair that an administrator made for all namespaces, else a new one."""
-        original = await self._read(self.home)
+        original = await self._read(self.home) if self.home else None
         if original is None or _is_managed(original) or not original.get("data"):
             return await asyncio.to_thread(_key_pair)
         pair: dict[str, str] = original["data"]

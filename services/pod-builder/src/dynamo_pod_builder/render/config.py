@@ -14,6 +14,8 @@ from dynamo_pod_builder.render.workloads.topology import DEFAULT_FIELDS
 NO_CLAIMS = ClaimedGpus()
 #: Service account of pods in a namespace where none is labelled for component pods.
 DEFAULT_ACCOUNT = "default"
+#: Secret of TensorRT-LLM's ssh keys where the settings name none: the name in the values of Dynamo's chart.
+SSH_SECRET = "mpi-run-ssh-secret"  # noqa: S105 - its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,8 @@ class RenderConfig:
     operator_version: str = ""
     #: The one namespace the platform serves; "" for all. There the chart makes the planner's access, not we.
     restricted_namespace: str = ""
-    #: Secret of the key pair that TensorRT-LLM's nodes reach each other with; "" where none is configured.
-    ssh_secret: str = ""
+    #: Secret of the key pair that TensorRT-LLM's nodes reach each other with.
+    ssh_secret: str = SSH_SECRET
     #: Whether replicas can span several nodes, as LeaderWorkerSets.
     leader_worker_sets: bool = False
     #: Whether graphs become PodCliqueSets, and how long Grove lets a gang be incomplete. Seconds; 0: as Grove has it.

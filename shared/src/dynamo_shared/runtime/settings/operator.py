@@ -257,7 +257,7 @@ class Rbac(Section):
 class Mpi(Section):
     """The ssh key of TensorRT-LLM over several nodes."""
 
-    ssh_secret_name: str = Field("", description="Name of the secret.")
+    ssh_secret_name: str = Field("", description="Name of the secret; empty: `mpi-run-ssh-secret`.")
     ssh_secret_namespace: str = Field(
         "", description="Where a secret for all namespaces may be; without one, each namespace gets a key of its own."
     )

@@ -13,7 +13,6 @@ from dynamo_pod_builder.render.backends import commandline
 from dynamo_pod_builder.render.backends.base import EngineBackend
 from dynamo_pod_builder.render.backends.node_gpus import gpus_of_node
 from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.pod.env import var
 from dynamo_pod_builder.render.pod.placement import Group, PodRole
 
@@ -65,13 +64,6 @@ class TrtLlm(EngineBackend):
         placement = context.placement
         if placement.group is None:
             return
-        if not context.config.ssh_secret:
-            raise RenderError(
-                context.component,
-                "multinode",
-                "TensorRT-LLM on several nodes needs ssh keys",
-                "set mpi.sshSecretName in the operator configuration",
-            )
         mount = {"name": context.config.ssh_secret, "mountPath": _KEYS, "readOnly": True}
         container["volumeMounts"] = [*container.get("volumeMounts", ()), mount]
         # A name that mpirun cut at its first dot would mean nothing in the cluster's DNS.
