@@ -266,6 +266,33 @@ def test_secure_metrics_are_read_by_whom_the_api_server_lets_in() -> None:
     )
 
 
+def test_labels_of_the_platforms_metrics_stay_theirs() -> None:
+    """Their `namespace` is the object's. Without honorLabels Prometheus writes that of the service's pod over it."""
+    monitors = {
+        each["metadata"]["name"].removeprefix("dynamo-platform-"): each["spec"]["podMetricsEndpoints"]
+        for each in helm.of_kind(helm.rendered(helm.PLATFORM / "ci" / "monitoring.yaml"), "PodMonitor")
+    }
+    assert {name for name, ends in monitors.items() if all(each.get("honorLabels") for each in ends)} == (
+        {*SERVICES} & {*monitors}
+    )
+
+
+def test_the_frontends_path_of_metrics_can_be_another() -> None:
+    objects = helm.template(
+        "--values",
+        helm.PLATFORM / "ci" / "monitoring.yaml",
+        "--set",
+        "metrics.graphPodMonitor.frontendPath=/internal/metrics",
+    )
+    (monitor,) = [
+        each["spec"]
+        for each in yaml.safe_load_all(objects)
+        if each and each["metadata"]["name"] == "dynamo-platform-graphs" and each["kind"] == "PodMonitor"
+    ]
+    paths = {each.get("port", ""): each["path"] for each in monitor["podMetricsEndpoints"] if "path" in each}
+    assert paths == {"http": "/internal/metrics"}
+
+
 def test_pods_of_graphs_are_scraped_where_the_release_serves_them() -> None:
     selectors = {
         values: monitor["spec"]["namespaceSelector"]

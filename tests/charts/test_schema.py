@@ -57,6 +57,7 @@ WRONG = [
     ("standby.duration=90s", "at '/standby/duration': '90s' does not match pattern"),
     ("standby.duration=long", "at '/standby/duration': 'long' does not match pattern"),
     ("metrics.podMonitor.interval=often", "at '/metrics/podMonitor/interval': 'often' does not match pattern"),
+    ("metrics.graphPodMonitor.frontendPath=metrics", "frontendPath': 'metrics' does not match pattern"),
     ("metrics.serviceMonitor.enabled=true", "at '/metrics': additional properties 'serviceMonitor' not allowed"),
     ("metrics.rules.runbookUrl=docs", "at '/metrics/rules/runbookUrl': 'docs' does not match pattern"),
     ("grove.enabled=maybe", "at '/grove/enabled': value must be one of 'auto', true, false"),

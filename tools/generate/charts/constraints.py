@@ -144,6 +144,7 @@ CONSTRAINTS: dict[str, Schema] = {
     },
     "metrics.graphPodMonitor.labels": _LABELS,
     "metrics.graphPodMonitor.interval": _INTERVAL,
+    "metrics.graphPodMonitor.frontendPath": {"type": "string", "pattern": "^/[^\\s?#]*$"},
     "metrics.rules.labels": _LABELS,
     "metrics.rules.runbookUrl": {"type": "string", "pattern": "^https?://"},
     "metrics.dashboards.labels": _LABELS,
