@@ -213,13 +213,16 @@ CASES = [
                 ALPHA,
                 services(
                     {"a": service(extraPodMetadata=annotated(enable_metrics="FALSE"))},
-                    metadata=annotated(enable_metrics="False", kai_scheduler_queue="q"),
+                    metadata=annotated(
+                        enable_metrics="False", kai_scheduler_queue="q", grove_update_strategy="OnDelete"
+                    ),
                     **annotated(disable_image_pull_secret_discovery="True"),
                 ),
                 "services.a.extraPodMetadata",
                 PLAIN,
                 (
                     'metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
+                    'metadata.annotations["nvidia.com/grove-update-strategy"]: has no effect: it is said of Grove, which does not run this graph',
                 ),
             ),
             (
@@ -228,7 +231,9 @@ CASES = [
                     component(
                         "a", podTemplate={"metadata": annotated(enable_metrics="FALSE"), **template()["podTemplate"]}
                     ),
-                    metadata=annotated(enable_metrics="False", kai_scheduler_queue="q"),
+                    metadata=annotated(
+                        enable_metrics="False", kai_scheduler_queue="q", grove_update_strategy="OnDelete"
+                    ),
                     **annotated(disable_image_pull_secret_discovery="True"),
                 ),
                 "components[0].podTemplate.metadata",
@@ -241,13 +246,16 @@ CASES = [
                     component(
                         "a", podTemplate={"metadata": annotated(enable_metrics="FALSE"), **template()["podTemplate"]}
                     ),
-                    metadata=annotated(enable_metrics="False", kai_scheduler_queue="q"),
+                    metadata=annotated(
+                        enable_metrics="False", kai_scheduler_queue="q", grove_update_strategy="OnDelete"
+                    ),
                     **annotated(disable_image_pull_secret_discovery="True"),
                 ),
                 "components[0].podTemplate.metadata",
                 PLAIN,
                 (
                     'metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
+                    'metadata.annotations["nvidia.com/grove-update-strategy"]: has no effect: it is said of Grove, which does not run this graph',
                 ),
             ),
         )

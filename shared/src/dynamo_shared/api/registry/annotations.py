@@ -100,6 +100,14 @@ ENABLE_GROVE = _add(
     values="`false` disables, in any case",
     where="DGDs",
 )
+GROVE_UPDATE_STRATEGY = _add(
+    "nvidia.com/grove-update-strategy",
+    "How Grove replaces the pods of a changed graph: by itself, or each once it is deleted.",
+    read_by="pod-builder, admission",
+    values="`RollingRecreate` (Grove's default), `OnDelete`",
+    where="DGDs",
+)
+GROVE_UPDATE_STRATEGIES = ("RollingRecreate", "OnDelete")
 KAI_SCHEDULER_QUEUE = _add(
     "nvidia.com/kai-scheduler-queue",
     "Queue of the KAI scheduler for the pods of a graph.",

@@ -20,6 +20,8 @@ from dynamo_shared.api.registry.annotations import (
     DISABLE_IMAGE_PULL_SECRET_DISCOVERY,
     DISCOVERY_BACKEND,
     ENABLE_METRICS,
+    GROVE_UPDATE_STRATEGIES,
+    GROVE_UPDATE_STRATEGY,
     KAI_SCHEDULER_QUEUE,
     KUBE_DISCOVERY_MODE,
     OPERATOR_ORIGIN_VERSION,
@@ -85,6 +87,17 @@ def component_annotations_have_known_values(component: ComponentView, _facts: Fa
     for values, at in component.annotations:
         if values:
             yield from _known_values(values, at)
+
+
+_NO_GROVE_STRATEGY = "{value} is not allowed; one of 'RollingRecreate', 'OnDelete'"
+
+
+@ANNOTATIONS.rule(_NO_GROVE_STRATEGY, added=True)
+def grove_update_strategy_is_known(graph: GraphView, _facts: Facts) -> Violations:
+    """How Grove replaces the pods of a graph is an enum, in the case that Grove writes: else pods go that were to stay."""
+    value = annotation(graph.annotations, GROVE_UPDATE_STRATEGY)
+    if value is not None and value not in GROVE_UPDATE_STRATEGIES:
+        yield ("metadata", "annotations", GROVE_UPDATE_STRATEGY), _NO_GROVE_STRATEGY.format(value=shown(value))
 
 
 _TWO_PLANNERS = "component {name} is a planner of its own, and this asks the planner service: keep one of them"
@@ -195,6 +208,7 @@ _NO_BACKEND = "{value} is not known; one of 'kubernetes', 'etcd': pods get no ri
 _NO_QUEUE = (
     "has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph"
 )
+_NO_GROVE = "has no effect: it is said of Grove, which does not run this graph"
 _NO_UPDATE = "has no effect: Grove runs this graph, and replaces its pods in its own way"
 _NO_SWITCH = "{value} has no effect: only '{switch}' is read"
 #: Annotations that are read for one value, and this.
@@ -203,15 +217,18 @@ _NO_STRATEGY = "{value} is not known; one of 'RollingUpdate', 'Recreate': Rollin
 
 
 @ANNOTATIONS_WITHOUT_EFFECT.rule(
-    _NOT_ON_GRAPHS, _NO_QUEUE, _NO_SWITCH, _NO_BACKEND, _NO_STRATEGY, _NO_UPDATE, added=True
+    _NOT_ON_GRAPHS, _NO_QUEUE, _NO_GROVE, _NO_SWITCH, _NO_BACKEND, _NO_STRATEGY, _NO_UPDATE, added=True
 )
 def graph_annotations_have_an_effect(graph: GraphView, facts: Facts) -> Violations:
     """How Deployments are updated and which pull secrets pods get is read from pods; discovery and updates have names."""
     for name in _OF_PODS:
         if annotation(graph.annotations, name) is not None:
             yield ("metadata", "annotations", name), _NOT_ON_GRAPHS
-    if graph.of_grove(facts.grove) is False and annotation(graph.annotations, KAI_SCHEDULER_QUEUE):
-        yield ("metadata", "annotations", KAI_SCHEDULER_QUEUE), _NO_QUEUE
+    if graph.of_grove(facts.grove) is False:
+        if annotation(graph.annotations, KAI_SCHEDULER_QUEUE):
+            yield ("metadata", "annotations", KAI_SCHEDULER_QUEUE), _NO_QUEUE
+        if annotation(graph.annotations, GROVE_UPDATE_STRATEGY):
+            yield ("metadata", "annotations", GROVE_UPDATE_STRATEGY), _NO_GROVE
     yield from _unknown_switch(graph.annotations, ("metadata", "annotations"), _SWITCHES[:1])
     yield from _unknown_switch(mapping(graph.spec.get("annotations")), ("spec", "annotations"))
     yield from _unknown_backend(graph.annotations, ("metadata", "annotations"))

@@ -7,7 +7,12 @@ from dataclasses import replace
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.annotations import DISCOVERY_BACKEND, OPERATOR_ORIGIN_VERSION
+from dynamo_shared.api.registry.annotations import (
+    DISCOVERY_BACKEND,
+    GROVE_UPDATE_STRATEGIES,
+    GROVE_UPDATE_STRATEGY,
+    OPERATOR_ORIGIN_VERSION,
+)
 from dynamo_shared.api.resources import POD_CLIQUE_SETS
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment, parse_component
 
@@ -116,8 +121,14 @@ def _pod_clique_set(
         "metadata": object_metadata(
             names.pod_clique_set(graph.metadata.name, parts), namespace, label_set, {**graph.spec.annotations}, owner
         ),
-        "spec": {"replicas": 1, "template": template},
+        "spec": {"replicas": 1, **_update_strategy(graph), "template": template},
     }
+
+
+def _update_strategy(graph: DynamoGraphDeployment) -> KubeObject:
+    """How Grove replaces pods, where the graph says it. Grove's own default is not written: a later Grove may have another."""
+    value = graph.metadata.annotations.get(GROVE_UPDATE_STRATEGY)
+    return {"updateStrategy": {"type": value}} if value in GROVE_UPDATE_STRATEGIES else {}
 
 
 def _clique(context: PodContext, clique: Clique, left_out: Set[str]) -> KubeObject:
