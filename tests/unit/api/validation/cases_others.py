@@ -335,6 +335,30 @@ CASES = [
         for phase in ("Pending", "Ready", "Failed")
     ),
     Case(
+        "beta: a result that is deployed",
+        _request(BETA, {"phase": "Ready"}, autoApply=True),
+        old=_request(BETA, {"phase": "Ready"}, autoApply=False),
+    ),
+    Case(
+        "beta: a result that is deployed for another spec",
+        _request(BETA, {"phase": "Ready"}, backend="vllm"),
+        old=_request(BETA, {"phase": "Ready"}, autoApply=False, backend="sglang"),
+        errors=(
+            "spec.backend: cannot be changed together with autoApply in phase Ready: the graph that is deployed then was made "
+            "for the spec as it was; change autoApply alone, or create the request again",
+        ),
+    ),
+    Case(
+        "alpha: a result that is deployed for another spec",
+        _old_request({"state": "Ready"}, backend="sglang", autoApply=True),
+        old=_old_request({"state": "Ready"}),
+        errors=(
+            "spec.backend: cannot be changed together with autoApply in state Ready: the graph that is deployed then was made "
+            "for the spec as it was; change autoApply alone, or create the request again",
+        ),
+        warnings=_OF_PROFILING,
+    ),
+    Case(
         "alpha: a spec that stays once the graph is made",
         _old_request({"state": "Ready", "deployment": {"created": True}}, backend="sglang"),
         old=_old_request({"state": "Ready", "deployment": {"created": True}}),

@@ -150,6 +150,14 @@ async def test_a_request_that_lost_its_graph_follows_one_that_its_user_makes_of_
             "conditions": [lost] if reason else [],
         },
     }
+    status = await reconciled(obj, cache, Api(made))
+    assert (status["phase"], status.get("dgdName")) == (becomes, None if becomes == "Failed" else "qwen-dgd")
+
+
+async def reconciled(
+    obj: dict[str, Any], cache: ObjectCache, api: Api, announced: Announced | None = None
+) -> dict[str, Any]:
+    """The status of a request after one reconcile."""
     cache.put(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, obj)
     written = Written()
     absent: Any = None
@@ -157,17 +165,49 @@ async def test_a_request_that_lost_its_graph_follows_one_that_its_user_makes_of_
         absent,
         cache,
         written,
-        Announced(),
+        announced or Announced(),
         absent,
         absent,
-        GraphDeployer(Api(made), cache, Announced()),  # type: ignore[arg-type]
+        GraphDeployer(api, cache, Announced()),  # type: ignore[arg-type]
         absent,
         absent,
         lambda: datetime(2026, 1, 2, tzinfo=UTC),
     )
     await reconciler.reconcile(ObjectKey("ns", "qwen"))
-    status = written.statuses[-1] if written.statuses else obj["status"]
-    assert (status["phase"], status.get("dgdName")) == (becomes, None if becomes == "Failed" else "qwen-dgd")
+    status: dict[str, Any] = written.statuses[-1] if written.statuses else obj["status"]
+    return status
+
+
+@pytest.mark.parametrize(
+    ("spec", "generation", "observed", "reported"),
+    [
+        ({"model": "m", "autoApply": True}, 2, 2, []),
+        # Defaulting: it is taken away.
+        ({"model": "m"}, 2, 2, []),
+        ({"model": "m", "autoApply": False}, 1, 1, []),
+        ({"model": "other", "autoApply": False}, 2, 1, ["SpecChangeRejected"]),
+    ],
+    ids=["approved", "taken away", "waits", "another change"],
+)
+async def test_a_request_that_waits_deploys_its_result_once_auto_apply_is_switched_on(
+    spec: dict[str, Any], generation: int, observed: int, reported: list[str]
+) -> None:
+    obj: dict[str, Any] = {
+        "metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1", "generation": generation},
+        "spec": spec,
+        "status": {
+            "phase": "Ready",
+            "observedGeneration": 1,
+            "dgdName": "qwen-dgd",
+            "profilingResults": {"selectedConfig": SELECTED},
+            "conditions": [],
+        },
+    }
+    announced = Announced()
+    status = await reconciled(obj, ObjectCache(), Api(None), announced)
+    assert status["phase"] == ("Deploying" if spec.get("autoApply", True) else "Ready")
+    assert status["observedGeneration"] == observed
+    assert [line.split()[1] for line in announced.lines if "SpecChange" in line] == reported
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,10 @@ class RequestReconciler:
             self.profilings.stop(obj["metadata"]["uid"])
             return await self._let_go(obj)
         draft = StatusDraft(obj, self.now())
+        if _is_approved(obj, draft):
+            name = draft.status["dgdName"]
+            draft.observe().enter(RequestPhase.DEPLOYING, f"DynamoGraphDeployment {name} is on its way")
+            return await self._write(obj, draft)
         if draft.phase in _AFTER_VALIDATION and self._was_changed(obj, draft):
             draft.say(VALIDATION, False, "SpecChangeRejected", _CHANGED)
             self.announcer.announce(obj, events.SPEC_CHANGE_REJECTED(_CHANGED))
@@ -265,6 +269,12 @@ class RequestReconciler:
             report=lambda: self.announcer.announce(obj, events.request_changed(obj, status)),
         )
         return Result(wait)
+
+
+def _is_approved(obj: KubeObject, draft: StatusDraft) -> bool:
+    """Whether a request whose result waits is to deploy it: `autoApply` was switched on, as from Dynamo 1.5 on."""
+    waits = draft.phase is RequestPhase.READY and bool(draft.status.get("dgdName"))
+    return waits and (obj.get("spec") or {}).get("autoApply") is not False
 
 
 def _objective(result: ProfilingResult, message: str) -> tuple[bool | None, str, str]:

@@ -302,12 +302,52 @@ def spec_stays_once_profiling_began(obj: dict[str, Any], old: dict[str, Any], _f
 
     In v1alpha1 a request in state Ready has been deployed where status.deployment.created is true.
     """
-    status = mapping(old.get("status"))
-    field, phase = ("phase", text(status.get("phase"))) if "phase" in status else ("state", text(status.get("state")))
-    deployed = phase == "Ready" and mapping(status.get("deployment")).get("created") is True
-    if phase not in _FROZEN_PHASES and not (field == "state" and deployed):
+    field, phase = _stage(old)
+    if phase in _FROZEN_PHASES or _is_deployed(old):
+        for name in _changed(obj, old):
+            yield ("spec", name), _FROZEN.format(field=field, phase=phase)
+
+
+_APPROVED = (
+    "cannot be changed together with autoApply in {field} {phase}: the graph that is deployed then was made for the spec as "
+    "it was; change autoApply alone, or create the request again"
+)
+
+
+@CHANGES_OF_REQUESTS.rule(_APPROVED, added=True)
+def what_is_approved_is_what_was_profiled(obj: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
+    """Switching `autoApply` on deploys a result that waits, so nothing else is changed with it."""
+    field, phase = _stage(old)
+    if phase != "Ready" or _is_deployed(old) or _applies(old, field) or not _applies(obj, field):
         return
+    for name in _changed(obj, old):
+        if name != "autoApply":
+            yield ("spec", name), _APPROVED.format(field=field, phase=phase)
+
+
+def _stage(old: dict[str, Any]) -> tuple[str, str]:
+    """How far a request is, and the field that says so: the phase, in v1alpha1 the state."""
+    status = mapping(old.get("status"))
+    field = "phase" if "phase" in status else "state"
+    return field, text(status.get(field))
+
+
+def _is_deployed(old: dict[str, Any]) -> bool:
+    """Whether a request of v1alpha1, whose state stays Ready then, has its graph."""
+    field, phase = _stage(old)
+    created = mapping(mapping(old.get("status")).get("deployment")).get("created")
+    return field == "state" and phase == "Ready" and created is True
+
+
+def _applies(obj: dict[str, Any], field: str) -> bool:
+    """Whether the result of a request is deployed: by default in v1beta1, and not in v1alpha1."""
+    said = mapping(obj.get("spec")).get("autoApply")
+    return said is not False if field == "phase" else said is True
+
+
+def _changed(obj: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:
+    """Names of the fields of a spec that were changed."""
     now, before = mapping(obj.get("spec")), mapping(old.get("spec"))
     for name in (*before, *(each for each in now if each not in before)):
         if now.get(name) != before.get(name):
-            yield ("spec", str(name)), _FROZEN.format(field=field, phase=phase)
+            yield str(name)
