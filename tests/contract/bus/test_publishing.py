@@ -210,9 +210,13 @@ async def test_an_account_that_is_full_takes_messages_again_once_there_is_room(t
     async with SmallAccount(await Programs().obtain("nats-server"), tmp_path / "nats") as server:
         bus = await NatsBus.connect(servers=(server.url,), user="dynamo", password="hush")
         await bus.declare(STATE)
-        with pytest.raises(StreamFullError):
+
+        async def fill() -> None:
             for number in range(100):
                 await bus.publish(f"{A}{number}", b"x" * 4096)
+
+        with pytest.raises(StreamFullError):
+            await fill()
         await bus.remove(STATE, 1)
         await bus.publish(A, b"x")
         await bus.close()
