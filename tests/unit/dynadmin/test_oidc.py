@@ -7,6 +7,8 @@ import base64
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from inspect import signature
+from types import SimpleNamespace
 from typing import Any, cast
 
 import jwt
@@ -14,6 +16,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from dynamo_dynadmin.identity import tokens as tokens_module
 from dynamo_dynadmin.identity.oidc import Issuer
 from dynamo_dynadmin.identity.provider import WAITING, IssuerUnavailable, Provider
 from dynamo_dynadmin.identity.tokens import Tokens
@@ -65,6 +68,29 @@ async def test_a_token_counts_for_as_long_as_clocks_may_differ() -> None:
     assert result.identity.user == "ann"
     with pytest.raises(Unidentified):
         await tokens.caller(jwt.encode({**claims, "exp": time.time() - 40}, PRIVATE, "ES256"))
+
+
+async def test_a_withdrawn_token_ends_in_time_where_the_clock_is_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An hour back: nor is a new key of the issuer looked for only an hour later."""
+    wall, passed = [10_000.0], [100.0]
+    clocks = SimpleNamespace(time=lambda: wall[0], monotonic=lambda: passed[0])
+    monkeypatch.setattr(tokens_module, "time", clocks)
+    known = {"authenticated": True, "user": {"username": "ann"}}
+
+    class Reviews:
+        async def create(self, *_: object) -> dict[str, Any]:
+            return {"status": known}
+
+    tokens = Tokens(cast("Any", Reviews()))
+    assert (await tokens.caller("token-of-ann")).identity.user == "ann"
+    known = {"authenticated": False}
+    wall[0] -= 3600
+    passed[0] += tokens_module.REMEMBERED - 1
+    assert (await tokens.caller("token-of-ann")).identity.user == "ann"
+    passed[0] += 2
+    with pytest.raises(Unidentified):
+        await tokens.caller("token-of-ann")
+    assert signature(Provider).parameters["now"].default is time.monotonic
 
 
 @asynccontextmanager

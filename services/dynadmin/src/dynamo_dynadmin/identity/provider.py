@@ -84,7 +84,7 @@ class _Publication(Generic[T]):
 class Provider:
     """One issuer."""
 
-    def __init__(self, settings: Oidc, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, settings: Oidc, now: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self._keys = _Publication(self._read_keys, now)
         self._endpoints = _Publication(self._read_endpoints, now)

@@ -37,16 +37,17 @@ class Tokens:
         if not plausible(token):
             raise Unidentified("this is not a bearer token")
         digest = hashlib.sha256(token.encode()).hexdigest()
-        now = time.time()
+        # A token ends by the time of day, and what is remembered of it by a clock that only grows.
+        now, passed = time.time(), time.monotonic()
         kept = self._known.get(digest)
-        if kept is not None and now < kept[0]:
+        if kept is not None and passed < kept[0]:
             return self._current(kept[1], now)
         if self._issuer is not None and self._issuer.knows(token):
             caller = await self._issuer.caller(token)
         else:
             caller = await self._reviewed(token)
         self._current(caller, now)
-        self._known[digest] = (now + REMEMBERED, caller)
+        self._known[digest] = (passed + REMEMBERED, caller)
         return caller
 
     def _current(self, caller: Caller, now: float) -> Caller:
