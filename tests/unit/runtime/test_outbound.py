@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import threading
+from typing import Any
 
 import aiohttp
 import pytest
@@ -10,6 +13,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from dynamo_shared.api.untrusted.addresses import may_be_called, parsed
 from dynamo_shared.runtime import load_settings
 from dynamo_shared.runtime.outbound import CheckedResolver, RefusedAddressError, check, connector, platform_hosts
+
+from tests.building.waiting import turns
 
 
 class Names(AbstractResolver):
@@ -84,3 +89,27 @@ def test_hosts_of_the_platform_are_known() -> None:
     )
     hosts = platform_hosts(settings, {"KUBERNETES_SERVICE_HOST": "10.96.0.1"})
     assert {"nats.dynamo.svc", "10.0.0.5", "etcd.dynamo", "10.96.0.1", "kubernetes.default.svc"} <= hosts
+
+
+async def test_names_of_tenants_that_no_server_answers_keep_the_process_from_no_other_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The event loop looks up two names at a time: NATS would not be connected to again for as long as such names are asked."""
+    answered, lookups = threading.Event(), socket.getaddrinfo
+
+    def silent(host: str, *arguments: Any, **options: Any) -> Any:
+        if host == "tenant.example":
+            answered.wait()
+        return lookups("127.0.0.1" if host == "tenant.example" else host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", silent)
+    waiting = [asyncio.create_task(CheckedResolver().resolve("tenant.example", 9090)) for _ in range(8)]
+    try:
+        await turns()
+        async with asyncio.timeout(5):
+            assert await asyncio.get_running_loop().getaddrinfo("localhost", 4222)
+        assert not any(each.done() for each in waiting)
+    finally:
+        answered.set()
+        results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert {type(each) for each in results} == {RefusedAddressError}, "they are checked all the same"

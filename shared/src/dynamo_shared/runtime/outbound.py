@@ -7,6 +7,9 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -21,8 +24,25 @@ REMEMBERED = 60.0
 _API_SERVER = ("kubernetes.default.svc", "kubernetes.default", "kubernetes.default.svc.cluster.local")
 
 
+#: Names of tenants that are looked up at once. They have threads of their own: the event loop looks up two names at a time, and
+#: one whose name servers are silent takes half a minute, in which NATS would not be connected to again.
+LOOKUPS = 4
+_THREADS = ThreadPoolExecutor(LOOKUPS, "names-of-tenants")
+
+
 class RefusedAddressError(OSError):
     """A name leads to an address that is not called on a tenant's word. The message names no address."""
+
+
+class _OwnThreads:
+    """Of an event loop only what `ThreadedResolver` asks of it."""
+
+    async def getaddrinfo(self, *arguments: Any, **options: Any) -> Any:
+        work = partial(socket.getaddrinfo, *arguments, **options)
+        return await asyncio.get_running_loop().run_in_executor(_THREADS, work)
+
+    async def getnameinfo(self, *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(_THREADS, socket.getnameinfo, *arguments)
 
 
 class CheckedResolver(AbstractResolver):
@@ -30,7 +50,7 @@ class CheckedResolver(AbstractResolver):
 
     def __init__(self, forbidden: Iterable[str] = (), names: AbstractResolver | None = None) -> None:
         self._forbidden = frozenset(host.lower().rstrip(".") for host in forbidden if host)
-        self._names = names or ThreadedResolver()
+        self._names = names or ThreadedResolver(cast("asyncio.AbstractEventLoop", _OwnThreads()))
         self._known: frozenset[str] = frozenset()
         self._known_at: float | None = None
 
