@@ -15,7 +15,7 @@ import pytest
 import yaml
 from dynamo_profiler.profiling.results import ProfilingRequest, ProfilingResult
 from dynamo_profiler.requests.thorough import names
-from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, JOBS, ObjectKey
+from dynamo_shared.api.resources import CONFIG_MAPS, JOBS, ObjectKey
 from dynamo_shared.kube import KubeClient
 
 from tests.building.processes import ending
@@ -121,34 +121,7 @@ async def test_steps_and_the_result_come_through_the_relay(measuring, kube, name
     assert output["data"]["profiler_status"] == "success"
 
 
-async def test_a_config_map_of_another_author_is_not_taken_for_an_earlier_output(
-    control_plane, nats_server, kube, namespace
-):
-    theirs = {"metadata": {"name": "dgdr-output-qwen", "namespace": namespace}, "data": {"kept": "yes"}}
-    await kube.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", **theirs})
-    async with planning(control_plane, nats_server, namespace, Played(), read):
-        await create(kube, request(namespace, searchStrategy="thorough", overrides=NOWHERE, autoApply=False))
-        status = await until_phase(kube, namespace, "Failed")
-    assert "NameTaken" in conditions(status)["Succeeded"]
-    assert (await kube.get(CONFIG_MAPS, ObjectKey(namespace, "dgdr-output-qwen")))["data"] == {"kept": "yes"}
-
-
-async def test_the_profilers_failure_is_the_requests(measuring, kube, namespace, tmp_path):
-    profiler_says(tmp_path, phase="SweepingPrefill", status="failed", error="no candidate fits into 46068 MiB")
-    status = await until_phase(kube, namespace, "Failed")
-    assert conditions(status)["Profiling"] == ("False", "SweepingPrefillFailed")
-    assert conditions(status)["Succeeded"] == ("False", "SweepingPrefillFailed")
-    assert "no candidate fits into 46068 MiB" in status["conditions"][-1]["message"]
-
-
 async def test_a_job_that_is_deleted_ends_its_request(measuring, kube, namespace):
     await kube.delete(JOBS, ObjectKey(namespace, "profile-qwen"))
     status = await until_phase(kube, namespace, "Failed")
     assert conditions(status)["Profiling"] == ("False", "JobDeleted")
-
-
-async def test_a_job_goes_with_its_request(measuring, kube, namespace):
-    observed = await kube.get(JOBS, ObjectKey(namespace, "profile-qwen"))
-    owner = observed["metadata"]["ownerReferences"][0]
-    stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, "qwen"))
-    assert (owner["uid"], owner["controller"]) == (stored["metadata"]["uid"], True)

@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
-from dynamo_profiler.requests.thorough import MeasuringBudget, ThoroughProfiling, relay
+from dynamo_profiler.profiling.results import ProfilingRequest
+from dynamo_profiler.requests.thorough import MeasuringBudget, relay
 from dynamo_profiler.requests.thorough.job import profiling_job
 from dynamo_profiler.requests.thorough.outcome import end_of, failure, step_of
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.request_parts import spec_of
-from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
-from dynamo_shared.kube.client import KubeObjects
-from dynamo_shared.kube.errors import AlreadyExists, NotFound
 
 IMAGE = "nvcr.io/nvidia/ai-dynamo/sglang-runtime:1.1.1"
 
@@ -61,7 +58,9 @@ def test_the_job_is_the_references_with_an_added_relay() -> None:
     assert (relay["name"], relay["restartPolicy"]) == ("output-copier", "Always")
     config_map = json.loads(relay["env"][0]["value"])
     assert config_map["metadata"]["name"] == "dgdr-output-qwen"
-    assert config_map["metadata"]["ownerReferences"][0]["uid"] == "u-1"
+    for each in (config_map, job):
+        (owner,) = each["metadata"]["ownerReferences"]
+        assert (owner["uid"], owner["controller"]) == ("u-1", True)
 
 
 def of_v1alpha1(**spec: Any) -> dict[str, Any]:
@@ -222,129 +221,6 @@ def test_a_job_under_way_has_not_failed_and_reports_where_it_is() -> None:
     pulling = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
     waiting = {"status": {"initContainerStatuses": [{"name": "output-copier", **pulling}]}}
     assert step_of(None, [waiting])[1] == "container output-copier waits: ImagePullBackOff: no such image"
-
-
-def stored(uid: str, **parts: Any) -> dict[str, Any]:
-    """The Job or the output of the request with this uid."""
-    owner = {"kind": "DynamoGraphDeploymentRequest", "name": "qwen", "uid": uid, "controller": True}
-    return {"metadata": {"name": "x", "uid": "child", "ownerReferences": [owner]}, **parts}
-
-
-def output_of(status: str) -> dict[str, Any]:
-    return stored("u-1", data={"profiler_status": status, "final_config.yaml": "{"})
-
-
-class Objects:
-    """Objects of one name for each resource: those of an API server, or those that are cached of them."""
-
-    def __init__(self, **objects: dict[str, Any]) -> None:
-        self.objects = objects
-
-    def get(self, resource: Resource, _key: ObjectKey) -> dict[str, Any] | None:
-        return self.objects.get(resource.plural)
-
-
-class Api(Objects):
-    """The API server."""
-
-    async def get(self, resource: Resource, _key: ObjectKey) -> dict[str, Any]:  # type: ignore[override]
-        if resource.plural not in self.objects:
-            raise NotFound(404, "NotFound", "gone")
-        return self.objects[resource.plural]
-
-    async def list(self, *_: Any, **__: Any) -> KubeObjects:
-        return []
-
-    async def create(self, resource: Resource, _obj: dict[str, Any]) -> None:
-        if resource.plural in self.objects:
-            raise AlreadyExists(409, "AlreadyExists", "there")
-
-
-RESULT: Any = object()
-
-
-def thorough_profiling(cache: Objects, api: Objects, read: Any = None) -> ThoroughProfiling:
-    return ThoroughProfiling(api, cache, read, lambda _: IMAGE, MeasuringBudget(60, 0), "")  # type: ignore[arg-type]
-
-
-OBJ = {"metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1"}, "spec": {"model": "m"}}
-ASKED = ProfilingRequest(name="qwen", namespace="ns", spec=DynamoGraphDeploymentRequestSpec(model="m"))
-
-
-async def follow(cache: Objects, api: Objects, read: Any = lambda *_: RESULT) -> Any:
-    _, outcome = await thorough_profiling(cache, api, read).follow(OBJ, ASKED)
-    return outcome
-
-
-async def test_output_that_no_one_can_read_ends_the_request() -> None:
-    def read(*_: object) -> ProfilingResult:
-        raise KeyError("containers")
-
-    outcome = await follow(Objects(jobs=stored("u-1"), configmaps=output_of("success")), Api(), read)
-    assert isinstance(outcome, ProfilingFailed)
-    assert outcome.reason == "GenerationFailed"
-    assert "cannot be read" in str(outcome)
-
-
-FAILED_JOB = stored("u-1", **job_status("Failed", "DeadlineExceeded"))
-
-
-@pytest.mark.parametrize(
-    ("cache", "api"),
-    [
-        # Its Job is gone: the TTL that the request gives it may pass while the platform is down.
-        (Objects(configmaps=output_of("success")), Api()),
-        (Objects(), Api(configmaps=output_of("success"))),
-        # The end of the Job is heard of before the output is.
-        (
-            Objects(jobs=stored("u-1", **job_status("Complete")), configmaps=output_of("running")),
-            Api(configmaps=output_of("success")),
-        ),
-        # It had written all when its time was over.
-        (Objects(jobs=FAILED_JOB, configmaps=output_of("success")), Api()),
-        # The Job of an earlier request of the name is remembered.
-        (
-            Objects(jobs=stored("u-0", **job_status("Failed"))),
-            Api(jobs=stored("u-1", **job_status("Complete")), configmaps=output_of("success")),
-        ),
-    ],
-)
-async def test_a_result_counts_whatever_became_of_its_job(cache: Objects, api: Objects) -> None:
-    assert await follow(cache, api) is RESULT
-
-
-@pytest.mark.parametrize(
-    ("cache", "reason"),
-    [
-        (Objects(), "JobDeleted"),
-        (Objects(configmaps=output_of("running")), "JobDeleted"),
-        (Objects(jobs=stored("u-1", **job_status("Complete"))), "OutputMissing"),
-        (Objects(jobs=FAILED_JOB, configmaps=output_of("running")), "BudgetExceeded"),
-    ],
-)
-async def test_a_job_without_a_result_ends_its_request(cache: Objects, reason: str) -> None:
-    outcome = await follow(cache, Api())
-    assert isinstance(outcome, ProfilingFailed)
-    assert outcome.reason == reason
-
-
-DELETING = {"metadata": {"name": "x", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
-
-
-@pytest.mark.parametrize(
-    ("there", "begun"),
-    [({}, True), ({"jobs": stored("u-1")}, True), ({"jobs": stored("u-0")}, False), ({"jobs": DELETING}, False)],
-)
-async def test_a_request_that_is_created_again_waits_for_the_end_of_its_earlier_job(
-    there: dict[str, Any], begun: bool
-) -> None:
-    assert await thorough_profiling(Objects(), Api(**there)).begin(OBJ, ASKED) is begun
-
-
-async def test_a_job_of_another_author_is_not_taken_over() -> None:
-    with pytest.raises(ProfilingFailed) as failed:
-        await thorough_profiling(Objects(), Api(jobs={"metadata": {"name": "x"}})).begin(OBJ, ASKED)
-    assert failed.value.reason == "NameTaken"
 
 
 @pytest.mark.parametrize(

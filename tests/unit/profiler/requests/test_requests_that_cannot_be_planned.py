@@ -39,6 +39,10 @@ def test_hardware_is_not_less_than_nothing(field: str) -> None:
     assert refused(hardware={field: 0}) == []
 
 
+def test_a_planner_has_a_mode_that_there_is() -> None:
+    assert refused(features={"planner": {"mode": "both"}}) == ["spec.features.planner.mode"]
+
+
 def test_every_problem_is_reported() -> None:
     assert refused(sla={"ttft": -1, "itl": 0}, workload={"isl": -4}) == [
         "spec.sla.ttft",

@@ -1,0 +1,184 @@
+"""An API server in memory: what tables of reconcilers write to.
+
+`tests/integration/test_memory_kube.py` holds it against a real API server, verb by verb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import ObjectKey, Resource, key_of, of
+from dynamo_shared.kube.client import KubeObjects
+from dynamo_shared.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from dynamo_shared.state.cache import ObjectCache
+
+NOW = "2026-01-02T03:04:05Z"
+
+
+class MemoryKube:
+    """Objects with versions, generations and finalizers, and one client that writes them.
+
+    `writes` has all its writes but those of statuses, in order, as `create ConfigMap name`. `refusals` are raised instead
+    of a write of that line.
+    """
+
+    def __init__(self, *stored: KubeObject, refusals: Mapping[str, KubeError] | None = None) -> None:
+        self.field_manager = "test"
+        self.writes: list[str] = []
+        self.refusals = dict(refusals or {})
+        self._objects: dict[tuple[str, ObjectKey], KubeObject] = {}
+        self._applied: dict[tuple[str, ObjectKey], KubeObject] = {}
+        """What the client applied last: what it leaves out next time goes."""
+        self._version = 100
+        for obj in stored:
+            self.put(obj)
+
+    def put(self, obj: KubeObject) -> KubeObject:
+        """Store an object as it is given, with what is missing of a stored one. Its status counts as the client's."""
+        resource, key = of(obj), key_of(obj)
+        stored = {"uid": f"uid-of-{key.name}", "generation": 1, "creationTimestamp": NOW, **obj["metadata"]}
+        self._applied[resource.id, key] = {"status": deepcopy(obj.get("status", {}))}
+        return self._store(resource, key, {**obj, "metadata": stored})
+
+    def remove(self, resource: Resource, key: ObjectKey) -> None:
+        """Take an object out, whatever holds it."""
+        del self._objects[resource.id, key]
+
+    def stored(self, resource: Resource) -> KubeObjects:
+        """All objects of a resource."""
+        return [deepcopy(obj) for (id_, _), obj in self._objects.items() if id_ == resource.id]
+
+    def publish(self, cache: ObjectCache) -> None:
+        """Put everything into a cache, as STATE does."""
+        for obj in self._objects.values():
+            cache.put(of(obj), deepcopy(obj))
+
+    async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
+        if (resource.id, key) not in self._objects:
+            raise NotFound(404, "NotFound", f"{resource.plural} {key.name!r} not found", {"name": key.name})
+        return deepcopy(self._objects[resource.id, key])
+
+    async def list(self, resource: Resource, namespace: str = "", *, label_selector: str = "") -> KubeObjects:
+        asked = dict(each.split("=") for each in label_selector.split(",") if each)
+        return [
+            obj
+            for obj in self.stored(resource)
+            if namespace in ("", key_of(obj).namespace)
+            and asked.items() <= (obj["metadata"].get("labels") or {}).items()
+        ]
+
+    async def create(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        key = key_of(obj)
+        self._admit("create", resource, key)
+        if (resource.id, key) in self._objects:
+            raise AlreadyExists(409, "AlreadyExists", f"{resource.plural} {key.name!r} already exists")
+        self.writes.append(f"create {resource.kind} {key.name}")
+        given = {name: value for name, value in obj.items() if name != "status"}
+        metadata = {**obj["metadata"], "uid": f"uid-{self._version}", "generation": 1, "creationTimestamp": NOW}
+        return self._store(resource, key, {**given, "metadata": metadata})
+
+    async def apply(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        key = key_of(obj)
+        self._admit("apply", resource, key)
+        if (resource.id, key) not in self._objects:
+            if "uid" in obj["metadata"]:
+                raise Conflict(409, "Conflict", "Precondition failed: UID in precondition")
+            self._applied[resource.id, key] = deepcopy(obj)
+            return await self.create(resource, obj)
+        applied = await self._apply(resource, key, {name: value for name, value in obj.items() if name != "status"})
+        self.writes.append(f"apply {resource.kind} {key.name}")
+        return applied
+
+    async def apply_status(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        metadata = {name: obj["metadata"][name] for name in ("resourceVersion",) if name in obj["metadata"]}
+        return await self._apply(resource, key_of(obj), {"metadata": metadata, "status": obj["status"]})
+
+    async def merge_patch(self, resource: Resource, key: ObjectKey, patch: KubeObject) -> KubeObject:
+        self._admit("patch", resource, key)
+        observed = await self._checked(resource, key, patch)
+        self.writes.append(f"patch {resource.kind} {key.name}")
+        given = {name: value for name, value in patch.items() if name != "status"}
+        return self._change(resource, key, observed, _merged(observed, given, nulls=True))
+
+    async def delete(self, resource: Resource, key: ObjectKey, *, uid: str | None = None) -> None:
+        self._admit("delete", resource, key)
+        observed = await self._checked(resource, key, {"metadata": {"uid": uid} if uid else {}})
+        self.writes.append(f"delete {resource.kind} {key.name}")
+        if observed["metadata"].get("finalizers"):
+            observed["metadata"].setdefault("deletionTimestamp", NOW)
+            observed["metadata"]["generation"] += 1
+            self._store(resource, key, observed)
+        else:
+            self.remove(resource, key)
+
+    def _admit(self, verb: str, resource: Resource, key: ObjectKey) -> None:
+        if (refusal := self.refusals.get(f"{verb} {resource.kind} {key.name}")) is not None:
+            raise refusal
+
+    async def _checked(self, resource: Resource, key: ObjectKey, given: KubeObject) -> KubeObject:
+        """The object, if it is the one that the preconditions say."""
+        observed = await self.get(resource, key)
+        for field in ("uid", "resourceVersion"):
+            if given.get("metadata", {}).get(field, observed["metadata"][field]) != observed["metadata"][field]:
+                raise Conflict(409, "Conflict", "the object has been modified")
+        return observed
+
+    async def _apply(self, resource: Resource, key: ObjectKey, given: KubeObject) -> KubeObject:
+        observed = await self._checked(resource, key, given)
+        before = self._applied.get((resource.id, key), {})
+        mine = {name: value for name, value in before.items() if ("status" in given) == (name == "status")}
+        others = {name: value for name, value in before.items() if name not in mine}
+        self._applied[resource.id, key] = deepcopy({**given, **others})
+        return self._change(resource, key, observed, _merged(_without(observed, mine, given), given))
+
+    def _change(self, resource: Resource, key: ObjectKey, before: KubeObject, after: KubeObject) -> KubeObject:
+        metadata = after["metadata"]
+        metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
+        if after == before:
+            return before
+        if "deletionTimestamp" in metadata and not metadata.get("finalizers"):
+            self.remove(resource, key)
+            return {**after, "metadata": {name: value for name, value in metadata.items() if name != "finalizers"}}
+        if _desired(after) != _desired(before):
+            metadata["generation"] += 1
+        return self._store(resource, key, after)
+
+    def _store(self, resource: Resource, key: ObjectKey, obj: KubeObject) -> KubeObject:
+        self._version += 1
+        for field in ("annotations", "finalizers", "labels"):
+            if not obj["metadata"].get(field, True):
+                del obj["metadata"][field]
+        obj["metadata"]["resourceVersion"] = str(self._version)
+        self._objects[resource.id, key] = deepcopy(obj)
+        return obj
+
+
+def _desired(obj: KubeObject) -> KubeObject:
+    return {name: value for name, value in obj.items() if name not in ("metadata", "status")}
+
+
+def _merged(value: Any, given: Any, *, nulls: bool = False) -> Any:
+    """RFC 7386 where `nulls` take out; lists are replaced."""
+    if not isinstance(given, dict):
+        return deepcopy(given)
+    result = dict(value) if isinstance(value, dict) else {}
+    for name, each in given.items():
+        if each is None and nulls:
+            result.pop(name, None)
+        else:
+            result[name] = _merged(result.get(name), each, nulls=nulls)
+    return result
+
+
+def _without(value: KubeObject, before: KubeObject, after: KubeObject) -> KubeObject:
+    """Without the fields that were applied before and are not applied now."""
+    result = dict(value)
+    for name, each in before.items():
+        if name not in after:
+            result.pop(name, None)
+        elif all(isinstance(part, dict) for part in (each, after[name], value.get(name))):
+            result[name] = _without(value[name], each, after[name])
+    return result
