@@ -15,7 +15,7 @@ from dynamo_shared.runtime import Settings
 from dynamo_watcher.app import WatcherService
 
 from .lora_workers import Farm, quick_settings
-from .models import URI, model, release, until_ready, worker_pod, workers
+from .models import model, release, until_ready, worker_pod, workers
 from .platform import eventually, gone, platform, settings
 
 pytestmark = pytest.mark.restart
@@ -51,55 +51,6 @@ async def test_loaded_adapters_are_recognized_and_not_loaded_twice(configured, k
 
 async def _loaded(lora: Farm, count: int) -> bool:
     return lora.loaded() == {NAME: count}
-
-
-@pytest.mark.parametrize("change", [{"source": {"uri": "hf://org/v2"}}, {"modelName": "renamed"}])
-async def test_a_change_while_the_service_was_away(configured, kube, namespace, lora, change):
-    key = ObjectKey(namespace, "support")
-    await workers(kube, namespace, 2)
-    async with platform(configured, [WatcherService()]):
-        async with platform(configured, [ModelDiscoveryService()]):
-            await kube.create(DYNAMO_MODELS, model(namespace))
-            await until_ready(kube, key, 2, 2)
-        await kube.merge_patch(DYNAMO_MODELS, key, {"spec": change})
-        desired = {change.get("modelName", NAME): change.get("source", {"uri": URI})["uri"]}
-        async with platform(configured, [ModelDiscoveryService()]):
-            await eventually(
-                lambda: [worker.loras for worker in lora.workers.values()] == [desired] * 2,
-                "what was loaded before is replaced",
-            )
-            await until_ready(kube, key, 2, 2)
-            await kube.delete(DYNAMO_MODELS, key)
-            await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
-        assert not lora.loaded()
-
-
-async def test_a_deletion_while_the_service_was_away(configured, kube, namespace, lora):
-    key = ObjectKey(namespace, "support")
-    await workers(kube, namespace, 2)
-    async with platform(configured, [WatcherService()]):
-        async with platform(configured, [ModelDiscoveryService()]):
-            await kube.create(DYNAMO_MODELS, model(namespace))
-            await until_ready(kube, key, 2, 2)
-        await kube.delete(DYNAMO_MODELS, key)
-        assert not await gone(kube, DYNAMO_MODELS, key)
-        async with platform(configured, [ModelDiscoveryService()]):
-            await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
-        assert not lora.loaded()
-
-
-async def test_a_model_of_the_reference_operator_is_taken_over_and_unloaded(configured, kube, namespace, lora):
-    """It has the finalizer and no annotation; what is loaded is taken as it is."""
-    key = ObjectKey(namespace, "support")
-    hosts = await workers(kube, namespace, 1)
-    lora[hosts["worker-0"]].loras[NAME] = URI
-    theirs = model(namespace)
-    theirs["metadata"]["finalizers"] = ["nvidia.com/finalizer"]
-    await kube.create(DYNAMO_MODELS, theirs)
-    await kube.delete(DYNAMO_MODELS, key)
-    async with platform(configured, [WatcherService(), ModelDiscoveryService()]):
-        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
-    assert not lora.loaded()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer
 from dynamo_model_discovery.app import ModelDiscoveryService
 from dynamo_pod_builder.app import PodBuilderService
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_MODELS, SERVICES, ObjectKey
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_MODELS, ObjectKey
 from dynamo_shared.bus import streams
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
 from dynamo_shared.bus.protocol import Message, Start
@@ -21,7 +21,7 @@ from dynamo_shared.wire import subjects
 from dynamo_watcher.app import WatcherService
 
 from .lora_workers import Farm
-from .models import BASE, HASH, condition, event_reasons, model, release, until_ready, until_status, workers
+from .models import BASE, HASH, condition, model, release, until_ready, until_status, workers
 from .platform import eventually, frontend, gone, graph, platform, settings, until_state, worker
 
 
@@ -78,30 +78,6 @@ async def test_a_graphs_workers_serve_its_models(kube: KubeClient, namespace: st
     await eventually(lambda: gone(kube, DYNAMO_MODELS, adapter), "it goes")
 
 
-async def test_no_one_has_to_load_what_is_not_a_lora(kube: KubeClient, namespace: str, lora: Farm):
-    await workers(kube, namespace, 1)
-    for type_ in ("base", "adapter"):
-        await kube.create(DYNAMO_MODELS, model(namespace, type_, type_))
-        await until_ready(kube, ObjectKey(namespace, type_), 1, 1)
-        await kube.delete(DYNAMO_MODELS, ObjectKey(namespace, type_))
-        assert await gone(kube, DYNAMO_MODELS, ObjectKey(namespace, type_)), "no finalizer holds it"
-    assert not lora.workers
-
-
-async def test_a_source_that_cannot_be_is_said(kube: KubeClient, namespace: str, lora: Farm):
-    await workers(kube, namespace, 1)
-    key = ObjectKey(namespace, "support")
-    await kube.create(DYNAMO_MODELS, model(namespace, source={"uri": "https://example.com/a"}))
-    # The worker and the model are heard of in any order.
-    status = await until_status(kube, key, lambda now: now["totalEndpoints"] == 1, "the worker is known")
-    assert condition(status)["reason"] == "InvalidSource"
-    assert "'https' is not supported" in condition(status)["message"]
-    assert not lora.workers
-    await eventually(
-        lambda: event_reasons(kube, key), "an Event reports it", where=lambda answer: "InvalidSource" in answer
-    )
-
-
 async def test_news_of_models_is_published(kube: KubeClient, namespace: str, nats_server: NatsServer):
     bus = await NatsBus.connect(NatsOptions(servers=(nats_server.url,), name="test"))
     try:
@@ -131,11 +107,3 @@ async def test_news_of_models_is_published(kube: KubeClient, namespace: str, nat
     assert reported[1]["data"]["modelName"] == "org/support"
     assert reported[1]["data"]["pod"] == "worker-0"
     assert reported[2]["data"]["readyEndpoints"] == 1
-
-
-async def test_services_are_pod_builders(kube: KubeClient, namespace: str):
-    """A model makes no Service: one owner, whatever models there are."""
-    key = ObjectKey(namespace, "qwen")
-    await kube.create(DYNAMO_MODELS, model(namespace, "qwen", "base"))
-    await until_ready(kube, key, 0, 0)
-    assert not [each for each in await kube.list(SERVICES, namespace) if "model" in each["metadata"]["name"]]

@@ -10,7 +10,7 @@ from typing import Any
 
 from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.lora.answers import LoraError
-from dynamo_model_discovery.lora.api import Listing, WorkerApi
+from dynamo_model_discovery.lora.api import Listing
 from dynamo_model_discovery.lora.keeper import LISTED_CHARACTERS, LISTED_NAMES, AdapterKeeper
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
@@ -21,6 +21,8 @@ from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
 from dynamo_shared.wire.specifications.discovery import AdapterData
 
 from tests.building.tasks import in_background
+
+from .memory_workers import MemoryWorkers
 
 KEY = ObjectKey("prod", "m")
 OTHER = ObjectKey("prod", "other")
@@ -38,39 +40,14 @@ def model(uid: str = "m1") -> dict[str, Any]:
 
 
 @dataclass
-class World(WorkerApi):
+class World(MemoryWorkers):
     """Workers, and what was reported of them."""
 
-    loras: dict[str, set[str]] = field(default_factory=dict)
-    broken: set[str] = field(default_factory=set)
-    hanging: set[str] = field(default_factory=set)
-    calls: list[tuple[str, str]] = field(default_factory=list)
     reported: list[tuple[str, str]] = field(default_factory=list)
     allowed: bool = True
     models: dict[ObjectKey, dict[str, Any]] = field(default_factory=lambda: {KEY: model(), OTHER: model("m2")})
     now: float = 0.0
     news: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def listing(self, url: str) -> Listing:
-        await self._call("GET", url)
-        return Listing(frozenset(self.loras.get(url, ())), "/v1/loras")
-
-    async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
-        await self._call("POST", url)
-        self.loras.setdefault(url, set()).add(adapter.name)
-
-    async def unload(self, url: str, path: str | None, name: str) -> bool:
-        await self._call("DELETE", url)
-        self.loras.get(url, set()).discard(name)
-        return True
-
-    async def _call(self, method: str, url: str) -> None:
-        self.calls.append((method, url))
-        if url in self.hanging:
-            await asyncio.Event().wait()
-        await asyncio.sleep(0)
-        if url in self.broken:
-            raise LoraError("HTTP 500: no")
 
     def announce(self, _model: dict[str, Any], fact: Fact) -> None:
         pod = fact.data.pod if isinstance(fact.data, AdapterData) else fact.message.partition(" ")[0]
@@ -83,9 +60,6 @@ class World(WorkerApi):
             while len({pod for reported, pod in self.reported if reported == what}) < count:
                 self.news.clear()
                 await self.news.wait()
-
-    def count(self, method: str) -> int:
-        return sum(each == method for each, _ in self.calls)
 
 
 @asynccontextmanager
@@ -268,7 +242,7 @@ async def test_what_is_given_away_is_not_under_way_any_more():
             await keeper.release(lambda key: key == KEY)
         assert {state.model for state in keeper.states()} == {OTHER}
         await world.until("loaded", 1)
-    assert world.loras == {all_[0].url: {"b"}}
+    assert world.loras == {all_[0].url: {"b": "s3://1"}}
 
 
 async def test_what_is_owed_is_done_when_it_can_be():
@@ -306,7 +280,7 @@ async def test_what_is_owed_is_not_reported_of_another_model_of_the_same_name():
         async with asyncio.timeout(5):
             while list(keeper.states()):
                 await asyncio.sleep(0)
-        assert world.loras[worker.url] == set()
+        assert world.loras[worker.url] == {}
         assert world.reported == []
 
 
@@ -330,7 +304,7 @@ async def test_a_newcomer_of_the_name_sees_to_what_is_owed():
         world.broken.clear()
         keeper.set_desired(OTHER, "m2", [worker], Adapter("a", "s3://2"), ())
         await world.until("loaded", 1)
-        assert world.loras[worker.url] == {"a"}
+        assert world.loras[worker.url] == {"a": "s3://2"}
         # Unloaded before it was loaded, by the first request, and not after.
         methods = [method for method, _ in world.calls]
         assert methods.index("DELETE") < methods.index("POST")
@@ -343,13 +317,13 @@ async def test_a_container_that_was_started_again_is_asked_again():
         world.reported.clear()
         keeper.set_desired(KEY, "m1", [replace(worker, incarnation="main:1")], ADAPTER, ())
         await world.until("loaded", 1)
-    assert world.loras[worker.url] == {"a"}
+    assert world.loras[worker.url] == {"a": "s3://1"}
 
 
 async def test_of_what_a_worker_lists_no_more_is_kept_than_an_honest_one_has() -> None:
     world, all_ = World(), workers(3)
-    world.loras[all_[0].url] = {f"n-{number}" for number in range(LISTED_NAMES + 1)}
-    world.loras[all_[1].url] = {"n" * (LISTED_CHARACTERS + 1)}
+    world.loras[all_[0].url] = {f"n-{number}": "" for number in range(LISTED_NAMES + 1)}
+    world.loras[all_[1].url] = {"n" * (LISTED_CHARACTERS + 1): ""}
     async with keeping(world) as keeper:
         keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
         await world.until("loaded", 3)

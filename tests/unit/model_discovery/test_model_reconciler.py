@@ -1,0 +1,396 @@
+"""ModelReconciler: what becomes of a DynamoModel, a row for each state of it and of its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import pytest
+from dynamo_model_discovery.lora.adapter import Adapter, AdapterRecord, record_of, written
+from dynamo_model_discovery.lora.answers import LoraError
+from dynamo_model_discovery.lora.keeper import AdapterKeeper, WorkerModel
+from dynamo_model_discovery.lora.settle import settle
+from dynamo_model_discovery.models.status import ENDPOINTS_READY
+from dynamo_model_discovery.reconcilers.model import FINALIZER, QUIET, ModelReconciler
+from dynamo_model_discovery.routing import index
+from dynamo_shared.api import objects
+from dynamo_shared.api.base_models import base_model_hash
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
+from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey
+from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.runtime import Result, WorkQueue
+from dynamo_shared.runtime.metrics import Metrics
+from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
+from dynamo_shared.runtime.status_writer import SETTLE, StatusWriter
+from dynamo_shared.state.cache import ObjectCache
+
+from tests.building.clock import ManualClock
+from tests.building.memory_kube import MemoryKube
+from tests.building.tables import table
+from tests.unit.announced import Announced
+
+from .memory_workers import MemoryWorkers
+
+BASE, NAME, URI = "Qwen/Qwen3-0.6B", "org/support", "s3://adapters/support/v1"
+HASH = base_model_hash(BASE)
+A, B = "http://10.0.0.1:9090", "http://10.0.0.2:9090"
+WITHIN = 30.0
+
+
+def model(
+    name: str = "support",
+    record: AdapterRecord | None = None,
+    *,
+    metadata: Any = None,
+    type_: str = "lora",
+    **spec: Any,
+) -> KubeObject:
+    """A DynamoModel, which is an adapter if nothing else is said; `record` is what is remembered of what was loaded."""
+    known = {"finalizers": [FINALIZER], "annotations": {LOADED_ADAPTER: written(record)}} if record else {}
+    adapter = {"modelName": NAME, "source": {"uri": URI}} if type_ == "lora" else {"modelName": BASE}
+    return {
+        **DYNAMO_MODELS.type_meta,
+        "metadata": {"name": name, "namespace": "ns", "uid": f"uid-of-{name}", **known, **(metadata or {})},
+        "spec": {"baseModelName": BASE, "modelType": type_, **adapter, **spec},
+    }
+
+
+def leaving(record: AdapterRecord | None = None, **spec: Any) -> KubeObject:
+    """One that is being deleted."""
+    return model(record=record, metadata={"deletionTimestamp": "x", "finalizers": [FINALIZER]}, **spec)
+
+
+def workers(*ready: bool) -> list[KubeObject]:
+    """Pods a, b, ... of the base model, ready or not, and the slice of their Service."""
+    pods = [
+        {
+            **PODS.type_meta,
+            "metadata": {"name": name, "namespace": "ns", "labels": {labels.BASE_MODEL_HASH: HASH}},
+            "status": {
+                "phase": "Running",
+                "podIP": f"10.0.0.{number}",
+                "conditions": [{"type": "Ready", "status": str(is_ready)}],
+            },
+        }
+        for number, (name, is_ready) in enumerate(zip("abc", ready, strict=False), 1)
+    ]
+    service = {"kubernetes.io/service-name": "dynamo-model", labels.BASE_MODEL_HASH: HASH}
+    endpoints = [
+        {"addresses": [pod["status"]["podIP"]], "targetRef": {"kind": "Pod", "name": pod["metadata"]["name"]}}
+        for pod in pods
+    ]
+    slice_ = {"metadata": {"name": "s", "namespace": "ns", "labels": service}, "endpoints": endpoints}
+    return [*pods, {**ENDPOINT_SLICES.type_meta, **slice_}]
+
+
+ONE, TWO = workers(True), workers(True, True)
+
+
+class World:
+    """The reconciler over an API server and workers in memory. `busy` workers have no answer yet."""
+
+    @classmethod
+    def of(cls, *observed: KubeObject, **given: Any) -> Callable[[], World]:
+        """A world for a row of a table."""
+        return partial(cls, *observed, **given)
+
+    def __init__(
+        self,
+        *observed: KubeObject,
+        have: Mapping[str, Mapping[str, str]] | None = None,
+        busy: Iterable[str] = (),
+        broken: Iterable[str] = (),
+        without_lora: Iterable[str] = (),
+    ) -> None:
+        self.kube, self.cache, self.clock = MemoryKube(*observed), ObjectCache(), ManualClock()
+        index(self.cache)
+        self.kube.publish(self.cache)
+        loras = {url: dict(each) for url, each in (have or {}).items()}
+        self.workers = MemoryWorkers(loras, broken=set(broken), without_lora=set(without_lora))
+        self.busy, self.announced = set(busy), Announced()
+        metrics, settings = Metrics(), ModelDiscovery(unload_within=WITHIN)
+        queues: tuple[WorkQueue[WorkerModel], WorkQueue[WorkerModel]] = (
+            WorkQueue(metrics=metrics.queue("first")),
+            WorkQueue(metrics=metrics.queue("second")),
+        )
+        self.keeper = AdapterKeeper(
+            self.workers,
+            settings,
+            queues,
+            self.announced,
+            model=lambda key: self.cache.get(DYNAMO_MODELS, key),
+            may=lambda _: True,
+            changed=lambda _: None,
+            clock=self.clock,
+        )
+        kube: Any = self.kube
+        statuses = StatusWriter(kube, self.cache, self.clock)
+        now = partial(datetime, 2026, 1, 2, tzinfo=UTC)
+        self.reconciler = ModelReconciler(
+            kube, self.cache, statuses, self.keeper, self.announced, settings, self.clock, now
+        )
+
+    async def reconcile(self, name: str = "support") -> Result:
+        return await self.reconciler.reconcile(ObjectKey("ns", name))
+
+    async def work(self) -> None:
+        """The workers that answer do what is asked of them, once."""
+        for state in self.keeper.states():
+            if not (state.settled or state.idle or state.worker.url in self.busy):
+                try:
+                    await settle(self.workers, state, self.clock)
+                except LoraError as error:
+                    state.failed(str(error), state.version)
+
+    async def converge(self) -> None:
+        """All models are reconciled, and workers work, until nothing more can follow."""
+        for _ in range(8):
+            for key in sorted(self.cache.keys(DYNAMO_MODELS)):
+                await self.reconcile(key.name)
+            await self.work()
+            self.clock.now += SETTLE
+
+    async def outcome(self, name: str = "support") -> str:
+        """What is reported of the model, which Events, what holds it, and what workers have."""
+        reasons = " ".join(line.split()[1] for line in self.announced.lines)
+        loaded = [
+            f"{pod} has {', '.join(sorted(self.workers.loras.get(url) or ()))}" for pod, url in (("a", A), ("b", B))
+        ]
+        parts = [reasons, await self.held(name), *(each for each in loaded if not each.endswith("has "))]
+        if status := (self.cache.get(DYNAMO_MODELS, ObjectKey("ns", name)) or {}).get("status"):
+            reason = (objects.condition({"status": status}, ENDPOINTS_READY) or {})["reason"]
+            parts.insert(0, f"{status['readyEndpoints']}/{status['totalEndpoints']} {reason}")
+        return "; ".join(filter(None, parts))
+
+    async def held(self, name: str) -> str:
+        try:
+            observed = await self.kube.get(DYNAMO_MODELS, ObjectKey("ns", name))
+        except NotFound:
+            assert self.cache.get(DYNAMO_MODELS, ObjectKey("ns", name)) is None
+            return "gone"
+        record = record_of(observed)
+        names = " ".join((record.name, *record.previous)) if record else "no adapter"
+        return f"held for {names}" if FINALIZER in observed["metadata"].get("finalizers", ()) else ""
+
+
+def loaded(name: str = NAME, uri: str = URI, *previous: str) -> AdapterRecord:
+    return AdapterRecord(name, Adapter(name, uri).source, previous)
+
+
+HAVE = {A: {NAME: URI}, B: {NAME: URI}}
+OLDER = {"creationTimestamp": "2025-01-01T00:00:00Z"}
+
+
+@table(
+    {
+        "a base model": (World.of(model(type_="base"), *TWO), "2/2 EndpointsDiscovered; EndpointsReady"),
+        "one of another type": (World.of(model(type_="adapter"), *ONE), "1/1 EndpointsDiscovered; EndpointsReady"),
+        "a base model without workers": (World.of(model(type_="base")), "0/0 NoEndpoints; NoEndpointsFound"),
+        "an adapter": (
+            World.of(model(), *TWO),
+            f"2/2 AllEndpointsReady; NotReady EndpointsReady; held for {NAME}; a has {NAME}; b has {NAME}",
+        ),
+        "an adapter without workers": (World.of(model()), f"0/0 NoEndpoints; NoEndpointsFound; held for {NAME}"),
+        "a worker is busy": (
+            World.of(model(), *TWO, busy=[B]),
+            f"1/2 NotReady; NotReady; held for {NAME}; a has {NAME}",
+        ),
+        "a worker fails": (
+            World.of(model(), *TWO, broken=[B]),
+            f"1/2 NotReady; NotReady PartialEndpointFailure; held for {NAME}; a has {NAME}",
+        ),
+        "a worker is not ready": (
+            World.of(model(), *workers(True, False)),
+            f"1/1 AllEndpointsReady; NotReady EndpointsReady; held for {NAME}; a has {NAME}",
+        ),
+        "another source": (
+            World.of(model(record=loaded(uri="s3://old")), *ONE, have={A: {NAME: "s3://old"}}),
+            f"1/1 AllEndpointsReady; NotReady EndpointsReady; held for {NAME}; a has {NAME}",
+        ),
+        "another name": (
+            World.of(model(record=loaded("old")), *ONE, have={A: {"old": URI}}),
+            f"1/1 AllEndpointsReady; NotReady EndpointsReady; held for {NAME}; a has {NAME}",
+        ),
+        "another name, and a worker keeps the former": (
+            World.of(model(record=loaded("old")), *TWO, have={A: {"old": URI}, B: {"old": URI}}, broken=[B]),
+            f"1/2 NotReady; NotReady PartialEndpointFailure; held for {NAME} old; a has {NAME}; b has old",
+        ),
+        "not a source": (
+            World.of(model(source={"uri": "https://example.com/a"}), *ONE),
+            "0/1 InvalidSource; InvalidSource",
+        ),
+        "not a source any more": (
+            World.of(model(record=loaded(), source={"uri": ""}), *ONE, have=HAVE),
+            f"0/1 InvalidSource; InvalidSource; held for {NAME}; a has {NAME}; b has {NAME}",
+        ),
+        "an older model asks for the name": (
+            World.of(model(), model("older", metadata=OLDER), *ONE),
+            "0/1 NameTaken; NameTaken",
+        ),
+        "a younger model asks for the name": (
+            World.of(model(metadata=OLDER), model("younger"), *ONE),
+            f"1/1 AllEndpointsReady; NotReady EndpointsReady; held for {NAME}; a has {NAME}",
+        ),
+        "a younger model has loaded the name": (
+            World.of(model(metadata=OLDER), model("younger", loaded()), *ONE),
+            "0/1 NameTaken; NameTaken",
+        ),
+        "a renamed model may have the name yet": (
+            World.of(model(), model("renamed", loaded("new", URI, NAME), modelName="new"), *ONE),
+            "0/1 NameTaken; NameTaken",
+        ),
+        "a model that leaves may have the name yet": (
+            World.of(model(), model("other", loaded(), metadata={"deletionTimestamp": "x"}), *ONE),
+            "0/1 NameTaken; NameTaken",
+        ),
+        "a model has left the name": (
+            World.of(
+                model(), model("other", loaded(), metadata={"deletionTimestamp": "x", "finalizers": ["kept"]}), *ONE
+            ),
+            f"1/1 AllEndpointsReady; NotReady EndpointsReady; held for {NAME}; a has {NAME}",
+        ),
+        "another model has the new name, and the former one is let go": (
+            World.of(model(record=loaded("old")), model("other", loaded()), *ONE, have={A: {"old": URI, NAME: URI}}),
+            f"0/1 NameTaken; NameTaken; held for no adapter; a has {NAME}",
+        ),
+        "another model has the new name, and a worker keeps the former": (
+            World.of(model(record=loaded("old")), model("other", loaded()), *ONE, have={A: {"old": URI}}, busy=[A]),
+            "0/1 NameTaken; NameTaken; held for old; a has old",
+        ),
+    }
+)
+async def test_what_becomes_of_a_model(given, outcome):
+    world = given()
+    for _ in range(2):
+        await world.reconcile()
+        await world.work()
+        world.clock.now += SETTLE
+    assert await world.reconcile() == Result()
+    assert await world.outcome() == outcome
+    assert all(uri == URI for each in world.workers.loras.values() for uri in each.values())
+    # A model creates nothing: Services of base models are the pod-builder's.
+    assert set(world.kube.writes) <= {"patch DynamoModel support"}
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        (model("first", loaded()), f"{NAME!r} is loaded for DynamoModel 'first' already"),
+        (model("first", loaded("new", URI, NAME), modelName="new"), f"{NAME!r} was loaded for DynamoModel 'first'"),
+    ],
+)
+async def test_a_name_that_is_taken_says_by_whom(other, says):
+    world = World(model(), other, *ONE)
+    await world.reconcile()
+    (fact,) = world.announced.facts
+    assert says in fact.message
+
+
+@table(
+    {
+        "unloaded": (World.of(leaving(loaded()), *TWO, have=HAVE), "LoRAUnloaded; gone"),
+        "unloaded by all its names": (
+            World.of(leaving(loaded(NAME, URI, "old")), *ONE, have={A: {"old": URI, "others": URI}}),
+            "LoRAUnloaded; gone; a has others",
+        ),
+        "loaded by the reference operator, which remembers nothing": (
+            World.of(leaving(), *ONE, have={A: {NAME: URI}}),
+            "LoRAUnloaded; gone",
+        ),
+        "a base model": (World.of(leaving(type_="base"), *ONE), "gone"),
+        "its workers are gone": (World.of(leaving(loaded())), "gone"),
+        "its worker cannot load adapters": (
+            World.of(leaving(loaded()), *ONE, without_lora=[A]),
+            "LoRAUnloaded; gone",
+        ),
+        "its worker is not ready": (
+            World.of(leaving(loaded()), *workers(False), have={A: {NAME: URI}}),
+            "LoRAUnloaded; gone",
+        ),
+        "another model has taken over the name": (
+            World.of(leaving(loaded()), model("other", loaded()), *ONE, have={A: {NAME: URI}}),
+            f"gone; a has {NAME}",
+        ),
+        "a worker fails": (
+            World.of(leaving(loaded()), *TWO, have=HAVE, broken=[B]),
+            f"0/2 Unloading; PartialEndpointFailure Unloading; held for {NAME}; b has {NAME}",
+        ),
+        "a worker is busy": (
+            World.of(leaving(loaded()), *ONE, have={A: {NAME: URI}}, busy=[A]),
+            f"held for {NAME}; a has {NAME}",
+        ),
+    }
+)
+async def test_what_becomes_of_a_model_that_is_leaving(given, outcome):
+    world = given()
+    await world.reconcile()
+    await world.work()
+    reconciled = await world.reconcile()
+    assert await world.outcome() == outcome
+    wait = None if "gone" in outcome else WITHIN if "Unloading" in outcome else QUIET
+    assert reconciled == Result(wait)
+
+
+async def test_unloading_that_takes_long_is_reported_and_then_left_to_itself():
+    world = World(leaving(loaded()), *ONE, have={A: {NAME: URI}}, busy=[A])
+    assert await world.reconcile() == Result(QUIET)
+    world.clock.now += QUIET
+    assert await world.reconcile() == Result(WITHIN - QUIET)
+    assert await world.outcome() == f"0/1 Unloading; Unloading; held for {NAME}; a has {NAME}"
+    world.clock.now = WITHIN
+    assert await world.reconcile() == Result()
+    assert await world.outcome() == f"Unloading LoRAUnloadFailed; gone; a has {NAME}"
+    assert world.announced.facts[-1].message.startswith(f"{NAME} is still loaded, or may be, at a: no answer yet")
+    # It is owed.
+    world.busy.clear()
+    await world.work()
+    assert not any(world.workers.loras.values())
+
+
+@pytest.mark.parametrize("metadata", [{"deletionTimestamp": "x", "finalizers": ["kept"]}, {}], ids=["leaving", "read"])
+async def test_one_that_others_hold_and_one_without_a_spec_are_left_alone(metadata):
+    obj = model(metadata=metadata)
+    if not metadata:
+        del obj["spec"]
+    world = World(obj, *ONE)
+    assert await world.reconcile() == Result()
+    assert (await world.outcome(), world.kube.writes) == ("", [])
+
+
+async def test_of_one_that_went_meanwhile_nothing_is_loaded():
+    world = World(model(), *ONE)
+    world.kube.remove(DYNAMO_MODELS, ObjectKey("ns", "support"))
+    assert await world.reconcile() == Result()
+    await world.work()
+    assert await world.outcome() == "gone"
+    assert await world.reconcile() == Result()
+
+
+@pytest.mark.parametrize(("owned", "left"), [(True, 0), (False, 1)])
+async def test_what_workers_owe_of_one_that_is_gone_is_its_owners(owned, left):
+    world = World(model(), *ONE)
+    await world.converge()
+    world.reconciler.gone(model(record=loaded()), owned=owned)
+    await world.work()
+    assert len(world.workers.loras[A]) == left
+    assert world.announced.events[-1] == "deleted"
+
+
+async def test_two_models_may_swap_their_names():
+    one, two = (model(name, loaded(name), modelName=other) for name, other in (("one", "two"), ("two", "one")))
+    world = World(one, two, *ONE, have={A: {"one": URI, "two": URI}})
+    await world.converge()
+    assert [(await world.outcome(name)).partition(";")[0] for name in ("one", "two")] == ["1/1 AllEndpointsReady"] * 2
+    assert world.workers.loras[A] == {"one": URI, "two": URI}
+    assert world.workers.count("POST") == 2
+
+
+async def test_what_is_loaded_already_is_not_loaded_again_and_what_is_lost_is():
+    world = World(model(record=loaded()), *TWO, have={A: {NAME: URI}})
+    await world.converge()
+    assert world.workers.loras == HAVE
+    assert [call for call in world.workers.calls if call[0] != "GET"] == [("POST", B)]
