@@ -12,14 +12,12 @@ from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import (
-    SNAPSHOT_ARTIFACT_VERSION,
     SNAPSHOT_STATUS,
     SNAPSHOT_TARGET_CONTAINERS,
 )
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_CHECKPOINTS,
-    DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     JOBS,
     LEASES,
@@ -28,7 +26,6 @@ from dynamo_shared.api.resources import (
     SERVICE_ACCOUNTS,
     ObjectKey,
     Resource,
-    key_of,
 )
 from dynamo_shared.kube import KubeClient
 
@@ -174,71 +171,6 @@ async def test_deleting_a_checkpoint_takes_its_objects_along_and_leaves_the_stor
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_a_job_that_takes_too_long_fails_its_checkpoint_and_says_why(kube, namespace):
-    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace, activeDeadlineSeconds=1))
-    result = await until_phase(kube, namespace, "Failed")
-    assert conditions(result)["JobCompleted"] == ("False", "JobFailed")
-    assert "DeadlineExceeded" in result["status"]["message"]
-    await until_event(kube, namespace, "CheckpointFailed", "DynamoCheckpoint")
-
-
-@pytest.mark.usefixtures("running_platform")
-async def test_what_holds_the_engine_up_and_how_it_ended_is_reported(kube, namespace):
-    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
-
-    async def held_up() -> bool:
-        result = await until_phase(kube, namespace, "Creating")
-        return conditions(result)["JobCompleted"] == ("False", "Unschedulable")
-
-    await eventually(held_up, "no node takes the pod")
-    ended = {"exitCode": 3, "reason": "Error", "message": "no such model"}
-    main = {"name": "main", "image": IMAGE, "imageID": "", "ready": False, "restartCount": 0}
-    containers = [{**main, "state": {"terminated": ended}}]
-    await node_ends(kube, namespace, status={"phase": "Failed", "containerStatuses": containers})
-    result = await until_phase(kube, namespace, "Failed")
-    assert "container main exited with code 3: no such model" in result["status"]["message"]
-    for reason in ("Unschedulable", "CheckpointFailed"):
-        await until_event(kube, namespace, reason, "DynamoCheckpoint")
-
-
-@pytest.mark.usefixtures("running_platform", "storage")
-async def test_an_engine_that_ends_without_the_agent_is_not_a_checkpoint(kube, namespace):
-    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace, node=True))
-    result = await until_phase(kube, namespace, "Failed")
-    assert conditions(result)["JobCompleted"] == ("False", "CheckpointVerificationFailed")
-
-
-@pytest.mark.usefixtures("running_platform")
-async def test_a_deleted_job_fails_its_checkpoint_and_a_new_version_takes_it_again(kube, namespace):
-    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
-    await until_phase(kube, namespace, "Creating")
-    await kube.delete(JOBS, ObjectKey(namespace, JOB))
-    result = await until_phase(kube, namespace, "Failed")
-    assert conditions(result)["JobCompleted"] == ("False", "JobDeleted")
-    patch = {"metadata": {"annotations": {SNAPSHOT_ARTIFACT_VERSION: "2"}}}
-    await kube.merge_patch(DYNAMO_CHECKPOINTS, ObjectKey(namespace, "llama"), patch)
-    second = f"checkpoint-job-{HASH}-2"
-    result = await until_phase(kube, namespace, "Creating", job=second)
-    assert result["status"]["location"] == f"/checkpoints/{HASH}/versions/2"
-    await agent_says(kube, namespace, "completed", second)
-    await node_ends(kube, namespace, second)
-    await until_phase(kube, namespace, "Ready", job=second)
-
-
-async def test_a_job_that_was_made_before_a_stop_is_taken_up(control_plane, nats_server, kube, namespace):
-    made = await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
-    configured = settings(control_plane.kubeconfig, nats_server.url, CHECKPOINT__ENABLED="true", **STORAGE)
-    async with platform(configured):
-        await until_phase(kube, namespace, "Creating")
-    before = await kube.get(JOBS, ObjectKey(namespace, JOB))
-    # As if the stop had come right after the Job was made.
-    await kube.merge_patch(DYNAMO_CHECKPOINTS, key_of(made), {"status": None}, subresource="status")
-    async with platform(configured):
-        await until_phase(kube, namespace, "Creating")
-    assert (await kube.get(JOBS, ObjectKey(namespace, JOB)))["metadata"]["uid"] == before["metadata"]["uid"]
-
-
-@pytest.mark.usefixtures("running_platform")
 async def test_a_checkpoint_that_is_recreated_at_once_has_a_job_of_its_own(kube, namespace):
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
     await until_phase(kube, namespace, "Creating")
@@ -249,26 +181,6 @@ async def test_a_checkpoint_that_is_recreated_at_once_has_a_job_of_its_own(kube,
     job = await kube.get(JOBS, ObjectKey(namespace, JOB))
     assert job["metadata"]["uid"] != before["metadata"]["uid"]
     assert job["metadata"]["ownerReferences"][0]["uid"] == again["metadata"]["uid"]
-
-
-@pytest.mark.usefixtures("running_platform")
-async def test_a_component_that_stands_alone_has_its_checkpoint_taken(kube, namespace):
-    alone = {
-        **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
-        "metadata": {"name": "alone", "namespace": namespace},
-        "spec": {**worker("Alone"), "experimental": {"checkpoint": {"identity": IDENTITY}}},
-    }
-    await agent_holds(kube, namespace)
-    await kube.create(DYNAMO_COMPONENT_DEPLOYMENTS, alone)
-    await until_phase(kube, namespace, "Creating", f"checkpoint-{HASH}")
-    await agent_says(kube, namespace, "completed")
-    await node_ends(kube, namespace)
-    await until_phase(kube, namespace, "Ready", f"checkpoint-{HASH}")
-
-    async def restored() -> bool:
-        return labels.RESTORE_TARGET in (await template_of(kube, namespace, "Alone"))["metadata"]["labels"]
-
-    await eventually(restored, "pods that start from the checkpoint")
 
 
 @pytest.mark.usefixtures("running_platform", "storage")
@@ -319,27 +231,3 @@ async def test_a_graph_has_its_checkpoint_taken_and_starts_from_it(kube, namespa
 
     await eventually(nothing, "the graph gone")
     assert (await kube.get(DYNAMO_CHECKPOINTS, ObjectKey(namespace, name)))["status"]["phase"] == "Ready"
-
-
-@pytest.mark.usefixtures("running_platform")
-@pytest.mark.parametrize(
-    "desired", [{"checkpointRef": "llama"}, {"mode": "Manual", "identity": IDENTITY}], ids=["by name", "by identity"]
-)
-async def test_a_graph_waits_for_a_checkpoint_that_another_owner_makes(kube, namespace, desired):
-    started = {**worker("Worker"), "experimental": {"checkpoint": desired}}
-    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[started]))
-    key = ObjectKey(namespace, "disagg")
-    result = await until_state(kube, key, "successful")
-    assert result["status"]["checkpoints"]["Worker"]["ready"] is False
-    assert not await kube.list(DYNAMO_CHECKPOINTS, namespace)
-    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
-    await until_phase(kube, namespace, "Creating")
-    await agent_says(kube, namespace, "completed")
-    await node_ends(kube, namespace)
-
-    async def ready() -> bool:
-        entry = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))["status"]["checkpoints"]["Worker"]
-        return entry == {"checkpointName": "llama", "identityHash": HASH, "ready": True}
-
-    await eventually(ready, "the graph's checkpoint ready")
-    assert labels.RESTORE_TARGET in (await template_of(kube, namespace))["metadata"]["labels"]

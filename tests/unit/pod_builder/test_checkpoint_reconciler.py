@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import pytest
 from dynamo_pod_builder import checkpoints
-from dynamo_pod_builder.reconcilers.checkpoint import CheckpointReconciler
+from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.reconcilers.checkpoint import CONFIRM, CheckpointReconciler
 from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry.labels import CHECKPOINT_ID
-from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, ObjectKey
+from dynamo_shared.api.registry.annotations import SNAPSHOT_ARTIFACT_VERSION, SNAPSHOT_STATUS
+from dynamo_shared.api.registry.labels import CHECKPOINT_ID, JOB_NAME
+from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, JOBS, LEASES, PODS, ObjectKey, controller_reference
 from dynamo_shared.api.v1alpha1 import identity_of
+from dynamo_shared.kube import get_if_present
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
 
+from tests.building.clock import ManualClock
+from tests.building.memory_kube import MemoryKube
+from tests.building.tables import table
 from tests.unit.announced import Announced
 from tests.unit.routed import tasks_of
-from tests.unit.written import Written
 
 from .graph.building import NOW
 from .indexed import indexed
@@ -29,6 +37,8 @@ SPEC = {"identity": IDENTITY, "job": {"podTemplateSpec": {"spec": POD}}}
 PARSED = identity_of({"spec": SPEC})
 assert PARSED is not None
 DIGEST = identity_hash(PARSED)
+KEY = ObjectKey("ns", "one")
+JOB = f"checkpoint-job-{DIGEST}-1"
 STORED = CheckpointDefaults(enabled=True, claim="claim", base_path="/checkpoints")
 
 
@@ -51,21 +61,53 @@ def checkpoint(
     }
 
 
-async def reconciled(config: CheckpointDefaults, *observed: KubeObject) -> tuple[list[KubeObject], list[str]]:
-    cache = indexed(*observed, of=DYNAMO_CHECKPOINTS)
-    writer, announced = Written(), Announced()
-    reconciler = CheckpointReconciler(
-        None,  # type: ignore[arg-type]
-        cache,
-        None,  # type: ignore[arg-type]
-        writer,
-        announced,
-        lambda: RenderConfig(checkpoints=config),
-        lambda: NOW,
-    )
-    assert await reconciler.reconcile(ObjectKey("ns", "one")) == Result()
-    assert all(writer.urgent)
-    return writer.statuses, announced.lines
+class World:
+    """The reconciler over an API server in memory; of `unheard` the cache does not know yet."""
+
+    def __init__(
+        self, *observed: KubeObject, unheard: Iterable[KubeObject] = (), config: CheckpointDefaults = STORED
+    ) -> None:
+        self.kube, self.cache, self.announced = MemoryKube(*observed), indexed(), Announced()
+        self.kube.publish(self.cache)
+        for obj in unheard:
+            self.kube.put(obj)
+        self.before: KubeObject = observed[0].get("status", {}) if observed else {}
+        kube: Any = self.kube
+        self.reconciler = CheckpointReconciler(
+            kube,
+            self.cache,
+            Applier(kube, self.cache),
+            StatusWriter(kube, self.cache, ManualClock()),
+            self.announced,
+            lambda: RenderConfig(checkpoints=config),
+            lambda: NOW,
+        )
+
+    async def reconcile(self) -> Result:
+        return await self.reconciler.reconcile(KEY)
+
+    async def status(self) -> KubeObject:
+        stored = await get_if_present(self.kube, DYNAMO_CHECKPOINTS, KEY)  # type: ignore[arg-type]
+        return (stored or {}).get("status", {})
+
+    async def outcome(self) -> str:
+        """Phase and conditions that are others than before, reasons of Events, and writes but those of the status."""
+        status = await self.status()
+        known = [(each["type"], each["status"], each["reason"]) for each in self.before.get("conditions", ())]
+        others = [
+            each for each in status.get("conditions", ()) if (each["type"], each["status"], each["reason"]) not in known
+        ]
+        phase = " ".join(
+            (status.get("phase", ""), *(f"{each['type']} {each['status']} {each['reason']}" for each in others))
+        )
+        reasons = " ".join(line.split()[1] for line in self.announced.lines)
+        return "; ".join(filter(None, (phase, reasons, ", ".join(self.kube.writes))))
+
+
+async def reconciled(config: CheckpointDefaults, *observed: KubeObject) -> tuple[KubeObject, list[str]]:
+    world = World(*observed, config=config)
+    assert await world.reconcile() == Result()
+    return await world.status(), world.announced.lines
 
 
 def leaving(obj: KubeObject) -> KubeObject:
@@ -88,24 +130,24 @@ OLDER = checkpoint("older", "2026-01-01T00:00:00Z")
     ],
 )
 async def test_what_is_in_the_way(config, observed, phase, reason):
-    (status,), (event,) = await reconciled(config, *observed)
+    status, (event,) = await reconciled(config, *observed)
     assert (status["phase"], status["conditions"][0]["reason"]) == (phase, reason)
     assert event.startswith(f"Warning Checkpoint{'Failed' if phase == 'Failed' else 'Waiting'} Checkpoint: {reason}: ")
 
 
 async def test_one_that_is_said_to_be_under_way_without_a_job_begins():
     creating = {**checkpoint(), "status": {"phase": "Creating"}}
-    (status,), _ = await reconciled(CheckpointDefaults(enabled=True), creating)
+    status, _ = await reconciled(CheckpointDefaults(enabled=True), creating)
     assert (status["phase"], status["conditions"][0]["reason"]) == ("Pending", "NoStorage")
 
 
 @pytest.mark.parametrize("observed", [[], [leaving(checkpoint())]], ids=["gone", "leaving"])
 async def test_what_is_gone_is_left_alone(observed):
-    assert await reconciled(STORED, *observed) == ([], [])
+    assert await reconciled(STORED, *observed) == ({}, [])
 
 
 async def test_one_that_is_leaving_keeps_no_identity():
-    (status,), _ = await reconciled(CheckpointDefaults(enabled=True), checkpoint(), leaving(OLDER))
+    status, _ = await reconciled(CheckpointDefaults(enabled=True), checkpoint(), leaving(OLDER))
     assert status["conditions"][0]["reason"] == "NoStorage"
 
 
@@ -116,3 +158,105 @@ def test_others_of_an_identity_that_becomes_free_are_reconciled(how):
     cache = indexed(checkpoint(), of=DYNAMO_CHECKPOINTS)
     asked = tasks_of(checkpoints.routes(cache), DYNAMO_CHECKPOINTS, ObjectKey("ns", "older"), OLDER, new[how])
     assert Task.of(DYNAMO_CHECKPOINTS, ObjectKey("ns", "one")) in asked
+
+
+def taker(end: str = "", reason: str = "", word: str = "", uid: str = "one", version: int = 1) -> KubeObject:
+    """The Job of a checkpoint, how it ended, and the word of the snapshot agent."""
+    owner = controller_reference(DYNAMO_CHECKPOINTS, "one", uid)
+    metadata = {"name": f"checkpoint-job-{DIGEST}-{version}", "namespace": "ns", "ownerReferences": [owner]}
+    annotations = {"annotations": {SNAPSHOT_STATUS: word}} if word else {}
+    conditions = [{"type": end, "status": "True", "reason": reason}] if end else []
+    return {**JOBS.type_meta, "metadata": {**metadata, **annotations}, "spec": {}, "status": {"conditions": conditions}}
+
+
+def pod(**status: Any) -> KubeObject:
+    owner = controller_reference(JOBS, JOB, f"uid-of-{JOB}")
+    metadata = {"name": "pod", "namespace": "ns", "labels": {JOB_NAME: JOB}, "ownerReferences": [owner]}
+    return {**PODS.type_meta, "metadata": metadata, "status": status}
+
+
+def creating(phase: str = "Creating", job: str = JOB, **metadata: Any) -> KubeObject:
+    """A checkpoint whose Job was created."""
+    conditions = [
+        {"type": type_, "status": status, "reason": reason, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        for type_, status, reason in (("JobCreated", "True", "JobCreated"), ("JobCompleted", "False", "JobRunning"))
+    ]
+    return {**checkpoint(**metadata), "status": {"phase": phase, "jobName": job, "conditions": conditions}}
+
+
+ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes are available"}
+LEASE = {
+    **LEASES.type_meta,
+    "metadata": {"name": JOB, "namespace": "ns"},
+    "spec": {"holderIdentity": "agent", "leaseDurationSeconds": 60, "renewTime": "2026-01-02T03:04:00.000000Z"},
+}
+ACCESS = ", ".join(
+    f"create {kind} one-k8s-service-discovery{end}"
+    for kind, end in (("ServiceAccount", ""), ("Role", "-role"), ("RoleBinding", "-binding"))
+)
+BEGINS = "Creating JobCreated True JobCreated JobCompleted False JobRunning; CheckpointJobCreated"
+FAILS = "Failed JobCompleted False"
+
+
+@table(
+    {
+        "begins": (partial(World, checkpoint()), f"{BEGINS}; {ACCESS}, create Job {JOB}"),
+        "its label is missing": (
+            partial(World, checkpoint(labels={})),
+            f"{BEGINS}; patch DynamoCheckpoint one, {ACCESS}, create Job {JOB}",
+        ),
+        "a stop came right after its Job was created": (
+            partial(World, checkpoint(), unheard=[taker()]),
+            f"{BEGINS}; {ACCESS}",
+        ),
+        "the Job of an earlier checkpoint has the name": (
+            partial(World, checkpoint(), taker(uid="earlier")),
+            f"Pending JobCreated False NameTaken; CheckpointWaiting; {ACCESS}",
+        ),
+        "under way": (partial(World, creating(), taker()), "Creating"),
+        "news of its Job is late": (partial(World, creating(), unheard=[taker()]), "Creating"),
+        "no node takes its pod": (
+            partial(World, creating(), taker(), pod(phase="Pending", conditions=[ROOM])),
+            "Creating JobCompleted False Unschedulable; Unschedulable",
+        ),
+        "taken": (
+            partial(World, creating(), taker("Complete", word="completed")),
+            "Ready JobCompleted True JobSucceeded; CheckpointReady",
+        ),
+        "its time is over": (
+            partial(World, creating(), taker("Failed", "DeadlineExceeded")),
+            f"{FAILS} JobFailed; CheckpointFailed",
+        ),
+        "the engine ends without the agent": (
+            partial(World, creating(), taker("Complete")),
+            f"{FAILS} CheckpointVerificationFailed; CheckpointFailed",
+        ),
+        "the agent is at work yet": (partial(World, creating(), taker("Complete"), LEASE), "Creating"),
+        "its Job is deleted": (partial(World, creating()), f"{FAILS} JobDeleted; CheckpointFailed"),
+        "another's Job has the name": (
+            partial(World, creating(), taker(uid="earlier")),
+            f"{FAILS} JobDeleted; CheckpointFailed",
+        ),
+        "ready": (partial(World, creating("Ready")), "Ready"),
+        "failed": (partial(World, creating("Failed")), "Failed"),
+        "another version is asked for": (
+            partial(World, creating("Failed", annotations={SNAPSHOT_ARTIFACT_VERSION: "2"})),
+            f"Creating; CheckpointJobCreated; {ACCESS}, create Job checkpoint-job-{DIGEST}-2",
+        ),
+    }
+)
+async def test_its_job_is_created_once_and_followed(given, outcome):
+    world = given()
+    after = (await world.reconcile()).requeue_after
+    assert await world.outcome() == outcome
+    is_at_work = any(line == LEASE for line in given.args)
+    assert (after == CONFIRM) is is_at_work
+    if "create Job" in outcome:
+        assert (await world.status())["location"] == f"/checkpoints/{DIGEST}/versions/{outcome[-1]}"
+
+
+async def test_a_job_that_failed_says_how_its_containers_ended():
+    ended = [{"name": "main", "state": {"terminated": {"exitCode": 3, "reason": "Error", "message": "no such model"}}}]
+    world = World(creating(), taker("Failed", "BackoffLimitExceeded"), pod(phase="Failed", containerStatuses=ended))
+    await world.reconcile()
+    assert "container main exited with code 3: no such model" in (await world.status())["message"]

@@ -17,7 +17,8 @@ from dynamo_pod_builder.render.access.pull_secrets import NO_PULL_SECRETS
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import SERVICES, ObjectKey
+from dynamo_shared.api.registry.labels import RESTORE_TARGET
+from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, SERVICES, ObjectKey
 from dynamo_shared.kube.errors import Forbidden
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.status_writer import SETTLE
@@ -32,7 +33,7 @@ from .graph.test_carry_out import Keys, Ledger
 from .indexed import indexed
 
 ON = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True))
-AUTO = {"checkpoint": {"mode": "Auto", "identity": {"model": "m", "backendFramework": "vllm"}}}
+AUTO: dict[str, Any] = {"checkpoint": {"mode": "Auto", "identity": {"model": "m", "backendFramework": "vllm"}}}
 ENGINE = {"command": ["python3", "-m", "dynamo.vllm"], "args": ["--model", "m"]}
 
 
@@ -163,6 +164,28 @@ async def test_nodes_of_a_component_that_stands_alone_find_their_ssh_keys(alone,
     await world.reconcile(wide)
     assert f"ensure LeaderWorkerSet {NAME}" in world.applier.lines
     assert world.keys.owners == owners
+
+
+async def test_a_component_that_stands_alone_has_its_checkpoint_taken_and_starts_from_it():
+    of = dcd(alone=True, experimental=AUTO, main=ENGINE)
+    config = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True, claim="claim", base_path="/checkpoints"))
+    world = World(of, config=config)
+    await world.reconcile(of)
+    (line,) = (each for each in world.applier.lines if each.startswith("create DynamoCheckpoint checkpoint-"))
+    assert not restores(world)
+    name = line.split()[-1]
+    metadata = {"name": name, "namespace": "ns", "uid": "c", "resourceVersion": "1"}
+    status = {"phase": "Ready", "jobName": f"checkpoint-job-{name.removeprefix('checkpoint-')}-1"}
+    taken = {"metadata": metadata, "spec": {"identity": AUTO["checkpoint"]["identity"]}, "status": status}
+    world.cache.put(DYNAMO_CHECKPOINTS, taken)
+    await world.reconcile(of)
+    assert restores(world)
+
+
+def restores(world: World) -> bool:
+    """Whether the pods that were written last start from a checkpoint."""
+    written = [each for each in world.applier.written if each["kind"] == "Deployment"]
+    return RESTORE_TARGET in written[-1]["spec"]["template"]["metadata"]["labels"]
 
 
 async def test_groups_are_written_as_their_controller_needs_them(monkeypatch):

@@ -10,8 +10,10 @@ from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.graph.steps import planned
 from dynamo_pod_builder.reconcilers.graph.steps.desired import desire
 from dynamo_pod_builder.render import CheckpointDefaults
+from dynamo_pod_builder.render.checkpoint.identity import identity_hash
 from dynamo_pod_builder.starts import Catalogue
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.v1beta1.experimental import CheckpointIdentity
 
 from tests.unit.render.building import CONFIG, component, graph_children, of_kind
 
@@ -164,10 +166,13 @@ def test_a_set_that_grove_has_not_taken_up_has_no_pods_to_keep_apart():
     assert set(generations(written(CHANGED, written(BOTH), status=None)).values()) == {NONE}
 
 
+IDENTITY = {"model": "m", "backendFramework": "vllm"}
+JOB = f"checkpoint-job-{identity_hash(CheckpointIdentity.model_validate(IDENTITY))}-1"
+
+
 def checkpoint(**status: Any) -> KubeObject:
-    identity = {"model": "m", "backendFramework": "vllm"}
     metadata = {"name": "c", "namespace": "ns", "uid": "c", "resourceVersion": "1"}
-    return {"metadata": metadata, "spec": {"identity": identity}, "status": status}
+    return {"metadata": metadata, "spec": {"identity": IDENTITY}, "status": status}
 
 
 @pytest.mark.parametrize(
@@ -178,11 +183,15 @@ def checkpoint(**status: Any) -> KubeObject:
             Catalogue({"c": checkpoint(phase="Creating")}),
             {"checkpointName": "c", "ready": False, "identityHash": "IDENTITY"},
         ),
+        (
+            Catalogue({"c": checkpoint(phase="Ready", jobName=JOB)}),
+            {"checkpointName": "c", "ready": True, "identityHash": "IDENTITY"},
+        ),
     ],
 )
 def test_what_components_start_from(catalogue, status):
     graph = stored_graph(component("One", experimental={"checkpoint": {"checkpointRef": "c"}}))
-    config = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True))
+    config = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True, claim="claim", base_path="/checkpoints"))
     result = desire(Plan(), observed(of=graph, config=config, checkpoints=catalogue)).starts.status["One"]
     if "identityHash" in result:
         result = {**result, "identityHash": "IDENTITY"}
