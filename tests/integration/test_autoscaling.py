@@ -33,7 +33,6 @@ from dynamo_shared.api.resources import (
     PODS,
     SCALED_OBJECTS,
     ObjectKey,
-    Resource,
 )
 from dynamo_shared.kube import Invalid, KubeClient
 from dynamo_shared.runtime import Service
@@ -238,31 +237,6 @@ async def test_an_hpa_of_the_users_own_scales_an_adapter(user, place, load):
     await until_pods(user, place, 2)
 
 
-async def test_an_hpa_and_a_scaled_object_take_turns(user, place):
-    await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, {"maxReplicas": 3}))
-    key = ObjectKey(place, "disagg-worker")
-    kinds = {HORIZONTAL_POD_AUTOSCALERS: {"maxReplicas": 3}, SCALED_OBJECTS: {"maxReplicas": 3, "triggers": TRIGGERS}}
-
-    async def only(resource: Resource) -> bool:
-        return [each for each in kinds if not await gone(user, each, key)] == [resource]
-
-    for resource in (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS):
-        rules = json.dumps({"Worker": kinds[resource]})
-        change = {"metadata": {"annotations": {AUTOSCALING: rules}}}
-        await user.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(place, "disagg"), change)
-        await eventually(lambda: only(resource), f"a {resource.kind} alone")  # noqa: B023
-    # Where the name is taken, the one that is there stays.
-    taken = {**SCALED_OBJECTS.type_meta}
-    await user.create(SCALED_OBJECTS, {**taken, "metadata": {"name": key.name, "namespace": place}, "spec": {}})
-    rules = json.dumps({"Worker": kinds[SCALED_OBJECTS]})
-    await user.merge_patch(
-        DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(place, "disagg"), {"metadata": {"annotations": {AUTOSCALING: rules}}}
-    )
-    reported = await until_autoscaling(user, place, "NameTaken")
-    assert "until then HorizontalPodAutoscaler disagg-worker between 1 and 3 replicas stays" in reported["message"]
-    assert not await gone(user, HORIZONTAL_POD_AUTOSCALERS, key)
-
-
 async def test_a_writer_as_keda_is_goes_from_zero_to_one_and_back(user, place):
     rules = {"minReplicas": 0, "maxReplicas": 5, "triggers": TRIGGERS, "cooldownPeriod": 60}
     await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, rules, replicas=0))
@@ -283,23 +257,3 @@ async def test_a_writer_as_keda_is_goes_from_zero_to_one_and_back(user, place):
         scale["spec"] = {"replicas": replicas}
         await keda.replace(ADAPTERS, scale, subresource="scale")
         await until_pods(user, place, replicas)
-
-
-async def test_what_cannot_be_made_is_said_and_another_of_the_name_left_alone(user, place):
-    taken = {
-        **HORIZONTAL_POD_AUTOSCALERS.type_meta,
-        "metadata": {"name": "disagg-worker", "namespace": place},
-        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}, "maxReplicas": 2},
-    }
-    before = await user.create(HORIZONTAL_POD_AUTOSCALERS, taken)
-    await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, {"maxReplicas": 3}))
-
-    await until_autoscaling(user, place, "NameTaken")
-    now = await user.get(HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "disagg-worker"))
-    assert now["spec"] == before["spec"]
-    # This API server lets no one scale to zero by an HPA.
-    await user.delete(HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "disagg-worker"))
-    rules = json.dumps({"Worker": {"minReplicas": 0, "maxReplicas": 3}})
-    change = {"metadata": {"annotations": {AUTOSCALING: rules}}}
-    await user.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(place, "disagg"), change)
-    assert "minReplicas" in (await until_autoscaling(user, place, "RefusedByApiServer"))["message"]

@@ -76,17 +76,6 @@ async def test_engines_of_a_pod_share_the_gpus_that_it_claims(
         await eventually(none_shares, "the Deployment of the old generation is gone")
 
 
-async def test_a_cluster_may_be_set_not_to_share_gpus(
-    kube: KubeClient, control_plane: ControlPlane, nats_server: NatsServer, namespace: str
-) -> None:
-    configured = settings(control_plane.kubeconfig, nats_server.url, DRA__ENABLED="false")
-    async with platform(configured):
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "shared", components=[sharing(gpus=2)]))
-        failed = await until_state(kube, ObjectKey(namespace, "shared"), "failed")
-        message = failed["status"]["conditions"][0]["message"]
-        assert "component Worker: experimental.gpuMemoryService: GPUs cannot be shared here" in message
-
-
 async def test_a_class_of_devices_that_is_missing_is_said_and_may_come_later(
     kube: KubeClient, control_plane: ControlPlane, nats_server: NatsServer, namespace: str
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -15,14 +13,11 @@ from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     EVENTS,
-    POD_CLIQUE_SETS,
     PODS,
-    SECRETS,
     ObjectKey,
 )
 from dynamo_shared.kube import KubeClient
 
-from .grove import grove_definitions, realize
 from .platform import eventually, frontend, graph, hearing, until_event, until_state, worker
 
 
@@ -183,46 +178,3 @@ async def test_a_volume_that_is_not_mounted_is_reported_by_the_pods_events(heard
     )
     assert 'secret "models" not found' in ready["message"]
     await available(kube, namespace, "VolumeNotMounted")
-
-
-async def test_pods_of_grove_are_reported_by_their_clique_and_get_pull_secrets(heard, kube, namespace) -> None:
-    auths = json.dumps({"auths": {"nvcr.io": {"auth": "dTpw"}}}).encode()
-    await kube.create(
-        SECRETS,
-        {
-            **SECRETS.type_meta,
-            "metadata": {"name": "ngc", "namespace": namespace},
-            "type": "kubernetes.io/dockerconfigjson",
-            "data": {".dockerconfigjson": base64.b64encode(auths).decode()},
-        },
-    )
-    async with grove_definitions(kube):
-
-        async def made() -> list[dict[str, Any]]:
-            return await kube.list(POD_CLIQUE_SETS, namespace)
-
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
-        (pod_clique_set,) = await eventually(made, "a PodCliqueSet")
-        (clique,) = pod_clique_set["spec"]["template"]["cliques"]
-        assert clique["spec"]["podSpec"]["imagePullSecrets"] == [{"name": "ngc"}]
-        await realize(kube, namespace, ready=False)
-        object_labels = {
-            **clique["labels"],
-            "grove.io/podclique": f"{pod_clique_set['metadata']['name']}-0-{clique['name']}",
-        }
-        spec = {"containers": [{"name": "main", "image": "x"}]}
-        metadata = {"name": "of-grove", "namespace": namespace, "labels": object_labels}
-        await kube.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
-        await eventually(
-            lambda: kube.get(PODS, ObjectKey(namespace, "of-grove")),
-            "the node's own word of the pod",
-            where=lambda answer: answer["status"].get("phase") == "Running",
-        )
-        await break_pod(kube, namespace, "of-grove", state={"waiting": PULL})
-        ready = await until_reason(kube, namespace, "ImagePullBackOff")
-        assert (
-            "Frontend: 0 of 1 pods ready, 1 updated, 1 in all; pod of-grove: container main cannot" in ready["message"]
-        )
-        await realize(kube, namespace)
-        await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
-        await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ from dynamo_scaler.budgets.pools import pools_of
 from dynamo_scaler.commands.records import ScalingRecord
 from dynamo_scaler.commands.writer import StaleError, Write, Writer
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.annotations import LAST_SCALED, SCALING_INTENTS
+from dynamo_shared.api.registry.annotations import LAST_SCALED
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -165,68 +164,6 @@ async def test_a_command_becomes_pods(
         key = ObjectKey(namespace, "llama-decode" if adapters else "llama")
         assert LAST_SCALED in (await kube.get(held_by, key))["metadata"]["annotations"]
         await until_event(kube, namespace, "Scaled")
-
-
-async def test_two_deployments_exchange_gpus_in_one_go(
-    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
-) -> None:
-    budget = {"name": "twelve", "namespaces": [namespace], "minGpus": 12, "maxGpus": 12}
-    limits = {**BUSY, "PLATFORM__SCALER__BUDGETS": json.dumps([budget])}
-    async with scaled(control_plane.kubeconfig, nats_server.url, namespace, **limits) as ask:
-        for name, adapters in (("a", True), ("b", False)):
-            await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, name, adapters=adapters, replicas=3))
-            await until_state(kube, ObjectKey(namespace, name), "successful")
-        done, result = await ask.scale("a", "alone", prefill=2)
-        assert (done, result.reason) == (False, "BudgetFloor")
-        assert "budget twelve: 11 GPUs, below its floor of 12 (now 12)" in result.message
-        assert SCALING_INTENTS in await object_annotations(kube, namespace, "a")
-        done, result = await ask.scale("b", "trial", dry_run=True, decode=4)
-        assert (done, result.reason) == (True, "DryRun")
-        assert (await replicas(kube, namespace, "b"))["Decode"] == 3
-        done, result = await ask.scale("b", "other", decode=4)
-        assert (done, result.reason) == (True, "Paired")
-        assert result.message == f"Decode 3 -> 4; {namespace}/a Prefill 3 -> 2"
-        await until_pods(kube, namespace, "a", Prefill=2, Decode=3)
-        await until_pods(kube, namespace, "b", Prefill=3, Decode=4)
-        (event,) = await ask.reported("scale-applied", "b")
-        assert event["budgets"] == [
-            {"name": "twelve", "minGpus": 12, "maxGpus": 12, "before": 12, "after": 12, "tolerance": 1, "unknown": []}
-        ]
-        # The one who was refused first hears of it, too.
-        (event,) = await ask.reported("scale-applied", "a")
-        assert [(each["component"], each["allowed"]) for each in event["components"]] == [("Prefill", 2)]
-        await eventually(
-            lambda: object_annotations(kube, namespace, "a"),
-            "nothing is asked for any more",
-            where=lambda answer: SCALING_INTENTS not in answer,
-        )
-        done, result = await ask.scale("a", "too much", decode=5)
-        assert (done, result.reason) == (False, "BudgetCeiling")
-
-
-async def test_a_roll_out_holds_and_what_was_held_follows_it(
-    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
-) -> None:
-    configured = settings(control_plane.kubeconfig, nats_server.url, **BUSY)
-    key = ObjectKey(namespace, "llama")
-    async with AsyncExitStack() as stack, AsyncExitStack() as builder:
-        await stack.enter_async_context(platform(configured, [WatcherService(), ScalerService()]))
-        ask = await stack.enter_async_context(asking(nats_server.url, namespace))
-        await builder.enter_async_context(platform(configured, [PodBuilderService()]))
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=False))
-        await until_state(kube, key, "successful")
-        # No one acts on the change for now: the roll-out is as good as under way.
-        await builder.aclose()
-        next_image = [frontend(), worker("Prefill", "prefill"), worker("Decode", "decode", image="other:2")]
-        changed = await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": next_image}})
-        done, result = await ask.scale("llama", "while", generation=changed["metadata"]["generation"], decode=2)
-        assert (done, result.reason) == (True, "Held"), result
-        assert "RolloutInProgress" in result.message
-        assert (await replicas(kube, namespace, "llama"))["Decode"] == 1
-        async with platform(configured, [PodBuilderService()]):
-            await until_pods(kube, namespace, "llama", Decode=2)
-            (event,) = await eventually(lambda: ask.reported("scale-applied", "llama"), "it is reported")
-            assert (event["message"], event["requester"]) == ("Decode 1 -> 2", "tests")
 
 
 async def test_a_command_is_carried_out_once_whatever_restarts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -300,3 +301,30 @@ async def test_an_adapter_that_its_graph_asks_for_no_more_is_not_reported() -> N
     it.change("g-decode", lambda adapter: adapter["metadata"].pop("ownerReferences"))
     await it.reconcile()
     assert [fact.reason for fact in it.announced.facts[before:]] == ["NotOwner"]
+
+
+async def test_two_who_undo_each_others_work_are_named() -> None:
+    it = ReconcilerDesk(Decode=1)
+
+    def scale(adapter: KubeObject, writer: str, replicas: int) -> None:
+        owned = {"manager": writer, "time": "2026-03-01T12:00:00Z", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+        adapter["metadata"]["managedFields"] = [owned]
+        adapter["spec"]["replicas"] = replicas
+
+    for writer, replicas in (("hpa", 3), ("keda", 1), ("hpa", 3)):
+        it.change("g-decode", partial(scale, writer=writer, replicas=replicas))
+        await it.reconcile()
+    assert it.condition("g-decode", "Conflict") == ("True", "SeveralWriters")
+    assert it.announced.facts[-1].message.startswith("hpa and keda take turns")
+
+
+@pytest.mark.parametrize(("graph", "reason"), [("g", "NotOwner"), ("missing", "GraphNotFound")])
+async def test_an_adapter_that_no_one_made_scales_nothing_and_says_so(graph: str, reason: str) -> None:
+    it = ReconcilerDesk(Decode=1)
+    metadata = {"name": "mine", "namespace": "team", "uid": "m"}
+    spec = {"dgdRef": {"name": graph, "componentName": "Decode"}, "replicas": 3}
+    it.kube.put(ADAPTERS, {**ADAPTERS.type_meta, "metadata": metadata, "spec": spec})
+    it.desk.read()
+    await it.reconciler.reconcile(ObjectKey("team", graph))
+    assert it.condition("mine", "Synced") == ("False", reason)
+    assert it.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, GRAPH]["spec"]["components"][0]["replicas"] == 1
