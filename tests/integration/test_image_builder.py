@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -125,40 +124,3 @@ async def test_a_request_is_answered_with_the_image_and_the_next_one_at_once(kub
     assert len(await jobs(kube, namespace)) == 1
 
     await until_event(kube, namespace, "ImageReady", "two")
-
-
-@pytest.mark.usefixtures("running_builder")
-async def test_a_build_that_fails_says_why_and_is_tried_again_by_a_new_request(kube, namespace, store):
-    await ask(kube, namespace, "one")
-    await until(kube, namespace, "one", "Building")
-    await pod_ends(kube, namespace, "digest=\nERROR: failed to push: unauthorized", code=1)
-    status = await until(kube, namespace, "one", "Failed", "PushFailed")
-    assert status["log"] == "ERROR: failed to push: unauthorized"
-    (first,) = await jobs(kube, namespace)
-
-    await until_event(kube, namespace, "PushFailed", "one")
-    # A request of the same second would share the answer.
-    ended = next(each["lastTransitionTime"] for each in first["status"]["conditions"] if each["type"] == "Failed")
-    await eventually(lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > ended, "the next second")
-    await ask(kube, namespace, "two")
-    await until(kube, namespace, "two", "Building")
-    (second,) = await jobs(kube, namespace)
-    assert second["metadata"]["uid"] != first["metadata"]["uid"]
-    # Another archive under the same tag is another build.
-    store.archives[TAG] = b"another archive"
-    await ask(kube, namespace, "three")
-    await until(kube, namespace, "three", "Building")
-    assert len(await jobs(kube, namespace)) == 2
-
-
-@pytest.mark.usefixtures("running_builder")
-async def test_what_stands_in_the_way_is_in_the_status_and_passes(kube, namespace, store):
-    await ask(kube, namespace, "absent", "frontend:absent")
-    status = await until(kube, namespace, "absent", "Failed", "ArchiveNotFound")
-    assert "upload it, or correct spec.bentoTag" in status["conditions"][0]["message"]
-    await ask(kube, namespace, "wrong", "no-version")
-    await until(kube, namespace, "wrong", "Failed", "InvalidTag")
-    assert await jobs(kube, namespace) == []
-    patch = {"spec": {"bentoTag": TAG}}
-    await kube.merge_patch(DYNAMO_NIM_REQUESTS, ObjectKey(namespace, "wrong"), patch)
-    await until(kube, namespace, "wrong", "Building")

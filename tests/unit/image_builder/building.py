@@ -8,6 +8,7 @@ from typing import Any
 from dynamo_image_builder.builds import BentoTag, Build, target_of
 from dynamo_image_builder.job import build_job
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import PODS
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 
 NOW = datetime(2026, 1, 2, 0, 10, tzinfo=UTC)
@@ -58,4 +59,5 @@ def job(
 def ended(container: str, message: str = "", code: int = 0, **parts: Any) -> KubeObject:
     state = {"terminated": {"exitCode": code, "message": message, **parts}}
     which = "initContainerStatuses" if container == "fetch" else "containerStatuses"
-    return {"metadata": {"name": "pod"}, "status": {which: [{"name": container, "state": state}]}}
+    metadata = {"name": "pod", "namespace": "dynamo-builds", "labels": {"batch.kubernetes.io/job-name": build().job}}
+    return {**PODS.type_meta, "metadata": metadata, "status": {which: [{"name": container, "state": state}]}}

@@ -10,63 +10,28 @@ from dynamo_image_builder.builds import BentoTag
 from dynamo_image_builder.fetch import Archive, FetchError
 from dynamo_image_builder.metrics import BuildMetrics
 from dynamo_image_builder.reconciler import NimRequestReconciler
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
-from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, ObjectKey, Resource
+from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, ObjectKey, Resource, of
 from dynamo_shared.kube.client import KubeObjects
-from dynamo_shared.kube.errors import AlreadyExists, Forbidden, KubeError, NamespaceTerminating, NotFound
+from dynamo_shared.kube.errors import Forbidden, KubeError, NamespaceTerminating, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
+from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 from prometheus_client import CollectorRegistry
 
+from tests.building.clock import ManualClock
+from tests.building.memory_kube import MemoryKube
 from tests.unit.announced import Announced
 
 from .building import ARCHIVE, DIGEST, NOW, build, ended, job, request, settings
 
 BUILT = ended("build", f"digest={DIGEST}\n#9 DONE")
 PLACE = f"dynamo-builds/{build().job}"
-
-
-class Kube:
-    """Jobs and pods of an API server."""
-
-    def __init__(self, *jobs: KubeObject, pods: tuple[KubeObject, ...] = (), refusal: KubeError | None = None) -> None:
-        self.jobs = {each["metadata"]["name"]: each for each in jobs}
-        self.pods = list(pods)
-        self.refusal = refusal
-        self.created: list[str] = []
-        self.deleted: list[str] = []
-
-    async def create(self, resource: Resource, obj: KubeObject) -> KubeObject:
-        assert resource == JOBS
-        name = obj["metadata"]["name"]
-        if self.refusal is not None:
-            raise self.refusal
-        if name in self.jobs:
-            raise AlreadyExists(409, "AlreadyExists", name)
-        stored = {"uid": "job", "resourceVersion": "5", "creationTimestamp": "2026-01-02T00:09:58Z"}
-        self.jobs[name] = {**obj, "metadata": {**obj["metadata"], **stored}}
-        self.created.append(name)
-        return self.jobs[name]
-
-    async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
-        if key.name not in self.jobs:
-            raise NotFound(404, "NotFound", key.name)
-        return self.jobs[key.name]
-
-    async def list(self, resource: Resource, namespace: str, *, label_selector: str) -> KubeObjects:
-        assert namespace == "dynamo-builds"
-        assert label_selector == f"batch.kubernetes.io/job-name={build().job}"
-        return self.pods
-
-    async def merge_patch(self, resource: Resource, key: ObjectKey, patch: KubeObject) -> KubeObject:
-        self.jobs[key.name]["metadata"]["annotations"] |= patch["metadata"]["annotations"]
-        return self.jobs[key.name]
-
-    async def delete(self, resource: Resource, key: ObjectKey, *, uid: str) -> None:
-        assert self.jobs.pop(key.name)["metadata"]["uid"] == uid
-        self.deleted.append(key.name)
+JOB = ObjectKey("dynamo-builds", build().job)
+CREATE, DELETE = f"create Job {build().job}", f"delete Job {build().job}"
 
 
 class Store:
@@ -83,38 +48,27 @@ class Store:
         return Archive(ARCHIVE, 10)
 
 
-class Writer:
-    """Writes statuses into the cache, as the API server would."""
-
-    def __init__(self, cache: ObjectCache) -> None:
-        self.cache = cache
-
-    async def write(
-        self, resource: Resource, obj: KubeObject, status: KubeObject, *, urgent: bool, report: Any
-    ) -> float | None:
-        if obj.get("status") != status:
-            report()
-            version = str(int(obj["metadata"]["resourceVersion"]) + 1)
-            self.cache.put(
-                resource, {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}, "status": status}
-            )
-        return None
-
-
 class Stage:
     """The reconciler, on a cache and servers of the test's own."""
 
-    def __init__(self, kube: Kube, *requests: KubeObject, store: Store | None = None, of: ImageBuilder | None = None):
-        self.kube, self.cache, self.store, self.announced = kube, ObjectCache(), store or Store(), Announced()
+    def __init__(
+        self,
+        *stored: KubeObject,
+        store: Store | None = None,
+        of: ImageBuilder | None = None,
+        refusal: KubeError | None = None,
+    ) -> None:
+        self.kube = MemoryKube(*stored, refusals={CREATE: refusal} if refusal else {})
+        self.cache, self.store, self.announced = ObjectCache(), store or Store(), Announced()
         self.registry = CollectorRegistry()
         reconciler.index(self.cache)
-        for each in requests:
-            self.cache.put(DYNAMO_NIM_REQUESTS, each)
+        self.hear(DYNAMO_NIM_REQUESTS)
+        kube: Any = self.kube
         self.reconciler = NimRequestReconciler(
-            kube,  # type: ignore[arg-type]
+            kube,
             self.cache,
             self.store,  # type: ignore[arg-type]
-            Writer(self.cache),  # type: ignore[arg-type]
+            StatusWriter(kube, self.cache, ManualClock()),
             self.announced,
             BuildMetrics(self.registry),
             of or settings(),
@@ -134,9 +88,15 @@ class Stage:
         (metric,) = self.registry.collect()
         return {each.labels["result"]: each.value for each in metric.samples if each.name.endswith("_total")}
 
-    def news_of_job(self) -> None:
-        for each in self.kube.jobs.values():
-            self.cache.put(JOBS, {**each, "metadata": {**each["metadata"], "resourceVersion": "9"}})
+    def put(self, obj: KubeObject) -> None:
+        """Another user's write, which is heard of."""
+        self.kube.put(obj)
+        self.hear(of(obj))
+
+    def hear(self, resource: Resource) -> None:
+        """What is stored of a resource is heard of."""
+        for obj in self.kube.stored(resource):
+            self.cache.put(resource, obj)
 
 
 def reason(status: KubeObject) -> str:
@@ -150,17 +110,17 @@ def held(status: KubeObject) -> list[str]:
 
 
 async def test_a_request_becomes_a_job_and_then_has_its_image() -> None:
-    stage = Stage(Kube(), request())
+    stage = Stage(request())
     assert (await stage.reconcile()).requeue_after == reconciler.FOLLOW
-    assert stage.kube.created == [build().job]
+    assert stage.kube.writes == [CREATE]
     status = stage.status()
     assert (status["phase"], status["job"], status["archiveDigest"]) == ("Building", PLACE, ARCHIVE)
     assert held(status) == ["Progressing"]
     assert "imageRef" not in status
 
-    stage.kube.jobs[build().job] = job("Complete")
-    stage.kube.pods = [BUILT]
-    stage.news_of_job()
+    stage.kube.put(job("Complete"))
+    stage.kube.put(BUILT)
+    stage.hear(JOBS)
     assert (await stage.reconcile()).requeue_after is None
     status = stage.status()
     assert (status["phase"], status["digest"], status["cached"]) == ("Ready", DIGEST, False)
@@ -168,7 +128,7 @@ async def test_a_request_becomes_a_job_and_then_has_its_image() -> None:
     assert status["image"] == build().target.pull
     assert (status["durationSeconds"], status["log"]) == (94, "#9 DONE")
     assert held(status) == ["Ready"]
-    assert stage.kube.jobs[build().job]["metadata"]["annotations"][keys.IMAGE_DIGEST] == DIGEST
+    assert (await stage.kube.get(JOBS, JOB))["metadata"]["annotations"][keys.IMAGE_DIGEST] == DIGEST
     assert stage.store.asked == 1
     assert stage.announced.lines == [
         f"Normal ImageBuilding Build: Job {build().job} in namespace dynamo-builds builds the image",
@@ -184,13 +144,13 @@ async def test_a_request_becomes_a_job_and_then_has_its_image() -> None:
 
 async def test_ten_requests_for_one_tag_are_one_build() -> None:
     names = [f"r{number}" for number in range(10)]
-    stage = Stage(Kube(), *(request(name) for name in names))
+    stage = Stage(*(request(name) for name in names))
     for name in names:
         await stage.reconcile(name)
-    assert stage.kube.created == [build().job]
-    stage.kube.jobs[build().job] = job("Complete")
-    stage.kube.pods = [BUILT]
-    stage.news_of_job()
+    assert stage.kube.writes == [CREATE]
+    stage.kube.put(job("Complete"))
+    stage.kube.put(BUILT)
+    stage.hear(JOBS)
     for name in names:
         await stage.reconcile(name)
     assert {stage.status(name)["digest"] for name in names} == {DIGEST}
@@ -199,18 +159,18 @@ async def test_ten_requests_for_one_tag_are_one_build() -> None:
 
 @pytest.mark.parametrize("what_is_left", ["job", "request"])
 async def test_the_same_archive_is_not_built_again(what_is_left: str) -> None:
-    stage = Stage(Kube(job("Complete"), pods=(BUILT,)), request())
+    stage = Stage(job("Complete"), BUILT, request())
     await stage.reconcile()
     status = stage.status()
     assert (status["phase"], status["cached"], status["digest"]) == ("Ready", True, DIGEST)
     assert "durationSeconds" not in status
     if what_is_left == "request":
-        stage.kube.jobs.clear()
-    stage.cache.put(DYNAMO_NIM_REQUESTS, request("two"))
+        stage.kube.remove(JOBS, JOB)
+    stage.put(request("two"))
     await stage.reconcile("two")
     assert stage.status("two")["imageRef"] == status["imageRef"]
     assert stage.status("two")["cached"] is True
-    assert stage.kube.created == []
+    assert CREATE not in stage.kube.writes
     assert stage.answers() == {"cached": 2}
 
 
@@ -218,15 +178,15 @@ async def test_a_status_of_another_namespace_does_not_say_what_the_image_is() ->
     """Who may write statuses there could name any digest."""
     other = request("other", status={"phase": "Ready", "job": PLACE, "digest": DIGEST})
     other["metadata"]["namespace"] = "elsewhere"
-    stage = Stage(Kube(), request(), other)
+    stage = Stage(request(), other)
     await stage.reconcile()
-    assert stage.kube.created == [build().job]
+    assert stage.kube.writes == [CREATE]
     assert stage.status()["phase"] == "Building"
 
 
 async def test_a_build_that_failed_is_the_answer_and_a_later_request_tries_again() -> None:
     broken = job("Failed", message="Job has reached its limit")
-    stage = Stage(Kube(broken, pods=(ended("build", "digest=\nERROR: no", 1),)), request())
+    stage = Stage(broken, ended("build", "digest=\nERROR: no", 1), request())
     await stage.reconcile()
     status = stage.status()
     assert (status["phase"], reason(status), held(status)) == ("Failed", "BuildFailed", ["Failed"])
@@ -237,27 +197,27 @@ async def test_a_build_that_failed_is_the_answer_and_a_later_request_tries_again
     assert stage.answers() == {"failed": 1}
     assert (await stage.reconcile()).requeue_after is None
 
-    stage.cache.put(DYNAMO_NIM_REQUESTS, request("later", created="2026-01-02T00:05:00Z"))
+    stage.put(request("later", created="2026-01-02T00:05:00Z"))
     assert (await stage.reconcile("later")).requeue_after == reconciler.REPLACE
-    assert stage.kube.deleted == [build().job]
+    assert stage.kube.writes == [DELETE]
     await stage.reconcile("later")
-    assert stage.kube.created == [build().job]
+    assert stage.kube.writes == [DELETE, CREATE]
     assert stage.status("later")["phase"] == "Building"
 
 
 async def test_a_result_that_is_lost_is_built_again() -> None:
-    stage = Stage(Kube(job("Complete")), request())
+    stage = Stage(job("Complete"), request())
     assert (await stage.reconcile()).requeue_after == reconciler.REPLACE
-    assert stage.kube.deleted == [build().job]
+    assert stage.kube.writes == [DELETE]
 
 
 async def test_a_job_that_is_gone_is_created_again() -> None:
-    stage = Stage(Kube(), request())
+    stage = Stage(request())
     await stage.reconcile()
-    stage.kube.jobs.clear()
-    stage.cache.remove(JOBS, ObjectKey("dynamo-builds", build().job), "job")
+    stage.cache.remove(JOBS, JOB, objects.uid(await stage.kube.get(JOBS, JOB)))
+    stage.kube.remove(JOBS, JOB)
     await stage.reconcile()
-    assert stage.kube.created == [build().job] * 2
+    assert stage.kube.writes == [CREATE, CREATE]
 
 
 @pytest.mark.parametrize(
@@ -268,7 +228,7 @@ async def test_a_job_that_is_gone_is_created_again() -> None:
     ],
 )
 async def test_an_archive_that_cannot_be_had_is_asked_for_again(refusal: FetchError, phase: str) -> None:
-    stage = Stage(Kube(), request(), store=Store(refusal))
+    stage = Stage(request(), store=Store(refusal))
     assert (await stage.reconcile()).requeue_after == reconciler.RETRY
     assert (stage.status()["phase"], reason(stage.status())) == (phase, refusal.reason)
     assert stage.announced.lines == [f"Warning {refusal.reason} Build: {refusal}"]
@@ -291,7 +251,7 @@ async def test_an_archive_that_cannot_be_had_is_asked_for_again(refusal: FetchEr
     ],
 )
 async def test_what_keeps_a_job_from_being_created_is_reported(refusal: KubeError, expected: str, words: str) -> None:
-    stage = Stage(Kube(refusal=refusal), request())
+    stage = Stage(request(), refusal=refusal)
     assert (await stage.reconcile()).requeue_after == reconciler.RETRY
     assert reason(stage.status()) == expected
     assert words in stage.status()["conditions"][0]["message"]
@@ -300,14 +260,14 @@ async def test_what_keeps_a_job_from_being_created_is_reported(refusal: KubeErro
 async def test_a_job_of_others_is_left_alone() -> None:
     taken = job("Complete")
     taken["metadata"]["labels"] = {}
-    stage = Stage(Kube(taken, pods=(BUILT,)), request())
+    stage = Stage(taken, BUILT, request())
     await stage.reconcile()
     assert reason(stage.status()) == "NameTaken"
-    assert not stage.kube.deleted
+    assert stage.kube.writes == []
 
 
 async def test_without_a_registry_nothing_is_built_and_the_setting_is_named() -> None:
-    stage = Stage(Kube(), request(), of=settings(registry={"server": ""}))
+    stage = Stage(request(), of=settings(registry={"server": ""}))
     await stage.reconcile()
     assert reason(stage.status()) == "NoRegistry"
     assert "platform.imageBuilder.registry.server" in stage.status()["conditions"][0]["message"]
@@ -316,17 +276,17 @@ async def test_without_a_registry_nothing_is_built_and_the_setting_is_named() ->
 
 @pytest.mark.parametrize("spec", [{}, {"bentoTag": "no-version"}])
 async def test_an_invalid_tag_is_reported(spec: KubeObject) -> None:
-    stage = Stage(Kube(), request(spec=spec))
+    stage = Stage(request(spec=spec))
     await stage.reconcile()
     assert reason(stage.status()) == "InvalidTag"
 
 
 async def test_another_tag_is_another_build() -> None:
-    stage = Stage(Kube(job("Complete"), pods=(BUILT,)), request())
+    stage = Stage(job("Complete"), BUILT, request())
     await stage.reconcile()
     changed = request(spec={"bentoTag": "frontend:other"}, status=stage.status())
     changed["metadata"] |= {"generation": 2, "resourceVersion": "9"}
-    stage.cache.put(DYNAMO_NIM_REQUESTS, changed)
+    stage.put(changed)
     stage.kube.list = no_pods  # type: ignore[method-assign]
     await stage.reconcile()
     assert (stage.status()["phase"], stage.status()["observedGeneration"]) == ("Building", 2)
@@ -340,6 +300,6 @@ async def no_pods(*_: object, **__: object) -> KubeObjects:
 async def test_a_request_that_is_being_deleted_builds_nothing() -> None:
     leaving = request()
     leaving["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:01Z"
-    stage = Stage(Kube(), leaving)
+    stage = Stage(leaving)
     await stage.reconcile()
-    assert stage.kube.created == []
+    assert CREATE not in stage.kube.writes
