@@ -22,7 +22,7 @@ class PlannerService:
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
         settings = context.settings
-        metrics = PlanMetrics(context.metrics.registry)
+        metrics = PlanMetrics(context.metrics.registry, context.clock)
         try:
             async with AsyncExitStack() as stack:
                 options = runtime_nats_options(

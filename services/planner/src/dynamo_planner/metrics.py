@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import isfinite
+from time import monotonic
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -23,16 +24,29 @@ GAUGES: Mapping[str, tuple[str, str]] = {
     "dynamo_planner_predicted_output_sequence_tokens": ("Predicted tokens of answers.", "predicted.osl"),
     "dynamo_planner_predicted_num_prefill_replicas": ("Desired prefill workers.", "desired.prefill"),
     "dynamo_planner_predicted_num_decode_replicas": ("Desired decode workers.", "desired.decode"),
+    "dynamo_planner_sla_target_ttft_ms": ("Desired time to first token, ms.", "target.ttft_ms"),
+    "dynamo_planner_sla_target_itl_ms": ("Desired time between tokens, ms.", "target.itl_ms"),
     "dynamo_planner_estimated_ttft_ms": ("Estimated time to first token, ms.", "predicted.estimated_ttft_ms"),
     "dynamo_planner_estimated_itl_ms": ("Estimated time between tokens, ms.", "predicted.estimated_itl_ms"),
 }
 
 
-class PlanMetrics:
-    """What is observed, predicted and decided, by graph."""
+#: The number of a tick that adds up to GPU-hours: GPUs of the workers that are ready.
+READY_GPUS = "ready.gpus"
+_HOUR = 3600.0
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+
+class PlanMetrics:
+    """What is observed, predicted and decided, by graph. `clock` counts seconds."""
+
+    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = monotonic) -> None:
         self._registry = registry
+        self._clock = clock
+        #: Seconds of the last tick and GPUs that were ready then, of each graph whose GPUs were known.
+        self._held: dict[tuple[str, str], tuple[float, float]] = {}
+        self._gpu_hours = Gauge(
+            "dynamo_planner_gpu_hours", "GPU-hours of ready workers since planning began.", GRAPH, registry=registry
+        )
         self._gauges = {name: Gauge(name, text, GRAPH, registry=registry) for name, (text, _) in GAUGES.items()}
         self._ticks = Counter(
             "dynamo_planner_ticks",
@@ -56,6 +70,7 @@ class PlanMetrics:
             value = numbers.get(key)
             if value is not None and isfinite(value):
                 self._gauges[name].labels(*graph).set(value)
+        self._count_gpus(graph, numbers.get(READY_GPUS))
         self._ticks.labels(*graph, outcome).inc()
         before, now = self._reported.get(graph, set()), set(missing.items())
         for gone in before - now:
@@ -64,9 +79,19 @@ class PlanMetrics:
             self._missing.labels(*graph, *there).set(1)
         self._reported[graph] = now
 
+    def _count_gpus(self, graph: tuple[str, str], gpus: float | None) -> None:
+        """Add what the GPUs of the last tick took since then. Of GPUs that are not known nothing is added."""
+        now, before = self._clock(), self._held.pop(graph, None)
+        if before is not None:
+            since, held = before
+            self._gpu_hours.labels(*graph).inc(held * (now - since) / _HOUR)
+        if gpus is not None:
+            self._held[graph] = now, gpus
+
     def forget(self, graph: tuple[str, str]) -> None:
         """The graph is no longer planned."""
         self._reported.pop(graph, None)
+        self._held.pop(graph, None)
         for metric in self._all():
             metric.remove_by_labels(dict(zip(GRAPH, graph, strict=True)))
 
@@ -76,4 +101,4 @@ class PlanMetrics:
             self._registry.unregister(metric)
 
     def _all(self) -> tuple[Gauge | Counter, ...]:
-        return *self._gauges.values(), self._ticks, self._missing
+        return *self._gauges.values(), self._gpu_hours, self._ticks, self._missing

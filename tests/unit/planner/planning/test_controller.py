@@ -96,7 +96,7 @@ def plans(ownership: AllKeys | None = None) -> tuple[Plans, Announced]:
         clock=lambda: 0.0,
         metrics=Metrics(),
     )
-    controller = Plans(cast(Any, context), "planner", PlanMetrics(CollectorRegistry()), None)
+    controller = Plans(cast(Any, context), "planner", PlanMetrics(CollectorRegistry(), context.clock), None)
     controller._reporter._announcer = cast(Announcer, announced)
     # Nothing is read here: what tests put into the cache is all that there is.
     cast(Any, controller.reader).covers = lambda _: True

@@ -43,7 +43,7 @@ from dynamo_planner.core.decision import Policy
 from dynamo_planner.core.policies import make_policy
 from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.prometheus.options import prometheus_options
-from dynamo_planner.metrics import PlanMetrics
+from dynamo_planner.metrics import READY_GPUS, PlanMetrics
 from dynamo_planner.planning import gathering
 from dynamo_planner.planning.condition_writer import ConditionWriter, PlanningCondition
 from dynamo_planner.planning.gathering import gatherer
@@ -274,7 +274,7 @@ class Plans(Controller):
             return
         outcome = self._reporter.tick(graph, plan, ticked, now())
         missing = missing_inputs(plan, ticked)
-        self._metrics.tick((plan.graph.namespace, plan.graph.name), _figures(ticked), missing, outcome.reason)
+        self._metrics.tick((plan.graph.namespace, plan.graph.name), _figures(plan, ticked), missing, outcome.reason)
         present = objects.condition(graph, PLANNING) or {}
         concluded = str(outcome.status), outcome.reason, graph["metadata"].get("generation", 0)
         same = concluded == tuple(present.get(each) for each in ("status", "reason", "observedGeneration"))
@@ -349,9 +349,13 @@ def _asked(graph: KubeObject | None) -> tuple[Any, ...]:
     return metadata["uid"], metadata.get("generation"), config_map_of(graph), objects.is_deleting(graph)
 
 
-def _figures(ticked: TickResult) -> dict[str, float]:
+def _figures(plan: PlannedGraph, ticked: TickResult) -> dict[str, float]:
     observation, effects = ticked.gathered.observation, ticked.effects
     figures = {f"ready.{pool.value}": float(counts.ready) for pool, counts in observation.workers.items()}
+    figures |= {"target.ttft_ms": plan.config.ttft_ms, "target.itl_ms": plan.config.itl_ms}
+    gpus = [(counts.ready, plan.gpus.get(pool)) for pool, counts in observation.workers.items()]
+    if all(of_each is not None for _, of_each in gpus):
+        figures[READY_GPUS] = float(sum(ready * (of_each or 0) for ready, of_each in gpus))
     if effects.decision is not None:
         figures |= {f"desired.{pool.value}": float(count) for pool, count in effects.decision.replicas.items()}
     if (traffic := observation.traffic) is not None:

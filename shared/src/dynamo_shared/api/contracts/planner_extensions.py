@@ -66,6 +66,10 @@ class PlannerExtensions(ContractModel):
     """That budget, watts. Planners after 1.1."""
     ais_perf_model: JsonValue = None
     """Performance model for each role (prefill, decode, aggregated). Planners after 1.1."""
+    aic_perf_model: JsonValue = None
+    """Performance model of AIConfigurator for each role, as the releases 1.3 to 1.5 name it. Planners after 1.1."""
+    report_write_gzip_log: Bool = True
+    """Whether a compressed log is written next to each report. Planners after 1.1."""
     scheduling: PlannerScheduling = PlannerScheduling()
     """How the planner's stages are timed. Planners after 1.1."""
     plugin_registration: JsonValue = None

@@ -1,0 +1,60 @@
+"""The metrics that Dynamo's planner has, for each graph: its dashboard shows them."""
+
+from __future__ import annotations
+
+import pytest
+from dynamo_planner.metrics import PlanMetrics
+from prometheus_client import CollectorRegistry
+
+GRAPH = ("team", "qwen")
+LABELS = {"namespace": "team", "graph": "qwen"}
+
+
+class Clock:
+    """A clock that stands until a test moves it."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+def test_what_a_graph_is_to_reach_is_shown(registry: CollectorRegistry) -> None:
+    metrics = PlanMetrics(registry, Clock())
+    metrics.tick(GRAPH, {"target.ttft_ms": 500.0, "target.itl_ms": 50.0}, {}, "Planned")
+    assert registry.get_sample_value("dynamo_planner_sla_target_ttft_ms", LABELS) == 500
+    assert registry.get_sample_value("dynamo_planner_sla_target_itl_ms", LABELS) == 50
+
+
+def test_gpu_hours_add_up_from_tick_to_tick(registry: CollectorRegistry) -> None:
+    clock = Clock()
+    metrics = PlanMetrics(registry, clock)
+    for seconds, gpus in ((0.0, 8.0), (1800.0, 4.0), (3600.0, 4.0)):
+        clock.now = 100.0 + seconds
+        metrics.tick(GRAPH, {"ready.gpus": gpus}, {}, "Planned")
+    # Eight for half an hour, then four for another one.
+    assert registry.get_sample_value("dynamo_planner_gpu_hours", LABELS) == 6
+
+
+def test_time_in_which_gpus_are_not_known_does_not_count(registry: CollectorRegistry) -> None:
+    clock = Clock()
+    metrics = PlanMetrics(registry, clock)
+    metrics.tick(GRAPH, {"ready.gpus": 8.0}, {}, "Planned")
+    clock.now += 1800
+    metrics.tick(GRAPH, {}, {}, "Failed")
+    clock.now += 1800
+    metrics.tick(GRAPH, {"ready.gpus": 8.0}, {}, "Planned")
+    assert registry.get_sample_value("dynamo_planner_gpu_hours", LABELS) == 4
+
+
+def test_a_graph_that_is_no_longer_planned_has_none(registry: CollectorRegistry) -> None:
+    metrics = PlanMetrics(registry, Clock())
+    metrics.tick(GRAPH, {"ready.gpus": 8.0, "target.ttft_ms": 500.0}, {}, "Planned")
+    metrics.forget(GRAPH)
+    assert registry.get_sample_value("dynamo_planner_gpu_hours", LABELS) is None
+    assert registry.get_sample_value("dynamo_planner_sla_target_ttft_ms", LABELS) is None
