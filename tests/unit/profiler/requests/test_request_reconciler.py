@@ -485,6 +485,8 @@ SERVES = "Deployed DeploymentReady+DeploymentReady Succeeded+Deployed; Deploymen
 IS_LOST = "Failed DeploymentReady-DeploymentDeleted Succeeded-Failed; DeploymentDeleted"
 IS_REJECTED = "Failed DeploymentReady-DeploymentRejected Succeeded-Failed; DeploymentRejected"
 CREATE = "create DynamoGraphDeployment qwen-dgd"
+CHANGED = {"metadata": {"generation": 2}}
+NOW = f"Deploying DeploymentReady-DeploymentInProgress Succeeded-Deploying; DeploymentCreated; {CREATE}"
 
 
 @table(
@@ -493,6 +495,8 @@ CREATE = "create DynamoGraphDeployment qwen-dgd"
         "applied": (World.of(ready(), graph(), config_map()), f"Ready; patch {WRITTEN}"),
         "another's of the name": (World.of(ready(), graph("u-0"), config_map()), "Ready"),
         "not to be applied any more": (World.of(new(spec=offered)), f"Ready {READY}"),
+        "to be applied now": (World.of(ready(spec={"autoApply": True}, **CHANGED)), NOW),
+        "to be applied now, by the default": (World.of(ready(spec={}, **CHANGED)), NOW),
         "created": (
             World.of(new(), config_map()),
             f"Deploying DeploymentReady-DeploymentInProgress; DeploymentCreated; {CREATE}, patch {WRITTEN}",
@@ -573,9 +577,6 @@ async def test_a_graph_that_cannot_be_created_now_is_tried_again(error, events):
         await world.reconcile()
     assert (await world.status())["phase"] == "Deploying"
     assert [line.split()[1] for line in world.announced.lines] == events
-
-
-CHANGED = {"metadata": {"generation": 2}}
 
 
 @table(
