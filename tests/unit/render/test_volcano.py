@@ -11,15 +11,20 @@ from dynamo_shared.api.objects import KubeObject
 
 from .building import CONFIG, component, deployment, graph, graph_children, of_kind
 
+OF_SET = "scheduling.grove.io/volcano-queue"
 QUEUE, OF_POD, KAI = ("nvidia.com/volcano-queue", "scheduling.volcano.sh/queue-name", "nvidia.com/kai-scheduler-queue")
 GROVE = replace(CONFIG, grove=True, kai_queues=frozenset({"dynamo"}))
 
 
 def on_grove(**annotations: str) -> KubeObject:
-    obj = graph(component("Worker"), annotations=annotations)
-    (result,) = of_kind(graph_children(obj, GROVE), "PodCliqueSet")
-    clique: KubeObject = result["spec"]["template"]["cliques"][0]
+    clique: KubeObject = pod_clique_set(annotations)["spec"]["template"]["cliques"][0]
     return clique
+
+
+def pod_clique_set(annotations: dict[str, str], config: render.RenderConfig = GROVE) -> KubeObject:
+    obj = graph(component("Worker"), annotations=annotations)
+    (result,) = of_kind(graph_children(obj, config), "PodCliqueSet")
+    return result
 
 
 @pytest.mark.parametrize("pod", [{}, {"schedulerName": ""}])
@@ -40,6 +45,13 @@ def test_pods_of_grove_wait_in_it_and_in_none_of_kai() -> None:
     assert clique["spec"]["podSpec"]["schedulerName"] == "volcano"
     assert clique["annotations"][OF_POD] == "team-a"
     assert "kai.scheduler/queue" not in clique["labels"]
+
+
+def test_grove_makes_the_pod_groups_in_it() -> None:
+    """Volcano takes the queue of a PodGroup, and Grove makes it in `default` where its own annotation names no other."""
+    assert pod_clique_set({QUEUE: "team-a"})["metadata"]["annotations"][OF_SET] == "team-a"
+    for made in (pod_clique_set({}), pod_clique_set({QUEUE: "team-a"}, replace(GROVE, volcano=False))):
+        assert OF_SET not in made["metadata"].get("annotations", {})
 
 
 @pytest.mark.parametrize("annotations", [{}, {QUEUE: ""}])

@@ -128,6 +128,14 @@ VOLCANO_POD_QUEUE = _add(
     values="queue name",
     where="DCDs, pods",
 )
+GROVE_VOLCANO_QUEUE = _add(
+    "scheduling.grove.io/volcano-queue",
+    "Queue of Volcano in which Grove makes the PodGroups of a graph; without it, `default`.",
+    set_by="pod-builder",
+    read_by="Grove",
+    values="queue name",
+    where="PodCliqueSets",
+)
 RESTART_AT = _add(
     "nvidia.com/restartAt",
     "Rolls the pods of a component when it changes.",

@@ -11,6 +11,7 @@ from dynamo_shared.api.registry.annotations import (
     DISCOVERY_BACKEND,
     GROVE_UPDATE_STRATEGIES,
     GROVE_UPDATE_STRATEGY,
+    GROVE_VOLCANO_QUEUE,
     OPERATOR_ORIGIN_VERSION,
 )
 from dynamo_shared.api.resources import POD_CLIQUE_SETS
@@ -30,6 +31,7 @@ from dynamo_pod_builder.render.workloads import layout
 from dynamo_pod_builder.render.workloads.kai import queue_of, wait_in
 from dynamo_pod_builder.render.workloads.layout import Clique
 from dynamo_pod_builder.render.workloads.topology import constrain
+from dynamo_pod_builder.render.workloads.volcano import volcano_queue
 
 _ANY_ORDER, _EXPLICIT = "CliqueStartupTypeAnyOrder", "CliqueStartupTypeExplicit"
 
@@ -115,11 +117,14 @@ def _pod_clique_set(
             observed.topology_fields,
         )
     label_set = {**graph.spec.labels, labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name}
+    annotations = {**graph.spec.annotations}
+    if of_volcano := volcano_queue(graph, config):
+        annotations[GROVE_VOLCANO_QUEUE] = of_volcano
     namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
     return {
         **POD_CLIQUE_SETS.type_meta,
         "metadata": object_metadata(
-            names.pod_clique_set(graph.metadata.name, parts), namespace, label_set, {**graph.spec.annotations}, owner
+            names.pod_clique_set(graph.metadata.name, parts), namespace, label_set, annotations, owner
         ),
         "spec": {"replicas": 1, **_update_strategy(graph), "template": template},
     }
