@@ -466,7 +466,7 @@ async def test_profiling_ends(given, outcome):
     assert world.announced.events[-1] == status["phase"].lower()
     if "SpecGenerated+" in outcome:
         assert (status["dgdName"], status["profilingPhase"]) == ("qwen-dgd", "Done")
-        assert status["profilingResults"]["selectedConfig"] == SELECTED
+        assert status["profilingResults"]["selectedConfig"] == marked(request(), SELECTED, owner=None)
     world.profilings.stop("u-1")
 
 

@@ -6,6 +6,9 @@ import pytest
 from dynamo_profiler.profiling.results import DeploymentCandidate, ProfilingResult, Remark
 from dynamo_profiler.requests.reconciler import _objective
 from dynamo_profiler.requests.results import MAX_BYTES, results_status
+from dynamo_shared.api.request_graphs import is_made_for
+
+REQUEST = {"metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1"}}
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,21 @@ def test_the_condition_of_a_result(meets: bool | None, status: bool | None, reas
 def test_a_status_holds_as_many_points_as_an_object_may(size: int, points: int) -> None:
     """Overrides are in each graph, and may be large."""
     one = DeploymentCandidate(backend="vllm", serving="agg", gpus=1, parallelism={}, dgd={"spec": "x" * size})
-    status = results_status(ProfilingResult(selected=one, pareto=(one,) * 20))
+    status = results_status(REQUEST, ProfilingResult(selected=one, pareto=(one,) * 20))
     assert len(status.get("pareto", [])) == points
-    assert status["selectedConfig"] == one.dgd
+    assert status["selectedConfig"]["spec"] == one.dgd["spec"]
+
+
+def test_what_a_user_applies_is_known_as_made_for_the_request() -> None:
+    """`kubectl apply` of the selected graph, as Dynamo's guide has it: its ConfigMaps then outlive the request."""
+    one = DeploymentCandidate(
+        backend="vllm", serving="agg", gpus=1, parallelism={}, dgd={"metadata": {"name": "qwen-dgd"}, "spec": {}}
+    )
+    status = results_status(REQUEST, ProfilingResult(selected=one, pareto=(one,)))
+    selected = status["selectedConfig"]
+    assert is_made_for(selected, REQUEST)
+    assert selected["metadata"]["name"] == "qwen-dgd"
+    assert selected["metadata"]["namespace"] == "ns"
+    assert selected["metadata"]["labels"]["dgdr.nvidia.com/name"] == "qwen"
+    assert "ownerReferences" not in selected["metadata"]
+    assert status["pareto"][0]["config"] == selected

@@ -229,7 +229,7 @@ class RequestReconciler:
         message = f"DynamoGraphDeployment {name}: {_summary(result)}"
         draft.at(ProfilingPhase.DONE, message).say(PROFILING, True, "ProfilingCompleted", message)
         draft.say(SPEC_GENERATED, True, "SpecGenerated", message)
-        draft.put(dgdName=name, profilingResults=results_status(result))
+        draft.put(dgdName=name, profilingResults=results_status(obj, result))
         for remark in result.remarks:
             self.announcer.announce(obj, events.REMARK.named(remark.reason)(in_own_words(remark.message, obj)))
             draft.say(remark.reason, True, remark.reason, remark.message)

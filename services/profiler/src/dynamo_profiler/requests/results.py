@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dynamo_shared.api.model import to_dict
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.request_graphs import marked
 from dynamo_shared.api.v1beta1.request import Figures, ParetoConfig, ProfilingResults
 
 from dynamo_profiler.profiling.results import DeploymentCandidate, ProfilingResult
@@ -17,15 +18,19 @@ MAX_POINTS = 32
 MAX_BYTES = 768 * 1024
 
 
-def results_status(result: ProfilingResult) -> KubeObject:
+def results_status(request: KubeObject, result: ProfilingResult) -> KubeObject:
     """`status.profilingResults`: the selected graph, and the Pareto front in the profiler's order; each with its figures.
 
-    As many points of the front as an object has room for: the first ones.
+    As many points of the front as an object has room for: the first ones. Graphs have what identifies them as made for the
+    request, so that one that a user applies is known.
     """
     return to_dict(
         ProfilingResults(
-            pareto=[ParetoConfig(config=point.dgd, figures=figures_of(point)) for point in _that_fit(result)],
-            selected_config=result.selected.dgd,
+            pareto=[
+                ParetoConfig(config=marked(request, point.dgd, owner=None), figures=figures_of(point))
+                for point in _that_fit(result)
+            ],
+            selected_config=marked(request, result.selected.dgd, owner=None),
             selected_figures=figures_of(result.selected),
             source=result.source,
         )
