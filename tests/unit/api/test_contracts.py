@@ -164,6 +164,14 @@ def test_what_is_wrong_is_reported_at_its_path(name: str, value: Any, errors: li
         ),
         (
             "features.planner",
+            {"enabled": False},
+            [
+                "enabled: is not a known key, and is ignored: there is a planner where there is this object, whatever it says; "
+                "leave the object out for none"
+            ],
+        ),
+        (
+            "features.planner",
             {"ttft": 300, "policy": "reference"},
             [
                 "ttft: is an older name of ttft_ms",

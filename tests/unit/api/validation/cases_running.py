@@ -102,8 +102,8 @@ CASES: list[Case] = [
         facts=GROVE,
         errors=(
             "spec.services.a.multinode: the engine connects the 2 nodes of a replica, and none is known: set backendFramework to vllm, sglang or trtllm, or let the command start it by python3 -m dynamo.<engine>",
-            "spec.services.b.multinode: not for componentType 'frontend', which runs no engine that could use several nodes: leave multinode out",
-            "spec.services.c.multinode: not for componentType none, which runs no engine that could use several nodes: leave multinode out",
+            "spec.services.b.multinode: not for componentType 'frontend', which runs no engine that could use several nodes: write 'worker', 'prefill' or 'decode', or leave multinode out",
+            "spec.services.c.multinode: not for componentType none, which runs no engine that could use several nodes: write 'worker', 'prefill' or 'decode', or leave multinode out",
         ),
     ),
     Case(

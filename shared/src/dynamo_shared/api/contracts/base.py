@@ -52,6 +52,9 @@ class ContractModel(BaseModel):
     #: Fields that nothing reads, each with what does its work instead: using one earns a warning.
     IGNORED: ClassVar[Mapping[str, str]] = {}
 
+    #: Keys that are not fields and that authors write nevertheless, each with what is so instead.
+    MISTAKEN: ClassVar[Mapping[str, str]] = {}
+
     def problems(self) -> Iterator[Problem]:
         """Rules between fields that this value breaks, each at the field to change."""
         return iter(())

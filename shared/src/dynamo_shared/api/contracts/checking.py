@@ -91,7 +91,9 @@ def _keys(model: type[BaseModel], value: Any, location: Location) -> Iterator[Pr
         if key not in fields:
             if not open_ended and issubclass(model, ContractModel):
                 known = [names[0] for names, _ in fields.values()]
-                yield (*location, key), f"is not a known key, and is ignored{did_you_mean(str(key), known)}"
+                instead = model.MISTAKEN.get(str(key))
+                advice = f": {instead}" if instead else did_you_mean(str(key), known)
+                yield (*location, key), f"is not a known key, and is ignored{advice}"
             continue
         names, field = fields[key]
         if key != names[0] and issubclass(model, ContractModel):

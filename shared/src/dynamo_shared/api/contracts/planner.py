@@ -125,6 +125,11 @@ class PlannerConfig(PlannerExtensions):
         "plugin_registration": _PLUGINS,
     }
 
+    #: The guides of Dynamo 1.2 have it.
+    MISTAKEN: ClassVar[Mapping[str, str]] = {
+        "enabled": "there is a planner where there is this object, whatever it says; leave the object out for none"
+    }
+
     policy: PlanningPolicy = PlanningPolicy.ADAPTIVE
     """How the planner service decides: `adaptive`, or `reference` as Dynamo's planner, which does not read this."""
     attainment: Annotated[Number, Field(ge=0.5, le=0.999)] = 0.95

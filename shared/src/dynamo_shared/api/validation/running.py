@@ -65,7 +65,10 @@ def engine_is_the_one_that_is_named(component: ComponentView, _facts: Facts) -> 
         yield component.main.at, _SEVERAL_ENGINES.format(engines=listed(sorted(component.started)))
 
 
-_NO_ENGINE_TYPE = "not for {type} {observed}, which runs no engine that could use several nodes: leave multinode out"
+_NO_ENGINE_TYPE = (
+    "not for {type} {observed}, which runs no engine that could use several nodes: write 'worker', 'prefill' or 'decode', or "
+    "leave multinode out"
+)
 _NO_ENGINE = (
     "the engine connects the {nodes} nodes of a replica, and none is known: set backendFramework to {choice}, or let the "
     "command start it by python3 -m dynamo.<engine>"
