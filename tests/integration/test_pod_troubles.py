@@ -149,6 +149,7 @@ async def test_a_volume_that_is_not_mounted_is_reported_by_the_pods_events(heard
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
     pod = await only_pod(kube, namespace)
+    uid = (await kube.get(PODS, ObjectKey(namespace, pod)))["metadata"]["uid"]
     now = datetime.now(UTC)
     await kube.create(
         EVENTS,
@@ -161,7 +162,7 @@ async def test_a_volume_that_is_not_mounted_is_reported_by_the_pods_events(heard
             "action": "Mount",
             "type": "Warning",
             "reason": "FailedMount",
-            "regarding": {"kind": "Pod", "namespace": namespace, "name": pod},
+            "regarding": {"kind": "Pod", "namespace": namespace, "name": pod, "uid": uid},
             "note": 'MountVolume.SetUp failed for volume "models": secret "models" not found',
         },
     )

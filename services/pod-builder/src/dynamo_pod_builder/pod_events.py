@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import structlog
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import EVENTS, PODS
+from dynamo_shared.api.resources import EVENTS
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import KubeError
 from dynamo_shared.kube.events import last_observed
@@ -35,8 +35,8 @@ class PodEvents:
 
     kube: KubeClient
     clock: Callable[[], float] = time.monotonic
-    #: When it was asked about an object, by namespace, kind and name, and the answer.
-    _known: Newest[tuple[str, str, str], tuple[float, Sequence[KubeObject]]] = field(
+    #: When it was asked about an object, by namespace and what selects its Events, and the answer.
+    _known: Newest[tuple[str, str], tuple[float, Sequence[KubeObject]]] = field(
         default_factory=lambda: Newest(_MOST_KEPT)
     )
 
@@ -55,7 +55,7 @@ class PodEvents:
         return sorted(result)
 
     async def _refused(self, namespace: str, stateful_set: str) -> list[Trouble]:
-        events = await self._about(namespace, "StatefulSet", stateful_set)
+        events = await self._about(namespace, f"regarding.kind=StatefulSet,regarding.name={stateful_set}")
         newest = max((each for each in events if each.get("reason") == "FailedCreate"), key=last_observed, default=None)
         if newest is None:
             return []
@@ -63,20 +63,20 @@ class PodEvents:
         return [Trouble(Rank.REFUSED, reason, f"of {stateful_set}", words)]
 
     async def _explained(self, namespace: str, trouble: Trouble) -> Trouble:
-        return explained(trouble, await self._about(namespace, PODS.kind, trouble.pod))
+        # By uid: pods of a StatefulSet have the names of those before them, and Events outlive pods.
+        return explained(trouble, await self._about(namespace, f"regarding.uid={trouble.uid}"))
 
-    async def _about(self, namespace: str, kind: str, name: str) -> Sequence[KubeObject]:
-        at, known = self._known.get((namespace, kind, name), (0.0, None))
+    async def _about(self, namespace: str, involved: str) -> Sequence[KubeObject]:
+        at, known = self._known.get((namespace, involved), (0.0, None))
         if known is not None and self.clock() - at < KEPT:
             return known
-        about = f"regarding.kind={kind},regarding.name={name},type=Warning"
         try:
-            answer = await self.kube.list(EVENTS, namespace, field_selector=about)
+            answer = await self.kube.list(EVENTS, namespace, field_selector=f"{involved},type=Warning")
         except KubeError as error:
             # What statuses say stands.
-            log.warning("cannot list events", namespace=namespace, kind=kind, name=name, error=str(error))
+            log.warning("cannot list events", namespace=namespace, involved=involved, error=str(error))
             return ()
         if answer:
             # What is not said yet may be said any moment.
-            self._known[namespace, kind, name] = (self.clock(), answer)
+            self._known[namespace, involved] = (self.clock(), answer)
         return answer

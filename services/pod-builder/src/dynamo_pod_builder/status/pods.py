@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any
@@ -67,6 +67,8 @@ class Trouble:
     reason: str
     pod: str
     message: str
+    #: Of the pod, whose name others have had before it. The same trouble of another pod of the name is the same trouble.
+    uid: str = field(default="", compare=False)
 
 
 def troubles(pods: Iterable[KubeObject], now: datetime) -> list[Trouble]:
@@ -121,7 +123,7 @@ def trouble_of(pod: KubeObject, now: datetime | None = None) -> Trouble | None:
     if not causes:
         return None
     worst = min(causes, key=lambda each: each.rank)
-    return Trouble(worst.rank, worst.reason, metadata["name"], worst.message)
+    return Trouble(worst.rank, worst.reason, metadata["name"], worst.message, metadata.get("uid", ""))
 
 
 def recheck_after(pods: Iterable[KubeObject], now: datetime) -> float | None:
@@ -172,10 +174,10 @@ _CHANGING = (
 
 def _of_containers(pod: KubeObject, now: datetime | None) -> Iterator[_Cause | None]:
     spec, status = pod.get("spec", {}), pod.get("status", {})
-    for part, field in (("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")):
+    for part, of_part in (("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")):
         written = {each["name"]: each for each in spec.get(part, ())}
         # The component's own container first: the others are there for its sake.
-        for each in sorted(status.get(field, ()), key=lambda each: (each["name"] != MAIN, each["name"])):
+        for each in sorted(status.get(of_part, ()), key=lambda each: (each["name"] != MAIN, each["name"])):
             yield _of_container(each, written.get(each["name"], {}), part == "initContainers", now)
 
 

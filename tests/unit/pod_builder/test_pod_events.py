@@ -1,0 +1,43 @@
+"""PodEvents: which Events explain a pod that does not start."""
+
+from __future__ import annotations
+
+from dynamo_pod_builder.pod_events import PodEvents
+from dynamo_pod_builder.status.pods import troubles
+from dynamo_shared.api.objects import KubeObject
+
+from tests.building.clock import ManualClock
+
+from .test_troubles import NOW, SCHEDULED, ago, pod
+
+NOTE = 'MountVolume.SetUp failed for volume "v": secret "models" not found'
+NOT_PREPARED = {"type": "PodReadyToStartContainers", "status": "False", "lastTransitionTime": ago(240)}
+
+
+class EventServer:
+    """An API server with an Event about the first pod named g-0."""
+
+    async def list(self, _resource: object, _namespace: str, *, field_selector: str) -> list[KubeObject]:
+        event = {
+            "regarding.kind": "Pod",
+            "regarding.name": "g-0",
+            "regarding.uid": "first",
+            "type": "Warning",
+        }
+        selected = dict(each.split("=") for each in field_selector.split(","))
+        if not selected.items() <= event.items():
+            return []
+        return [{"type": "Warning", "reason": "FailedMount", "note": NOTE}]
+
+
+def of(uid: str) -> KubeObject:
+    return pod("g-0", conditions=[SCHEDULED, NOT_PREPARED], metadata={"uid": uid})
+
+
+async def test_a_pod_that_is_created_again_is_not_explained_by_the_events_of_the_one_before():
+    events = PodEvents(EventServer(), ManualClock())  # type: ignore[arg-type]
+    (before,) = await events.explain("ns", troubles([of("first")], NOW))
+    assert (before.reason, NOTE in before.message) == ("VolumeNotMounted", True)
+    # A StatefulSet gives its pods the same names again; Events stay for an hour.
+    (after,) = await events.explain("ns", troubles([of("second")], NOW))
+    assert (after.reason, NOTE in after.message) == ("PodNotStarted", False)
