@@ -170,6 +170,21 @@ async def test_a_lost_stream_is_recreated_and_read_from_its_beginning(rig: Any) 
     await subscription.close()
 
 
+async def test_what_a_reader_learns_of_its_place_names_the_stream(rig: Any) -> None:
+    await rig.bus.declare(STATE)
+    subscription = await rig.bus.subscribe(STATE, [PODS], start=Start.LAST_PER_SUBJECT)
+    before = (await rig.bus.stream_state(STATE)).incarnation
+    assert await one(subscription) == CaughtUp(before)
+    await rig.stop()
+    await rig.lose_data()
+    await rig.start()
+    restarted, caught_up = await one(subscription), await one(subscription)
+    now = (await rig.bus.stream_state(STATE)).incarnation
+    assert now != before
+    assert (restarted, caught_up) == (SubscriptionRestarted(complete=False, incarnation=now), CaughtUp(now))
+    await subscription.close()
+
+
 async def test_a_reader_that_comes_before_the_server(rig: Any) -> None:
     await rig.stop()
     await rig.until_degraded()
@@ -178,4 +193,3 @@ async def test_a_reader_that_comes_before_the_server(rig: Any) -> None:
     await rig.start()
     assert await asyncio.wait_for(waiting, 20) == ["caught up"]
     await subscription.close()
-    assert CaughtUp() == CaughtUp()

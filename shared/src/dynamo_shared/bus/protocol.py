@@ -43,6 +43,9 @@ class Message:
 class CaughtUp(NamedTuple):
     """All that was stored when the subscription (re)started has been delivered; what follows is new."""
 
+    incarnation: str
+    """Of the stream that is read, as `StreamState` has it."""
+
 
 class SubscriptionRestarted(NamedTuple):
     """The subscription was recreated after a lost connection, a gap or a lost stream."""
@@ -50,6 +53,8 @@ class SubscriptionRestarted(NamedTuple):
     complete: bool
     """True: what follows goes on where the last message was. False: what follows are the messages from the beginning
     (the last one of each subject, or all that the stream has), and what came between may be missing."""
+    incarnation: str
+    """Of the stream that is read from now on."""
 
 
 Item: TypeAlias = "Message | CaughtUp | SubscriptionRestarted"

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import structlog
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.bus import Bus, streams
-from dynamo_shared.bus.errors import BusError
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start, SubscriptionRestarted
 from dynamo_shared.state import messages
 from dynamo_shared.wire import subjects
@@ -113,38 +112,31 @@ class Hub:
         """Read until cancelled."""
         filters = [subjects.state_filter(self._cluster, identifier) for identifier in self.resources]
         subscription = await self._bus.subscribe(streams.STATE, filters, start=Start.LAST_PER_SUBJECT)
-        await self._begin()
+        self._begin()
         try:
             async for item in subscription:
                 if isinstance(item, Message):
                     self._take(item)
                 elif isinstance(item, CaughtUp):
-                    if not self.incarnation:
-                        await self._identify()
                     self._caught_up = True
+                    self._identify(item.incarnation)
                     for identifier in self.resources:
                         self._settle(identifier)
                 elif isinstance(item, SubscriptionRestarted) and not item.complete:
-                    await self._begin()
+                    self._begin()
+                    self._identify(item.incarnation)
         finally:
             await subscription.close()
 
-    async def _begin(self) -> None:
+    def _begin(self) -> None:
         """A reading from the last values begins, of the same stream or of another one."""
         self._caught_up = False
         for entries in self._entries.values():
             entries.marked = False
             entries.unconfirmed = entries.keys()
-        await self._identify()
 
-    async def _identify(self) -> None:
-        """Learn which stream is read: positions are of one stream alone."""
-        try:
-            incarnation = (await self._bus.stream_state(streams.STATE)).incarnation
-        except BusError as error:
-            # Away, or not there yet: the reading begins again when it is.
-            log.debug("STATE not asked", error=str(error))
-            return
+    def _identify(self, incarnation: str) -> None:
+        """Which stream is read: positions are of one stream alone."""
         token = incarnation_of(incarnation)
         if self.incarnation and token != self.incarnation:
             self._last = 0

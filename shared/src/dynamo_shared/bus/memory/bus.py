@@ -283,7 +283,7 @@ class MemorySubscription(_MemoryReader[Item]):
             return message
         if not self._caught_up:
             self._caught_up = True
-            return CaughtUp()
+            return CaughtUp(self._incarnation)
         await self._bus.changed()
         return None
 
@@ -305,7 +305,7 @@ class MemorySubscription(_MemoryReader[Item]):
         self._catch_up_at, self._caught_up = state.last_sequence, False
         self._signs.clear()
         if again:
-            self._signs.append(SubscriptionRestarted(complete))
+            self._signs.append(SubscriptionRestarted(complete, self._incarnation))
 
     def _stored(self, store: MemoryStream) -> Message | None:
         for message in store.after(self._position):

@@ -75,10 +75,10 @@ class NatsSubscription(Resuming[Item]):
         self._signs.clear()
         if again:
             metrics.RESTARTED.labels(self._stream.name).inc()
-            self._signs.append(SubscriptionRestarted(complete))
+            self._signs.append(SubscriptionRestarted(complete, self._incarnation))
         if not pending:
             self._caught_up = True
-            self._signs.append(CaughtUp())
+            self._signs.append(CaughtUp(self._incarnation))
 
     def _sign(self) -> Item | None:
         return self._signs.popleft() if self._signs else None
@@ -104,5 +104,5 @@ class NatsSubscription(Resuming[Item]):
         # Messages that were replaced or have expired meanwhile never come, hence the second condition.
         if not self._caught_up and (self._consumer_sequence >= self._to_catch_up or not metadata.pending):
             self._caught_up = True
-            self._signs.append(CaughtUp())
+            self._signs.append(CaughtUp(self._incarnation))
         return Message(raw.subject, raw.data, raw.headers or {}, metadata.stream_sequence)

@@ -1,0 +1,66 @@
+"""Hub: what it knows of the stream that it reads."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from dynamo_dynadmin.state.hub import Hub, Resync
+from dynamo_shared.api.resources import DYNAMO_MODELS, ObjectKey
+from dynamo_shared.bus import streams
+from dynamo_shared.bus.errors import BusError
+from dynamo_shared.bus.memory import MemoryBus
+from dynamo_shared.bus.protocol import StreamState
+from dynamo_shared.bus.streams import StreamSpec
+from dynamo_shared.state import messages
+from dynamo_shared.wire import subjects
+
+from tests.building.waiting import until
+
+
+class Hesitant(MemoryBus):
+    """Answers questions about its streams unless it is silent."""
+
+    silent = False
+
+    async def stream_state(self, stream: StreamSpec) -> StreamState:
+        if self.silent:
+            raise BusError("no answer")
+        return await super().stream_state(stream)
+
+
+async def store(bus: MemoryBus, *names: str) -> None:
+    for name in names:
+        metadata = {"namespace": "n", "name": name, "uid": name, "resourceVersion": "7"}
+        obj = {**DYNAMO_MODELS.type_meta, "metadata": metadata}
+        await bus.publish(
+            subjects.state_subject("c", DYNAMO_MODELS.id, ObjectKey("n", name)),
+            messages.encode_object(obj),
+            headers=messages.object_headers(obj, messages.ChangeType.ADDED),
+        )
+    marker = messages.SyncedMarker(resource=DYNAMO_MODELS.id, resource_version="7", count=len(names), time="")
+    await bus.publish(subjects.synced_subject("c", DYNAMO_MODELS.id), messages.encode_marker(marker))
+
+
+async def test_positions_of_a_lost_stream_are_not_known_though_nats_does_not_say_which_one_it_has_now() -> None:
+    bus = Hesitant()
+    await bus.declare(streams.STATE)
+    await store(bus, "a", "b", "c")
+    hub = Hub(bus, "c", [DYNAMO_MODELS])
+    reading = asyncio.create_task(hub.run())
+    await hub.ready.wait()
+    before = hub.position()
+    bus.disconnect()
+    bus.lose_data()
+    bus.silent = True
+    bus.reconnect()
+    await bus.declare(streams.STATE)
+    with hub.reading(DYNAMO_MODELS, "n") as reader:
+        await store(bus, "d")
+        await until(lambda: hub.entries(DYNAMO_MODELS).get(ObjectKey("n", "d")) is not None, within=5)
+        await until(lambda: hub.entries(DYNAMO_MODELS).get(ObjectKey("n", "a")) is None, within=5)
+        assert reader.lost
+    with pytest.raises(Resync):
+        hub.resume(DYNAMO_MODELS, "n", before)
+    assert all(each.deleted for each in hub.resume(DYNAMO_MODELS, "n", hub.position()))
+    reading.cancel()
