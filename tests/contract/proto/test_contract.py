@@ -24,7 +24,8 @@ from google.protobuf.message import Message as ProtoMessage
 from grpc_tools import protoc  # type: ignore[import-untyped]
 
 from tools.generate.wire import schemas
-from tools.generate.wire.samples import DATA, golden
+from tools.generate.wire.sample_data import DATA
+from tools.generate.wire.samples import golden
 
 ROOT = Path(__file__).resolve().parents[3]
 PROTO = ROOT / "proto"

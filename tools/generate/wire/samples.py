@@ -19,74 +19,16 @@ from dynamo_shared.wire.specifications import (
     EVENTS,
     PLATFORM,
     CheckpointData,
-    CommandResult,
     CommandSpec,
-    ComponentCounts,
-    DeploymentData,
     EventSpec,
-    ResyncData,
-    ScaleData,
-    ScaleTarget,
 )
 
+from tools.generate.wire.sample_data import CHANGED, DATA, NAME, NAMESPACE
+
 CLUSTER = "production"
-NAMESPACE = "team-a"
-NAME = "llama-3.1"
 UID = "0b1c6f0e-7d0f-4a55-8f0e-2f6d5b1f9a11"
 MOMENT = datetime(2026, 3, 1, 12, 0, 0, 250000, tzinfo=UTC)
 TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-
-_STATES = {
-    "ready": ("successful", "all_resources_ready", "All components are ready"),
-    "failed": ("failed", "InvalidPodTemplate", "Decode: spec.containers[0].image: Required value"),
-}
-
-_CHECKPOINTS = {
-    "creating": ("Creating", "JobCreated", "Job checkpoint-job-96429b2725761a09-1 loads the engine"),
-    "ready": ("Ready", "JobSucceeded", "pods can start from it"),
-    "failed": ("Failed", "JobFailed", "DeadlineExceeded: Job was active longer than specified deadline"),
-}
-
-DATA: dict[type[msgspec.Struct], msgspec.Struct] = {
-    DeploymentData: DeploymentData(
-        name=NAME,
-        namespace=NAMESPACE,
-        state="pending",
-        reason="some_resources_not_ready",
-        message="Decode: 1 of 2 ready",
-        # Above 2^53: it survives JSON only as a string.
-        generation="9007199254740993",
-        backend_framework="vllm",
-        components={
-            "Frontend": ComponentCounts(replicas=1, ready=1, updated=1, available=1),
-            "Decode": ComponentCounts(replicas=2, ready=1, updated=2, available=1),
-        },
-    ),
-    CheckpointData: CheckpointData(
-        name="checkpoint-96429b2725761a09",
-        namespace=NAMESPACE,
-        generation="1",
-        identity_hash="96429b2725761a09",
-        model="meta-llama/Llama-2-7b-hf",
-        backend_framework="vllm",
-        job_name="checkpoint-job-96429b2725761a09-1",
-        location="/checkpoints/96429b2725761a09/versions/1",
-    ),
-    ResyncData: ResyncData(
-        reason="STATE was lost and has been filled again",
-        resources=["dynamographdeployments.nvidia.com", "deployments.apps"],
-    ),
-    CommandResult: CommandResult(
-        service="scaler", verb="scale", reason="NotFound", message="there is no such graph", deliveries=1
-    ),
-    ScaleData: ScaleData(
-        graph_deployment=NAME,
-        targets=[ScaleTarget(component="Decode", replicas=3), ScaleTarget(sub_component_type="prefill", replicas=2)],
-        reason="load",
-        requester="planner",
-        expected_generation="9007199254740993",
-    ),
-}
 
 
 class Golden(msgspec.Struct, kw_only=True, rename="camel"):
@@ -105,14 +47,10 @@ def golden() -> dict[str, Golden]:
 
 
 def _event(spec: EventSpec) -> Golden:
-    data = spec.sample or DATA[spec.data]
+    data = msgspec.structs.replace(DATA[spec.data], **CHANGED.get(f"{spec.family}.{spec.event}", {}))
     name, namespace, causation = NAME, NAMESPACE, ""
-    if isinstance(data, DeploymentData):
-        now = _STATES.get(spec.event, (data.state, data.reason, data.message))
-        data = msgspec.structs.replace(data, state=now[0], reason=now[1], message=now[2])
     if isinstance(data, CheckpointData):
-        phase, reason, message = _CHECKPOINTS[spec.event]
-        name, data = data.name, msgspec.structs.replace(data, phase=phase, reason=reason, message=message)
+        name = data.name
     if spec.kind == PLATFORM:
         name, namespace = CLUSTER, ""
     if spec.kind == COMMAND:

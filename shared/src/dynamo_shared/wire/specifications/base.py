@@ -46,13 +46,34 @@ class EventSpec:
     data: type[msgspec.Struct]
     identity: EventIdentity
     description: str
-    sample: msgspec.Struct | None = None
-    """data of the golden message, where `samples.py` has none for the type"""
 
     @property
     def type(self) -> str:
         """CloudEvents type."""
         return f"{TYPE_PREFIX}.{self.family}.{self.event}.v1"
+
+
+@dataclass(frozen=True, slots=True)
+class EventFamily:
+    """What events of a family have in common. A call with a verb and what it says makes an entry of the table."""
+
+    family: str
+    kind: str
+    publisher: str
+    data: type[msgspec.Struct]
+    identity: EventIdentity = EventIdentity.VERSION
+
+    def __call__(self, event: str, description: str, identity: EventIdentity | None = None) -> EventSpec:
+        """The event of a verb; `identity` where it is not that of the others."""
+        return EventSpec(
+            family=self.family,
+            event=event,
+            kind=self.kind,
+            publisher=self.publisher,
+            data=self.data,
+            identity=identity or self.identity,
+            description=description,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dynamo_shared.wire.specifications.base import EventIdentity, EventSpec, Int64
+from dynamo_shared.wire.specifications.base import EventFamily, EventSpec, Int64
 
 CHECKPOINT = "dynamocheckpoint"
 
@@ -47,17 +47,7 @@ def checkpoint_data(checkpoint: dict[str, Any], status: Mapping[str, Any], reaso
     )
 
 
-def _checkpoint(event: str, description: str) -> EventSpec:
-    return EventSpec(
-        family="checkpoint",
-        event=event,
-        kind=CHECKPOINT,
-        publisher="pod-builder",
-        data=CheckpointData,
-        identity=EventIdentity.VERSION,
-        description=description,
-    )
-
+_checkpoint = EventFamily("checkpoint", CHECKPOINT, "pod-builder", CheckpointData)
 
 EVENTS: tuple[EventSpec, ...] = (
     _checkpoint("creating", "A Job loads its engine, for the snapshot agent to take the checkpoint."),

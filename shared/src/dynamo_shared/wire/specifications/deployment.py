@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dynamo_shared.wire.specifications.base import Count, EventIdentity, EventSpec, Int64
+from dynamo_shared.wire.specifications.base import Count, EventFamily, EventIdentity, EventSpec, Int64
 
 GRAPH_DEPLOYMENT = "dynamographdeployment"
 COMPONENT_DEPLOYMENT = "dynamocomponentdeployment"
@@ -98,65 +98,18 @@ def _counts(entry: Mapping[str, Any]) -> ComponentCounts:
     )
 
 
-def _deployment(event: str, identity: EventIdentity, description: str) -> EventSpec:
-    return EventSpec(
-        family="deployment",
-        event=event,
-        kind=GRAPH_DEPLOYMENT,
-        publisher="pod-builder",
-        data=DeploymentData,
-        identity=identity,
-        description=description,
-    )
-
-
-def _component(event: str, identity: EventIdentity, description: str, reason: str, message: str) -> EventSpec:
-    return EventSpec(
-        family="component",
-        event=event,
-        kind=COMPONENT_DEPLOYMENT,
-        publisher="pod-builder",
-        data=ComponentDeploymentData,
-        identity=identity,
-        description=f"{description} Only of a component deployment without a graph.",
-        sample=ComponentDeploymentData(
-            name="decode",
-            namespace="prod",
-            reason=reason,
-            message=message,
-            generation="2",
-            backend_framework="vllm",
-            replicas=ComponentCounts(replicas=2, ready=1, updated=2, available=1),
-        ),
-    )
-
+_deployment = EventFamily("deployment", GRAPH_DEPLOYMENT, "pod-builder", DeploymentData)
+_component = EventFamily("component", COMPONENT_DEPLOYMENT, "pod-builder", ComponentDeploymentData)
+_ALONE = "Only of a component deployment without a graph."
 
 EVENTS: tuple[EventSpec, ...] = (
-    _deployment("created", EventIdentity.OBJECT, "The platform has observed a new graph deployment."),
-    _deployment("progressing", EventIdentity.VERSION, "Its components are on their way to the desired state."),
-    _deployment("ready", EventIdentity.VERSION, "All its components are ready."),
-    _deployment("failed", EventIdentity.VERSION, "It cannot become ready as it is; reason and message say why."),
-    _deployment("deleted", EventIdentity.OBJECT, "It is gone, and all that was made for it."),
-    _component(
-        "progressing",
-        EventIdentity.VERSION,
-        "Its pods are on their way, or stuck; reason and message say why.",
-        "ImagePullBackOff",
-        "pod decode-6d4b: container main cannot pull its image",
-    ),
-    _component("ready", EventIdentity.VERSION, "It is available.", "DeploymentReady", "Deployment is ready"),
-    _component(
-        "failed",
-        EventIdentity.VERSION,
-        "It cannot be created as it is; reason and message say why.",
-        "RefusedByApiServer",
-        "403 Forbidden: exceeded quota",
-    ),
-    _component(
-        "deleted",
-        EventIdentity.OBJECT,
-        "It is gone, and all that was made for it.",
-        "DeploymentReady",
-        "Deployment is ready",
-    ),
+    _deployment("created", "The platform has observed a new graph deployment.", EventIdentity.OBJECT),
+    _deployment("progressing", "Its components are on their way to the desired state."),
+    _deployment("ready", "All its components are ready."),
+    _deployment("failed", "It cannot become ready as it is; reason and message say why."),
+    _deployment("deleted", "It is gone, and all that was made for it.", EventIdentity.OBJECT),
+    _component("progressing", f"Its pods are on their way, or stuck; reason and message say why. {_ALONE}"),
+    _component("ready", f"It is available. {_ALONE}"),
+    _component("failed", f"It cannot be created as it is; reason and message say why. {_ALONE}"),
+    _component("deleted", f"It is gone, and all that was made for it. {_ALONE}", EventIdentity.OBJECT),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamo_shared.wire.specifications.base import Count, EventIdentity, EventSpec, Int64
+from dynamo_shared.wire.specifications.base import Count, EventFamily, EventIdentity, EventSpec, Int64
 
 DYNAMO_MODEL = "dynamomodel"
 
@@ -39,52 +39,8 @@ class AdapterData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """why, where it failed"""
 
 
-def _model(event: str, description: str, identity: EventIdentity = EventIdentity.VERSION) -> EventSpec:
-    sample = DynamoModelData(
-        name="support-lora",
-        namespace="prod",
-        model_name="customer-support-v1",
-        base_model_name="Qwen/Qwen3-0.6B",
-        model_type="lora",
-        ready_endpoints=2,
-        total_endpoints=2,
-        reason="AllEndpointsReady",
-        message="2 of 2 workers have the adapter loaded",
-        generation="1",
-    )
-    return EventSpec(
-        family="model",
-        event=event,
-        kind=DYNAMO_MODEL,
-        publisher="model-discovery",
-        data=DynamoModelData,
-        identity=identity,
-        description=description,
-        sample=sample,
-    )
-
-
-def _adapter(event: str, description: str) -> EventSpec:
-    sample = AdapterData(
-        name="support-lora",
-        namespace="prod",
-        model_name="customer-support-v1",
-        base_model_name="Qwen/Qwen3-0.6B",
-        pod="disagg-decode-7d9c5b6f4-x2x7k",
-        pod_uid="7b0c9a52-3f0e-4f6e-9a38-0d2f5f0c8a11",
-        address="http://10.0.0.7:9090",
-    )
-    return EventSpec(
-        family="adapter",
-        event=event,
-        kind=DYNAMO_MODEL,
-        publisher="model-discovery",
-        data=AdapterData,
-        identity=EventIdentity.VERSION,
-        description=description,
-        sample=sample,
-    )
-
+_model = EventFamily("model", DYNAMO_MODEL, "model-discovery", DynamoModelData)
+_adapter = EventFamily("adapter", DYNAMO_MODEL, "model-discovery", AdapterData)
 
 EVENTS: tuple[EventSpec, ...] = (
     _model("ready", "All its workers serve it."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamo_shared.wire.specifications.base import EventIdentity, EventSpec, Int64
+from dynamo_shared.wire.specifications.base import EventFamily, EventSpec, Int64
 
 
 class LegacyDeploymentData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
@@ -18,25 +18,9 @@ class LegacyDeploymentData(msgspec.Struct, kw_only=True, frozen=True, rename="ca
     generation: Int64 = "0"
 
 
-def _failed(kind: str) -> EventSpec:
-    return EventSpec(
-        family=kind,
-        event="failed",
-        kind=kind,
-        publisher="pod-builder",
-        data=LegacyDeploymentData,
-        identity=EventIdentity.VERSION,
-        description="It cannot become a graph, or its image cannot be built; reason and message say why.",
-        sample=LegacyDeploymentData(
-            name="disagg",
-            namespace="prod",
-            artifact="frontend:jh2o6dqzpsgfued4",
-            reason="ImageFailed",
-            message="the image of frontend:jh2o6dqzpsgfued4 is not built: DynamoNimRequest frontend--jh2o6dqzpsgfued4 reports "
-            "ArchiveNotFound: dynamo-store has no archive frontend:jh2o6dqzpsgfued4",
-            generation="1",
-        ),
+EVENTS: tuple[EventSpec, ...] = tuple(
+    EventFamily(kind, kind, "pod-builder", LegacyDeploymentData)(
+        "failed", "It cannot become a graph, or its image cannot be built; reason and message say why."
     )
-
-
-EVENTS: tuple[EventSpec, ...] = (_failed("dynamodeployment"), _failed("dynamonimdeployment"))
+    for kind in ("dynamodeployment", "dynamonimdeployment")
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamo_shared.wire.specifications.base import Count, EventIdentity, EventSpec, Int64
+from dynamo_shared.wire.specifications.base import Count, EventFamily, EventIdentity, EventSpec, Int64
 from dynamo_shared.wire.specifications.deployment import GRAPH_DEPLOYMENT
 
 REQUEST = "dynamographdeploymentrequest"
@@ -60,60 +60,8 @@ class PlanData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     advisory: bool = False
 
 
-_REQUEST = RequestData(
-    name="llama",
-    namespace="team-a",
-    phase="Profiling",
-    profiling_phase="SelectingConfig",
-    reason="SelectingConfig",
-    message="comparing 64 deployments",
-    generation="1",
-    model="meta-llama/Meta-Llama-3.1-70B",
-    backend="auto",
-    figures={"gpus": 16.0, "ttft": 429.5, "itl": 15.84},
-)
-
-_PLAN = PlanData(
-    graph_deployment="llama-3.1",
-    namespace="team-a",
-    policy="adaptive",
-    reason="scale_up",
-    message="36.5 requests/s are predicted in 120 s: 3 prefill workers hold the time to first token",
-    replicas={"prefill": 3, "decode": 2},
-    current={"prefill": 2, "decode": 2},
-    inputs={"requestsPerSecond": 31.5, "isl": 3000.0},
-    missing={"forward_passes": "no_forward_passes"},
-    predictions={"requestsPerSecond": 36.5},
-    alternatives=[PlanAlternative(replicas={"prefill": 2}, figures={"ttftMs": 950.5}, reason="ttft_missed")],
-    command="6f1c",
-)
-
-
-def _request(event: str, description: str) -> EventSpec:
-    return EventSpec(
-        family="request",
-        event=event,
-        kind=REQUEST,
-        publisher="profiler",
-        data=RequestData,
-        identity=EventIdentity.VERSION,
-        description=description,
-        sample=_REQUEST,
-    )
-
-
-def _plan(event: str, description: str) -> EventSpec:
-    return EventSpec(
-        family="plan",
-        event=event,
-        kind=GRAPH_DEPLOYMENT,
-        publisher="planner",
-        data=PlanData,
-        identity=EventIdentity.CAUSE,
-        description=description,
-        sample=_PLAN,
-    )
-
+_request = EventFamily("request", REQUEST, "profiler", RequestData)
+_plan = EventFamily("plan", GRAPH_DEPLOYMENT, "planner", PlanData, EventIdentity.CAUSE)
 
 EVENTS: tuple[EventSpec, ...] = (
     _request("pending", "A deployment request was observed, and its hardware is known."),

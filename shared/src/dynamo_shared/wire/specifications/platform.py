@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamo_shared.wire.specifications.base import ASKED, Count, EventIdentity, EventSpec
+from dynamo_shared.wire.specifications.base import ASKED, Count, EventFamily, EventIdentity, EventSpec
 
 PLATFORM = "platform"
 COMMAND = "command"
@@ -27,32 +27,10 @@ class CommandResult(msgspec.Struct, kw_only=True, frozen=True):
     deliveries: Count = 0
 
 
+_answer = EventFamily("command", COMMAND, ASKED, CommandResult, EventIdentity.CAUSE)
+
 EVENTS: tuple[EventSpec, ...] = (
-    EventSpec(
-        family="platform",
-        event="resync",
-        kind=PLATFORM,
-        publisher="watcher",
-        data=ResyncData,
-        identity=EventIdentity.VERSION,
-        description="STATE was lost and has been filled again.",
-    ),
-    EventSpec(
-        family="command",
-        event="completed",
-        kind=COMMAND,
-        publisher=ASKED,
-        data=CommandResult,
-        identity=EventIdentity.CAUSE,
-        description="A command was carried out.",
-    ),
-    EventSpec(
-        family="command",
-        event="failed",
-        kind=COMMAND,
-        publisher=ASKED,
-        data=CommandResult,
-        identity=EventIdentity.CAUSE,
-        description="A command was refused, or given up after its last delivery.",
-    ),
+    EventFamily("platform", PLATFORM, "watcher", ResyncData)("resync", "STATE was lost and has been filled again."),
+    _answer("completed", "A command was carried out."),
+    _answer("failed", "A command was refused, or given up after its last delivery."),
 )

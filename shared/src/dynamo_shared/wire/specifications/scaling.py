@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from dynamo_shared.wire.specifications import scaling_decisions
-from dynamo_shared.wire.specifications.base import CommandSpec, Count, EventIdentity, EventSpec, Int64
+from dynamo_shared.wire.specifications.base import CommandSpec, Count, EventFamily, EventSpec, Int64
 
 PLANNER = "planner"
 """Requester of the planner's commands: it plans graphs whose annotation asks for that."""
@@ -56,50 +56,12 @@ class ScalingAdapterData(msgspec.Struct, kw_only=True, frozen=True, rename="came
     generation: Int64 = "0"
 
 
-def _adapter(event: str, description: str, reason: str, message: str, *others: str) -> EventSpec:
-    return EventSpec(
-        family="scaling",
-        event=event,
-        kind=SCALING_ADAPTER,
-        publisher="scaler",
-        data=ScalingAdapterData,
-        identity=EventIdentity.VERSION,
-        description=description,
-        sample=ScalingAdapterData(
-            name="llama-3.1-decode",
-            namespace="team-a",
-            graph_deployment="llama-3.1",
-            component="Decode",
-            previous_replicas=2,
-            replicas=5,
-            writers=["kube-controller-manager", *others],
-            reason=reason,
-            message=message,
-            generation="7",
-        ),
-    )
-
+_adapter = EventFamily("scaling", SCALING_ADAPTER, "scaler", ScalingAdapterData)
 
 EVENTS: tuple[EventSpec, ...] = (
-    _adapter(
-        "scaled",
-        "A component has the replicas that its adapter was set to.",
-        "Scaled",
-        "Scaled component Decode from 2 to 5 replicas, as kube-controller-manager asked",
-    ),
-    _adapter(
-        "conflict",
-        "Another client sets the replicas of a component, too; the adapter's number counts.",
-        "GraphChanged",
-        "kubectl-edit set 2 replicas in the graph, kube-controller-manager 5 in the adapter: the adapter's number counts",
-        "kubectl-edit",
-    ),
-    _adapter(
-        "failed",
-        "An adapter cannot do its work as things are; reason and message say why.",
-        "UpdateFailed",
-        "the graph could not be given 5 replicas of Decode: admission refused",
-    ),
+    _adapter("scaled", "A component has the replicas that its adapter was set to."),
+    _adapter("conflict", "Another client sets the replicas of a component, too; the adapter's number counts."),
+    _adapter("failed", "An adapter cannot do its work as things are; reason and message say why."),
     *scaling_decisions.EVENTS,
 )
 

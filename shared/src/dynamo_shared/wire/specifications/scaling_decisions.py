@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from dynamo_shared.wire.specifications.base import Count, EventIdentity, EventSpec, Int64
+from dynamo_shared.wire.specifications.base import Count, EventFamily, EventIdentity, EventSpec, Int64
 from dynamo_shared.wire.specifications.deployment import GRAPH_DEPLOYMENT
 
 
@@ -67,55 +67,7 @@ class ScalingDecision(msgspec.Struct, kw_only=True, frozen=True, rename="camel")
     dry_run: bool = False
 
 
-_DECISION = ScalingDecision(
-    name="llama-3.1",
-    namespace="team-a",
-    generation="7",
-    reason="Paired",
-    message="Prefill 3 -> 2; team-a/llama-3.1 Decode 3 -> 4",
-    components=[
-        ScaledComponent(
-            graph_deployment="llama-3.1",
-            namespace="team-a",
-            component="Prefill",
-            sub_component_type="prefill",
-            current=3,
-            requested=2,
-            allowed=2,
-            gpus_per_replica=1,
-            adapter="llama-3.1-prefill",
-        ),
-        ScaledComponent(
-            graph_deployment="llama-3.1",
-            namespace="team-a",
-            component="Decode",
-            sub_component_type="decode",
-            current=3,
-            requested=4,
-            allowed=4,
-            gpus_per_replica=1,
-            adapter="llama-3.1-decode",
-        ),
-    ],
-    budgets=[BudgetFigures(name="team-a", min_gpus=6, max_gpus=6, before=6, after=6, tolerance=1)],
-    requester="planner",
-    request_reason="prefill is idle",
-    command="6f1c",
-)
-
-
-def _decision(event: str, description: str) -> EventSpec:
-    return EventSpec(
-        family="scaling",
-        event=event,
-        kind=GRAPH_DEPLOYMENT,
-        publisher="scaler",
-        data=ScalingDecision,
-        identity=EventIdentity.CAUSE,
-        description=description,
-        sample=_DECISION,
-    )
-
+_decision = EventFamily("scaling", GRAPH_DEPLOYMENT, "scaler", ScalingDecision, EventIdentity.CAUSE)
 
 EVENTS: tuple[EventSpec, ...] = (
     _decision("scale-applied", "Replicas were changed as a command asked, or as far as was allowed."),

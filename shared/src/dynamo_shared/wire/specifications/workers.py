@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamo_shared.wire.specifications.base import Count, EventIdentity, EventSpec
+from dynamo_shared.wire.specifications.base import Count, EventFamily, EventIdentity, EventSpec
 
 WORKER = "worker"
 MODEL = "model"
@@ -104,91 +104,15 @@ class ServedModelData(msgspec.Struct, kw_only=True, frozen=True, rename="camel")
     """the least of its workers'"""
 
 
-_CARD = ModelCard(
-    name="Qwen/Qwen3-0.6B",
-    worker_type="decode",
-    model_type="Chat | Completions",
-    model_input="Tokens",
-    needs=["prefill"],
-    context_length=40960,
-    kv_cache_block_size=16,
-    total_kv_blocks=24576,
-    max_num_seqs=256,
-    max_num_batched_tokens=8192,
-    data_parallel_size=1,
-)
-
-_WORKER = WorkerData(
-    name="team-a-llama-3-1/backend/53da1fddc446718",
-    namespace="team-a",
-    # Above 2^53: it survives JSON only as a string.
-    instance_id="377636055463257880",
-    dynamo_namespace="team-a-llama-3-1",
-    component="backend",
-    endpoints=["generate"],
-    transport="tcp",
-    address="10.0.0.7:9999/53da1fddc446718/team-a-llama-3-1/backend/generate",
-    role="decode",
-    source="etcd",
-    graph_deployment="llama-3-1",
-    graph_component="Decode",
-    pod="llama-3-1-decode-7d9c5b6f4-x2x7k",
-    pod_uid="7b0c9a52-3f0e-4f6e-9a38-0d2f5f0c8a11",
-    device_type="cuda",
-    models=[_CARD],
-)
-
-_MODEL = ServedModelData(
-    name="team-a-llama-3-1/Qwen/Qwen3-0.6B",
-    namespace="team-a",
-    model="Qwen/Qwen3-0.6B",
-    dynamo_namespace="team-a-llama-3-1",
-    graph_deployment="llama-3-1",
-    available=True,
-    workers={"prefill": 1, "decode": 2},
-    model_type="Chat | Completions",
-    context_length=40960,
-)
-
-
-def _worker(event: str, identity: EventIdentity, description: str) -> EventSpec:
-    return EventSpec(
-        family="worker",
-        event=event,
-        kind=WORKER,
-        publisher="model-discovery",
-        data=WorkerData,
-        identity=identity,
-        description=description,
-        sample=_WORKER,
-    )
-
-
-def _model(event: str, sample: ServedModelData, description: str) -> EventSpec:
-    return EventSpec(
-        family="model",
-        event=event,
-        kind=MODEL,
-        publisher="model-discovery",
-        data=ServedModelData,
-        identity=EventIdentity.VERSION,
-        description=description,
-        sample=sample,
-    )
-
+_worker = EventFamily("worker", WORKER, "model-discovery", WorkerData)
+_model = EventFamily("model", MODEL, "model-discovery", ServedModelData)
 
 EVENTS: tuple[EventSpec, ...] = (
-    _worker("joined", EventIdentity.OBJECT, "Dynamo's discovery has a worker that it did not have."),
+    _worker("joined", "Dynamo's discovery has a worker that it did not have.", EventIdentity.OBJECT),
+    _worker("changed", "A worker reports something else about itself: another model, another role."),
     _worker(
-        "changed", EventIdentity.VERSION, "A worker reports something else about itself: another model, another role."
+        "left", "Dynamo's discovery does not have the worker any more; data is as it was last.", EventIdentity.OBJECT
     ),
-    _worker(
-        "left", EventIdentity.OBJECT, "Dynamo's discovery does not have the worker any more; data is as it was last."
-    ),
-    _model("available", _MODEL, "All workers are there that it takes to answer requests for a model."),
-    _model(
-        "gone",
-        msgspec.structs.replace(_MODEL, available=False, missing=["prefill"], workers={"decode": 2}),
-        "Requests for a model cannot be answered any more: workers are missing, or all are gone.",
-    ),
+    _model("available", "All workers are there that it takes to answer requests for a model."),
+    _model("gone", "Requests for a model cannot be answered any more: workers are missing, or all are gone."),
 )
