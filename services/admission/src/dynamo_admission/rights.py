@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.resources import (
-    CLUSTER_ROLES,
-    CUSTOM_RESOURCE_DEFINITIONS,
-    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-    LEASES,
-    MUTATING_WEBHOOK_CONFIGURATIONS,
-    SECRETS,
-    VALIDATING_WEBHOOK_CONFIGURATIONS,
-    Resource,
-)
+from dynamo_shared.api import resources
+from dynamo_shared.api.resources import Resource
 from dynamo_shared.api.rights import OWN_CLUSTER_ROLE, SCRAPED, Right, RightScope
 
 from dynamo_admission.kinds import CONVERTED
@@ -21,20 +13,20 @@ CLUSTER_TOPOLOGIES = Resource("grove.io", "v1alpha1", "clustertopologies", "Clus
 
 RIGHTS = (
     *SCRAPED,
-    Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("list",)),
-    Right(LEASES, ("list",)),
+    Right(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("list",)),
+    Right(resources.LEASES, ("list",)),
     Right(CLUSTER_TOPOLOGIES, ("list",), place=RightScope.CLUSTER, unused="a kind of Grove that few clusters have"),
     *(
         Right(each, verbs, names=names, place=RightScope.CLUSTER)
-        for each in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS)
+        for each in (resources.MUTATING_WEBHOOK_CONFIGURATIONS, resources.VALIDATING_WEBHOOK_CONFIGURATIONS)
         for verbs, names in ((("create",), ()), (("get", "patch"), (NAME,)))
     ),
     Right(
-        CUSTOM_RESOURCE_DEFINITIONS,
+        resources.CUSTOM_RESOURCE_DEFINITIONS,
         ("get", "patch"),
         names=tuple(sorted(f"{each.plural}.{each.group}" for each in CONVERTED)),
         place=RightScope.CLUSTER,
     ),
-    Right(CLUSTER_ROLES, ("get",), names=(OWN_CLUSTER_ROLE,), place=RightScope.CLUSTER),
-    Right(SECRETS, ("create", "get", "patch"), place=RightScope.OWN),
+    Right(resources.CLUSTER_ROLES, ("get",), names=(OWN_CLUSTER_ROLE,), place=RightScope.CLUSTER),
+    Right(resources.SECRETS, ("create", "get", "patch"), place=RightScope.OWN),
 )

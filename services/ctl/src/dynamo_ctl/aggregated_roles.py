@@ -7,33 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import (
-    CLUSTER_ROLES,
-    DYNAMO_CHECKPOINTS,
-    DYNAMO_COMPONENT_DEPLOYMENTS,
-    DYNAMO_DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
-    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    DYNAMO_MODELS,
-    DYNAMO_NIM_DEPLOYMENTS,
-    DYNAMO_WORKER_METADATAS,
-    GROUP,
-)
+from dynamo_shared.api.resources import GROUP
 from dynamo_shared.kube import KubeClient
 
 _WRITTEN_BY_USERS = (
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
-    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-    DYNAMO_MODELS,
-    DYNAMO_CHECKPOINTS,
-    DYNAMO_DEPLOYMENTS,
-    DYNAMO_NIM_DEPLOYMENTS,
+    resources.DYNAMO_GRAPH_DEPLOYMENTS,
+    resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    resources.DYNAMO_MODELS,
+    resources.DYNAMO_CHECKPOINTS,
+    resources.DYNAMO_DEPLOYMENTS,
+    resources.DYNAMO_NIM_DEPLOYMENTS,
 )
-_READ_BY_USERS = (*_WRITTEN_BY_USERS, DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_WORKER_METADATAS)
-_SCALED_BY_USERS = (DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, DYNAMO_COMPONENT_DEPLOYMENTS)
+_READ_BY_USERS = (*_WRITTEN_BY_USERS, resources.DYNAMO_COMPONENT_DEPLOYMENTS, resources.DYNAMO_WORKER_METADATAS)
+_SCALED_BY_USERS = (resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, resources.DYNAMO_COMPONENT_DEPLOYMENTS)
 
 
 def aggregated_roles() -> Iterator[KubeObject]:
@@ -52,12 +41,12 @@ def aggregated_roles() -> Iterator[KubeObject]:
 async def give_roles(client: KubeClient) -> None:
     """Create the roles, or update those of an earlier start. Raises KubeError."""
     for role in aggregated_roles():
-        await client.apply(CLUSTER_ROLES, role)
+        await client.apply(resources.CLUSTER_ROLES, role)
 
 
 def _role(name: str, to: tuple[str, ...], *rules: tuple[list[str], list[str]]) -> KubeObject:
     return {
-        **CLUSTER_ROLES.type_meta,
+        **resources.CLUSTER_ROLES.type_meta,
         "metadata": {
             "name": f"dynamo-platform-{name}",
             "labels": {f"rbac.authorization.k8s.io/aggregate-to-{each}": "true" for each in to},

@@ -9,33 +9,8 @@ from functools import partial
 
 import msgspec
 import structlog
-from dynamo_shared.api.resources import (
-    DEPLOYMENTS,
-    DYNAMO_CHECKPOINTS,
-    DYNAMO_COMPONENT_DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
-    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    DYNAMO_MODELS,
-    HORIZONTAL_POD_AUTOSCALERS,
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
-    INGRESSES,
-    JOBS,
-    LEADER_WORKER_SETS,
-    NODES,
-    PERSISTENT_VOLUME_CLAIMS,
-    POD_CLIQUE_SCALING_GROUPS,
-    POD_CLIQUE_SETS,
-    POD_CLIQUES,
-    PODS,
-    RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
-    SCALED_OBJECTS,
-    SERVICES,
-    Resource,
-)
+from dynamo_shared.api import resources
+from dynamo_shared.api.resources import Resource
 from dynamo_shared.runtime import HealthState, ServiceContext, Settings
 from dynamo_shared.runtime.endpoints import server_tls, serving
 
@@ -71,30 +46,30 @@ from dynamo_dynadmin.state.hub import Hub
 
 NAME = "dynadmin"
 READS: tuple[Resource, ...] = (
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
-    DYNAMO_MODELS,
-    DYNAMO_COMPONENT_DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-    DYNAMO_CHECKPOINTS,
-    DEPLOYMENTS,
-    LEADER_WORKER_SETS,
-    POD_CLIQUE_SETS,
-    POD_CLIQUES,
-    POD_CLIQUE_SCALING_GROUPS,
-    PODS,
-    JOBS,
-    SERVICES,
-    INGRESSES,
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
-    HORIZONTAL_POD_AUTOSCALERS,
-    SCALED_OBJECTS,
-    PERSISTENT_VOLUME_CLAIMS,
-    NODES,
-    RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
+    resources.DYNAMO_GRAPH_DEPLOYMENTS,
+    resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    resources.DYNAMO_MODELS,
+    resources.DYNAMO_COMPONENT_DEPLOYMENTS,
+    resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    resources.DYNAMO_CHECKPOINTS,
+    resources.DEPLOYMENTS,
+    resources.LEADER_WORKER_SETS,
+    resources.POD_CLIQUE_SETS,
+    resources.POD_CLIQUES,
+    resources.POD_CLIQUE_SCALING_GROUPS,
+    resources.PODS,
+    resources.JOBS,
+    resources.SERVICES,
+    resources.INGRESSES,
+    resources.HTTP_ROUTES,
+    resources.INFERENCE_POOLS,
+    resources.HORIZONTAL_POD_AUTOSCALERS,
+    resources.SCALED_OBJECTS,
+    resources.PERSISTENT_VOLUME_CLAIMS,
+    resources.NODES,
+    resources.RESOURCE_CLAIM_TEMPLATES,
+    resources.RESOURCE_CLAIMS,
+    resources.RESOURCE_SLICES,
 )
 
 log = structlog.get_logger("dynamo.dynadmin")

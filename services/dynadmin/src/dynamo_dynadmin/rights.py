@@ -6,18 +6,8 @@ Service accounts stay unconstrained there: that mode takes their name alone, wit
 
 from __future__ import annotations
 
-from dynamo_shared.api.resources import (
-    ACCESS_REVIEWS,
-    CONFIG_MAPS,
-    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-    EVENTS,
-    NAMESPACES,
-    PODS,
-    RESOURCE_CLAIMS,
-    SERVICES,
-    TOKEN_REVIEWS,
-    Resource,
-)
+from dynamo_shared.api import resources
+from dynamo_shared.api.resources import Resource
 from dynamo_shared.api.rights import Right, RightScope
 
 from dynamo_dynadmin.api.kinds import KINDS
@@ -41,14 +31,14 @@ AS_CALLERS = (
         Right(kind.resource, ("create", "delete", "get", "patch", "update") if kind.writable else ("get",))
         for kind in KINDS
     ),
-    Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("patch",), "scale"),
-    Right(CONFIG_MAPS, ("get",)),
-    Right(EVENTS, ("list", "watch")),
-    Right(NAMESPACES, ("list",)),
-    Right(PODS, ("list",)),
-    Right(RESOURCE_CLAIMS, ("list",)),
-    Right(PODS, ("get",), "log"),
-    Right(SERVICES, ("create", "get"), "proxy"),
+    Right(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("patch",), "scale"),
+    Right(resources.CONFIG_MAPS, ("get",)),
+    Right(resources.EVENTS, ("list", "watch")),
+    Right(resources.NAMESPACES, ("list",)),
+    Right(resources.PODS, ("list",)),
+    Right(resources.RESOURCE_CLAIMS, ("list",)),
+    Right(resources.PODS, ("get",), "log"),
+    Right(resources.SERVICES, ("create", "get"), "proxy"),
 )
 
 
@@ -65,8 +55,8 @@ def _as_user(right: Right) -> Right:
 
 
 RIGHTS = (
-    Right(TOKEN_REVIEWS, ("create",), place=RightScope.CLUSTER),
-    Right(ACCESS_REVIEWS, ("create",), place=RightScope.CLUSTER),
+    Right(resources.TOKEN_REVIEWS, ("create",), place=RightScope.CLUSTER),
+    Right(resources.ACCESS_REVIEWS, ("create",), place=RightScope.CLUSTER),
     _identity("", "serviceaccounts", "impersonate"),
     *(
         _identity(_AUTHENTICATION, plural, "impersonate")

@@ -24,17 +24,7 @@ from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, LAST_APPLIED_HASH
-from dynamo_shared.api.resources import (
-    DEPLOYMENTS,
-    DYNAMO_COMPONENT_DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-    GROUP,
-    LEADER_WORKER_SETS,
-    PERSISTENT_VOLUME_CLAIMS,
-    RESOURCE_CLAIM_TEMPLATES,
-    ROLE_BINDINGS,
-    Resource,
-)
+from dynamo_shared.api.resources import GROUP, Resource
 from dynamo_shared.kube import KubeClient, coverage, get_if_present
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields, managers_of
@@ -46,15 +36,15 @@ log = structlog.get_logger("dynamo.pod-builder.applying")
 
 #: Fields that Kubernetes lets no one change: where they must differ, the object is recreated. Pods keep the claims
 #: that a template created for them.
-FIXED = {ROLE_BINDINGS: "roleRef", RESOURCE_CLAIM_TEMPLATES: "spec"}
+FIXED = {resources.ROLE_BINDINGS: "roleRef", resources.RESOURCE_CLAIM_TEMPLATES: "spec"}
 #: Of graphs and components that the reference operator handled.
 REFERENCE_FINALIZER = f"{GROUP}/finalizer"
 #: Field of the spec that is given at creation and belongs to others from then on: of adapters, to the autoscaler or the user.
-ENTRUSTED = {DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: "replicas"}
+ENTRUSTED = {resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: "replicas"}
 #: What autoscaling changes often: where it is all that differs, one small patch does.
-SCALED = frozenset({DEPLOYMENTS, LEADER_WORKER_SETS, DYNAMO_COMPONENT_DEPLOYMENTS})
+SCALED = frozenset({resources.DEPLOYMENTS, resources.LEADER_WORKER_SETS, resources.DYNAMO_COMPONENT_DEPLOYMENTS})
 #: Created where missing, and else taken as it is, whatever its owner: data outlives the deployment.
-TAKEN_AS_IS = frozenset({PERSISTENT_VOLUME_CLAIMS})
+TAKEN_AS_IS = frozenset({resources.PERSISTENT_VOLUME_CLAIMS})
 
 
 class ChildChange(enum.Enum):
@@ -140,7 +130,11 @@ class Applier:
         if resource in ENTRUSTED:
             return await self._ensure_rest(resource, desired, observed)
         uid, digest = observed["metadata"]["uid"], stamped_object["metadata"]["annotations"][LAST_APPLIED_HASH]
-        adopting = resource == DEPLOYMENTS and _is_of_reference(observed) and self._adopted.get(uid, digest) == digest
+        adopting = (
+            resource == resources.DEPLOYMENTS
+            and _is_of_reference(observed)
+            and self._adopted.get(uid, digest) == digest
+        )
         if adopting:
             stamped_object = _with_annotations_of(desired, observed)
         difference = _difference(stamped_object, observed)

@@ -6,29 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import (
-    CONFIG_MAPS,
-    DESTINATION_RULES,
-    DYNAMO_COMPONENT_DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
-    INGRESSES,
-    JOBS,
-    LEADER_WORKER_SETS,
-    PERSISTENT_VOLUME_CLAIMS,
-    POD_CLIQUE_SCALING_GROUPS,
-    POD_CLIQUE_SETS,
-    POD_CLIQUES,
-    RESOURCE_CLAIM_TEMPLATES,
-    ROLE_BINDINGS,
-    ROLES,
-    SERVICE_ACCOUNTS,
-    SERVICES,
-    VIRTUAL_SERVICES,
-    ObjectKey,
-    Resource,
-)
+from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.render import names
@@ -36,28 +14,28 @@ from dynamo_pod_builder.status.workload import WORKLOADS
 
 #: What graphs and components own, the resources that are indexed by their controller's uid.
 OWNED: tuple[Resource, ...] = (
-    DYNAMO_COMPONENT_DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    resources.DYNAMO_COMPONENT_DEPLOYMENTS,
+    resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     *WORKLOADS,
-    CONFIG_MAPS,
-    INFERENCE_POOLS,
-    JOBS,
-    POD_CLIQUE_SETS,
-    RESOURCE_CLAIM_TEMPLATES,
-    PERSISTENT_VOLUME_CLAIMS,
-    INGRESSES,
-    VIRTUAL_SERVICES,
-    HTTP_ROUTES,
-    DESTINATION_RULES,
-    SERVICES,
-    SERVICE_ACCOUNTS,
-    ROLES,
-    ROLE_BINDINGS,
+    resources.CONFIG_MAPS,
+    resources.INFERENCE_POOLS,
+    resources.JOBS,
+    resources.POD_CLIQUE_SETS,
+    resources.RESOURCE_CLAIM_TEMPLATES,
+    resources.PERSISTENT_VOLUME_CLAIMS,
+    resources.INGRESSES,
+    resources.VIRTUAL_SERVICES,
+    resources.HTTP_ROUTES,
+    resources.DESTINATION_RULES,
+    resources.SERVICES,
+    resources.SERVICE_ACCOUNTS,
+    resources.ROLES,
+    resources.ROLE_BINDINGS,
 )
 #: What the graphs of a namespace share, without an owner.
-SHARED: tuple[Resource, ...] = (ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS)
+SHARED: tuple[Resource, ...] = (resources.ROLE_BINDINGS, resources.ROLES, resources.SERVICE_ACCOUNTS)
 #: What Grove makes of a PodCliqueSet, and owns it through that.
-OF_SETS: tuple[Resource, ...] = (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS)
+OF_SETS: tuple[Resource, ...] = (resources.POD_CLIQUES, resources.POD_CLIQUE_SCALING_GROUPS)
 OWNER_INDEX = "owner-uid"
 
 
@@ -85,7 +63,7 @@ def workload_of(cache: ObjectCache, component: KubeObject) -> KubeObject | None:
     While one that spans nodes takes the place of one that does not, or the other way round, the one that is desired.
     """
     namespace, name = objects.namespace(component), objects.name(component)
-    named = {LEADER_WORKER_SETS: names.leader_worker_set(name)}
+    named = {resources.LEADER_WORKER_SETS: names.leader_worker_set(name)}
     workloads = (cache.get(each, ObjectKey(namespace, named.get(each, name))) for each in _desired_first(component))
     return next((each for each in workloads if each is not None and objects.controls(component, each)), None)
 
@@ -109,7 +87,7 @@ def surplus(
         child
         for place, child in present.items()
         if place not in places
-        and place[0] != PERSISTENT_VOLUME_CLAIMS.id
+        and place[0] != resources.PERSISTENT_VOLUME_CLAIMS.id
         and objects.uid(child) not in kept
         and not objects.is_deleting(child)
     ]

@@ -5,19 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 
+from dynamo_shared.api import resources
 from dynamo_shared.api.registry import env
 from dynamo_shared.api.registry.env import DYN_OPERATOR_ALLOW_GMS_SNAPSHOT
-from dynamo_shared.api.resources import (
-    DESTINATION_RULES,
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
-    KAI_QUEUES,
-    LEADER_WORKER_SETS,
-    POD_CLIQUE_SETS,
-    RESOURCE_CLAIM_TEMPLATES,
-    VIRTUAL_SERVICES,
-    Resource,
-)
+from dynamo_shared.api.resources import Resource
 from dynamo_shared.runtime import Settings
 
 from dynamo_pod_builder.render import CheckpointDefaults, GatewayDefaults, IngressDefaults, Mesh, RenderConfig
@@ -36,7 +27,7 @@ def render_config(
 ) -> RenderConfig:
     """The part of the settings that affects objects, and the optional APIs that the cluster serves."""
     orchestrators = settings.orchestrators
-    kai = orchestrators.kai_scheduler.enabled is not False and is_served(KAI_QUEUES)
+    kai = orchestrators.kai_scheduler.enabled is not False and is_served(resources.KAI_QUEUES)
     return RenderConfig(
         discovery_backend=settings.discovery.backend.value,
         nats_address=settings.infrastructure.nats_address,
@@ -56,12 +47,12 @@ def render_config(
             host_suffix=settings.ingress.host_suffix,
         ),
         gateway=GatewayDefaults(
-            settings.platform.gateway.name, settings.platform.gateway.namespace, routes=is_served(HTTP_ROUTES)
+            settings.platform.gateway.name, settings.platform.gateway.namespace, routes=is_served(resources.HTTP_ROUTES)
         ),
         mesh=Mesh(
             destination_rules=settings.service_mesh.provider == ISTIO
             and settings.service_mesh.enabled is not False
-            and is_served(DESTINATION_RULES),
+            and is_served(resources.DESTINATION_RULES),
             tls_mode=settings.service_mesh.istio.tls_mode,
             insecure_skip_verify=settings.service_mesh.istio.insecure_skip_verify,
             client_certificate=settings.service_mesh.istio.client_certificate,
@@ -71,11 +62,11 @@ def render_config(
         checkpoints=_checkpoints(settings, environ),
         kai_queues=frozenset(kai_queues) if kai else None,
         volcano=orchestrators.volcano_scheduler.enabled is not False,
-        virtual_services=is_served(VIRTUAL_SERVICES),
-        device_claims=settings.dra.enabled is not False and is_served(RESOURCE_CLAIM_TEMPLATES),
-        inference_pools=is_served(INFERENCE_POOLS),
-        leader_worker_sets=orchestrators.lws.enabled is not False and is_served(LEADER_WORKER_SETS),
-        grove=orchestrators.grove.enabled is not False and is_served(POD_CLIQUE_SETS),
+        virtual_services=is_served(resources.VIRTUAL_SERVICES),
+        device_claims=settings.dra.enabled is not False and is_served(resources.RESOURCE_CLAIM_TEMPLATES),
+        inference_pools=is_served(resources.INFERENCE_POOLS),
+        leader_worker_sets=orchestrators.lws.enabled is not False and is_served(resources.LEADER_WORKER_SETS),
+        grove=orchestrators.grove.enabled is not False and is_served(resources.POD_CLIQUE_SETS),
         grove_termination_delay=orchestrators.grove.termination_delay,
     )
 

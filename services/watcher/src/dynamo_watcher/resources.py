@@ -6,51 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_shared.api import namespace_scope
+from dynamo_shared.api import namespace_scope, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import OPERATOR, labels
-from dynamo_shared.api.resources import (
-    CONFIG_MAPS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    DESTINATION_RULES,
-    DYNAMO_CHECKPOINTS,
-    DYNAMO_COMPONENT_DEPLOYMENTS,
-    DYNAMO_DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
-    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    DYNAMO_MODELS,
-    DYNAMO_NIM_DEPLOYMENTS,
-    DYNAMO_NIM_REQUESTS,
-    DYNAMO_WORKER_METADATAS,
-    ENDPOINT_SLICES,
-    GROUP,
-    HORIZONTAL_POD_AUTOSCALERS,
-    HTTP_ROUTES,
-    INFERENCE_POOLS,
-    INGRESSES,
-    JOBS,
-    KAI_QUEUES,
-    LEADER_WORKER_SETS,
-    LEASES,
-    NODES,
-    PERSISTENT_VOLUME_CLAIMS,
-    POD_CLIQUE_SCALING_GROUPS,
-    POD_CLIQUE_SETS,
-    POD_CLIQUES,
-    PODS,
-    RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
-    ROLE_BINDINGS,
-    ROLES,
-    SCALED_OBJECTS,
-    SERVICE_ACCOUNTS,
-    SERVICES,
-    VIRTUAL_SERVICES,
-    Resource,
-)
+from dynamo_shared.api.resources import GROUP, Resource
 from dynamo_shared.api.scale_targets import scaled_adapter
 
 from dynamo_watcher.trimming import trimmed, trimmed_claim, trimmed_slice
@@ -103,56 +62,56 @@ OF_A_NAMESPACE = f"{labels.APP_MANAGED_BY}={OPERATOR}"
 SNAPSHOT_AGENT = f"{labels.APP_COMPONENT}=snapshot-agent"
 
 WATCHED: tuple[Watched, ...] = (
-    Watched(DYNAMO_GRAPH_DEPLOYMENTS),
-    Watched(DYNAMO_COMPONENT_DEPLOYMENTS),
-    Watched(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS),
-    Watched(DYNAMO_CHECKPOINTS),
-    Watched(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS),
-    Watched(DYNAMO_MODELS),
-    Watched(DYNAMO_WORKER_METADATAS),
+    Watched(resources.DYNAMO_GRAPH_DEPLOYMENTS),
+    Watched(resources.DYNAMO_COMPONENT_DEPLOYMENTS),
+    Watched(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS),
+    Watched(resources.DYNAMO_CHECKPOINTS),
+    Watched(resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS),
+    Watched(resources.DYNAMO_MODELS),
+    Watched(resources.DYNAMO_WORKER_METADATAS),
     # Kinds before graphs that run.
-    Watched(DYNAMO_DEPLOYMENTS),
-    Watched(DYNAMO_NIM_DEPLOYMENTS),
-    Watched(DYNAMO_NIM_REQUESTS),
+    Watched(resources.DYNAMO_DEPLOYMENTS),
+    Watched(resources.DYNAMO_NIM_DEPLOYMENTS),
+    Watched(resources.DYNAMO_NIM_REQUESTS),
     # Those that users point at an adapter carry no label.
-    Watched(HORIZONTAL_POD_AUTOSCALERS, any_label=(labels.GRAPH_DEPLOYMENT_NAME,), scaling=True),
-    Watched(SCALED_OBJECTS, any_label=(labels.GRAPH_DEPLOYMENT_NAME,), scaling=True, optional=True),
+    Watched(resources.HORIZONTAL_POD_AUTOSCALERS, any_label=(labels.GRAPH_DEPLOYMENT_NAME,), scaling=True),
+    Watched(resources.SCALED_OBJECTS, any_label=(labels.GRAPH_DEPLOYMENT_NAME,), scaling=True, optional=True),
     # Those that take or use a checkpoint, those that profile for a request, and those that build an image.
-    Watched(JOBS, any_label=(labels.CHECKPOINT_ID, labels.REQUEST_NAME, labels.IMAGE_BUILD)),
+    Watched(resources.JOBS, any_label=(labels.CHECKPOINT_ID, labels.REQUEST_NAME, labels.IMAGE_BUILD)),
     # The slices of a Service carry its labels.
-    Watched(ENDPOINT_SLICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH)),
+    Watched(resources.ENDPOINT_SLICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH)),
     # What GPUs there are: on nodes, and as drivers of dynamic resource allocation publish them.
-    Watched(NODES),
-    Watched(RESOURCE_SLICES, optional=True, trim=trimmed_slice),
+    Watched(resources.NODES),
+    Watched(resources.RESOURCE_SLICES, optional=True, trim=trimmed_slice),
     # Says where checkpoints are kept, where the settings do not.
-    Watched(DAEMON_SETS, SNAPSHOT_AGENT),
-    Watched(DEPLOYMENTS, OF_A_COMPONENT),
+    Watched(resources.DAEMON_SETS, SNAPSHOT_AGENT),
+    Watched(resources.DEPLOYMENTS, OF_A_COMPONENT),
     # Their status says why a component is not ready.
-    Watched(PODS, OF_A_COMPONENT, trim=trimmed),
-    Watched(LEADER_WORKER_SETS, OF_A_COMPONENT, optional=True),
-    Watched(INFERENCE_POOLS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
-    Watched(POD_CLIQUE_SETS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
+    Watched(resources.PODS, OF_A_COMPONENT, trim=trimmed),
+    Watched(resources.LEADER_WORKER_SETS, OF_A_COMPONENT, optional=True),
+    Watched(resources.INFERENCE_POOLS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
+    Watched(resources.POD_CLIQUE_SETS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
     # What Grove makes of a set carries Grove's own labels.
-    Watched(POD_CLIQUES, optional=True),
-    Watched(POD_CLIQUE_SCALING_GROUPS, optional=True),
+    Watched(resources.POD_CLIQUES, optional=True),
+    Watched(resources.POD_CLIQUE_SCALING_GROUPS, optional=True),
     # Those of users, too: they say how many GPUs a pod claims.
-    Watched(RESOURCE_CLAIM_TEMPLATES, optional=True),
+    Watched(resources.RESOURCE_CLAIM_TEMPLATES, optional=True),
     # How many it has got; claims carry no label that says whose they are.
-    Watched(RESOURCE_CLAIMS, optional=True, trim=trimmed_claim),
-    Watched(KAI_QUEUES, optional=True),
+    Watched(resources.RESOURCE_CLAIMS, optional=True, trim=trimmed_claim),
+    Watched(resources.KAI_QUEUES, optional=True),
     # Which platform manages which namespace. Leases of nodes change all the time.
-    Watched(LEASES, field_selector=f"metadata.name={namespace_scope.NAME}"),
-    Watched(INGRESSES, OF_A_COMPONENT),
-    Watched(VIRTUAL_SERVICES, OF_A_COMPONENT, optional=True),
-    Watched(HTTP_ROUTES, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
-    Watched(DESTINATION_RULES, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
-    Watched(PERSISTENT_VOLUME_CLAIMS, labels.GRAPH_DEPLOYMENT_NAME),
+    Watched(resources.LEASES, field_selector=f"metadata.name={namespace_scope.NAME}"),
+    Watched(resources.INGRESSES, OF_A_COMPONENT),
+    Watched(resources.VIRTUAL_SERVICES, OF_A_COMPONENT, optional=True),
+    Watched(resources.HTTP_ROUTES, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
+    Watched(resources.DESTINATION_RULES, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
+    Watched(resources.PERSISTENT_VOLUME_CLAIMS, labels.GRAPH_DEPLOYMENT_NAME),
     # Of graphs, and what profiling gave for a request.
-    Watched(CONFIG_MAPS, any_label=(labels.GRAPH_DEPLOYMENT_NAME, labels.REQUEST_NAME)),
+    Watched(resources.CONFIG_MAPS, any_label=(labels.GRAPH_DEPLOYMENT_NAME, labels.REQUEST_NAME)),
     # A model's Service belongs to no single component; those of graphs on Grove carry no label, as the reference makes them.
-    Watched(SERVICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH), owned=True),
+    Watched(resources.SERVICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH), owned=True),
     # Users mark accounts for component pods.
-    Watched(SERVICE_ACCOUNTS, any_label=(OF_A_NAMESPACE, f"{labels.COMPONENT_POD}=true")),
-    Watched(ROLES, OF_A_NAMESPACE),
-    Watched(ROLE_BINDINGS, OF_A_NAMESPACE),
+    Watched(resources.SERVICE_ACCOUNTS, any_label=(OF_A_NAMESPACE, f"{labels.COMPONENT_POD}=true")),
+    Watched(resources.ROLES, OF_A_NAMESPACE),
+    Watched(resources.ROLE_BINDINGS, OF_A_NAMESPACE),
 )

@@ -8,13 +8,6 @@ from dataclasses import dataclass, field
 
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import (
-    DYNAMO_CHECKPOINTS,
-    DYNAMO_COMPONENT_DEPLOYMENTS,
-    POD_CLIQUE_SETS,
-    RESOURCE_CLAIM_TEMPLATES,
-    SERVICE_ACCOUNTS,
-)
 from dynamo_shared.runtime.facts import Announcer
 
 from dynamo_pod_builder import events, render
@@ -34,7 +27,7 @@ from dynamo_pod_builder.status.component import Failure
 
 #: What pods are made by: those of a Deployment whose account is missing are refused, and retried only slowly, and claims that
 #: are made by the template of before ask for GPUs as before.
-_FIRST = frozenset({SERVICE_ACCOUNTS, RESOURCE_CLAIM_TEMPLATES})
+_FIRST = frozenset({resources.SERVICE_ACCOUNTS, resources.RESOURCE_CLAIM_TEMPLATES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +92,7 @@ class Executor:
             await self._hand_over(plan, observed, answers)
             drained = plan.rollout.drain if plan.rollout is not None else ()
             for leftover, replicas in drained:
-                ensured = await self.applier.patch_replicas(DYNAMO_COMPONENT_DEPLOYMENTS, leftover, replicas)
+                ensured = await self.applier.patch_replicas(resources.DYNAMO_COMPONENT_DEPLOYMENTS, leftover, replicas)
                 answers.objects.append(ensured.obj)
             for leftover in _leftovers(plan, _after(observed, answers)):
                 await self.applier.delete(resources.of(leftover), leftover)
@@ -116,7 +109,7 @@ class Executor:
 
     async def _ensure(self, child: KubeObject, family: frozenset[str], answers: _Answers) -> None:
         try:
-            written = grove.accepted(child) if child["kind"] == POD_CLIQUE_SETS.kind else child
+            written = grove.accepted(child) if child["kind"] == resources.POD_CLIQUE_SETS.kind else child
             ensured = await self.applier.ensure(written, family)
         except NameTaken as error:
             if not is_left_to(child, error):
@@ -147,7 +140,7 @@ class Executor:
         created = [
             f"{each['kind']} {objects.name(each)}"
             for each in plan.checkpoints
-            if await self.applier.create_once(DYNAMO_CHECKPOINTS, each)
+            if await self.applier.create_once(resources.DYNAMO_CHECKPOINTS, each)
         ]
         if created:
             self.announcer.announce(observed.graph, events.created(created))

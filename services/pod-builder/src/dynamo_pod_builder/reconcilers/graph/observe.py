@@ -6,16 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from dynamo_shared.api import objects
+from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import (
-    DYNAMO_COMPONENT_DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    POD_CLIQUE_SCALING_GROUPS,
-    POD_CLIQUE_SETS,
-    POD_CLIQUES,
-    ObjectKey,
-)
+from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import render
@@ -43,7 +36,7 @@ class GraphObserver:
 
     def graph(self, key: ObjectKey) -> KubeObject | None:
         """The graph of a key, or None."""
-        return self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        return self.cache.get(resources.DYNAMO_GRAPH_DEPLOYMENTS, key)
 
     async def observe(self, graph: KubeObject) -> Observed:
         """A graph with what is around it. Raises KubeError where secrets cannot be listed."""
@@ -56,8 +49,8 @@ class GraphObserver:
         if config.grove and is_constrained(graph):
             config = replace(config, topology_fields=await self.topology.fields())
         owned = children_of(cache, graph)
-        components = [each for (id_, _), each in owned.items() if id_ == DYNAMO_COMPONENT_DEPLOYMENTS.id]
-        sets = [each for (id_, _), each in owned.items() if id_ == POD_CLIQUE_SETS.id]
+        components = [each for (id_, _), each in owned.items() if id_ == resources.DYNAMO_COMPONENT_DEPLOYMENTS.id]
+        sets = [each for (id_, _), each in owned.items() if id_ == resources.POD_CLIQUE_SETS.id]
         by_name = {objects.name(each): workload_of(cache, each) for each in components}
         workloads = {name: workload for name, workload in by_name.items() if workload is not None}
         cliques = {
@@ -67,9 +60,9 @@ class GraphObserver:
             for each in children(cache, resource, owner)
         }
         members = {
-            place: children(cache, POD_CLIQUES, each)
+            place: children(cache, resources.POD_CLIQUES, each)
             for place, each in cliques.items()
-            if place[0] == POD_CLIQUE_SCALING_GROUPS.id
+            if place[0] == resources.POD_CLIQUE_SCALING_GROUPS.id
         }
         return Observed(
             graph=graph,
