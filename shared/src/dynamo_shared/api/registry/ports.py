@@ -27,10 +27,10 @@ class Port:
 
 
 def _add(
-    name: str,
     number: int,
     purpose: str,
     *,
+    name: str = "",
     read_by: str,
     where: str,
     set_by: str = "",
@@ -42,98 +42,91 @@ def _add(
 
 
 HTTP = _add(
-    "http",
     8000,
     "OpenAI-compatible API of the frontend, with /live, /health and /metrics.",
+    name="http",
     read_by="Services, Ingresses, InferencePools, PodMonitors, clients",
     where="frontends",
 )
 SYSTEM = _add(
-    "system",
     9090,
     "Health, metrics and LoRA management of a worker.",
+    name="system",
     read_by="probes, model Services, model-discovery, PodMonitors",
     where="workers, planners",
 )
 NIXL = _add(
-    "nixl",
     19090,
     "Telemetry of NIXL, which moves the KV cache between workers.",
+    name="nixl",
     read_by="PodMonitors",
     where="workers",
 )
 PLANNER_METRICS = _add(
-    "metrics",
     9085,
     "Metrics of the planner.",
+    name="metrics",
     read_by="PodMonitors",
     where="planners",
 )
 EPP_GRPC = _add(
-    "grpc",
     9002,
     "Endpoint picker: the gateway asks it for each request.",
+    name="grpc",
     read_by="Services, InferencePools",
     where="endpoint pickers",
 )
 EPP_HEALTH = _add(
-    "grpc-health",
     9003,
     "gRPC health service of the endpoint picker.",
+    name="grpc-health",
     read_by="probes",
     where="endpoint pickers",
 )
 EPP_METRICS = _add(
-    "metrics",
     9090,
     "Metrics of the endpoint picker.",
+    name="metrics",
     read_by="PodMonitors",
     where="endpoint pickers",
 )
 FORWARD_PASS_METRICS = _add(
-    "",
     20380,
     "Forward-pass metrics of an engine; engine i of a failover group listens on this port plus i.",
     read_by="Dynamo runtime, planner",
     where="workers",
 )
 MPI_SSH = _add(
-    "",
     2222,
     "SSH server of TensorRT-LLM workers: the leader starts their ranks through it.",
     read_by="mpirun of the leader, probes",
     where="multi-node TensorRT-LLM workers",
 )
 VLLM_RAY = _add(
-    "",
     6379,
     "Head of the Ray cluster that vLLM spreads over nodes.",
     read_by="Ray workers",
     where="multi-node vLLM leaders",
 )
 VLLM_MASTER = _add(
-    "",
     29500,
     "Rendezvous of vLLM's multiprocessing executor.",
     read_by="vLLM workers",
     where="multi-node vLLM leaders",
 )
 VLLM_DATA_PARALLEL_RPC = _add(
-    "",
     13445,
     "Coordination of vLLM's data-parallel engines.",
     read_by="vLLM workers",
     where="multi-node vLLM leaders",
 )
 SGLANG_DIST_INIT = _add(
-    "",
     29500,
     "Rendezvous of SGLang's ranks.",
     read_by="SGLang workers",
     where="multi-node SGLang leaders",
 )
 VLLM_NIXL_SIDE_CHANNEL = _add(
-    "",
     5600,
     "NIXL's side channel of an engine; engine i of a failover group listens on this port plus i.",
     read_by="vLLM workers",
@@ -141,7 +134,6 @@ VLLM_NIXL_SIDE_CHANNEL = _add(
     stability=Stability.EVOLVING,
 )
 VLLM_KV_EVENTS = _add(
-    "",
     20080,
     "KV cache events of an engine; engine i of a failover group listens on this port plus i.",
     read_by="Dynamo runtime",
@@ -149,7 +141,6 @@ VLLM_KV_EVENTS = _add(
     stability=Stability.EVOLVING,
 )
 VLLM_SHADOW_MASTER = _add(
-    "",
     29600,
     "Rendezvous of the second engine of a failover group.",
     read_by="vLLM workers",
@@ -157,7 +148,6 @@ VLLM_SHADOW_MASTER = _add(
     stability=Stability.EVOLVING,
 )
 PLANNER_DASHBOARD = _add(
-    "",
     8080,
     "Live page of the planner; live_dashboard_port of its configuration.",
     set_by="planner",
@@ -166,7 +156,6 @@ PLANNER_DASHBOARD = _add(
     stability=Stability.EVOLVING,
 )
 PLANNER_CONTROL = _add(
-    "",
     9086,
     "Budgets of the planner, changed at run time, on localhost only; control_api_port of its configuration.",
     set_by="planners after 1.1",
@@ -175,7 +164,6 @@ PLANNER_CONTROL = _add(
     stability=Stability.EVOLVING,
 )
 DCGM_EXPORTER = _add(
-    "",
     9400,
     "Metrics of GPUs, by which the profiler discovers hardware.",
     set_by="DCGM exporter",
@@ -183,7 +171,6 @@ DCGM_EXPORTER = _add(
     where="DCGM exporters",
 )
 PLATFORM_METRICS = _add(
-    "",
     8080,
     "/metrics of the platform's services; `server.metrics.port`.",
     set_by="every service of the platform",
@@ -191,7 +178,6 @@ PLATFORM_METRICS = _add(
     where="pods of the platform",
 )
 PLATFORM_HEALTH = _add(
-    "",
     8081,
     "/healthz and /readyz of the platform's services; `server.healthProbe.port`.",
     set_by="every service of the platform",
@@ -199,7 +185,6 @@ PLATFORM_HEALTH = _add(
     where="pods of the platform",
 )
 PLATFORM_WEBHOOK = _add(
-    "",
     9443,
     "Admission and conversion, with TLS; `server.webhook.port`, behind port 443 of the Service.",
     set_by="admission",
