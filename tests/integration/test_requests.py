@@ -91,7 +91,7 @@ class Profiler:
         self.profiler, self.read = profiler, read
 
     async def run(self, context: ServiceContext) -> None:
-        await RequestController(context, self.name, self.profiler.run, self.read).serve()
+        await RequestController(context, self.name, self.profiler.run, self.read, lambda _: None).serve()
 
 
 @asynccontextmanager

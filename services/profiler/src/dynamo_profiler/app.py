@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from dynamo_shared.runtime import ServiceContext
 
 from dynamo_profiler.metrics import ProfilingMetrics
-from dynamo_profiler.profiling.enumerating import thorough_candidates
+from dynamo_profiler.profiling.enumerating import require_candidates
 from dynamo_profiler.profiling.rapid import RapidProfiler
 from dynamo_profiler.profiling.thorough import read_output
 from dynamo_profiler.requests.controller import RequestController
@@ -24,12 +26,7 @@ class ProfilerService:
         metrics = ProfilingMetrics(context.metrics.registry)
         try:
             async with RapidProfiler(platform.planner, platform.version, metrics=metrics) as profiler:
-                await RequestController(
-                    context,
-                    NAME,
-                    profiler.run,
-                    read_output,
-                    candidates=lambda request: thorough_candidates(request, platform.planner.rapid),
-                ).serve()
+                candidates = partial(require_candidates, settings=platform.planner.rapid)
+                await RequestController(context, NAME, profiler.run, read_output, candidates).serve()
         finally:
             metrics.close()

@@ -163,7 +163,7 @@ class World:
         unheard: Iterable[KubeObject] = (),
         outdated: Iterable[KubeObject] = (),
         ends: ProfilingResult | Exception | None = None,
-        candidates: Callable[[ProfilingRequest], object] = lambda _: None,
+        candidates: Callable[[ProfilingRequest], None] = lambda _: None,
         refusals: Mapping[str, KubeError] | None = None,
     ) -> None:
         self.kube, self.cache, self.clock = MemoryKube(*observed, refusals=refusals), ObjectCache(), ManualClock()

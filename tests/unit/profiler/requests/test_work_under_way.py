@@ -60,7 +60,7 @@ async def test_it_has_ended_before_requests_are_given_to_another_replica(given: 
         clock=lambda: 0.0,
         metrics=Metrics(),
     )
-    controller = RequestController(cast(Any, context), "profiler", profiler.run, read_output)
+    controller = RequestController(cast(Any, context), "profiler", profiler.run, read_output, lambda _: None)
     controller._profilings.ensure("u-1", asked("one"))
     controller._profilings.ensure("u-2", asked("other", "elsewhere"))
     await asyncio.sleep(0)

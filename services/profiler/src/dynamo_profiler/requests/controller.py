@@ -30,13 +30,7 @@ from dynamo_profiler.requests.dcgm import DcgmExporters
 from dynamo_profiler.requests.deploying import GraphDeployer
 from dynamo_profiler.requests.finding import HardwareFinder
 from dynamo_profiler.requests.reconciler import RequestReconciler
-from dynamo_profiler.requests.thorough import (
-    Candidates,
-    MeasuringBudget,
-    Reader,
-    ThoroughProfiling,
-    no_candidates_asked,
-)
+from dynamo_profiler.requests.thorough import MeasuringBudget, Reader, RequireCandidates, ThoroughProfiling
 from dynamo_profiler.requests.work import Profilings
 
 #: Requests were the planner's in release 0.1.0. Under its name they have one owner during an upgrade, too, and what was
@@ -53,10 +47,8 @@ class RequestController(Controller):
         name: str,
         profile: ProfileRequest,
         read: Reader,
-        *,
-        candidates: Candidates = no_candidates_asked,
+        require_candidates: RequireCandidates,
     ) -> None:
-        """`candidates` searches what a request can measure."""
         settings, planner = context.settings, context.settings.platform.planner
         nodes = (NODES, RESOURCE_SLICES) if settings.gpu.discovery_enabled else ()
         reads = (DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, CONFIG_MAPS, *nodes)
@@ -75,7 +67,7 @@ class RequestController(Controller):
             self._image,
             MeasuringBudget(planner.thorough.time_limit, planner.thorough.gpu_hours),
             settings.rbac.dgdr_profiling_cluster_role_name,
-            candidates,
+            require_candidates,
         )
         requests = RequestReconciler(
             self.kube,

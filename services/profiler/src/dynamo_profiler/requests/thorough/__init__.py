@@ -34,12 +34,8 @@ Reader: TypeAlias = Callable[[ProfilingRequest, Mapping[str, str]], ProfilingRes
 """Makes a result of the data of an output ConfigMap; ProfilingFailed where that is not a result."""
 
 
-Candidates: TypeAlias = Callable[[ProfilingRequest], object]
-"""Searches engines that could be measured; ProfilingFailed where there is no such engine. May read files."""
-
-
-def no_candidates_asked(_request: ProfilingRequest) -> None:
-    """Measures whatever is asked for."""
+RequireCandidates: TypeAlias = Callable[[ProfilingRequest], None]
+"""ProfilingFailed where there is no engine that could be measured. May read files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +61,7 @@ class ThoroughProfiling:
     image: Callable[[ProfilingRequest], str]
     budget: MeasuringBudget
     cluster_role: str
-    candidates: Candidates = no_candidates_asked
+    require_candidates: RequireCandidates
 
     async def begin(self, obj: KubeObject, request: ProfilingRequest) -> bool:
         """Creates the Job; False where that of an earlier request of the name, which is deleted, goes first.
@@ -74,7 +70,7 @@ class ThoroughProfiling:
 
         KubeError where it is refused, ProfilingFailed where it would measure nothing, or its name is taken.
         """
-        await asyncio.to_thread(self.candidates, request)
+        await asyncio.to_thread(self.require_candidates, request)
         await self._remove_output(obj, request)
         for child in access.objects(request.namespace, self.cluster_role):
             try:
