@@ -202,4 +202,4 @@ def _front(choices: Sequence[Choice], objective: ServingObjective) -> tuple[Choi
         for choice in choices
     ]
     front = pareto_front(slowness, [choice.tokens_per_second_per_gpu for choice in choices])
-    return tuple(choices[place] for place in front.indices)
+    return tuple(choices[place] for place in front)
