@@ -83,9 +83,9 @@ async def _profile(simulations: Simulations, settings: Rapid, plan: PlannedGraph
     if engines is None:
         raise NotSimulated(missing)
     model = await asyncio.to_thread(known_model, engines.hf_id, settings)
-    job = curves_of(plan.config, model.path or "", settings.database.value)
-    if job is None or not model.path:
+    if not model.path:
         raise NotSimulated(f"AI Configurator does not know the model {engines.hf_id}, and {missing}")
+    job = curves_of(engines, model.path, settings.database.value)
     answer = await simulations.answer(job, model.digest, lambda _, __: None)
     if answer.curves is None:
         raise NotSimulated(f"the engines cannot be simulated: {answer.message[:300]}; {missing}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.contracts.planner import PlannerConfig
+from dynamo_shared.api.contracts.planner_interpolation import AicInterpolation
 
 from dynamo_profiler.profiling.simulation.wire import Curves
 
@@ -10,11 +10,8 @@ FINEST = 32
 """Points of an axis of simulated curves at most, whatever a configuration asks for."""
 
 
-def curves_of(config: PlannerConfig, model: str, database: str) -> Curves | None:
-    """What simulates the engines where there is no profile, as `aic_interpolation` says; None where it says nothing."""
-    engines = config.aic_interpolation
-    if engines is None:
-        return None
+def curves_of(engines: AicInterpolation, model: str, database: str) -> Curves:
+    """What simulates the engines where there is no profile, as `aic_interpolation` of the configuration says."""
     return Curves(
         model=model,
         system=engines.system,
