@@ -127,7 +127,8 @@ async def test_a_job_that_takes_too_long_ends():
 async def test_a_worker_that_does_not_start_is_not_blamed_on_the_job(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(worker_pool, "_START_LIMIT", 0.1)
     never_ready = (sys.executable, "-c", "import time; time.sleep(60)")
-    async with Simulations(settings(), never_ready) as simulations:
+    simulations = Simulations(settings(), never_ready)
+    async with simulations.pool:
         answer = await simulations.answer(job(), "", Reports())
         assert simulations.pool.workers == 0
     assert answer.outcome is JobStatus.BROKEN
@@ -156,7 +157,8 @@ async def test_a_worker_that_has_grown_begins_again():
 
 async def test_a_job_that_another_left_no_room_is_tried_again():
     limits = settings(processes=1).model_copy(update={"memory_mib": 100})
-    async with Simulations(limits, FAKE) as simulations:
+    simulations = Simulations(limits, FAKE)
+    async with simulations.pool:
         # What the worker holds counts as little here, so that it is kept.
         await simulations.answer(job("h200_sxm"), "", Reports())
         (worker,) = simulations.pool._all

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
 from weakref import WeakValueDictionary
 
 import structlog
@@ -25,7 +24,7 @@ Simulation = SimulationSweep | Curves
 
 
 class Simulations:
-    """Answers jobs. Cancelling a call ends the process that works for it. Close it, and all processes end."""
+    """Answers jobs. Cancelling a call ends the process that works for it. Close its pool, and all processes end."""
 
     def __init__(self, settings: Rapid, child: Sequence[str] = CHILD, metrics: ProfilingMetrics | None = None) -> None:
         self._settings = settings
@@ -36,14 +35,6 @@ class Simulations:
         if metrics is not None:
             metrics.workers.set_function(lambda: self.pool.workers)
             metrics.memory.set_function(self.pool.resident)
-
-    async def __aenter__(self) -> Simulations:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.pool.close()
 
     async def answers(self, jobs: Iterable[Simulation], digest: str, report: ReportProgress) -> list[JobResult]:
         """Answers to all jobs, as many at once as there are processes."""
