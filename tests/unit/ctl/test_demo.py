@@ -19,7 +19,7 @@ def graph(name: str, state: str) -> dict[str, Any]:
 
 
 def line(name: str, state: str, ready: int, message: str = "") -> GraphLine:
-    return GraphLine("n", name, "vllm", state, ready, 3, "", message)
+    return GraphLine(name, "vllm", state, f"{ready}/3", "", message)
 
 
 def test_time_runs_from_creation_to_success_and_then_stands_still() -> None:

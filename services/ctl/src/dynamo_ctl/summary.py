@@ -14,46 +14,29 @@ NONE = "-"
 
 @dataclass(frozen=True, slots=True)
 class GraphLine:
-    """A DynamoGraphDeployment at a glance. `ready` of `desired` components have all their replicas."""
+    """A DynamoGraphDeployment at a glance."""
 
-    namespace: str
     name: str
     backend: str
     state: str
-    ready: int
-    desired: int
+    components: str
+    """how many have all their replicas, of how many: `1/3`"""
     created: str
     message: str
-
-    @property
-    def components(self) -> str:
-        """`1/3`."""
-        return f"{self.ready}/{self.desired}"
 
 
 @dataclass(frozen=True, slots=True)
 class ComponentLine:
-    """A DynamoComponentDeployment at a glance, in replicas."""
+    """A DynamoComponentDeployment at a glance."""
 
-    namespace: str
     name: str
     component: str
     type: str
-    ready: int
-    desired: int
+    replicas: str
+    """ready, of those that are desired: `2/2`"""
     available: str
     created: str
     message: str
-
-    @property
-    def replicas(self) -> str:
-        """`2/2`."""
-        return f"{self.ready}/{self.desired}"
-
-
-def current(obj: KubeObject) -> bool:
-    """Whether the status is about the object as it is now."""
-    return bool((obj.get("status") or {}).get("observedGeneration") == obj["metadata"].get("generation"))
 
 
 def graph_line(graph: KubeObject) -> GraphLine:
@@ -61,13 +44,12 @@ def graph_line(graph: KubeObject) -> GraphLine:
     metadata, spec, status = graph["metadata"], graph.get("spec") or {}, graph.get("status") or {}
     counts = status.get("components") or {}
     components = spec.get("components") or []
+    ready = sum(_is_ready(counts.get(each.get("name"), {}), _desired(each)) for each in components)
     return GraphLine(
-        namespace=metadata.get("namespace", ""),
         name=metadata["name"],
         backend=spec.get("backendFramework") or NONE,
         state=status.get("state") or "initializing",
-        ready=sum(_is_ready(counts.get(each.get("name"), {}), _desired(each)) for each in components),
-        desired=len(components),
+        components=f"{ready}/{len(components)}",
         created=metadata.get("creationTimestamp", ""),
         message=(condition(graph, "Ready") or {}).get("message", ""),
     )
@@ -79,12 +61,10 @@ def component_line(component: KubeObject) -> ComponentLine:
     counts = status.get("component") or {}
     available = condition(component, "Available") or {}
     return ComponentLine(
-        namespace=metadata.get("namespace", ""),
         name=metadata["name"],
         component=(metadata.get("labels") or {}).get(labels.COMPONENT) or spec.get("name") or NONE,
         type=spec.get("type") or NONE,
-        ready=counts.get("readyReplicas") or 0,
-        desired=_desired(spec),
+        replicas=f"{counts.get('readyReplicas') or 0}/{_desired(spec)}",
         available=available.get("status") or "Unknown",
         created=metadata.get("creationTimestamp", ""),
         message=available.get("message", ""),
@@ -93,7 +73,10 @@ def component_line(component: KubeObject) -> ComponentLine:
 
 def is_successful(graph: KubeObject) -> bool:
     """Whether the graph, as it is now, is up."""
-    return current(graph) and (graph.get("status") or {}).get("state") == "successful"
+    status = graph.get("status") or {}
+    return status.get("state") == "successful" and status.get("observedGeneration") == graph["metadata"].get(
+        "generation"
+    )
 
 
 def _desired(component: Mapping[str, Any]) -> int:
