@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from dynamo_shared.aio import ended
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.kube import KubeClient, NotFound, NotServed
 from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
-from dynamo_ctl.commands.get.changes import Changes, ObjectEvent, merged
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.remote import COLLECTIONS, Remote, RequestRefused, path_of
 
 RESOURCES = {"dgd": DYNAMO_GRAPH_DEPLOYMENTS, "dcd": DYNAMO_COMPONENT_DEPLOYMENTS}
+#: Changes that wait to be printed; a slow terminal holds what follows up, not the memory.
+WAITING = 1000
+
+
+class ObjectEvent(NamedTuple):
+    """A change of an object of the resource called `kind`."""
+
+    kind: str
+    obj: KubeObject
+    deleted: bool
+
+
+Changes: TypeAlias = asyncio.Queue[ObjectEvent | CtlError]
 
 
 class ObjectSource(Protocol):
@@ -62,7 +76,7 @@ class OfCluster:
 
     def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[ObjectEvent]:
         """Existing objects, then each change, until cancelled."""
-        return merged(partial(self._follow, kind, namespace) for kind in kinds)
+        return _merged(partial(self._follow, kind, namespace) for kind in kinds)
 
     async def _follow(self, kind: str, namespace: str, changes: Changes) -> None:
         resource = RESOURCES[kind]
@@ -103,7 +117,7 @@ class OfApi:
         """Existing objects, then each change, until cancelled. Of all namespaces, those that exist at the start."""
         namespaces = await self._namespaces(namespace)
         followers = [partial(self._follow, kind, each) for kind in kinds for each in namespaces]
-        async with aclosing(merged(followers)) as events:
+        async with aclosing(_merged(followers)) as events:
             async for event in events:
                 yield event
 
@@ -130,3 +144,19 @@ class OfApi:
                         await changes.put(ObjectEvent(kind, event.data, event.name == "DELETED"))
         except CtlError as error:
             await changes.put(error)
+
+
+async def _merged(
+    followers: Iterable[Callable[[Changes], Coroutine[Any, Any, None]]],
+) -> AsyncGenerator[ObjectEvent]:
+    """What all followers put into the queue that they are given, until cancelled. An error among it is raised."""
+    queue: Changes = asyncio.Queue(WAITING)
+    tasks = [asyncio.create_task(follow(queue)) for follow in followers]
+    try:
+        while True:
+            item = await queue.get()
+            if isinstance(item, CtlError):
+                raise item
+            yield item
+    finally:
+        await ended(*tasks)
