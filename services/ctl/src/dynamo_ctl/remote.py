@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,22 +91,10 @@ class Remote:
 
     async def answer(self, method: str, path: str, body: Any = None, **headers: str) -> RemoteAnswer:
         """The same with its HTTP status, for what can be done in several ways."""
-        timeout = aiohttp.ClientTimeout(total=ANSWER_WITHIN)
         try:
-            async with self._session.request(
-                method,
-                f"{self._url}/api/v1{path}",
-                json=body,
-                headers=self._headers(headers),
-                timeout=timeout,
-                allow_redirects=False,
-            ) as response:
+            async with self._sent(method, path, body, headers, aiohttp.ClientTimeout(total=ANSWER_WITHIN)) as response:
                 content = await response.read()
-                if response.status >= 300:
-                    raise _problem(response.status, content)
                 return RemoteAnswer(response.status, json.loads(content) if content else None)
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise CtlError(f"{self._url} does not answer: {connection_words(error)}", ExitCode.UNREACHABLE) from error
         except ValueError as error:
             raise CtlError(
                 f"{self._url} answers no JSON: is it the platform's REST API?", ExitCode.UNREACHABLE
@@ -117,23 +105,9 @@ class Remote:
         self, method: str, path: str, body: Any = None, **headers: str
     ) -> AsyncIterator[AsyncIterator[ServerSentEvent]]:
         """The events of a stream. Refused with every reason of a problem; CtlError where it does not answer."""
-        given = {**self._headers(headers), "Accept": "text/event-stream"}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=ANSWER_WITHIN, sock_read=ANSWER_WITHIN)
-        try:
-            async with self._session.request(
-                method,
-                f"{self._url}/api/v1{path}",
-                json=body,
-                headers=given,
-                timeout=timeout,
-                allow_redirects=False,
-                read_bufsize=1 << 22,
-            ) as response:
-                if response.status >= 300:
-                    raise _problem(response.status, await response.read())
-                yield _events(response)
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise CtlError(f"{self._url} does not answer: {connection_words(error)}", ExitCode.UNREACHABLE) from error
+        async with self._sent(method, path, body, {**headers, "Accept": "text/event-stream"}, timeout) as response:
+            yield _events(response)
 
     async def follow(self, path: str) -> AsyncGenerator[ServerSentEvent]:
         """The events of a stream, which is opened again after each end, from its last event on. CtlError for a refusal.
@@ -158,9 +132,28 @@ class Remote:
                 log.warning("interrupted; it is opened again", error=str(error))
             await asyncio.sleep(AGAIN_AFTER)
 
-    def _headers(self, headers: dict[str, str]) -> dict[str, str]:
+    @asynccontextmanager
+    async def _sent(
+        self, method: str, path: str, body: Any, headers: Mapping[str, str], timeout: aiohttp.ClientTimeout
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A response that was not refused. The same errors, of reading it, too."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        return {"Authorization": f"Bearer {self._token}", **given}
+        try:
+            async with self._session.request(
+                method,
+                f"{self._url}/api/v1{path}",
+                json=body,
+                headers={"Authorization": f"Bearer {self._token}", **given},
+                timeout=timeout,
+                allow_redirects=False,
+                # A line of a stream is a whole object.
+                read_bufsize=1 << 22,
+            ) as response:
+                if response.status >= 300:
+                    raise _problem(response.status, await response.read())
+                yield response
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise CtlError(f"{self._url} does not answer: {connection_words(error)}", ExitCode.UNREACHABLE) from error
 
 
 def _address(server: str) -> SplitResult:
