@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -19,7 +18,6 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES
 from dynamo_shared.api.v1beta1 import to_dict
 from dynamo_shared.bus.permissions import INTEGRATOR
 from dynamo_shared.kube import AlreadyExists, KubeClient
-from dynamo_shared.runtime.settings import Settings
 from rich.console import Console
 from rich.markup import escape
 
@@ -29,11 +27,10 @@ from dynamo_ctl.commands.demo import tree, view
 from dynamo_ctl.commands.demo.local import local_platform
 from dynamo_ctl.commands.demo.waiting import until_successful
 from dynamo_ctl.commands.up import progress
-from dynamo_ctl.commands.up.addresses import page_address
-from dynamo_ctl.commands.up.servers import NATS_CREDENTIALS, nats_credentials_of
+from dynamo_ctl.commands.up.servers import NATS_CREDENTIALS, running_here
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.page_account import TOKEN, page_token
-from dynamo_ctl.running import RunningPlatform, announced, claimed
+from dynamo_ctl.page_account import page_token
+from dynamo_ctl.running import announced, claimed
 
 NAMESPACE = "dynamo-demo"
 CLUSTER = "demo"
@@ -70,7 +67,7 @@ async def _show(graphs: Sequence[KubeObject], folder: Path, timeout: float, cons
         with progress.showing(console) as steps:
             settings = await stack.enter_async_context(local_platform(state, CLUSTER, steps))
         kubeconfig, nats = settings.platform.kubernetes.kubeconfig, settings.platform.nats.servers[0]
-        stack.enter_context(announced(folder, _note(settings, state)))
+        stack.enter_context(announced(folder, running_here(settings, state, has_token=True)))
         client = await stack.enter_async_context(
             await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamoctl")
         )
@@ -95,19 +92,6 @@ async def _show(graphs: Sequence[KubeObject], folder: Path, timeout: float, cons
             console.print("\nEverything stays until [bold]Ctrl-C[/].")
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.Event().wait()
-
-
-def _note(settings: Settings, state: Path) -> RunningPlatform:
-    platform = settings.platform
-    return RunningPlatform(
-        os.getpid(),
-        CLUSTER,
-        platform.nats.servers[0],
-        str(platform.kubernetes.kubeconfig),
-        nats_credentials=nats_credentials_of(settings, state),
-        api=page_address(settings),
-        token_file=str(state / TOKEN),
-    )
 
 
 def _read(file: Path) -> list[KubeObject]:

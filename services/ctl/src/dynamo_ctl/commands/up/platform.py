@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,10 +19,10 @@ from dynamo_ctl import services, webhooks
 from dynamo_ctl.aggregated_roles import give_roles
 from dynamo_ctl.commands.crds.definitions import DEFINITIONS_MANAGER, install_definitions
 from dynamo_ctl.commands.up import progress
-from dynamo_ctl.commands.up.addresses import page_address, where_it_answers
-from dynamo_ctl.commands.up.servers import embedded, kept_running, nats_credentials_of
-from dynamo_ctl.page_account import TOKEN, page_token
-from dynamo_ctl.running import RunningPlatform, announced, claimed
+from dynamo_ctl.commands.up.addresses import where_it_answers
+from dynamo_ctl.commands.up.servers import embedded, kept_running, running_here
+from dynamo_ctl.page_account import page_token
+from dynamo_ctl.running import announced, claimed
 from dynamo_ctl.settings import with_cluster, with_platform
 from dynamo_ctl.targets import until_stands
 
@@ -71,19 +70,7 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
         without = () if webhooks.named(settings) else (services.ADMISSION,)
         settings = _on_this_machine(settings)
         platform = await stack.enter_async_context(running(services.make(without=without), settings))
-        kubeconfig = str(cluster.kubeconfig or "")
-        nats = settings.platform.nats.servers[0]
-        note = RunningPlatform(
-            os.getpid(),
-            settings.platform.cluster_name,
-            nats,
-            kubeconfig,
-            cluster.context or "",
-            nats_credentials_of(settings, folder),
-            page_address(settings),
-            str(folder / TOKEN) if local else "",
-        )
-        stack.enter_context(announced(folder, note))
+        stack.enter_context(announced(folder, running_here(settings, folder, has_token=local)))
         await platform.ready(READY_WITHIN)
         if is_local_webhook:
             await webhooks.try_out(client)
@@ -96,7 +83,7 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
         if local:
             token = await page_token(client, DEFAULT_NAMESPACE, folder)
             console.print(f"  sign in   with the token that this prints: cat {token}", soft_wrap=True, markup=False)
-            console.print(f"  export KUBECONFIG={kubeconfig}", soft_wrap=True, markup=False)
+            console.print(f"  export KUBECONFIG={cluster.kubeconfig}", soft_wrap=True, markup=False)
         console.print("  next      kubectl apply -f examples/vllm-agg.yaml; dynamoctl get -w; dynamoctl events -f")
         await asyncio.Event().wait()
 

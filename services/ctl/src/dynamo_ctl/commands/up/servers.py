@@ -7,6 +7,7 @@ one for integrations (`dynamo_shared.bus.permissions`), etcd has `root`. The pas
 from __future__ import annotations
 
 import math
+import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
@@ -33,7 +34,10 @@ from dynamo_shared.runtime.leasing import etcd_password
 from dynamo_shared.runtime.settings import Settings
 
 from dynamo_ctl import credentials
+from dynamo_ctl.commands.up.addresses import page_address
 from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.page_account import TOKEN
+from dynamo_ctl.running import RunningPlatform
 from dynamo_ctl.settings import with_platform
 
 NATS_CREDENTIALS = Path("credentials") / "nats"
@@ -89,11 +93,21 @@ async def embedded(settings: Settings, folder: Path, programs: Programs) -> Asyn
         yield settings
 
 
-def nats_credentials_of(settings: Settings, folder: Path) -> str:
-    """Folder of the password files, where the NATS of the settings is the local one; else empty."""
-    own = (folder / NATS_CREDENTIALS).absolute()
-    file = settings.platform.nats.password_file
-    return str(own) if file is not None and file.absolute().parent == own else ""
+def running_here(settings: Settings, folder: Path, *, has_token: bool) -> RunningPlatform:
+    """The platform that this process runs, with its state in a folder, as the other commands find it."""
+    platform, own = settings.platform, (folder / NATS_CREDENTIALS).absolute()
+    file = platform.nats.password_file
+    is_own = file is not None and file.absolute().parent == own
+    return RunningPlatform(
+        os.getpid(),
+        platform.cluster_name,
+        platform.nats.servers[0],
+        str(platform.kubernetes.kubeconfig or ""),
+        platform.kubernetes.context or "",
+        nats_credentials=str(own) if is_own else "",
+        api=page_address(settings),
+        token_file=str(folder / TOKEN) if has_token else "",
+    )
 
 
 async def _etcd(settings: Settings, folder: Path, programs: Programs, stack: AsyncExitStack) -> Settings:
