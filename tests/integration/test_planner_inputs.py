@@ -14,7 +14,6 @@ import pytest
 from aiohttp import web
 from dynamo_devcluster.ports import LOOPBACK
 from dynamo_devcluster.probe import LocalHttp
-from dynamo_devcluster.prometheus import PrometheusServer, ScrapeJob
 from dynamo_devcluster.servers import EtcdServer, NatsServer
 from dynamo_planner.core.observing import ForwardPass, Missing, Pool, Traffic
 from dynamo_planner.inputs import InputUnavailable
@@ -28,6 +27,7 @@ from dynamo_shared.bus.protocol import BusHealth
 from dynamo_shared.runtime.settings.planner import RuntimeNats
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
+from tests.building.prometheus import PrometheusServer, ScrapeJob
 from tests.dynamo_runtime.environment import RuntimeEnvironment
 from tests.dynamo_runtime.models import tiny_model
 from tests.dynamo_runtime.processes import Runtime, etcd_planes

@@ -13,7 +13,6 @@ from typing import Any
 
 from aiohttp import web
 from dynamo_devcluster.ports import LOOPBACK
-from dynamo_devcluster.prometheus import PrometheusServer, ScrapeJob
 from dynamo_planner.app import PlannerService
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_scaler.app import ScalerService
@@ -24,6 +23,8 @@ from dynamo_shared.runtime import Service
 from dynamo_shared.runtime.endpoints import serving
 from dynamo_watcher.app import WatcherService
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+
+from tests.building.prometheus import PrometheusServer, ScrapeJob
 
 from .platform import graph, platform, settings, until_state
 

@@ -1,4 +1,4 @@
-"""A Prometheus on 127.0.0.1 that scrapes the given targets, for tests and demos of planning."""
+"""A Prometheus on 127.0.0.1 that scrapes the given targets, for tests of planning."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .ports import LOOPBACK, PortFile
-from .probe import LocalHttp
-from .servers import LocalServer
+from dynamo_devcluster.ports import LOOPBACK, PortFile
+from dynamo_devcluster.probe import LocalHttp
+from dynamo_devcluster.servers import LocalServer
 
 
 @dataclass(frozen=True)
