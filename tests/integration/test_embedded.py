@@ -21,7 +21,7 @@ from dynamo_shared.api.embedded import Checker
 from dynamo_shared.api.model import embedded
 from dynamo_shared.api.resources import DEPLOYMENTS
 from dynamo_shared.kube import Invalid, KubeClient
-from dynamo_shared.kube.openapi import SchemaSource, fetch_schemas
+from dynamo_shared.kube.openapi import SchemaSource, published, schemas
 
 from tests.examples import TIMES
 
@@ -52,7 +52,7 @@ def deployment(namespace: str, template: Any) -> dict[str, Any]:
 async def checker(kube: KubeClient) -> Checker:
     spec = {"type": "object", "properties": {"template": embedded("io.k8s.api.core.v1.PodTemplateSpec")}}
     return Checker.from_documents(
-        *await fetch_schemas(kube),
+        *await schemas(kube, await published(kube)),
         resources=[DEPLOYMENTS],
         schemas=lambda _: {"type": "object", "properties": {"spec": spec}},
     )
@@ -242,9 +242,11 @@ async def test_the_file_for_tests_without_a_server(kube: KubeClient) -> None:
     specification = importlib.util.spec_from_file_location("published", HERE / "published.py")
     assert specification is not None
     assert specification.loader is not None
-    published = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(published)
-    assert PUBLISHED.read_text() == published.text_of(await fetch_schemas(kube)), "write it again: see published.py"
+    file = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(file)
+    assert PUBLISHED.read_text() == file.text_of(await schemas(kube, await published(kube))), (
+        "write it again: see published.py"
+    )
 
 
 async def test_a_checker_follows_a_real_server(kube: KubeClient) -> None:

@@ -36,7 +36,8 @@ def messages(checker: Any, template: dict[str, Any]) -> list[str]:
 
 async def test_only_what_is_needed_is_kept(server: Any, steps: Any) -> None:
     server.then(steps.answer(index(pods="1", other="1")), steps.answer(document("a")))
-    result = await openapi.fetch_schemas(server.client())
+    client = server.client()
+    result = await openapi.schemas(client, await openapi.published(client))
     template = {"type": "object", "properties": {"a": {"type": "string"}}}
     assert result == [{"components": {"schemas": {POD_TEMPLATE: template}}}]
     assert [observed.path for observed in server.requests] == ["/openapi/v3", "/openapi/v3/api/v1"]
@@ -44,7 +45,8 @@ async def test_only_what_is_needed_is_kept(server: Any, steps: Any) -> None:
 
 async def test_every_document_that_is_there_is_read(server: Any, steps: Any) -> None:
     server.then(steps.answer(index(scaling="1", jobs="1", pods="1")), *(steps.answer(document()) for _ in range(3)))
-    assert len(await openapi.fetch_schemas(server.client(), ["Any"])) == 3
+    client = server.client()
+    assert len(await openapi.schemas(client, await openapi.published(client))) == 3
     assert [observed.path for observed in server.requests[1:]] == [f"/openapi/v3/{path}" for path in openapi.DOCUMENTS]
 
 
@@ -110,11 +112,11 @@ async def test_the_last_checker_stays_in_use(server: Any, steps: Any, failing: s
 async def test_what_is_not_an_index(server: Any, steps: Any, answer: str) -> None:
     server.then(steps.text(answer))
     with pytest.raises(Unavailable):
-        await openapi.fetch_schemas(server.client())
+        await openapi.published(server.client())
 
 
 async def test_answers_are_bounded(server: Any, steps: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openapi, "MAX_BYTES", 1000)
     server.then(steps.answer(index(pods="1")), steps.text(" " * 1001))
     with pytest.raises(ResponseTooLarge, match="larger than 1000 bytes"):
-        await openapi.fetch_schemas(server.client())
+        await openapi.SchemaSource(server.client()).checker()

@@ -8,7 +8,7 @@ one does not know.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -65,16 +65,12 @@ async def published(client: KubeClient) -> Versions:
     return versions
 
 
-async def fetch_schemas(client: KubeClient, types: Iterable[str] | None = None) -> list[dict[str, Any]]:
-    """The published documents with only the types that our kinds embed (or the given ones), and without prose.
+async def schemas(client: KubeClient, versions: Versions) -> list[dict[str, Any]]:
+    """The published documents with only the types that our kinds embed, and without prose.
 
     They have tens of kilobytes, not megabytes. Raises KubeError.
     """
-    return await _read(client, await published(client), tuple(types) if types is not None else types_of_kinds())
-
-
-async def _read(client: KubeClient, versions: Versions, types: tuple[str, ...]) -> list[dict[str, Any]]:
-    documents = []
+    types, documents = types_of_kinds(), []
     for path in versions:
         content = await document(client, path)
         try:
@@ -131,6 +127,6 @@ class SchemaSource:
         self._asked = self._clock()
         versions = await published(self._client)
         if self._checker is None or versions != self._versions:
-            self._checker = Checker.from_documents(*await _read(self._client, versions, types_of_kinds()))
+            self._checker = Checker.from_documents(*await schemas(self._client, versions))
             self._versions = versions
         return self._checker

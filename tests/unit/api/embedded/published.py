@@ -13,8 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.openapi import fetch_schemas
+from dynamo_shared.kube import KubeClient, openapi
 
 HERE = Path(__file__).parent
 FILE = HERE / "published.json"
@@ -35,7 +34,7 @@ def text_of(documents: list[dict[str, Any]]) -> str:
 
 async def _main(kubeconfig: str) -> None:
     async with await KubeClient.open(kubeconfig=Path(kubeconfig)) as client:
-        FILE.write_text(text_of(await fetch_schemas(client)))
+        FILE.write_text(text_of(await openapi.schemas(client, await openapi.published(client))))
 
 
 if __name__ == "__main__":
