@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -28,6 +29,8 @@ from dynamo_ctl import files
 from dynamo_ctl.commands.plan import ReplayRequest
 from dynamo_ctl.errors import CtlError
 
+Generator = Callable[..., list[TraceRequest]]
+"""Makes the requests of a trace, given what each of them is like."""
 GENERATED_SECONDS = 1800.0
 """Of a generated trace, where --duration says nothing."""
 STATIC_BUDGET = 16
@@ -139,25 +142,19 @@ def _requests(asked: ReplayRequest) -> tuple[list[TraceRequest], float | None]:
         except TraceError as error:
             raise CtlError(str(error)) from error
         except CtlError as error:
-            raise CtlError(f"{error}; a trace is a file, or one of {', '.join(FORMS.values())}") from error
+            forms = ", ".join(form for form, _ in GENERATORS.values())
+            raise CtlError(f"{error}; a trace is a file, or one of {forms}") from error
         return [
             request for request in requests if asked.duration is None or request.at <= asked.duration
         ], asked.duration
+    form, generator = GENERATORS[kind]
     try:
-        made = GENERATORS[kind](rest, asked)
+        made = generator(rest, asked.duration or GENERATED_SECONDS)(isl=asked.isl, osl=asked.osl, seed=asked.seed)
     except (ValueError, TypeError, ZeroDivisionError) as error:
-        raise CtlError(f"--trace {asked.trace}: write {FORMS[kind]}, with numbers above 0") from error
+        raise CtlError(f"--trace {asked.trace}: write {form}, with numbers above 0") from error
     if not made:
         raise CtlError(f"--trace {asked.trace}: has no request; higher rates or a longer --duration give some")
     return made, asked.duration or (None if kind == "ladder" else GENERATED_SECONDS)
-
-
-FORMS = {
-    "sine": "sine:LOW,HIGH,PERIOD",
-    "ladder": "ladder:RATExSECONDS,RATExSECONDS,...",
-    "bursts": "bursts:LOW,HIGH,EVERY,LENGTH",
-    "constant": "constant:RATE",
-}
 
 
 def _numbers(text: str, count: int) -> list[float]:
@@ -167,46 +164,32 @@ def _numbers(text: str, count: int) -> list[float]:
     return numbers
 
 
-def _sine(text: str, asked: ReplayRequest) -> list[TraceRequest]:
+def _sine(text: str, seconds: float) -> Generator:
     low, high, period = _numbers(text, 3)
-    seconds = asked.duration or GENERATED_SECONDS
-    return traces.sine(
-        low=low, high=high, period=period, seconds=seconds, isl=asked.isl, osl=asked.osl, seed=asked.seed
-    )
+    return partial(traces.sine, low=low, high=high, period=period, seconds=seconds)
 
 
-def _ladder(text: str, asked: ReplayRequest) -> list[TraceRequest]:
+def _ladder(text: str, _seconds: float) -> Generator:
     steps = [_numbers(step.replace("x", ","), 2) for step in text.split(",")]
-    return traces.ladder(
-        steps=[(rate, seconds) for rate, seconds in steps], isl=asked.isl, osl=asked.osl, seed=asked.seed
-    )
+    return partial(traces.ladder, steps=[(rate, seconds) for rate, seconds in steps])
 
 
-def _bursts(text: str, asked: ReplayRequest) -> list[TraceRequest]:
+def _bursts(text: str, seconds: float) -> Generator:
     low, high, every, length = _numbers(text, 4)
     if every <= 0:
         raise ValueError(text)
-    return traces.bursts(
-        low=low,
-        high=high,
-        every=every,
-        length=length,
-        seconds=asked.duration or GENERATED_SECONDS,
-        isl=asked.isl,
-        osl=asked.osl,
-        seed=asked.seed,
-    )
+    return partial(traces.bursts, low=low, high=high, every=every, length=length, seconds=seconds)
 
 
-def _constant(text: str, asked: ReplayRequest) -> list[TraceRequest]:
+def _constant(text: str, seconds: float) -> Generator:
     (rate,) = _numbers(text, 1)
-    seconds = asked.duration or GENERATED_SECONDS
-    return traces.constant(rate=rate, seconds=seconds, isl=asked.isl, osl=asked.osl, seed=asked.seed)
+    return partial(traces.constant, rate=rate, seconds=seconds)
 
 
-GENERATORS: dict[str, Callable[[str, ReplayRequest], list[TraceRequest]]] = {
-    "sine": _sine,
-    "ladder": _ladder,
-    "bursts": _bursts,
-    "constant": _constant,
+#: How each kind of generated trace is written, and what makes it.
+GENERATORS: dict[str, tuple[str, Callable[[str, float], Generator]]] = {
+    "sine": ("sine:LOW,HIGH,PERIOD", _sine),
+    "ladder": ("ladder:RATExSECONDS,RATExSECONDS,...", _ladder),
+    "bursts": ("bursts:LOW,HIGH,EVERY,LENGTH", _bursts),
+    "constant": ("constant:RATE", _constant),
 }
