@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.registry import annotations as keys
@@ -27,15 +28,12 @@ def marked(obj: KubeObject, child: KubeObject, *, owner: KubeObject | None) -> K
     name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
     metadata["namespace"] = namespace
     metadata["labels"] = {
-        **(metadata.get("labels") or {}),
+        **objects.labels(made),
         labels.REQUEST_NAME: name,
         labels.REQUEST_NAMESPACE: namespace,
         labels.MANAGED_BY: OPERATOR,
     }
-    metadata["annotations"] = {
-        **(metadata.get("annotations") or {}),
-        keys.REQUEST_UID: obj["metadata"]["uid"],
-    }
+    metadata["annotations"] = {**objects.annotations(made), keys.REQUEST_UID: obj["metadata"]["uid"]}
     if owner is not None:
         metadata["ownerReferences"] = [owner]
     return made
@@ -43,8 +41,17 @@ def marked(obj: KubeObject, child: KubeObject, *, owner: KubeObject | None) -> K
 
 def is_made_for(graph: KubeObject, obj: KubeObject) -> bool:
     """Whether a graph was made for a request: this one, and not an earlier one of the same name."""
-    own_annotations = graph["metadata"].get("annotations") or {}
-    return bool(own_annotations.get(keys.REQUEST_UID) == obj["metadata"]["uid"])
+    return bool(objects.annotations(graph).get(keys.REQUEST_UID) == obj["metadata"]["uid"])
+
+
+def in_place_of(existing: KubeObject, graph: KubeObject) -> KubeObject:
+    """A graph with the metadata of the one whose spec it replaces, and the labels and annotations of both."""
+    metadata = {
+        **existing["metadata"],
+        "labels": {**objects.labels(existing), **objects.labels(graph)},
+        "annotations": {**objects.annotations(existing), **objects.annotations(graph)},
+    }
+    return {**graph, "metadata": metadata}
 
 
 def why_not_changed(existing: KubeObject, graph: KubeObject) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import IDEMPOTENCY, PLANNER_CONFIG
-from dynamo_shared.api.request_graphs import is_made_for, marked, points_of, why_not_changed
+from dynamo_shared.api.request_graphs import in_place_of, is_made_for, marked, points_of, why_not_changed
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -161,20 +161,11 @@ class Actions:
         if not is_made_for(current, request):
             raise ProblemError("already-exists", f"graph {key.name} exists, and was not created for this request")
         refuse_managed(current, {**current, "spec": graph["spec"]})
-        mark = mark_of(call, DEPLOYMENTS, body)
-        metadata = {
-            **current["metadata"],
-            "labels": {**(current["metadata"].get("labels") or {}), **graph["metadata"]["labels"]},
-            "annotations": {
-                **(current["metadata"].get("annotations") or {}),
-                **graph["metadata"]["annotations"],
-                **({IDEMPOTENCY: mark} if mark else {}),
-            },
-        }
+        desired = in_place_of(current, graph)
+        if mark := mark_of(call, DEPLOYMENTS, body):
+            desired["metadata"]["annotations"][IDEMPOTENCY] = mark
         try:
-            written = await call.kube.replace(
-                DYNAMO_GRAPH_DEPLOYMENTS, {**graph, "metadata": metadata}, dry_run=dry_run
-            )
+            written = await call.kube.replace(DYNAMO_GRAPH_DEPLOYMENTS, desired, dry_run=dry_run)
         except Conflict as error:
             raise ProblemError("stale", "the graph changed meanwhile; try again") from error
         except Invalid as error:

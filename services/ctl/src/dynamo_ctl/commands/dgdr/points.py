@@ -7,7 +7,7 @@ from pathlib import Path
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
-from dynamo_shared.api.request_graphs import is_made_for, marked, points_of, why_not_changed
+from dynamo_shared.api.request_graphs import in_place_of, is_made_for, marked, points_of, why_not_changed
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
@@ -60,14 +60,8 @@ async def apply(
             except AlreadyExists as error:
                 raise CtlError(f"DynamoGraphDeployment {key.name} was created meanwhile; try again") from error
         else:
-            kept = existing["metadata"].get("annotations") or {}
-            metadata = {
-                **existing["metadata"],
-                "labels": {**(existing["metadata"].get("labels") or {}), **graph["metadata"]["labels"]},
-                "annotations": {**kept, **graph["metadata"]["annotations"]},
-            }
             try:
-                await client.replace(DYNAMO_GRAPH_DEPLOYMENTS, {**graph, "metadata": metadata}, dry_run=dry_run)
+                await client.replace(DYNAMO_GRAPH_DEPLOYMENTS, in_place_of(existing, graph), dry_run=dry_run)
             except Invalid as error:
                 if why_not := why_not_changed(existing, graph):
                     raise CtlError(why_not) from error
