@@ -134,10 +134,8 @@ def _problems(route: Route) -> dict[str, Any]:
         kinds |= {"unsupported-media-type", "too-large", "invalid"}
     if route.method != "GET":
         kinds.add("csrf")
-    by_status: dict[int, list[str]] = {}
-    for kind in sorted(kinds):
-        by_status.setdefault(KINDS[kind][0], []).append(kind)
-    return {str(status): {"$ref": f"#/components/responses/Problem{status}"} for status in sorted(by_status)}
+    statuses = sorted({KINDS[kind][0] for kind in kinds})
+    return {str(status): {"$ref": f"#/components/responses/Problem{status}"} for status in statuses}
 
 
 def _shared_problems() -> dict[str, Any]:
