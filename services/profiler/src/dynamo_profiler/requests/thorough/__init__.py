@@ -98,10 +98,11 @@ class ThoroughProfiling:
         name = names.job(request.name)
         job = await self._job(obj, request)
         ended = end_of(job) if job is not None else None
-        output = self._output(obj, request)
+        key = ObjectKey(request.namespace, names.output(request.name))
+        output = _of(obj, self.cache.get(CONFIG_MAPS, key))
         if (job is None or ended is not None) and _data(output).get(names.STATUS) not in names.LAST:
             # It was written before the Job ended, and may still be on its way to us.
-            output = await self._written(obj, request)
+            output = _of(obj, await get_if_present(self.kube, CONFIG_MAPS, key))
         data = _data(output)
         if data.get(names.STATUS) == names.SUCCESS and data.get(names.FINAL_CONFIG):
             return None, await self._result(request, data)
@@ -134,20 +135,7 @@ class ThoroughProfiling:
     async def _job(self, obj: KubeObject, request: ProfilingRequest) -> KubeObject | None:
         """The request's Job; news of it may be late, and be about that of an earlier request of the name."""
         key = ObjectKey(request.namespace, names.job(request.name))
-        job = self.cache.get(JOBS, key)
-        if job is not None and _is_of(job, obj):
-            return job
-        job = await get_if_present(self.kube, JOBS, key)
-        return job if job is not None and _is_of(job, obj) else None
-
-    def _output(self, obj: KubeObject, request: ProfilingRequest) -> KubeObject | None:
-        config_map = self.cache.get(CONFIG_MAPS, ObjectKey(request.namespace, names.output(request.name)))
-        return config_map if config_map is not None and _is_of(config_map, obj) else None
-
-    async def _written(self, obj: KubeObject, request: ProfilingRequest) -> KubeObject | None:
-        key = ObjectKey(request.namespace, names.output(request.name))
-        config_map = await get_if_present(self.kube, CONFIG_MAPS, key)
-        return config_map if config_map is not None and _is_of(config_map, obj) else None
+        return _of(obj, self.cache.get(JOBS, key)) or _of(obj, await get_if_present(self.kube, JOBS, key))
 
     async def _pods(self, request: ProfilingRequest) -> list[KubeObject]:
         selector = f"{labels.PROFILER_REQUEST}={request.name}"
@@ -164,6 +152,11 @@ class ThoroughProfiling:
             await self.kube.delete(CONFIG_MAPS, key, uid=config_map["metadata"]["uid"])
         except NotFound:
             pass
+
+
+def _of(obj: KubeObject, child: KubeObject | None) -> KubeObject | None:
+    """The child, where it is that of this request."""
+    return child if child is not None and _is_of(child, obj) else None
 
 
 def _data(output: KubeObject | None) -> Mapping[str, str]:
