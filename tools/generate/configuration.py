@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
+from dynamo_shared.api import durations
 from dynamo_shared.api.contracts.schema import BASE, DIALECT, json_schema, text
 from dynamo_shared.runtime.settings import Settings
-from dynamo_shared.runtime.settings.base import DURATION_PATTERN
 from dynamo_shared.runtime.settings.loading import PREFIX
 from dynamo_shared.runtime.settings.older_names import OLDER_NAMES
 from pydantic import BaseModel, SecretStr
@@ -78,7 +78,7 @@ def _readable(node: Any) -> Any:
         key: _readable(value) for key, value in node.items() if not (key == "default" and isinstance(value, dict))
     }
     if readable.pop("format", None) == "duration":
-        readable |= {"type": ["number", "string"], "pattern": DURATION_PATTERN}
+        readable |= {"type": ["number", "string"], "pattern": durations.PATTERN}
     return readable
 
 

@@ -1,4 +1,4 @@
-"""What every section of the settings has in common, and the durations that Go writes."""
+"""What every section of the settings has in common."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic.alias_generators import to_camel
 
-from dynamo_shared.api.durations import PATTERN as DURATION_PATTERN
 from dynamo_shared.api.durations import seconds
-
-__all__ = ["DURATION_PATTERN", "Duration", "PortNumber", "Section", "seconds"]
 
 
 class Section(BaseModel):
