@@ -30,15 +30,6 @@ async def workers(kube: KubeClient, namespace: str) -> list[str]:
     return [each["name"] for each in observed["spec"]["components"]]
 
 
-async def test_a_front_is_drawn(cluster: ClusterOptions, namespace: str, request_of_two: str, tmp_path):
-    lines: list[str] = []
-    file = tmp_path / "front.png"
-    points.plot(await points.read(cluster, request_of_two, namespace), lines.append, file=file, width=78)
-    assert lines[0] == "Qwen/Qwen3-32B (aiconfigurator)"
-    assert any(line.startswith("1*") and "700.0" in line for line in lines)
-    assert file.read_bytes().startswith(b"\x89PNG")
-
-
 async def test_points_are_deployed(kube: KubeClient, cluster: ClusterOptions, namespace: str, request_of_two: str):
     lines: list[str] = []
     await points.apply(cluster, request_of_two, namespace, None, lines.append, dry_run=True)

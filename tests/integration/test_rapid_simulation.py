@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from dynamo_planner.core.profile_arrays import from_json
 from dynamo_profiler.profiling.rapid import RapidProfiler
-from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
+from dynamo_profiler.profiling.results import ProfilingRequest, ProfilingResult
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.manifest import load_manifest
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
@@ -25,8 +24,6 @@ H200_8 = {"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8}
 H200_16 = {**H200_8, "totalGpus": 16}
 #: The fewest that prefill and decode can have: a sweep of it takes a fraction of a node's.
 H200_2 = {"gpuSku": "h200_sxm", "totalGpus": 2, "numGpusPerNode": 2}
-L40S = {"gpuSku": "l40s", "totalGpus": 4, "numGpusPerNode": 4}
-SMALL = {"model": "Qwen/Qwen2.5-0.5B", "backend": "vllm", "image": FRONTEND}
 PLANNED = {
     "optimization_target": "sla",
     "pre_deployment_sweeping_mode": "rapid",
@@ -140,15 +137,6 @@ async def test_the_closest_is_close(profiler: RapidProfiler):
     assert missed.selected.ttft_ms <= (fastest.selected.ttft_ms or 0) * 1.05
 
 
-async def test_a_volume_with_the_model(profiler: RapidProfiler):
-    cache = {"pvcName": "model-cache", "pvcModelPath": "/model/Qwen3-32B"}
-    workload = {"requestRate": 1.0}
-    result = await profile(profiler, **QWEN, hardware=H200_16, modelCache=cache, workload=workload, sla={"itl": 50.0})
-    text = json.dumps(result.selected.dgd)
-    assert "/opt/model-cache/model/Qwen3-32B" in text
-    assert '"claimName": "model-cache"' in text
-
-
 async def test_a_planner_begins_with_a_profile(profiler: RapidProfiler):
     features = {"planner": PLANNED, "mocker": {"enabled": True}}
     result = await profile(profiler, **QWEN, hardware=H200_8, sla={"itl": 50.0}, features=features)
@@ -164,36 +152,6 @@ async def test_a_planner_begins_with_a_profile(profiler: RapidProfiler):
     assert (known.max_kv_tokens or 0) > 100_000
     assert "dynamo.mocker" in json.dumps(result.selected.dgd)
     assert "nvidia.com/gpu" not in json.dumps(result.selected.dgd)
-
-
-async def test_a_model_that_is_not_known(profiler: RapidProfiler):
-    result = await profile(profiler, **SMALL, hardware={**L40S, "vramMb": 48000}, sla={"itl": 50.0})
-    assert (result.source, result.selected.serving, result.selected.backend) == ("naive", "agg", "vllm")
-    assert reasons(result) == ["NaiveConfiguration"]
-
-
-async def test_a_model_that_is_not_known_with_a_planner(profiler: RapidProfiler):
-    load = {
-        **PLANNED,
-        "optimization_target": "throughput",
-        "enable_throughput_scaling": False,
-        "enable_load_scaling": True,
-    }
-    result = await profile(
-        profiler, **SMALL, hardware=L40S, sla={"itl": 50.0}, features={"planner": {**load, "backend": "vllm"}}
-    )
-    assert result.source == "naive"
-    assert json.loads(result.selected.config_maps[0]["data"]["planner_config.json"])["mode"] == "disagg"
-    with pytest.raises(ProfilingFailed) as failed:
-        await profile(profiler, **SMALL, hardware=L40S, features={"planner": {**PLANNED, "backend": "vllm"}})
-    assert failed.value.reason == "NoFiguresForThroughputScaling"
-
-
-async def test_all_backends_are_compared(profiler: RapidProfiler):
-    image = "nvcr.io/nvidia/ai-dynamo/tensorrtllm-runtime:1.1.1"
-    result = await profile(profiler, model=QWEN["model"], image=image, hardware=H200_2)
-    runtime = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrtllm"}[result.selected.backend]
-    assert f"/{runtime}-runtime:1.1.1" in json.dumps(result.selected.dgd)
 
 
 async def test_a_folder_with_a_configuration_alone(profiler: RapidProfiler, models_dir: Path):
@@ -241,22 +199,3 @@ async def test_engines_fit_into_smaller_models_of_a_gpu(profiler: RapidProfiler)
     result = await profile(profiler, **{**QWEN, "backend": "vllm"}, hardware=hardware, sla=sla)
     # 61 GiB of weights fit into no single one.
     assert all(sizes["tp"] > 1 for point in result.pareto for sizes in point.parallelism.values())
-
-
-async def test_cancelling_ends_the_process(profiler: RapidProfiler):
-    """The last one here: the process has what all others have loaded."""
-    started = asyncio.Event()
-    # A request that is not in the cache.
-    spec = {**QWEN, "hardware": H200_8, "sla": {"itl": 49.0}}
-    request = ProfilingRequest(
-        name="case", namespace="default", spec=DynamoGraphDeploymentRequestSpec.model_validate(spec)
-    )
-    task = asyncio.create_task(
-        profiler.run(request, lambda _, said: started.set() if "configurations" in said else None)
-    )
-    await started.wait()
-    assert profiler.simulations.pool.workers == 1
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert profiler.simulations.pool.workers == 0
