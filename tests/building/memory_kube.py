@@ -5,21 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of, of
 from dynamo_shared.kube.client import KubeObjects
-from dynamo_shared.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, KubeError, NotFound
 from dynamo_shared.state.cache import ObjectCache
 
 NOW = "2026-01-02T03:04:05Z"
 
 
 class MemoryKube:
-    """Objects with versions, generations and finalizers, and one client that writes them.
+    """`objects` with versions, generations and finalizers, and one client that writes them.
 
     `writes` has all its writes but those of statuses, in order, as `create ConfigMap name`. `refusals` are raised instead
     of a write of that line.
@@ -29,7 +29,7 @@ class MemoryKube:
         self.field_manager = "test"
         self.writes: list[str] = []
         self.refusals = dict(refusals or {})
-        self._objects: dict[tuple[str, ObjectKey], KubeObject] = {}
+        self.objects: dict[tuple[str, ObjectKey], KubeObject] = {}
         self._applied: dict[tuple[str, ObjectKey], KubeObject] = {}
         """What the client applied last: what it leaves out next time goes."""
         self._version = 100
@@ -40,26 +40,29 @@ class MemoryKube:
         """Store an object as it is given, with what is missing of a stored one. Its status counts as the client's."""
         resource, key = of(obj), key_of(obj)
         stored = {"uid": f"uid-of-{key.name}", "generation": 1, "creationTimestamp": NOW, **obj["metadata"]}
+        before = self.objects.get((resource.id, key))
+        if before is not None and _desired(before) != _desired(obj):
+            stored["generation"] = before["metadata"]["generation"] + 1
         self._applied[resource.id, key] = {"status": deepcopy(obj.get("status", {}))}
         return self._store(resource, key, {**obj, "metadata": stored})
 
     def remove(self, resource: Resource, key: ObjectKey) -> None:
         """Take an object out, whatever holds it."""
-        del self._objects[resource.id, key]
+        del self.objects[resource.id, key]
 
     def stored(self, resource: Resource) -> KubeObjects:
         """All objects of a resource."""
-        return [deepcopy(obj) for (id_, _), obj in self._objects.items() if id_ == resource.id]
+        return [deepcopy(obj) for (id_, _), obj in self.objects.items() if id_ == resource.id]
 
     def publish(self, cache: ObjectCache) -> None:
         """Put everything into a cache, as STATE does."""
-        for obj in self._objects.values():
+        for obj in self.objects.values():
             cache.put(of(obj), deepcopy(obj))
 
     async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
-        if (resource.id, key) not in self._objects:
+        if (resource.id, key) not in self.objects:
             raise NotFound(404, "NotFound", f"{resource.plural} {key.name!r} not found", {"name": key.name})
-        return deepcopy(self._objects[resource.id, key])
+        return deepcopy(self.objects[resource.id, key])
 
     async def list(self, resource: Resource, namespace: str = "", *, label_selector: str = "") -> KubeObjects:
         asked = dict(each.split("=") for each in label_selector.split(",") if each)
@@ -70,11 +73,13 @@ class MemoryKube:
             and asked.items() <= (obj["metadata"].get("labels") or {}).items()
         ]
 
-    async def create(self, resource: Resource, obj: KubeObject) -> KubeObject:
+    async def create(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> KubeObject:
         key = key_of(obj)
         self._admit("create", resource, key)
-        if (resource.id, key) in self._objects:
+        if (resource.id, key) in self.objects:
             raise AlreadyExists(409, "AlreadyExists", f"{resource.plural} {key.name!r} already exists")
+        if dry_run:
+            return deepcopy(obj)
         self.writes.append(f"create {resource.kind} {key.name}")
         given = {name: value for name, value in obj.items() if name != "status"}
         metadata = {**obj["metadata"], "uid": f"uid-{self._version}", "generation": 1, "creationTimestamp": NOW}
@@ -83,7 +88,7 @@ class MemoryKube:
     async def apply(self, resource: Resource, obj: KubeObject) -> KubeObject:
         key = key_of(obj)
         self._admit("apply", resource, key)
-        if (resource.id, key) not in self._objects:
+        if (resource.id, key) not in self.objects:
             if "uid" in obj["metadata"]:
                 raise Conflict(409, "Conflict", "Precondition failed: UID in precondition")
             self._applied[resource.id, key] = deepcopy(obj)
@@ -102,6 +107,24 @@ class MemoryKube:
         self.writes.append(f"patch {resource.kind} {key.name}")
         given = {name: value for name, value in patch.items() if name != "status"}
         return self._change(resource, key, observed, _merged(observed, given, nulls=True))
+
+    async def json_patch(self, resource: Resource, key: ObjectKey, operations: Sequence[KubeObject]) -> KubeObject:
+        self._admit("patch", resource, key)
+        observed = await self.get(resource, key)
+        changed = deepcopy(observed)
+        for each in operations:
+            *steps, last = [step.replace("~1", "/").replace("~0", "~") for step in each["path"].split("/")[1:]]
+            place: Any = changed
+            for step in steps:
+                place = place[int(step)] if isinstance(place, list) else place[step]
+            if each["op"] == "remove":
+                del place[last]
+            elif each["op"] != "test":
+                place[last] = deepcopy(each["value"])
+            elif place.get(last) != each["value"]:
+                raise Invalid(422, "Invalid", f"testing value {each['path']} failed")
+        self.writes.append(f"patch {resource.kind} {key.name}")
+        return self._change(resource, key, observed, changed)
 
     async def delete(self, resource: Resource, key: ObjectKey, *, uid: str | None = None) -> None:
         self._admit("delete", resource, key)
@@ -152,7 +175,7 @@ class MemoryKube:
             if not obj["metadata"].get(field, True):
                 del obj["metadata"][field]
         obj["metadata"]["resourceVersion"] = str(self._version)
-        self._objects[resource.id, key] = deepcopy(obj)
+        self.objects[resource.id, key] = deepcopy(obj)
         return obj
 
 

@@ -31,6 +31,11 @@ def steps(namespace: str) -> list[Callable[[Any], Awaitable[Any]]]:
     spec = {"modelName": "a", "baseModelName": "b", "modelType": "base"}
     counts = {"readyEndpoints": 1, "totalEndpoints": 2, "endpoints": []}
     labelled = {"metadata": {"labels": {"of": "this"}}, "data": {"a": None}}
+    labelled_by_steps = [
+        {"op": "add", "path": "/metadata/labels", "value": {"example.com/a": "1"}},
+        {"op": "replace", "path": "/metadata/labels/example.com~1a", "value": "2"},
+    ]
+    tested = {"op": "test", "path": "/data/c", "value": "3"}
     return [
         lambda kube: kube.get(*maps),
         lambda kube: kube.create(CONFIG_MAPS, config_map(a="1")),
@@ -48,6 +53,14 @@ def steps(namespace: str) -> list[Callable[[Any], Awaitable[Any]]]:
         lambda kube: kube.list(CONFIG_MAPS, namespace, label_selector="of=this"),
         lambda kube: kube.list(CONFIG_MAPS, namespace, label_selector="of=that"),
         lambda kube: kube.merge_patch(*maps, {"metadata": {"labels": {"of": None}}}),
+        lambda kube: kube.create(CONFIG_MAPS, config_map("away", a="1"), dry_run=True),
+        lambda kube: kube.create(CONFIG_MAPS, config_map(a="1"), dry_run=True),
+        lambda kube: kube.get(CONFIG_MAPS, away),
+        lambda kube: kube.json_patch(*maps, labelled_by_steps),
+        lambda kube: kube.json_patch(*maps, [{"op": "test", "path": "/data/c", "value": "9"}]),
+        lambda kube: kube.json_patch(*maps, [tested, {"op": "replace", "path": "/data/c", "value": "4"}]),
+        lambda kube: kube.json_patch(*maps, [{"op": "remove", "path": "/metadata/labels/example.com~1a"}]),
+        lambda kube: kube.json_patch(CONFIG_MAPS, away, [tested]),
         lambda kube: kube.delete(*maps, uid="another"),
         lambda kube: kube.delete(*maps),
         lambda kube: kube.delete(*maps),
@@ -76,7 +89,7 @@ async def answers(kube: Any, namespace: str) -> list[Any]:
     def comparable(obj: KubeObject) -> KubeObject:
         metadata = {name: value for name, value in obj["metadata"].items() if name not in OWN}
         place = f"{obj['kind']} {metadata['name']}"
-        before, versions[place] = versions.get(place), metadata.pop("resourceVersion")
+        before, versions[place] = versions.get(place), metadata.pop("resourceVersion", None)
         if obj["kind"] == CONFIG_MAPS.kind:
             metadata.pop("generation", None)
         if "deletionTimestamp" in metadata:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,9 +12,10 @@ from dynamo_scaler.autoscaling.autoscalers import Autoscalers, AutoscalerState
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import AUTOSCALING
 from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, ObjectKey, Resource, key_of
-from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
+from dynamo_shared.kube.errors import Forbidden
 from dynamo_shared.state import ObjectCache
 
+from tests.building.memory_kube import MemoryKube
 from tests.unit.announced import Announced
 
 KEY = ObjectKey("n", "g-w")
@@ -31,11 +31,11 @@ HPA = {"maxReplicas": 3}
 TRIGGERS = {"maxReplicas": 3, "triggers": [{"type": "cron", "metadata": {"timezone": "UTC"}}]}
 
 
-class AutoscalerApi:
-    """As much of an API server as autoscalers need. `calls` are writes and trials of writes, in order."""
+class AutoscalerApi(MemoryKube):
+    """An API server with KEDA's webhook. `calls` are writes and trials of writes, in order."""
 
     def __init__(self) -> None:
-        self.objects: dict[tuple[str, ObjectKey], KubeObject] = {}
+        super().__init__()
         self.calls: list[str] = []
         #: Kinds whose writes a policy refuses; trials of them pass where it is not `strict`.
         self.refused: set[str] = set()
@@ -43,54 +43,28 @@ class AutoscalerApi:
         self.has_keda_webhook = True
         self.before_delete: Callable[[], None] = lambda: None
         self.field_manager = "dynamo-scaler"
-        self._version = 100
-
-    def put(self, resource: Resource, obj: KubeObject) -> KubeObject:
-        """Store an object as any user may write it."""
-        self._version += 1
-        metadata = {"uid": f"uid-{self._version}", **obj["metadata"], "resourceVersion": str(self._version)}
-        stored = copy.deepcopy({**obj, "metadata": metadata})
-        self.objects[resource.id, key_of(obj)] = stored
-        return copy.deepcopy(stored)
 
     def kinds(self) -> list[str]:
         """Kinds of what is stored and not being deleted."""
         return sorted(each["kind"] for each in self.objects.values() if "deletionTimestamp" not in each["metadata"])
 
-    async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
-        if (resource.id, key) not in self.objects:
-            raise NotFound(404, "NotFound", f"{key.name} is not there", {"name": key.name})
-        return copy.deepcopy(self.objects[resource.id, key])
-
     async def create(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> KubeObject:
         self.calls.append(f"{'try' if dry_run else 'create'} {resource.kind}")
-        self._admit(resource, obj, dry_run=dry_run)
-        if (resource.id, key_of(obj)) in self.objects:
-            raise AlreadyExists(409, "AlreadyExists", "it exists", {"name": obj["metadata"]["name"]})
-        return copy.deepcopy(obj) if dry_run else self.put(resource, obj)
+        self._judge(resource, obj, dry_run=dry_run)
+        return await super().create(resource, obj, dry_run=dry_run)
 
     async def apply(self, resource: Resource, obj: KubeObject) -> KubeObject:
         self.calls.append(f"apply {resource.kind}")
-        self._admit(resource, obj, dry_run=False)
-        stored = await self.get(resource, key_of(obj))
-        if obj["metadata"]["uid"] != stored["metadata"]["uid"]:
-            raise Conflict(409, "Conflict", "another object has the name")
-        merged = {**stored, **obj, "metadata": {**stored["metadata"], **obj["metadata"]}}
-        return stored if merged == stored else self.put(resource, merged)
+        self._judge(resource, obj, dry_run=False)
+        return await super().apply(resource, obj)
 
-    async def delete(self, resource: Resource, key: ObjectKey, *, uid: str) -> None:
+    async def delete(self, resource: Resource, key: ObjectKey, *, uid: str | None = None) -> None:
         act, self.before_delete = self.before_delete, lambda: None
         act()
         self.calls.append(f"delete {resource.kind}")
-        stored = await self.get(resource, key)
-        if stored["metadata"]["uid"] != uid:
-            raise Conflict(409, "Conflict", "another object has the name")
-        if stored["metadata"].get("finalizers"):
-            self.objects[resource.id, key]["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
-        else:
-            del self.objects[resource.id, key]
+        await super().delete(resource, key, uid=uid)
 
-    def _admit(self, resource: Resource, obj: KubeObject, *, dry_run: bool) -> None:
+    def _judge(self, resource: Resource, obj: KubeObject, *, dry_run: bool) -> None:
         if resource.kind in self.refused and (self.strict or not dry_run):
             raise Forbidden(403, "Forbidden", "a policy says no")
         if resource != SCALED_OBJECTS or not self.has_keda_webhook:
@@ -123,10 +97,7 @@ class AutoscalerDesk:
 
     def read(self) -> None:
         """Hear of everything that is stored."""
-        for resource in (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS):
-            for (kind, _), obj in self.api.objects.items():
-                if kind == resource.id:
-                    self.cache.put(resource, copy.deepcopy(obj))
+        self.api.publish(self.cache)
 
     async def ask(self, rules: Any) -> AutoscalerState:
         """A graph asks for an autoscaler, or for none, and is reconciled."""
@@ -144,7 +115,7 @@ class AutoscalerDesk:
         target = {"apiVersion": ADAPTER["apiVersion"], "kind": ADAPTER["kind"], "name": "g-w"}
         metadata = {"name": name, "namespace": "n"}
         spec = {"scaleTargetRef": target, **spec}
-        return self.api.put(resource, {**resource.type_meta, "metadata": metadata, "spec": spec})
+        return self.api.put({**resource.type_meta, "metadata": metadata, "spec": spec})
 
     async def kedas(self, triggers: Any) -> KubeObject:
         """The HPA that KEDA has for the ScaledObject of an adapter with these triggers, where KEDA has no webhook."""
@@ -161,4 +132,4 @@ class AutoscalerDesk:
             "controller": True,
         }
         hpa["metadata"]["ownerReferences"] = [owner]
-        return self.api.put(HORIZONTAL_POD_AUTOSCALERS, hpa)
+        return self.api.put(hpa)

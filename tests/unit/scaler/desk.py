@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,15 +25,16 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     ObjectKey,
     Resource,
-    key_of,
 )
 from dynamo_shared.bus.commands import CommandRefusedError
-from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
+from dynamo_shared.kube.errors import Forbidden, Unavailable
 from dynamo_shared.runtime.facts import Announcer, Fact
 from dynamo_shared.runtime.settings.scaler import Budget, Direction, Scaler, ScalingLimits
 from dynamo_shared.state import ObjectCache
 from dynamo_shared.wire.specifications import ScaleTarget
 from prometheus_client import CollectorRegistry
+
+from tests.building.memory_kube import MemoryKube
 
 START = 1_800_000_000.0
 
@@ -48,70 +49,23 @@ AUTOSCALER = {
 }
 
 
-class MemoryKube:
-    """As much of an API server as the scaler writes to. `breaks` names the write, from 1, before which it is away."""
+class DeskKube(MemoryKube):
+    """The rest of the platform acts on changes, where it `acts`. `breaks` names the write, from 1, before which it is away."""
 
     def __init__(self) -> None:
-        self.objects: dict[tuple[str, ObjectKey], KubeObject] = {}
-        self.writes: list[str] = []
+        super().__init__()
         self.breaks = 0
         #: Object that may not be written.
         self.refused = ""
-        #: Whether the rest of the platform acts on changes.
         self.acts = True
         self.before_write: Callable[[], None] = lambda: None
-        self._version = 100
 
-    def put(self, resource: Resource, obj: KubeObject) -> KubeObject:
-        """Store an object as another user's write would."""
-        old = self.objects.get((resource.id, key_of(obj)))
-        self._version += 1
-        generation = old["metadata"]["generation"] if old else 0
-        if old is None or old["spec"] != obj["spec"]:
-            generation += 1
-        metadata = {**obj["metadata"], "resourceVersion": str(self._version), "generation": generation}
-        if not metadata.get("annotations"):
-            # As the API server stores it.
-            metadata.pop("annotations", None)
-        stored = {**copy.deepcopy(obj), "metadata": metadata}
-        if "status" in stored and self.acts:
-            stored["status"]["observedGeneration"] = generation
-        self.objects[resource.id, key_of(obj)] = stored
-        return copy.deepcopy(stored)
+    def _store(self, resource: Resource, key: ObjectKey, obj: KubeObject) -> KubeObject:
+        if "status" in obj and self.acts:
+            obj["status"]["observedGeneration"] = obj["metadata"]["generation"]
+        return super()._store(resource, key, obj)
 
-    async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
-        observed = self.objects.get((resource.id, key))
-        if observed is None:
-            raise NotFound(404, "NotFound", str(key), {"name": key.name})
-        return copy.deepcopy(observed)
-
-    async def merge_patch(self, resource: Resource, key: ObjectKey, patch: KubeObject) -> KubeObject:
-        self._write(resource, key)
-        obj = await self.get(resource, key)
-        if patch["metadata"].pop("resourceVersion") != obj["metadata"]["resourceVersion"]:
-            raise Conflict(409, "Conflict", "it has changed")
-        obj["metadata"].setdefault("annotations", {}).update(patch["metadata"]["annotations"])
-        obj["spec"].update(patch["spec"])
-        return self.put(resource, obj)
-
-    async def json_patch(self, resource: Resource, key: ObjectKey, operations: Sequence[KubeObject]) -> KubeObject:
-        self._write(resource, key)
-        obj = await self.get(resource, key)
-        for each in operations:
-            *steps, last = [step.replace("~1", "/").replace("~0", "~") for step in each["path"].split("/")[1:]]
-            place: Any = obj
-            for step in steps:
-                place = place[int(step)] if isinstance(place, list) else place[step]
-            if each["op"] == "test":
-                if place.get(last) != each["value"]:
-                    raise Invalid(422, "Invalid", f"test of {each['path']} failed")
-            elif each["op"] == "add":
-                place[last] = each["value"]
-            else:
-                del place[last]
-        return self.put(resource, obj)
-
-    def _write(self, resource: Resource, key: ObjectKey) -> None:
+    def _admit(self, verb: str, resource: Resource, key: ObjectKey) -> None:
         act, self.before_write = self.before_write, lambda: None
         act()
         if self.breaks:
@@ -120,7 +74,7 @@ class MemoryKube:
                 raise Unavailable(0, "Unavailable", "it is away")
         if self.refused == f"{resource.plural} {key.name}":
             raise Forbidden(403, "Forbidden", "a policy says no")
-        self.writes.append(f"{resource.plural} {key.name}")
+        super()._admit(verb, resource, key)
 
 
 class Reports(Announcer):
@@ -147,9 +101,9 @@ class Reports(Announcer):
 class Desk:
     """One scaler; `again` is another one after it, which has read everything again and remembers nothing."""
 
-    def __init__(self, settings: Scaler, kube: MemoryKube | None = None, clock: list[float] | None = None) -> None:
+    def __init__(self, settings: Scaler, kube: DeskKube | None = None, clock: list[float] | None = None) -> None:
         self.settings = settings
-        self.kube = kube or MemoryKube()
+        self.kube = kube or DeskKube()
         self.clock = clock or [START]
         self.reported = Reports()
         self.cache = ObjectCache()
@@ -175,10 +129,7 @@ class Desk:
 
     def read(self) -> None:
         """Hear of everything that others wrote."""
-        for (plural, _), obj in self.kube.objects.items():
-            for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS):
-                if resource.id == plural:
-                    self.cache.put(resource, copy.deepcopy(obj))
+        self.kube.publish(self.cache)
 
     def graph(self, name: str, *, adapters: bool = True, gpus: int = 1, **replicas: int) -> None:
         """A graph that is as it should be."""
@@ -195,8 +146,8 @@ class Desk:
             for component, n in replicas.items()
         ]
         self.kube.put(
-            DYNAMO_GRAPH_DEPLOYMENTS,
             {
+                **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
                 "metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}"},
                 "spec": {"components": components},
                 "status": {"observedGeneration": 1, "state": "successful"},
@@ -206,7 +157,6 @@ class Desk:
             owner = {"kind": DYNAMO_GRAPH_DEPLOYMENTS.kind, "name": name, "uid": f"uid-{name}", "controller": True}
             adapter_name = f"{name}-{component.lower()}"
             self.kube.put(
-                DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
                 {
                     **DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.type_meta,
                     "metadata": {
@@ -228,7 +178,7 @@ class Desk:
         """A user changes a graph, and that is heard of."""
         obj = copy.deepcopy(self.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", name)])
         how(obj)
-        self.kube.put(DYNAMO_GRAPH_DEPLOYMENTS, obj)
+        self.kube.put(obj)
         self.read()
 
     def replicas(self, name: str) -> dict[str, int]:

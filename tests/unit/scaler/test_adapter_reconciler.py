@@ -21,7 +21,6 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     ObjectKey,
     Resource,
-    key_of,
 )
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, Unavailable
 from dynamo_shared.runtime.settings.scaler import Scaler
@@ -30,15 +29,15 @@ from prometheus_client import CollectorRegistry
 
 from tests.building.clock import ManualClock
 from tests.unit.announced import Announced
-from tests.unit.scaler.desk import Desk, MemoryKube
+from tests.unit.scaler.desk import Desk, DeskKube
 
 ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 GRAPH = ObjectKey("team", "g")
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-class StatusKube(MemoryKube):
-    """With the status of adapters. `failure` of patches of graphs; `refuses_apply`: of applies."""
+class StatusKube(DeskKube):
+    """`failure` of patches of graphs; `refuses_apply`: of applies."""
 
     failure: KubeError | None = None
     refuses_apply: KubeError | None = None
@@ -52,14 +51,12 @@ class StatusKube(MemoryKube):
     async def apply_status(self, resource: Resource, obj: KubeObject) -> KubeObject:
         if obj["metadata"]["name"] == self.refused_status:
             raise Invalid(422, "Invalid", "no such status")
-        stored = await self.get(resource, key_of(obj))
-        return self.put(resource, {**stored, "status": obj["status"]})
+        return await super().apply_status(resource, obj)
 
     async def apply(self, resource: Resource, obj: KubeObject) -> KubeObject:
         if self.refuses_apply is not None:
             raise self.refuses_apply
-        self._write(resource, key_of(obj))
-        return await self.get(resource, key_of(obj))
+        return await super().apply(resource, obj)
 
 
 class GivenAutoscalers:
@@ -101,7 +98,7 @@ class ReconcilerDesk:
         """A user changes an adapter, and that is heard of."""
         adapter = self.adapter(name)
         how(adapter)
-        self.kube.put(ADAPTERS, adapter)
+        self.kube.put(adapter)
         self.desk.read()
 
     def adapter(self, name: str) -> KubeObject:
@@ -230,7 +227,7 @@ async def test_a_reconcile_that_fails_leaves_no_question_behind() -> None:
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             ended.append(key.name)
-        return await MemoryKube.get(desk.kube, resource, key)
+        return await DeskKube.get(desk.kube, resource, key)
 
     desk.kube.get = get  # type: ignore[method-assign]
     with pytest.raises(Unavailable):
@@ -323,7 +320,7 @@ async def test_an_adapter_that_no_one_made_scales_nothing_and_says_so(graph: str
     it = ReconcilerDesk(Decode=1)
     metadata = {"name": "mine", "namespace": "team", "uid": "m"}
     spec = {"dgdRef": {"name": graph, "componentName": "Decode"}, "replicas": 3}
-    it.kube.put(ADAPTERS, {**ADAPTERS.type_meta, "metadata": metadata, "spec": spec})
+    it.kube.put({**ADAPTERS.type_meta, "metadata": metadata, "spec": spec})
     it.desk.read()
     await it.reconciler.reconcile(ObjectKey("team", graph))
     assert it.condition("mine", "Synced") == ("False", reason)

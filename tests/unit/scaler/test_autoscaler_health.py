@@ -32,7 +32,7 @@ async def reported(rules: Any, status: Any) -> tuple[bool, str, str]:
     desk = AutoscalerDesk()
     await desk.ask(rules)
     (stored,) = desk.api.objects.values()
-    desk.api.put(SCALED_OBJECTS if "triggers" in rules else HORIZONTAL_POD_AUTOSCALERS, {**stored, "status": status})
+    desk.api.put({**stored, "status": status})
     desk.read()
     condition = (await desk.ask(rules)).condition
     assert condition is not None
@@ -82,7 +82,7 @@ async def test_an_hpa_of_keda_that_does_not_scale_is_a_trouble_of_its_adapter(
     """Most releases of KEDA do not say so in `Ready`."""
     desk = AutoscalerDesk()
     kedas = await desk.kedas(TRIGGERS)
-    desk.api.put(HORIZONTAL_POD_AUTOSCALERS, {**kedas, "status": {"conditions": conditions}})
+    desk.api.put({**kedas, "status": {"conditions": conditions}})
     desk.read()
     condition = (await desk.ask(TRIGGERS)).condition
     assert condition is not None
@@ -107,9 +107,7 @@ async def test_what_may_pass_while_pods_start_is_reported_after_two_minutes(
     await desk.ask(HPA)
     (stored,) = desk.api.objects.values()
     at = (NOW - timedelta(seconds=since)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    desk.api.put(
-        HORIZONTAL_POD_AUTOSCALERS, {**stored, "status": {"conditions": [{**FAILED, "lastTransitionTime": at}]}}
-    )
+    desk.api.put({**stored, "status": {"conditions": [{**FAILED, "lastTransitionTime": at}]}})
     desk.read()
     state = await desk.ask(HPA)
     assert state.condition is not None

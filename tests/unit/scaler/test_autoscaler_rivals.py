@@ -30,11 +30,11 @@ async def test_a_users_autoscaler_next_to_the_platforms_is_a_trouble_until_it_is
     # It says more than what the autoscaler itself says of that.
     stored = await desk.api.get(HORIZONTAL_POD_AUTOSCALERS, KEY)
     ambiguous = {"type": "ScalingActive", "status": "False", "reason": "AmbiguousSelector", "message": "two"}
-    desk.api.put(HORIZONTAL_POD_AUTOSCALERS, {**stored, "status": {"conditions": [ambiguous]}})
+    desk.api.put({**stored, "status": {"conditions": [ambiguous]}})
     assert await reported(desk, HPA) == (False, "SeveralAutoscalers", BOTH)
-    desk.api.put(HORIZONTAL_POD_AUTOSCALERS, stored)
+    desk.api.put(stored)
     mine["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
-    desk.api.put(HORIZONTAL_POD_AUTOSCALERS, mine)
+    desk.api.put(mine)
     condition = await reported(desk, HPA)
     assert condition is not None
     assert condition[:2] == (True, "HorizontalPodAutoscaler")

@@ -155,7 +155,7 @@ async def test_where_both_are_there_the_hpa_goes_before_the_scaled_object_is_cha
     scaled_object = await desk.api.get(SCALED_OBJECTS, KEY)
     await desk.ask(HPA)
     del scaled_object["metadata"]["uid"]
-    desk.api.put(SCALED_OBJECTS, scaled_object)
+    desk.api.put(scaled_object)
     desk.read()
     desk.api.calls.clear()
     await desk.ask({**TRIGGERS, "maxReplicas": 5})

@@ -37,8 +37,8 @@ async def test_what_is_allowed_is_written_with_what_remembers_it(adapters: bool)
     answer = await desk.scaling.carry_out(desk.ask("a", Prefill=1, Decode=5))
     assert answer == Answered("Applied", "Prefill 3 -> 1; Decode 3 -> 5")
     assert desk.replicas("a") == {"Prefill": 1, "Decode": 5}
-    graphs = "dynamographdeployments a"
-    adapter = "dynamographdeploymentscalingadapters a-"
+    graphs = "patch DynamoGraphDeployment a"
+    adapter = "patch DynamoGraphDeploymentScalingAdapter a-"
     assert desk.kube.writes == ([f"{adapter}prefill", f"{adapter}decode"] if adapters else [graphs])
     assert desk.reported.of("a") == [("scale-applied", "Applied")]
     assert [(type_, reason) for type_, reason, _ in desk.reported.kube_events] == [("Normal", "Scaled")]
@@ -64,7 +64,7 @@ async def test_two_deployments_exchange_in_two_writes_and_both_hear_of_it() -> N
     await refused(desk, desk.ask("a", "down", Prefill=2))
     desk.kube.writes.clear()
     await desk.scaling.carry_out(desk.ask("b", "up", Decode=4))
-    assert desk.kube.writes == ["dynamographdeployments a", "dynamographdeployments b"]
+    assert desk.kube.writes == ["patch DynamoGraphDeployment a", "patch DynamoGraphDeployment b"]
     assert (desk.replicas("a"), desk.replicas("b")) == ({"Prefill": 2, "Decode": 3}, {"Prefill": 3, "Decode": 4})
     assert desk.reported.of("a") == [("scale-refused", "BudgetFloor"), ("scale-applied", "Paired")]
     (heard,) = [data for name, event, data in desk.reported.events if (name, event) == ("a", "scale-applied")]
@@ -149,7 +149,7 @@ async def test_what_it_was_decided_from_must_still_be_so() -> None:
         key = (DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", "a"))
         graph = {**desk.kube.objects[key]}
         components = [{**each, "replicas": 3} for each in graph["spec"]["components"]]
-        desk.kube.put(DYNAMO_GRAPH_DEPLOYMENTS, {**graph, "spec": {"components": components}})
+        desk.kube.put({**graph, "spec": {"components": components}})
 
     desk.kube.before_write = another_user
     assert (await refused(desk, desk.ask("a", Decode=5)))[0] == "BudgetCeiling"
@@ -431,9 +431,7 @@ def test_adapters_are_known_by_their_graph() -> None:
     assert pools == {"Prefill": (2, 1, "a-prefill"), "Decode": (3, 1, "a-decode")}
     desk.cache.put(
         DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-        desk.kube.put(
-            DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, {**adapter, "spec": {**adapter["spec"], "replicas": 7}}
-        ),
+        desk.kube.put({**adapter, "spec": {**adapter["spec"], "replicas": 7}}),
     )
     assert {pool.key.component: pool.current for pool in desk.view.pools(graph)} == {"Prefill": 2, "Decode": 7}
 
