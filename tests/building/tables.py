@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from dynamo_shared.api.objects import KubeObject
+
+_SIGNS = {"True": "+", "False": "-", "Unknown": "?"}
+_STATUSES = {sign: status for status, sign in _SIGNS.items()}
 
 
 def table(rows: Mapping[str, tuple[Callable[[], Any], str]]) -> pytest.MarkDecorator:
     """Parameters `given`, which makes what there is, and `outcome`, by what a row is about."""
     return pytest.mark.parametrize(("given", "outcome"), rows.values(), ids=rows)
+
+
+def conditions(said: str) -> list[KubeObject]:
+    """Conditions of a stored status, from words as `outcome_of` has them: `Valid+Checked Ready-Pending`."""
+    about = {"message": "", "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    return [
+        {"type": type_, "status": _STATUSES[sign], "reason": reason, **about}
+        for type_, sign, reason in re.findall(r"(\w+)([+?-])(\w+)", said)
+    ]
+
+
+def outcome_of(before: KubeObject, after: KubeObject, announced: Any, kube: Any) -> str:
+    """What became of a status: its phase, and conditions that are others now; reasons of Events; writes of the memory."""
+    known, now = ([_word(each) for each in status.get("conditions", ())] for status in (before, after))
+    phase = " ".join((after.get("phase", ""), *(each for each in now if each not in known)))
+    reasons = " ".join(line.split()[1] for line in announced.lines)
+    return "; ".join(filter(None, (phase, reasons, ", ".join(kube.writes))))
+
+
+def _word(condition: KubeObject) -> str:
+    return f"{condition['type']}{_SIGNS[condition['status']]}{condition['reason']}"

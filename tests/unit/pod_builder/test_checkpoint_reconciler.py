@@ -24,7 +24,7 @@ from dynamo_shared.runtime.tasks import Task
 
 from tests.building.clock import ManualClock
 from tests.building.memory_kube import MemoryKube
-from tests.building.tables import table
+from tests.building.tables import conditions, outcome_of, table
 from tests.unit.announced import Announced
 from tests.unit.routed import tasks_of
 
@@ -91,17 +91,7 @@ class World:
         return (stored or {}).get("status", {})
 
     async def outcome(self) -> str:
-        """Phase and conditions that are others than before, reasons of Events, and writes but those of the status."""
-        status = await self.status()
-        known = [(each["type"], each["status"], each["reason"]) for each in self.before.get("conditions", ())]
-        others = [
-            each for each in status.get("conditions", ()) if (each["type"], each["status"], each["reason"]) not in known
-        ]
-        phase = " ".join(
-            (status.get("phase", ""), *(f"{each['type']} {each['status']} {each['reason']}" for each in others))
-        )
-        reasons = " ".join(line.split()[1] for line in self.announced.lines)
-        return "; ".join(filter(None, (phase, reasons, ", ".join(self.kube.writes))))
+        return outcome_of(self.before, await self.status(), self.announced, self.kube)
 
 
 async def reconciled(config: CheckpointDefaults, *observed: KubeObject) -> tuple[KubeObject, list[str]]:
@@ -177,11 +167,8 @@ def pod(**status: Any) -> KubeObject:
 
 def creating(phase: str = "Creating", job: str = JOB, **metadata: Any) -> KubeObject:
     """A checkpoint whose Job was created."""
-    conditions = [
-        {"type": type_, "status": status, "reason": reason, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-        for type_, status, reason in (("JobCreated", "True", "JobCreated"), ("JobCompleted", "False", "JobRunning"))
-    ]
-    return {**checkpoint(**metadata), "status": {"phase": phase, "jobName": job, "conditions": conditions}}
+    known = {"phase": phase, "jobName": job, "conditions": conditions("JobCreated+JobCreated JobCompleted-JobRunning")}
+    return {**checkpoint(**metadata), "status": known}
 
 
 ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes are available"}
@@ -194,8 +181,8 @@ ACCESS = ", ".join(
     f"create {kind} one-k8s-service-discovery{end}"
     for kind, end in (("ServiceAccount", ""), ("Role", "-role"), ("RoleBinding", "-binding"))
 )
-BEGINS = "Creating JobCreated True JobCreated JobCompleted False JobRunning; CheckpointJobCreated"
-FAILS = "Failed JobCompleted False"
+BEGINS = "Creating JobCreated+JobCreated JobCompleted-JobRunning; CheckpointJobCreated"
+FAILS = "Failed JobCompleted"
 
 
 @table(
@@ -211,31 +198,31 @@ FAILS = "Failed JobCompleted False"
         ),
         "the Job of an earlier checkpoint has the name": (
             partial(World, checkpoint(), taker(uid="earlier")),
-            f"Pending JobCreated False NameTaken; CheckpointWaiting; {ACCESS}",
+            f"Pending JobCreated-NameTaken; CheckpointWaiting; {ACCESS}",
         ),
         "under way": (partial(World, creating(), taker()), "Creating"),
         "news of its Job is late": (partial(World, creating(), unheard=[taker()]), "Creating"),
         "no node takes its pod": (
             partial(World, creating(), taker(), pod(phase="Pending", conditions=[ROOM])),
-            "Creating JobCompleted False Unschedulable; Unschedulable",
+            "Creating JobCompleted-Unschedulable; Unschedulable",
         ),
         "taken": (
             partial(World, creating(), taker("Complete", word="completed")),
-            "Ready JobCompleted True JobSucceeded; CheckpointReady",
+            "Ready JobCompleted+JobSucceeded; CheckpointReady",
         ),
         "its time is over": (
             partial(World, creating(), taker("Failed", "DeadlineExceeded")),
-            f"{FAILS} JobFailed; CheckpointFailed",
+            f"{FAILS}-JobFailed; CheckpointFailed",
         ),
         "the engine ends without the agent": (
             partial(World, creating(), taker("Complete")),
-            f"{FAILS} CheckpointVerificationFailed; CheckpointFailed",
+            f"{FAILS}-CheckpointVerificationFailed; CheckpointFailed",
         ),
         "the agent is at work yet": (partial(World, creating(), taker("Complete"), LEASE), "Creating"),
-        "its Job is deleted": (partial(World, creating()), f"{FAILS} JobDeleted; CheckpointFailed"),
+        "its Job is deleted": (partial(World, creating()), f"{FAILS}-JobDeleted; CheckpointFailed"),
         "another's Job has the name": (
             partial(World, creating(), taker(uid="earlier")),
-            f"{FAILS} JobDeleted; CheckpointFailed",
+            f"{FAILS}-JobDeleted; CheckpointFailed",
         ),
         "ready": (partial(World, creating("Ready")), "Ready"),
         "failed": (partial(World, creating("Failed")), "Failed"),
@@ -251,6 +238,8 @@ async def test_its_job_is_created_once_and_followed(given, outcome):
     assert await world.outcome() == outcome
     is_at_work = any(line == LEASE for line in given.args)
     assert (after == CONFIRM) is is_at_work
+    if outcome.startswith("Ready JobCompleted"):
+        assert (await world.status())["createdAt"] == "2026-01-02T03:04:05Z"
     if "create Job" in outcome:
         assert (await world.status())["location"] == f"/checkpoints/{DIGEST}/versions/{outcome[-1]}"
 

@@ -10,21 +10,14 @@ from dynamo_pod_builder import checkpoints
 from dynamo_pod_builder.render.checkpoint.job import Taking
 from dynamo_pod_builder.render.checkpoint.target import Storage
 from dynamo_pod_builder.status.checkpoint import (
-    FAILED,
-    GONE,
-    PENDING,
     JobObservation,
     JobProgress,
-    Obstacle,
     creating,
     ended,
     is_held,
     is_ready,
-    is_settled,
     last_words,
     observe,
-    reason_of,
-    refused,
 )
 from dynamo_pod_builder.status.pods import Rank, Trouble
 from dynamo_shared.api.objects import KubeObject
@@ -157,39 +150,6 @@ def checkpoint(name: str = "c", status: KubeObject | None = None, **metadata: An
 def ready(name: str = "c", **metadata: Any) -> KubeObject:
     taken = checkpoint(name, creating(checkpoint(name), TAKING, NOW), **metadata)
     return {**taken, "status": ended(taken, JobObservation(JobProgress.DONE, "JobSucceeded", "well"), NOW)}
-
-
-def test_the_life_of_a_status() -> None:
-    waiting = refused(checkpoint(), HASH, Obstacle(PENDING, "NoStorage", "nowhere"), NOW)
-    assert (waiting["phase"], waiting["message"], reason_of(waiting)) == ("Pending", "nowhere", "NoStorage")
-    begun = creating(checkpoint(status=waiting), TAKING, NOW)
-    assert (begun["phase"], begun["jobName"], begun["storageType"]) == ("Creating", JOB, "pvc")
-    assert begun["location"] == f"/checkpoints/{HASH}/versions/1"
-    assert [(each["type"], each["status"]) for each in begun["conditions"]] == [
-        ("JobCreated", "True"),
-        ("JobCompleted", "False"),
-    ]
-    done = ended(checkpoint(status=begun), JobObservation(JobProgress.DONE, "JobSucceeded", "well"), NOW)
-    assert (done["phase"], done["createdAt"], reason_of(done)) == ("Ready", "2026-03-01T12:00:00Z", "JobSucceeded")
-    assert done["location"] == begun["location"]
-    again = creating(checkpoint(status=done), TAKING, NOW)
-    assert "createdAt" not in again
-
-
-@pytest.mark.parametrize(
-    ("status", "settled"),
-    [
-        (None, False),
-        (creating(checkpoint(), TAKING, NOW), False),
-        (ready()["status"], True),
-        (ended(checkpoint(status=creating(checkpoint(), TAKING, NOW)), GONE, NOW), True),
-        (refused(checkpoint(), HASH, Obstacle(FAILED, "GMSSnapshotDisabled", "no"), NOW), False),
-        ({**ready()["status"], "jobName": "of another version"}, False),
-    ],
-    ids=["new", "under way", "ready", "failed", "never begun", "another version"],
-)
-def test_what_is_left_to_do(status: KubeObject | None, settled: bool) -> None:
-    assert is_settled(checkpoint(status=status), JOB) is settled
 
 
 def test_another_version_of_the_files_is_not_ready_yet() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -50,7 +49,7 @@ from dynamo_shared.state.cache import ObjectCache
 
 from tests.building.clock import ManualClock
 from tests.building.memory_kube import MemoryKube
-from tests.building.tables import table
+from tests.building.tables import conditions, outcome_of, table
 from tests.building.waiting import turns
 from tests.unit.announced import Announced
 
@@ -58,39 +57,17 @@ KEY = ObjectKey("ns", "qwen")
 HARDWARE = {"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8}
 SELECTED = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": {"name": "qwen-dgd"}, "spec": {"components": []}}
 REFUSED = Forbidden(403, "Forbidden", "exceeded quota")
-SIGNS = {"True": "+", "False": "-", "Unknown": "?"}
 
 
 def request(phase: str = "", said: str = "", *, spec: Any = None, metadata: Any = None, **status: Any) -> KubeObject:
-    """A request in a phase, with conditions as `summary` writes them. One that is not new was observed."""
-    words = {sign: word for word, sign in SIGNS.items()}
-    conditions = [
-        {
-            "type": type_,
-            "status": words[sign],
-            "reason": reason,
-            "message": "",
-            "observedGeneration": 1,
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        }
-        for type_, sign, reason in re.findall(r"(\w+)([+?-])(\w+)", said)
-    ]
-    known = {"phase": phase, "observedGeneration": 1, "conditions": conditions} if phase else {}
+    """A request in a phase, with conditions. One that is not new was observed."""
+    known = {"phase": phase, "observedGeneration": 1, "conditions": conditions(said)} if phase else {}
     return {
         **DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta,
         "metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1", **(metadata or {})},
         "spec": {"model": "Qwen/Qwen3-32B", "backend": "vllm", "hardware": HARDWARE, **(spec or {})},
         "status": {**known, **status},
     }
-
-
-def summary(before: KubeObject, after: KubeObject) -> str:
-    """The phase, and the conditions that are others than before."""
-    reported = [
-        [f"{each['type']}{SIGNS[each['status']]}{each['reason']}" for each in status.get("conditions", ())]
-        for status in (before, after)
-    ]
-    return " ".join((after.get("phase", ""), *(each for each in reported[1] if each not in reported[0])))
 
 
 def stored(resource: Resource, name: str, uid: str = "", *, owned: bool = True, **parts: Any) -> KubeObject:
@@ -218,10 +195,7 @@ class World:
         return observed
 
     async def outcome(self) -> str:
-        """What became of the request, which Events report it, and what was written but for its status."""
-        reasons = " ".join(line.split()[1] for line in self.announced.lines)
-        parts = (summary(self.before, await self.status()), reasons, ", ".join(self.kube.writes))
-        return "; ".join(filter(None, parts))
+        return outcome_of(self.before, await self.status(), self.announced, self.kube)
 
 
 VALID = "Validation+Valid Profiling-DiscoveringHardware Succeeded-Pending"
@@ -634,7 +608,6 @@ async def test_the_work_for_one_that_is_leaving_ends():
 async def test_status_and_events_name_fields_of_the_version_that_the_request_was_written_in(annotations, field):
     world = World(new(metadata={"annotations": annotations}), graph("u-0"))
     await world.reconcile()
-    conditions = (await world.status())["conditions"]
-    said = [*(each["message"] for each in conditions[-2:]), *world.announced.lines]
+    said = [each["message"] for each in (await world.status())["conditions"][-2:]] + world.announced.lines
     assert len(said) == 3
     assert all(f"with {field} in a new request" in each for each in said)
