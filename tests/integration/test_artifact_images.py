@@ -21,7 +21,7 @@ from dynamo_shared.api.resources import (
 from dynamo_watcher.app import WatcherService
 
 from .archive_store import Store, archive_store
-from .platform import eventually, hearing, platform, until_event
+from .platform import eventually, platform, until_event
 from .test_image_builder import DIGEST, TAG, ask, builder_settings, jobs, pod_ends
 
 EXAMPLES = Path(__file__).with_name("seed_examples")
@@ -125,27 +125,3 @@ async def test_a_request_that_exists_is_used_by_a_service(kube, namespace):
     assert main["image"] == IMAGE
     stored = await kube.get(DYNAMO_NIM_REQUESTS, ObjectKey(namespace, REQUEST))
     assert objects.controller_of(stored) is None
-
-
-@pytest.mark.usefixtures("running_platform")
-async def test_a_build_that_fails_is_in_the_status_an_event_and_on_nats_and_passes(kube, namespace, nats_server, store):
-    async with hearing(nats_server.url, namespace, "dynamodeployment.disagg.*") as heard:
-        await kube.create(DYNAMO_DEPLOYMENTS, example(namespace))
-        await until_ready_says(kube, DYNAMO_DEPLOYMENTS, namespace, "disagg", "ImageBuilding")
-        await pod_ends(kube, namespace, "digest=\nERROR: failed to push: unauthorized", code=1)
-        status = await until_ready_says(kube, DYNAMO_DEPLOYMENTS, namespace, "disagg", "ImageFailed")
-
-        await until_event(kube, namespace, "ImageFailed", "disagg")
-        await eventually(lambda: heard, "a message reports it")
-    assert status["state"] == "failed"
-    assert f"DynamoNimRequest {REQUEST} reports PushFailed: " in status["conditions"][0]["message"]
-    assert heard[0][1]["type"] == "com.nvidia.dynamo.dynamodeployment.failed.v1"
-    assert (heard[0][1]["data"]["artifact"], heard[0][1]["data"]["reason"]) == (TAG, "ImageFailed")
-    assert await kube.list(DEPLOYMENTS, namespace) == []
-
-    # Another archive is another build; the request is made again once it is deleted.
-    store.archives[TAG] = b"a better archive"
-    await kube.delete(DYNAMO_NIM_REQUESTS, ObjectKey(namespace, REQUEST))
-    await until_ready_says(kube, DYNAMO_DEPLOYMENTS, namespace, "disagg", "ImageBuilding")
-    await pod_ends(kube, namespace, f"digest={DIGEST}\n")
-    await until_successful(kube, namespace, "disagg")
