@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from dynamo_dynadmin.state import entries
 from dynamo_dynadmin.state.hub import Hub, Resync
 from dynamo_shared.api.resources import DYNAMO_MODELS, ObjectKey
 from dynamo_shared.bus import streams
@@ -13,6 +14,7 @@ from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.bus.protocol import StreamState
 from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.state import messages
+from dynamo_shared.state.versions import Version
 from dynamo_shared.wire import subjects
 
 from tests.building.waiting import until
@@ -63,4 +65,26 @@ async def test_positions_of_a_lost_stream_are_not_known_though_nats_does_not_say
     with pytest.raises(Resync):
         hub.resume(DYNAMO_MODELS, "n", before)
     assert all(each.deleted for each in hub.resume(DYNAMO_MODELS, "n", hub.position()))
+    reading.cancel()
+
+
+@pytest.mark.parametrize("remembered", [1, 0])
+async def test_deletions_of_a_lost_stream_are_not_reported_with_its_numbers(remembered, monkeypatch) -> None:
+    monkeypatch.setattr(entries, "DELETIONS", remembered)
+    bus = Hesitant()
+    await bus.declare(streams.STATE)
+    await store(bus, "a", "b", "c", "d")
+    subject = subjects.state_subject("c", DYNAMO_MODELS.id, ObjectKey("n", "a"))
+    await bus.publish(subject, b"", headers=messages.tombstone_headers(Version("a", 9, "")))
+    hub = Hub(bus, "c", [DYNAMO_MODELS])
+    reading = asyncio.create_task(hub.run())
+    await hub.ready.wait()
+    bus.disconnect()
+    bus.lose_data()
+    bus.reconnect()
+    await bus.declare(streams.STATE)
+    await store(bus, "b", "c", "d")
+    await until(lambda: hub.position().sequence == 4, within=5)
+    # An id with such a number is not of this stream.
+    assert hub.resume(DYNAMO_MODELS, "n", hub.position()) == []
     reading.cancel()

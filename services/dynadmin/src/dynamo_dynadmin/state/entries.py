@@ -119,6 +119,11 @@ class Entries:
             self.forgotten = max(self.forgotten, oldest.sequence)
         return gone if held is not None else None
 
+    def forget_deletions(self) -> None:
+        """Deletions have sequences of a stream that is lost."""
+        self._deleted.clear()
+        self.forgotten = 0
+
     def get(self, key: ObjectKey) -> StoredObject | None:
         """The object of a name."""
         return self._namespaces.get(key.namespace, {}).get(key.name)

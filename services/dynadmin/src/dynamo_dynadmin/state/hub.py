@@ -140,6 +140,8 @@ class Hub:
         token = incarnation_of(incarnation)
         if self.incarnation and token != self.incarnation:
             self._last = 0
+            for entries in self._entries.values():
+                entries.forget_deletions()
             for readers in self._readers.values():
                 for reader in readers:
                     reader.lose()
