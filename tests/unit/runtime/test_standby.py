@@ -6,10 +6,12 @@ import asyncio
 from typing import Any
 
 import pytest
-from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.kube.errors import NotFound, Unavailable
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import LEASES, ObjectKey, Resource, key_of
+from dynamo_shared.kube.errors import Conflict, NotFound, Unavailable
 from dynamo_shared.runtime.standby import KubeClaim
 
+from tests.building.memory_kube import MemoryKube
 from tests.building.tasks import in_background
 
 TTL = 30.0
@@ -151,3 +153,39 @@ async def test_a_claim_that_fails_unexpectedly_is_held_no_longer(monkeypatch: py
     assert lost == [False]
     async with asyncio.timeout(3):
         await claim.wait_lost()
+
+
+class CutOff(MemoryKube):
+    """Renews a Lease, and does not get to answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.renewed = asyncio.Event()
+
+    async def replace(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        observed = await self.get(resource, key_of(obj))
+        if obj["metadata"]["resourceVersion"] != observed["metadata"]["resourceVersion"]:
+            raise Conflict(409, "Conflict", "the object has been modified")
+        self.put(obj)
+        if not self.renewed.is_set():
+            self.renewed.set()
+            await asyncio.Event().wait()
+        return await self.get(resource, key_of(obj))
+
+
+async def test_a_lease_whose_renewal_was_cut_off_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, key = Clock(), ObjectKey("ns", "l")
+    stored = CutOff()
+    kube: Any = stored
+    claim = KubeClaim(kube, key, "a", TTL, clock=clock)
+    wait = KubeClaim._wait
+
+    async def at_once(self: KubeClaim, _pause: float) -> None:
+        await wait(self, 0.001)
+
+    monkeypatch.setattr(KubeClaim, "_wait", at_once)
+    async with in_background(claim.run()), asyncio.timeout(3):
+        await stored.renewed.wait()
+    await claim.close()
+    # The next replica would wait for as long as the Lease lasts.
+    assert (await stored.get(LEASES, key))["spec"]["holderIdentity"] == ""

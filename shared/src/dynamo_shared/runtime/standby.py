@@ -130,13 +130,13 @@ class KubeClaim(Ownership):
 
     async def close(self) -> None:
         """Give the Lease back, so that the next need not wait; call after the services have ended and `run` was cancelled."""
-        written, held = self._written, self.may_write()
         self._step_down("this replica ends")
-        if written is None or not held:
-            return
         try:
             async with asyncio.timeout(RELEASE_WITHIN):
-                await self._kube.replace(LEASES, self._lease(written, holder=""))
+                # Read once more: a write that was cut off, or had no answer, may have been done.
+                observed = await get_if_present(self._kube, LEASES, self._key)
+                if observed is not None and LeaseRecord.of(observed).holder == self._replica:
+                    await self._kube.replace(LEASES, self._lease(observed, holder=""))
         except (KubeError, TimeoutError) as error:
             log.info("the Lease was not given back and will expire", lease=str(self._key), error=str(error))
 
