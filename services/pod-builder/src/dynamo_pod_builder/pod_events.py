@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import structlog
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import EVENTS
+from dynamo_shared.api.untrusted import times
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import KubeError
 from dynamo_shared.kube.events import last_observed
@@ -40,12 +42,14 @@ class PodEvents:
         default_factory=lambda: Newest(_MOST_KEPT)
     )
 
-    async def explain(self, namespace: str, troubles: Sequence[Trouble], lacking: str = "") -> list[Trouble]:
+    async def explain(
+        self, namespace: str, troubles: Sequence[Trouble], workload: KubeObject | None = None, lacking: str = ""
+    ) -> list[Trouble]:
         """The same troubles, those of pods that do not start with what their Events say; at most three are asked for.
 
-        With what keeps pods of the StatefulSet `lacking` from being created, where that says it.
+        With what keeps pods of the workload's StatefulSet `lacking` from being created, where that says it.
         """
-        result = await self._refused(namespace, lacking) if lacking else []
+        result = await self._refused(namespace, workload, lacking) if workload is not None and lacking else []
         asked = 0
         for trouble in troubles:
             if trouble.reason == NOT_STARTED and asked < NAMED:
@@ -54,10 +58,12 @@ class PodEvents:
             result.append(trouble)
         return sorted(result)
 
-    async def _refused(self, namespace: str, stateful_set: str) -> list[Trouble]:
+    async def _refused(self, namespace: str, workload: KubeObject, stateful_set: str) -> list[Trouble]:
+        # Its uid is not known here; those of another workload's are older than this one.
+        since = times.moment(objects.created_at(workload)) or times.EARLIEST
         events = await self._about(namespace, f"regarding.kind=StatefulSet,regarding.name={stateful_set}")
         newest = max((each for each in events if each.get("reason") == "FailedCreate"), key=last_observed, default=None)
-        if newest is None:
+        if newest is None or (times.moment(last_observed(newest)) or times.LATEST) < since:
             return []
         reason, words = refusal(str(newest.get("note", "")).rpartition("failed error: ")[2])
         return [Trouble(Rank.REFUSED, reason, f"of {stateful_set}", words)]

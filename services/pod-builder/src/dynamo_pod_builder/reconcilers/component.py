@@ -205,7 +205,7 @@ class ComponentReconciler:
         workload = workload_of(self.cache, component)
         pods = pods_of(self.cache, workload)
         lacking = stateful_set_lacking(workload, pods)
-        causes = await self.pod_events.explain(objects.namespace(component), troubles(pods, now), lacking)
+        causes = await self.pod_events.explain(objects.namespace(component), troubles(pods, now), workload, lacking)
         after = component_status(component, workload, failure, now, causes)
 
         def report() -> None:

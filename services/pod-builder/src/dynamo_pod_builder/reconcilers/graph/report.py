@@ -88,7 +88,8 @@ class GraphReport:
 
         async def explained(part: Generation) -> Generation:
             lacking = stateful_set_lacking(part.workload, observed.pods_of(part.workload))
-            return replace(part, troubles=await self.pod_events.explain(namespace, part.troubles, lacking))
+            causes = await self.pod_events.explain(namespace, part.troubles, part.workload, lacking)
+            return replace(part, troubles=causes)
 
         return {name: [await explained(part) for part in parts] for name, parts in concluded.components.items()}
 
