@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from dynamo_shared.api.registry.catalog import Catalog, Stability
 
 CATALOG = Catalog(
@@ -13,6 +15,7 @@ CATALOG = Catalog(
     read_by="pod-builder",
 )
 _add = CATALOG.add
+_evolving = partial(CATALOG.add, stability=Stability.EVOLVING)
 
 ENABLE_METRICS = _add(
     "nvidia.com/enable-metrics",
@@ -215,49 +218,44 @@ DGDR_OUTPUT_PVC = _kept_by_go("dgdr-output-pvc", "spec.profilingConfig.outputPVC
 DGDR_PROFILING_CONFIG = _kept_by_go("dgdr-profiling-config", "Keys of spec.profilingConfig.config", "DGDRs")
 DGDR_ENABLE_GPU_DISCOVERY = _kept_by_go("dgdr-enable-gpu-discovery", "spec.enableGpuDiscovery", "DGDRs")
 DGDR_DEPLOYMENT_OVERRIDES = _kept_by_go("dgdr-deployment-overrides", "spec.deploymentOverrides", "DGDRs")
-SNAPSHOT_ARTIFACT_VERSION = _add(
+SNAPSHOT_ARTIFACT_VERSION = _evolving(
     "nvidia.com/snapshot-artifact-version",
     "Version of a checkpoint's files; a new one makes the platform create the checkpoint again.",
     set_by="user, pod-builder",
     read_by="pod-builder, snapshot agent",
     values="`1` by default",
     where="DynamoCheckpoints, Jobs, pods",
-    stability=Stability.EVOLVING,
 )
-SNAPSHOT_TARGET_CONTAINERS = _add(
+SNAPSHOT_TARGET_CONTAINERS = _evolving(
     "nvidia.com/snapshot-target-containers",
     "Containers of a pod that the snapshot agent checkpoints or restores.",
     set_by="pod-builder",
     read_by="snapshot agent",
     values="comma-separated container names",
     where="pods",
-    stability=Stability.EVOLVING,
 )
-SNAPSHOT_STORAGE_TYPE = _add(
+SNAPSHOT_STORAGE_TYPE = _evolving(
     "nvidia.com/snapshot-storage-type",
     "Kind of storage that holds the files of a pod's checkpoint.",
     set_by="pod-builder",
     read_by="snapshot agent",
     values="`pvc`",
     where="pods",
-    stability=Stability.EVOLVING,
 )
-SNAPSHOT_STORAGE_BASE_PATH = _add(
+SNAPSHOT_STORAGE_BASE_PATH = _evolving(
     "nvidia.com/snapshot-storage-base-path",
     "Directory of that storage, below which each checkpoint has its own.",
     set_by="pod-builder",
     read_by="snapshot agent",
     values="absolute path",
     where="pods",
-    stability=Stability.EVOLVING,
 )
-SNAPSHOT_STATUS = _add(
+SNAPSHOT_STATUS = _evolving(
     "nvidia.com/snapshot-checkpoint-status",
     "What the snapshot agent says of its checkpoint.",
     set_by="snapshot agent",
     values="`completed`, `failed`",
     where="checkpoint Jobs",
-    stability=Stability.EVOLVING,
 )
 ROTATE_AUTHORITY = _add(
     "nvidia.com/rotate-authority",
@@ -266,58 +264,52 @@ ROTATE_AUTHORITY = _add(
     values="anything",
     where="the Secret of `server.webhook.secretName`",
 )
-REQUEST_UID = _add(
+REQUEST_UID = _evolving(
     "dgdr.nvidia.com/uid",
     "The very request that an object was made for, which another one of the same name is not.",
     set_by="profiler",
     read_by="profiler",
     values="UID of the DynamoGraphDeploymentRequest",
     where="DGDs, ConfigMaps, Jobs",
-    stability=Stability.EVOLVING,
 )
-PLANNER_CONFIG = _add(
+PLANNER_CONFIG = _evolving(
     "nvidia.com/planner-config",
     "Asks the planner service to scale a graph, by the PlannerConfig in a ConfigMap of its namespace.",
     set_by="profiler, user",
     read_by="planner",
     values="name of a ConfigMap in the graph's namespace, with key `planner_config.json` or `planner_config.yaml`",
     where="DGDs",
-    stability=Stability.EVOLVING,
 )
-SCALING_POLICY = _add(
+SCALING_POLICY = _evolving(
     "nvidia.com/scaling-policy",
     "How far and how fast scale commands may scale the components of a graph, where it differs from the settings.",
     read_by="scaler",
     values="YAML or JSON, by component or `*`: `{Decode: {min: 2, max: 8, up: {step: 2, cooldown: 30s}, down: {cooldown: 5m}}}`",
     where="DGDs",
-    stability=Stability.EVOLVING,
 )
-SCALING_INTENTS = _add(
+SCALING_INTENTS = _evolving(
     "nvidia.com/scaling-intents",
     "What scale commands asked for and what is not done yet, for its life time: held, or refused for a budget.",
     set_by="scaler",
     read_by="scaler",
     values="JSON, by component",
     where="DGDs",
-    stability=Stability.EVOLVING,
 )
-LAST_SCALED = _add(
+LAST_SCALED = _evolving(
     "nvidia.com/last-scaled",
     "What scale commands did last, so that none is carried out twice and components rest between two of them.",
     set_by="scaler",
     read_by="scaler",
     values="JSON, by component",
     where="DGDs, scaling adapters",
-    stability=Stability.EVOLVING,
 )
-LOADED_ADAPTER = _add(
+LOADED_ADAPTER = _evolving(
     "nvidia.com/loaded-adapter",
     "Which LoRA adapters workers may have loaded for a model, so that they are unloaded when it changes or goes.",
     set_by="model-discovery",
     read_by="model-discovery",
     values="JSON: name, hash of the source, earlier names",
     where="DynamoModels",
-    stability=Stability.EVOLVING,
 )
 IDEMPOTENCY = _add(
     "dynadmin.nvidia.com/idempotency",
@@ -327,32 +319,29 @@ IDEMPOTENCY = _add(
     values="sha256 (hex) of the user and the Idempotency-Key, a dot, and that of the body",
     where="DGDs, DGDRs, DynamoModels, DynamoCheckpoints",
 )
-BENTO_TAG = _add(
+BENTO_TAG = _evolving(
     "nvidia.com/bento-tag",
     "The archive that a Job builds an image of, for people.",
     set_by="image-builder",
     read_by="kubectl users",
     values="name:version",
     where="Jobs",
-    stability=Stability.EVOLVING,
 )
-ARCHIVE_DIGEST = _add(
+ARCHIVE_DIGEST = _evolving(
     "nvidia.com/archive-digest",
     "Digest of the archive that a Job builds an image of, for people.",
     set_by="image-builder",
     read_by="kubectl users",
     values="`sha256:` and 64 hex digits",
     where="Jobs",
-    stability=Stability.EVOLVING,
 )
-IMAGE_DIGEST = _add(
+IMAGE_DIGEST = _evolving(
     "nvidia.com/image-digest",
     "Digest of the image that a Job has pushed; the image-builder records it while the Job's pod exists.",
     set_by="image-builder",
     read_by="image-builder",
     values="`sha256:` and 64 hex digits",
     where="Jobs",
-    stability=Stability.EVOLVING,
 )
 ISTIO_INJECT = _add(
     "sidecar.istio.io/inject",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from dynamo_shared.api.registry.catalog import Catalog, Stability
 
 CATALOG = Catalog(
@@ -15,6 +17,7 @@ CATALOG = Catalog(
 _EVERY = "every main container"
 _WORKERS = "workers"
 _add = CATALOG.add
+_evolving = partial(CATALOG.add, stability=Stability.EVOLVING)
 
 # Who and where the container is
 DYN_NAMESPACE = _add(
@@ -153,12 +156,11 @@ DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS = _add(
     values='JSON list, `["generate"]`',
     where=_WORKERS,
 )
-DYN_SYSTEM_STARTING_HEALTH_STATUS = _add(
+DYN_SYSTEM_STARTING_HEALTH_STATUS = _evolving(
     "DYN_SYSTEM_STARTING_HEALTH_STATUS",
     "Health until the engine says otherwise; shadow engines start as not ready.",
     values="`notready`",
     where="engines of a failover group",
-    stability=Stability.EVOLVING,
 )
 DYN_HEALTH_CHECK_ENABLED = _add(
     "DYN_HEALTH_CHECK_ENABLED",
@@ -247,64 +249,56 @@ OMPI_MCA_ORTE_KEEP_FQDN_HOSTNAMES = _add(
 )
 
 # GPU memory service and failover
-ENGINE_ID = _add(
+ENGINE_ID = _evolving(
     "ENGINE_ID",
     "Index of an engine in its failover group.",
     values="integer from 0",
     where="engines of a failover group",
-    stability=Stability.EVOLVING,
 )
-FAILOVER_LOCK_PATH = _add(
+FAILOVER_LOCK_PATH = _evolving(
     "FAILOVER_LOCK_PATH",
     "Lock that the engine which serves holds.",
     values="path in the volume shared with the GPU memory service",
     where="engines of a failover group",
-    stability=Stability.EVOLVING,
 )
-DYN_VLLM_GMS_SHADOW_MODE = _add(
+DYN_VLLM_GMS_SHADOW_MODE = _evolving(
     "DYN_VLLM_GMS_SHADOW_MODE",
     "Lets an engine wait with its weights loaded until it holds the lock.",
     values="`true`",
     where="engines of a failover group",
-    stability=Stability.EVOLVING,
 )
-GMS_SOCKET_DIR = _add(
+GMS_SOCKET_DIR = _evolving(
     "GMS_SOCKET_DIR",
     "Where the GPU memory service has its sockets.",
     read_by="GPU memory service, engines",
     values="absolute path",
     where="containers with GPU memory service",
-    stability=Stability.EVOLVING,
 )
-VLLM_NIXL_SIDE_CHANNEL_PORT = _add(
+VLLM_NIXL_SIDE_CHANNEL_PORT = _evolving(
     "VLLM_NIXL_SIDE_CHANNEL_PORT",
     "Port of NIXL's side channel, one for each engine of a pod.",
     read_by="vLLM",
     values="5600 plus the engine's index",
     where="engines of a failover group",
-    stability=Stability.EVOLVING,
 )
-DYN_VLLM_KV_EVENT_PORT = _add(
+DYN_VLLM_KV_EVENT_PORT = _evolving(
     "DYN_VLLM_KV_EVENT_PORT",
     "Port of an engine's KV cache events.",
     values="20080 plus the engine's index",
     where="engines of a failover group",
-    stability=Stability.EVOLVING,
 )
-NNODES = _add(
+NNODES = _evolving(
     "NNODES",
     "Number of nodes of a component.",
     values="integer",
     where="engines of multi-node failover groups",
-    stability=Stability.EVOLVING,
 )
-DYN_SNAPSHOT_CONTROL_DIR = _add(
+DYN_SNAPSHOT_CONTROL_DIR = _evolving(
     "DYN_SNAPSHOT_CONTROL_DIR",
     "Where a container and the snapshot agent leave each other signs.",
     read_by="Dynamo runtime, snapshot agent",
     values="`/snapshot-control`",
     where="containers of checkpoint jobs",
-    stability=Stability.EVOLVING,
 )
 
 # Several nodes, from those who make the groups
@@ -338,79 +332,71 @@ LEADER_PORT = _add(
     values="`29500`",
     where="init containers of multi-node vLLM workers",
 )
-GROVE_PCSG_NAME = _add(
+GROVE_PCSG_NAME = _evolving(
     "GROVE_PCSG_NAME",
     "PodCliqueScalingGroup of a pod; host names of its group begin with it.",
     set_by="Grove",
     read_by="commands that pod-builder writes",
     values="name",
     where="pods of PodCliqueScalingGroups",
-    stability=Stability.EVOLVING,
 )
-GROVE_PCSG_INDEX = _add(
+GROVE_PCSG_INDEX = _evolving(
     "GROVE_PCSG_INDEX",
     "Which replica of its PodCliqueScalingGroup a pod belongs to.",
     set_by="Grove",
     read_by="commands that pod-builder writes",
     values="integer from 0",
     where="pods of PodCliqueScalingGroups",
-    stability=Stability.EVOLVING,
 )
-GROVE_PCLQ_POD_INDEX = _add(
+GROVE_PCLQ_POD_INDEX = _evolving(
     "GROVE_PCLQ_POD_INDEX",
     "Index of a pod in its PodClique.",
     set_by="Grove",
     read_by="commands that pod-builder writes",
     values="integer from 0",
     where="pods of PodCliques",
-    stability=Stability.EVOLVING,
 )
-GROVE_HEADLESS_SERVICE = _add(
+GROVE_HEADLESS_SERVICE = _evolving(
     "GROVE_HEADLESS_SERVICE",
     "Headless Service below which the pods of a PodCliqueSet have host names.",
     set_by="Grove",
     read_by="commands that pod-builder writes",
     values="host name",
     where="pods of PodCliqueSets",
-    stability=Stability.EVOLVING,
 )
 
 # Profiling, and what the planner reads besides
-DGDR_NAME = _add(
+DGDR_NAME = _evolving(
     "DGDR_NAME",
     "Request that a profiling job works for.",
     set_by="profiler",
     read_by="profiler",
     values="name of the DynamoGraphDeploymentRequest",
     where="profiling jobs",
-    stability=Stability.EVOLVING,
 )
-DGDR_NAMESPACE = _add(
+DGDR_NAMESPACE = _evolving(
     "DGDR_NAMESPACE",
     "Namespace of that request.",
     set_by="profiler",
     read_by="profiler",
     values="namespace name",
     where="profiling jobs",
-    stability=Stability.EVOLVING,
 )
-DGDR_UID = _add(
+DGDR_UID = _evolving(
     "DGDR_UID",
     "UID of that request.",
     set_by="profiler",
     read_by="profiler",
     values="UID",
     where="profiling jobs",
-    stability=Stability.EVOLVING,
 )
-HUGGING_FACE_HUB_TOKEN = _add(
+HUGGING_FACE_HUB_TOKEN = _evolving(
     "HUGGING_FACE_HUB_TOKEN",
     "Token for models that Hugging Face guards.",
     set_by="profiler",
     read_by="profiler",
     values="key HF_TOKEN of the Secret hf-token-secret",
     where="profiling jobs",
-    stability=Stability.EVOLVING,
 )
 PROMETHEUS_TOKEN = _add(
     "PROMETHEUS_TOKEN",
@@ -462,21 +448,19 @@ POD_SERVICE_ACCOUNT = _add(
     values="downward API spec.serviceAccountName",
     where="pods of the platform",
 )
-DYN_OPERATOR_ALLOW_GMS_SNAPSHOT = _add(
+DYN_OPERATOR_ALLOW_GMS_SNAPSHOT = _evolving(
     "DYN_OPERATOR_ALLOW_GMS_SNAPSHOT",
     "Lets checkpoints and GPU memory service go together, which is refused otherwise.",
     set_by="the installer",
     read_by="admission, pod-builder",
     values="`1`",
     where="pods of the platform",
-    stability=Stability.EVOLVING,
 )
-DCGM_METRICS_ENDPOINT_TEMPLATE = _add(
+DCGM_METRICS_ENDPOINT_TEMPLATE = _evolving(
     "DCGM_METRICS_ENDPOINT_TEMPLATE",
     "Where the metrics of a DCGM exporter's pod are.",
     set_by="the installer",
     read_by="planner (GPU discovery)",
     values="URL with `{POD_IP}`; `http://{POD_IP}:9400/metrics` by default",
     where="pods of the platform",
-    stability=Stability.EVOLVING,
 )

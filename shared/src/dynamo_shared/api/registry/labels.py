@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from dynamo_shared.api.registry.catalog import Catalog, Stability
 
 CATALOG = Catalog(
@@ -11,6 +13,7 @@ CATALOG = Catalog(
     "Values",
 )
 _add = CATALOG.add
+_evolving = partial(CATALOG.add, stability=Stability.EVOLVING)
 
 SELECTOR = _add(
     "nvidia.com/selector",
@@ -112,13 +115,12 @@ COMPONENT_POD = _add(
     values="`true`",
     where="ServiceAccounts",
 )
-FAILOVER_ENGINE_GROUP_MEMBER = _add(
+FAILOVER_ENGINE_GROUP_MEMBER = _evolving(
     "nvidia.com/dynamo-failover-engine-group-member",
     "Engines that share GPU memory between pods and fail over together.",
     read_by="pod-builder (failover cascade)",
     values="`true`",
     where="pods",
-    stability=Stability.EVOLVING,
 )
 ROLE = _add(
     "role",
@@ -164,47 +166,42 @@ KAI_QUEUE = _add(
     values="queue name, `dynamo` by default",
     where="pods",
 )
-CHECKPOINT_ID = _add(
+CHECKPOINT_ID = _evolving(
     "nvidia.com/snapshot-checkpoint-id",
     "Ties a checkpoint, its job and the pods that start from it.",
     read_by="snapshot agent, pod-builder",
     values="first 16 hex digits of the sha256 of the checkpoint's identity",
     where="DynamoCheckpoints, Jobs, pods",
-    stability=Stability.EVOLVING,
 )
-CHECKPOINT_SOURCE = _add(
+CHECKPOINT_SOURCE = _evolving(
     "nvidia.com/snapshot-is-checkpoint-source",
     "Asks the snapshot agent to checkpoint a pod.",
     read_by="snapshot agent",
     values="`true`",
     where="pods of checkpoint jobs",
-    stability=Stability.EVOLVING,
 )
-RESTORE_TARGET = _add(
+RESTORE_TARGET = _evolving(
     "nvidia.com/snapshot-is-restore-target",
     "Says to the snapshot agent that a pod starts from a checkpoint.",
     read_by="snapshot agent",
     values="`true`",
     where="pods",
-    stability=Stability.EVOLVING,
 )
-REQUEST_NAME = _add(
+REQUEST_NAME = _evolving(
     "dgdr.nvidia.com/name",
     "The DynamoGraphDeploymentRequest that an object was made for.",
     set_by="profiler",
     read_by="profiler, kubectl users",
     values="name of the DynamoGraphDeploymentRequest",
     where="DGDs, Jobs, ConfigMaps",
-    stability=Stability.EVOLVING,
 )
-REQUEST_NAMESPACE = _add(
+REQUEST_NAMESPACE = _evolving(
     "dgdr.nvidia.com/namespace",
     "Namespace of the DynamoGraphDeploymentRequest that an object was made for.",
     set_by="profiler",
     read_by="profiler, kubectl users",
     values="namespace name",
     where="DGDs, Jobs, ConfigMaps",
-    stability=Stability.EVOLVING,
 )
 APP_PART_OF = _add(
     "app.kubernetes.io/part-of",
@@ -222,23 +219,21 @@ SERVICE_NAME = _add(
     values="name of the Service",
     where="EndpointSlices",
 )
-PROFILER_APP = _add(
+PROFILER_APP = _evolving(
     "app",
     "On jobs and pods of the profiler.",
     set_by="profiler",
     read_by="kubectl users",
     values="`dynamo-profiler`",
     where="profiling Jobs and their pods",
-    stability=Stability.EVOLVING,
 )
-PROFILER_REQUEST = _add(
+PROFILER_REQUEST = _evolving(
     "dgdr",
     "The DynamoGraphDeploymentRequest that a profiling job was made for.",
     set_by="profiler",
     read_by="kubectl users",
     values="name of the DynamoGraphDeploymentRequest",
     where="profiling Jobs and their pods",
-    stability=Stability.EVOLVING,
 )
 GPU_COUNT = _add(
     "nvidia.com/gpu.count",
@@ -264,41 +259,37 @@ GPU_MEMORY = _add(
     values="MiB",
     where="Nodes",
 )
-GROVE_POD_INDEX = _add(
+GROVE_POD_INDEX = _evolving(
     "grove.io/podclique-pod-index",
     "Index of a pod in its PodClique; engines of a failover group have it as ENGINE_ID.",
     set_by="Grove",
     read_by="pods, through the downward API; pod-builder",
     values="integer from 0",
     where="pods of PodCliques",
-    stability=Stability.EVOLVING,
 )
-GROVE_POD_CLIQUE = _add(
+GROVE_POD_CLIQUE = _evolving(
     "grove.io/podclique",
     "PodClique that a pod belongs to; a graph's status finds the troubles of its pods by it.",
     set_by="Grove",
     read_by="pod-builder",
     values="name of the PodClique",
     where="pods of PodCliques",
-    stability=Stability.EVOLVING,
 )
-GROVE_SCALING_GROUP = _add(
+GROVE_SCALING_GROUP = _evolving(
     "grove.io/podcliquescalinggroup",
     "PodCliqueScalingGroup that a pod belongs to.",
     set_by="Grove",
     read_by="pod-builder",
     values="name of the PodCliqueScalingGroup",
     where="pods of PodCliques",
-    stability=Stability.EVOLVING,
 )
-GROVE_SCALING_GROUP_REPLICA = _add(
+GROVE_SCALING_GROUP_REPLICA = _evolving(
     "grove.io/podcliquescalinggroup-replica-index",
     "Replica of its PodCliqueScalingGroup that a pod belongs to; engines that fail over together have it in common.",
     set_by="Grove",
     read_by="pod-builder",
     values="integer from 0",
     where="pods of PodCliques",
-    stability=Stability.EVOLVING,
 )
 JOB_NAME = _add(
     "batch.kubernetes.io/job-name",
@@ -308,30 +299,27 @@ JOB_NAME = _add(
     values="name of the Job",
     where="pods of Jobs",
 )
-LWS_NAME = _add(
+LWS_NAME = _evolving(
     "leaderworkerset.sigs.k8s.io/name",
     "LeaderWorkerSet that a pod belongs to; a component's status finds the troubles of its pods by it.",
     set_by="LeaderWorkerSet",
     read_by="pod-builder",
     values="name of the LeaderWorkerSet",
     where="pods of LeaderWorkerSets",
-    stability=Stability.EVOLVING,
 )
-LWS_GROUP = _add(
+LWS_GROUP = _evolving(
     "leaderworkerset.sigs.k8s.io/group-index",
     "Group of its LeaderWorkerSet that a pod belongs to; a component's status finds the group whose pods are refused by it.",
     set_by="LeaderWorkerSet",
     read_by="pod-builder",
     values="integer from 0",
     where="pods of LeaderWorkerSets",
-    stability=Stability.EVOLVING,
 )
-IMAGE_BUILD = _add(
+IMAGE_BUILD = _evolving(
     "nvidia.com/dynamo-image-build",
     "The build of an image that a Job and its pod are of.",
     set_by="image-builder",
     read_by="image-builder",
     values="16 hex digits: the same for the same tag, archive and image",
     where="Jobs, pods",
-    stability=Stability.EVOLVING,
 )

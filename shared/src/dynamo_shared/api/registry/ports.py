@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from dynamo_shared.api.registry.catalog import Catalog, Stability
 
@@ -40,6 +41,8 @@ def _add(
     CATALOG.add(f"{number}", purpose, set_by=set_by, read_by=read_by, values=values, where=where, stability=stability)
     return Port(name, number)
 
+
+_evolving = partial(_add, stability=Stability.EVOLVING)
 
 HTTP = _add(
     8000,
@@ -126,42 +129,37 @@ SGLANG_DIST_INIT = _add(
     read_by="SGLang workers",
     where="multi-node SGLang leaders",
 )
-VLLM_NIXL_SIDE_CHANNEL = _add(
+VLLM_NIXL_SIDE_CHANNEL = _evolving(
     5600,
     "NIXL's side channel of an engine; engine i of a failover group listens on this port plus i.",
     read_by="vLLM workers",
     where="vLLM workers of failover groups",
-    stability=Stability.EVOLVING,
 )
-VLLM_KV_EVENTS = _add(
+VLLM_KV_EVENTS = _evolving(
     20080,
     "KV cache events of an engine; engine i of a failover group listens on this port plus i.",
     read_by="Dynamo runtime",
     where="vLLM workers of failover groups",
-    stability=Stability.EVOLVING,
 )
-VLLM_SHADOW_MASTER = _add(
+VLLM_SHADOW_MASTER = _evolving(
     29600,
     "Rendezvous of the second engine of a failover group.",
     read_by="vLLM workers",
     where="vLLM workers of failover groups",
-    stability=Stability.EVOLVING,
 )
-PLANNER_DASHBOARD = _add(
+PLANNER_DASHBOARD = _evolving(
     8080,
     "Live page of the planner; live_dashboard_port of its configuration.",
     set_by="planner",
     read_by="people",
     where="planners",
-    stability=Stability.EVOLVING,
 )
-PLANNER_CONTROL = _add(
+PLANNER_CONTROL = _evolving(
     9086,
     "Budgets of the planner, changed at run time, on localhost only; control_api_port of its configuration.",
     set_by="planners after 1.1",
     read_by="people",
     where="planners",
-    stability=Stability.EVOLVING,
 )
 DCGM_EXPORTER = _add(
     9400,
