@@ -20,16 +20,13 @@ def nats_config(
             "--dir",
             metavar="FOLDER",
             help="Write FOLDER/nats.conf and one password file a user; a missing password is a random one.",
-            show_default=False,
         ),
     ] = None,
     group_readable: Annotated[
         bool,
         typer.Option("--group-readable", help="Let the group of the files read them, too; else their owner alone."),
     ] = False,
-    users: Annotated[
-        str | None, typer.Option(metavar="NAME,...", help="Only these users; else all.", show_default=False)
-    ] = None,
+    users: Annotated[str | None, typer.Option(metavar="NAME,...", help="Only these users; else all.")] = None,
     users_only: Annotated[
         bool, typer.Option("--users-only", help="Only the `authorization` block, to include in a configuration.")
     ] = False,
@@ -42,7 +39,6 @@ def nats_config(
         typer.Option(
             metavar="CERT,KEY[,CA]",
             help="Files of the server's TLS; with CA clients must show a certificate of it.",
-            show_default=False,
         ),
     ] = None,
     config: Config = None,

@@ -34,14 +34,11 @@ Kubeconfig = Annotated[
         "--kubeconfig",
         metavar="FILE",
         help="kubeconfig; else $KUBECONFIG, ~/.kube/config or the pod's own account.",
-        show_default=False,
     ),
 ]
 Context = Annotated[
     str | None,
-    typer.Option(
-        "--context", metavar="NAME", help="Context of the kubeconfig; else its current one.", show_default=False
-    ),
+    typer.Option("--context", metavar="NAME", help="Context of the kubeconfig; else its current one."),
 ]
 #: Of commands that read one cluster with the rights of the kubeconfig.
 ContextNamespace = Annotated[
@@ -51,7 +48,6 @@ ContextNamespace = Annotated[
         "-n",
         metavar="NAME",
         help="Namespace; by default that of the context.",
-        show_default=False,
         callback=valid_namespace,
     ),
 ]
@@ -62,7 +58,6 @@ Config = Annotated[
         "-c",
         metavar="FILE",
         help="OperatorConfiguration (docs/reference/configuration.md); DYNAMO_* variables override it.",
-        show_default=False,
     ),
 ]
 Nats = Annotated[
@@ -71,14 +66,11 @@ Nats = Annotated[
         "--nats",
         metavar="URL",
         help="NATS server; by default that of --config, or of the platform in this folder.",
-        show_default=False,
     ),
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME", help="Name of the cluster in the subjects; by default as configured.", show_default=False
-    ),
+    typer.Option(metavar="NAME", help="Name of the cluster in the subjects; by default as configured."),
 ]
 Folder = Annotated[
     Path,

@@ -17,19 +17,13 @@ if TYPE_CHECKING:
 
 Server = Annotated[
     str,
-    typer.Option(
-        "--server", metavar="URL", envvar="DYNAMO_SERVER_URL", help="The platform's REST API.", show_default=False
-    ),
+    typer.Option("--server", metavar="URL", envvar="DYNAMO_SERVER_URL", help="The platform's REST API."),
 ]
 #: Of commands that have another way, too: only the command line chooses this one.
-ViaServer = Annotated[
-    str, typer.Option("--server", metavar="URL", help="Call the platform's REST API instead.", show_default=False)
-]
+ViaServer = Annotated[str, typer.Option("--server", metavar="URL", help="Call the platform's REST API instead.")]
 TokenFile = Annotated[
     Path | None,
-    typer.Option(
-        "--token-file", metavar="FILE", help="Bearer token; else $DYNAMO_TOKEN or the kubeconfig's.", show_default=False
-    ),
+    typer.Option("--token-file", metavar="FILE", help="Bearer token; else $DYNAMO_TOKEN or the kubeconfig's."),
 ]
 Namespace = Annotated[
     str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace.", callback=valid_namespace)

@@ -12,12 +12,10 @@ from dynamo_ctl.commands.remote import ApiOptions, Namespace
 
 @with_options
 def chat(
-    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.", show_default=False)],
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.")],
     message: Annotated[
         str | None,
-        typer.Argument(
-            metavar="MESSAGE", help="One message; without it, each line of standard input is one.", show_default=False
-        ),
+        typer.Argument(metavar="MESSAGE", help="One message; without it, each line of standard input is one."),
     ] = None,
     *,
     model: Annotated[str, typer.Option(metavar="NAME", help="Model, where the graph serves several.")] = "",

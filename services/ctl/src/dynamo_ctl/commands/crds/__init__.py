@@ -17,7 +17,6 @@ def crds(
         typer.Argument(
             metavar="[FILE]...",
             help="With --check: manifests, or folders of them; - is standard input.",
-            show_default=False,
         ),
     ] = None,
     install: Annotated[bool, typer.Option("--install", help="Install them in the cluster instead.")] = False,

@@ -23,7 +23,7 @@ class DryRun(StrEnum):
 def deploy(
     options: IntentOptions,
     *,
-    replicas: Annotated[int | None, typer.Option(min=0, metavar="N", help="Workers.", show_default=False)] = None,
+    replicas: Annotated[int | None, typer.Option(min=0, metavar="N", help="Workers.")] = None,
     namespace: Namespace = "default",
     dry_run: Annotated[
         DryRun | None,
@@ -78,7 +78,7 @@ def estimate(
 
 @with_options
 def logs(
-    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.", show_default=False)],
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.")],
     *,
     component: Annotated[str, typer.Option(metavar="NAME", help="Pods of one component.")] = "",
     follow: Annotated[

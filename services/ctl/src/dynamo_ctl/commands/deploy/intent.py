@@ -8,31 +8,23 @@ from typing import Annotated, Any
 
 import typer
 
-Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Name of the graph or request.", show_default=False)]
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Name of the graph or request.")]
 File = Annotated[
     Path | None,
-    typer.Option(
-        "--file", "-f", metavar="FILE", help="Intent as YAML or JSON; - is standard input.", show_default=False
-    ),
+    typer.Option("--file", "-f", metavar="FILE", help="Intent as YAML or JSON; - is standard input."),
 ]
 Model = Annotated[
     str | None,
-    typer.Option("--model", metavar="MODEL", help="Model: name on Hugging Face, or path.", show_default=False),
+    typer.Option("--model", metavar="MODEL", help="Model: name on Hugging Face, or path."),
 ]
-Backend = Annotated[
-    str | None, typer.Option(metavar="NAME", help="vllm, sglang, trtllm; auto for objectives.", show_default=False)
-]
-Ttft = Annotated[
-    float | None, typer.Option("--ttft", metavar="MS", help="Time to the first token.", show_default=False)
-]
-Itl = Annotated[float | None, typer.Option("--itl", metavar="MS", help="Time between tokens.", show_default=False)]
+Backend = Annotated[str | None, typer.Option(metavar="NAME", help="vllm, sglang, trtllm; auto for objectives.")]
+Ttft = Annotated[float | None, typer.Option("--ttft", metavar="MS", help="Time to the first token.")]
+Itl = Annotated[float | None, typer.Option("--itl", metavar="MS", help="Time between tokens.")]
 Gpus = Annotated[
     int | None,
-    typer.Option("--gpus", metavar="N", help="GPUs of a replica, or in all with an objective.", show_default=False),
+    typer.Option("--gpus", metavar="N", help="GPUs of a replica, or in all with an objective."),
 ]
-Sku = Annotated[
-    str | None, typer.Option("--gpu", metavar="KIND", help="Kind of GPU, such as h100_sxm.", show_default=False)
-]
+Sku = Annotated[str | None, typer.Option("--gpu", metavar="KIND", help="Kind of GPU, such as h100_sxm.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 dgdr = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="DynamoGraphDeploymentRequest.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="DynamoGraphDeploymentRequest.")]
 
 
 @dgdr.command(short_help="The Pareto front of a request, with figures.")
@@ -26,7 +26,7 @@ def plot(
     namespace: ContextNamespace = None,
     file: Annotated[
         Path | None,
-        typer.Option("--file", "-f", metavar="FILE", help="Draw into FILE.png or FILE.html.", show_default=False),
+        typer.Option("--file", "-f", metavar="FILE", help="Draw into FILE.png or FILE.html."),
     ] = None,
     width: Annotated[int, typer.Option(min=40, max=200, help="Characters of the drawing.")] = 78,
     api: OtherWayOptions,
@@ -62,7 +62,7 @@ def apply(
     namespace: ContextNamespace = None,
     point: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Number of the point; else the selected one.", show_default=False),
+        typer.Option(metavar="N", min=1, help="Number of the point; else the selected one."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Let the cluster check it, and print the graph instead.")

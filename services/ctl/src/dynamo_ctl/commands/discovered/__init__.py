@@ -16,13 +16,9 @@ class DiscoveredQuery:
 
     namespace: Annotated[
         str | None,
-        typer.Option(
-            "--namespace", "-n", metavar="NAME", help="Only of this Kubernetes namespace.", show_default=False
-        ),
+        typer.Option("--namespace", "-n", metavar="NAME", help="Only of this Kubernetes namespace."),
     ] = None
-    graph: Annotated[
-        str | None, typer.Option("--graph", "-g", metavar="NAME", help="Only of this graph.", show_default=False)
-    ] = None
+    graph: Annotated[str | None, typer.Option("--graph", "-g", metavar="NAME", help="Only of this graph.")] = None
     output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TABLE
 
 

@@ -17,31 +17,24 @@ class EventQuery:
 
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", metavar="NAME", help="Only of this namespace.", show_default=False),
+        typer.Option("--namespace", "-n", metavar="NAME", help="Only of this namespace."),
     ] = None
     kind: Annotated[
         str | None,
-        typer.Option(
-            metavar="KIND", help="Only of this kind of object: dgd, dgdr, dm, platform, ...", show_default=False
-        ),
+        typer.Option(metavar="KIND", help="Only of this kind of object: dgd, dgdr, dm, platform, ..."),
     ] = None
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only of the object of this name.", show_default=False)
-    ] = None
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Only of the object of this name.")] = None
     types: Annotated[
         list[str],
         typer.Option(
             "--type",
             metavar="TYPE",
             help="Only of this type, in short (ready) or in full (com.nvidia.dynamo.deployment.ready.v1); repeatable.",
-            show_default=False,
         ),
     ] = field(default_factory=list)
     since: Annotated[
         str | None,
-        typer.Option(
-            metavar="DURATION", help="Only events of the last DURATION: 90s, 10m, 2h, 1d.", show_default=False
-        ),
+        typer.Option(metavar="DURATION", help="Only events of the last DURATION: 90s, 10m, 2h, 1d."),
     ] = None
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new events as they come, until Ctrl-C.")] = False
 

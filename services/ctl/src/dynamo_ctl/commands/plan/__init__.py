@@ -51,13 +51,12 @@ class ReplayRequest:
             "--static",
             metavar="SPLIT",
             help="Replicas that never change: 2P3D, 4 (one pool), or best. Repeatable.",
-            show_default=False,
         ),
     ] = field(default_factory=list)
     startup: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="That a new replica takes to serve.")] = 60.0
     duration: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", min=1, help="Planned time; else to the end of the trace.", show_default=False),
+        typer.Option(metavar="SECONDS", min=1, help="Planned time; else to the end of the trace."),
     ] = None
     isl: Annotated[int, typer.Option(min=1, help="Input tokens of generated requests.")] = 3000
     osl: Annotated[int, typer.Option(min=1, help="Output tokens of generated requests.")] = 300
@@ -69,12 +68,10 @@ class ReplayRequest:
     transfer: Annotated[
         float, typer.Option(metavar="MICROSECONDS", min=0, help="To move the KV cache of a token to a decode engine.")
     ] = 2.0
-    cluster_gpus: Annotated[
-        int | None, typer.Option(min=1, help="GPUs that the cluster has; else enough.", show_default=False)
-    ] = None
+    cluster_gpus: Annotated[int | None, typer.Option(min=1, help="GPUs that the cluster has; else enough.")] = None
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write an HTML report with plots.", show_default=False),
+        typer.Option("--output", "-o", metavar="FILE", help="Write an HTML report with plots."),
     ] = None
 
 

@@ -15,13 +15,12 @@ from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
 class ScaleOptions:
     """What is asked for."""
 
-    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.", show_default=False)]
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.")]
     targets: Annotated[
         list[str],
         typer.Argument(
             metavar="COMPONENT=N...",
             help="Replicas, by the component's name, or by its type (prefill, decode, ...) where it is the only one.",
-            show_default=False,
         ),
     ]
     namespace: Annotated[
@@ -29,7 +28,7 @@ class ScaleOptions:
         typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of the graph.", callback=valid_namespace),
     ] = "default"
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; goes into the events.", show_default=False)] = ""
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; goes into the events.")] = ""
     generation: Annotated[
         int,
         typer.Option(metavar="N", min=0, help="Refuse where the graph has another generation; 0: any will do."),
@@ -39,7 +38,6 @@ class ScaleOptions:
         typer.Option(
             metavar="ID",
             help="Your name for this request: given again it is not done again, and answered the same.",
-            show_default=False,
         ),
     ] = None
     timeout: Annotated[
