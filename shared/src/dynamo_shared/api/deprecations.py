@@ -60,19 +60,18 @@ def _of_request(name: str, replacement: str, silent: bool | None = None) -> Depr
     return Deprecation((REQUEST,), _ALPHA, f"spec.{name}", _SINCE_BETA, replacement, silent=silent)
 
 
-def _legacy(kind: str, replacement: str, *, ignored: bool = True) -> Deprecation:
-    return Deprecation((kind,), _ALPHA, "", "v0.3.0", replacement, ignored=ignored)
+def _legacy(kind: str, replacement: str) -> Deprecation:
+    return Deprecation((kind,), _ALPHA, "", "v0.3.0", replacement)
 
 
 DEPRECATIONS: tuple[Deprecation, ...] = (
     Deprecation((GRAPH, COMPONENT, ADAPTER, REQUEST), _ALPHA, "", _SINCE_BETA, "write apiVersion: nvidia.com/v1beta1"),
-    _legacy("DynamoDeployment", "write a DynamoGraphDeployment, as dynamoctl convert does", ignored=False),
+    _legacy("DynamoDeployment", "write a DynamoGraphDeployment, as dynamoctl convert does"),
     _legacy(
         "DynamoNimDeployment",
         "write a DynamoGraphDeployment, as dynamoctl convert does, or a DynamoComponentDeployment for one component",
-        ignored=False,
     ),
-    _legacy("DynamoNimRequest", "name a built image in the pod template of a DynamoGraphDeployment", ignored=False),
+    _legacy("DynamoNimRequest", "name a built image in the pod template of a DynamoGraphDeployment"),
     Deprecation(
         (GRAPH,),
         _ALPHA,

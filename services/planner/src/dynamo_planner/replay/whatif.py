@@ -27,7 +27,7 @@ def changed_config(config: PlannerConfig, changes: Mapping[str, Any]) -> tuple[d
     if errors := checking.errors(PlannerConfig, written, ""):
         first = errors[0]
         raise InvalidChange(first.path, f"{first.path}: {first.message}")
-    remarks = checking.warnings(PlannerConfig, written, "")
+    remarks = checking.warnings(PlannerConfig, written)
     return written, [f"{each.path} {each.message}" for each in remarks if each.path in changes]
 
 

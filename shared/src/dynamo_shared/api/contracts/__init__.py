@@ -39,7 +39,7 @@ def contract_errors(name: str, value: Any, at: str = "") -> list[FieldError]:
 
 def contract_warnings(name: str, value: Any) -> list[FieldError]:
     """What is allowed and likely not meant: unknown keys, older names, settings without effect."""
-    return checking.warnings(_BY_NAME[name].model, value, "")
+    return checking.warnings(_BY_NAME[name].model, value)
 
 
 @cache

@@ -26,7 +26,7 @@ def errors(model: type[BaseModel], value: Any, at: str) -> list[FieldError]:
     return [_error(at, problem) for part in _parts(parsed, value, ()) for problem in _located(part, part[0].problems())]
 
 
-def warnings(model: type[BaseModel], value: Any, at: str) -> list[FieldError]:
+def warnings(model: type[BaseModel], value: Any) -> list[FieldError]:
     """What is allowed and likely not meant: unknown keys, older names, and where all is valid, what has no effect."""
     remarks = list(_keys(model, value, ()))
     try:
@@ -36,7 +36,7 @@ def warnings(model: type[BaseModel], value: Any, at: str) -> list[FieldError]:
     if parsed is not None:
         for part in _parts(parsed, value, ()):
             remarks += [*_located(part, unread(part[0])), *_located(part, part[0].remarks())]
-    return [_error(at, problem) for problem in remarks]
+    return [_error("", problem) for problem in remarks]
 
 
 @cache

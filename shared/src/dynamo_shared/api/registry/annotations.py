@@ -201,23 +201,23 @@ OPERATOR_REQUEST_SPEC = _operators("dgdr-spec", "request", "DGDRs", "profiler")
 
 # Fields that the conversion of the Go operator 1.2 keeps of a request besides, and that count where the annotations above
 # say nothing. Its others stay as they are, and are read by nothing here.
-def _kept_by_go(name: str, what: str, where: str) -> str:
+def _kept_by_go(name: str, what: str) -> str:
     return _add(
         f"nvidia.com/{name}",
         f"{what}, which one API version cannot hold and the Go operator kept for the way back.",
         set_by="Go operator",
         read_by="Go operator, planner",
         values="JSON",
-        where=where,
+        where="DGDRs",
         stability=Stability.COMPATIBILITY,
     )
 
 
-DGDR_CONFIG_MAP_REF = _kept_by_go("dgdr-config-map-ref", "spec.profilingConfig.configMapRef", "DGDRs")
-DGDR_OUTPUT_PVC = _kept_by_go("dgdr-output-pvc", "spec.profilingConfig.outputPVC", "DGDRs")
-DGDR_PROFILING_CONFIG = _kept_by_go("dgdr-profiling-config", "Keys of spec.profilingConfig.config", "DGDRs")
-DGDR_ENABLE_GPU_DISCOVERY = _kept_by_go("dgdr-enable-gpu-discovery", "spec.enableGpuDiscovery", "DGDRs")
-DGDR_DEPLOYMENT_OVERRIDES = _kept_by_go("dgdr-deployment-overrides", "spec.deploymentOverrides", "DGDRs")
+DGDR_CONFIG_MAP_REF = _kept_by_go("dgdr-config-map-ref", "spec.profilingConfig.configMapRef")
+DGDR_OUTPUT_PVC = _kept_by_go("dgdr-output-pvc", "spec.profilingConfig.outputPVC")
+DGDR_PROFILING_CONFIG = _kept_by_go("dgdr-profiling-config", "Keys of spec.profilingConfig.config")
+DGDR_ENABLE_GPU_DISCOVERY = _kept_by_go("dgdr-enable-gpu-discovery", "spec.enableGpuDiscovery")
+DGDR_DEPLOYMENT_OVERRIDES = _kept_by_go("dgdr-deployment-overrides", "spec.deploymentOverrides")
 SNAPSHOT_ARTIFACT_VERSION = _evolving(
     "nvidia.com/snapshot-artifact-version",
     "Version of a checkpoint's files; a new one makes the platform create the checkpoint again.",

@@ -88,7 +88,7 @@ def _config(file: Path, say: Callable[[str], None]) -> PlannerConfig:
     problems = checking.errors(PlannerConfig, written, "")
     if problems:
         raise CtlError("\n".join(f"{files.title(file)}: {each.path}: {each.message}" for each in problems))
-    for each in checking.warnings(PlannerConfig, written, ""):
+    for each in checking.warnings(PlannerConfig, written):
         say(f"{files.title(file)}: {each.path}: {each.message}")
     return PlannerConfig.model_validate(written)
 

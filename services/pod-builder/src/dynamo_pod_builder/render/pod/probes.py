@@ -22,9 +22,10 @@ def http(path: str, port: str, *, period: int, timeout: int, failures: int, dela
     return probe
 
 
-def grpc(port: int, service: str, *, period: int, delay: int = 0, failures: int = 0) -> Probe:
-    """Question to a gRPC health service; Kubernetes' own thresholds where none is given."""
-    probe: Probe = {"grpc": {"port": port, "service": service}, "periodSeconds": period}
+def _picker(*, delay: int = 0, failures: int = 0) -> Probe:
+    """Question to the gRPC health service of an endpoint picker; Kubernetes' own thresholds where none is given."""
+    service = {"port": ports.EPP_HEALTH.number, "service": "inference-extension"}
+    probe: Probe = {"grpc": service, "periodSeconds": 10}
     if delay:
         probe["initialDelaySeconds"] = delay
     if failures:
@@ -49,9 +50,8 @@ LENIENT_WORKER: dict[str, Probe] = {
     **WORKER,
     "livenessProbe": http("/live", _SYSTEM, period=5, timeout=4, failures=3),
 }
-_EPP_SERVICE = "inference-extension"
 EPP: dict[str, Probe] = {
-    "livenessProbe": grpc(ports.EPP_HEALTH.number, _EPP_SERVICE, delay=5, period=10),
-    "readinessProbe": grpc(ports.EPP_HEALTH.number, _EPP_SERVICE, delay=5, period=10),
-    "startupProbe": grpc(ports.EPP_HEALTH.number, _EPP_SERVICE, period=10, failures=180),
+    "livenessProbe": _picker(delay=5),
+    "readinessProbe": _picker(delay=5),
+    "startupProbe": _picker(failures=180),
 }
