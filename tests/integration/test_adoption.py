@@ -132,11 +132,7 @@ async def until_pods_run(kube: KubeClient, namespace: str) -> None:
 
 @pytest.mark.parametrize(
     "slug",
-    [
-        "examples-backends-vllm-deploy-v1beta1-disagg",
-        "examples-backends-vllm-deploy-disagg",
-        "examples-backends-sglang-deploy-agg-router",
-    ],
+    ["examples-backends-vllm-deploy-disagg", "examples-backends-sglang-deploy-agg-router"],
 )
 async def test_no_pod_is_replaced_by_a_migration(kube, namespace, control_plane, nats_server, slug):
     case = json.loads((CASES / f"{slug}.json").read_text())

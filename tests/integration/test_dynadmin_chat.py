@@ -273,22 +273,17 @@ async def test_what_the_frontend_refuses_is_said(api: Api, frontend: Frontend, n
     assert (several.status, several.json["errors"][0]["pointer"]) == (422, "/model")
 
 
-@pytest.mark.parametrize(
-    ("body", "pointers"),
-    [
+async def test_every_error_of_a_chat_is_at_its_field(api: Api, namespace: str) -> None:
+    for body, pointers in (
         ({}, ["/messages"]),
         ({"messages": []}, ["/messages"]),
         ({"messages": [{"role": "root", "content": "x"}]}, ["/messages/0/role"]),
         ({**ASKED, "temperature": 9, "secret": "x"}, ["/temperature", "/secret"]),
         ({**ASKED, "parameters": {"stream": False, "n": 4}}, ["/parameters/stream", "/parameters/n"]),
         ({"messages": [{"role": "user", "content": "x" * (1 << 18)}] * 5}, ["/messages"]),
-    ],
-)
-async def test_every_error_of_a_chat_is_at_its_field(
-    api: Api, namespace: str, body: dict[str, Any], pointers: list[str]
-) -> None:
-    answer = await api("POST", path(namespace), body)
-    assert (answer.status, [each["pointer"] for each in answer.json["errors"]]) == (422, pointers)
+    ):
+        answer = await api("POST", path(namespace), body)
+        assert (answer.status, [each["pointer"] for each in answer.json["errors"]]) == (422, pointers)
 
 
 async def test_a_chat_ends_with_the_rights_behind_it_and_with_its_reader(

@@ -17,6 +17,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from dynamo_dynadmin.identity import tokens as tokens_module
+from dynamo_dynadmin.identity.login import safe_path
 from dynamo_dynadmin.identity.oidc import Issuer
 from dynamo_dynadmin.identity.provider import WAITING, IssuerUnavailable, Provider
 from dynamo_dynadmin.identity.tokens import Tokens
@@ -260,3 +261,21 @@ async def test_few_tokens_wait_for_an_issuer_that_is_silent() -> None:
         issuer.answers.set()
         assert await asyncio.gather(*waiting) == [None] * WAITING
         assert await provider.key("k", "ES256") is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "back"),
+    [
+        ("/n/team/graphs?x=1", "/n/team/graphs?x=1"),
+        ("https://evil.test/", "/"),
+        ("//evil.test", "/"),
+        ("/\\evil.test", "/"),
+        ("javascript:alert(1)", "/"),
+        ("/\r\nSet-Cookie:x=y", "/"),
+        ("/é", "/"),
+        ("a", "/"),
+        ("/" + "a" * 512, "/"),
+    ],
+)
+def test_users_come_back_to_this_origin_only(path: str, back: str) -> None:
+    assert safe_path(path) == back
