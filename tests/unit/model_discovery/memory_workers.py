@@ -19,6 +19,8 @@ class MemoryWorkers(WorkerApi):
     hanging: set[str] = field(default_factory=set)
     without_lora: set[str] = field(default_factory=set)
     calls: list[tuple[str, str]] = field(default_factory=list)
+    said: str = "HTTP 500: no"
+    """by those that are broken"""
 
     async def listing(self, url: str) -> Listing:
         await self._call("GET", url)
@@ -39,7 +41,7 @@ class MemoryWorkers(WorkerApi):
             await asyncio.Event().wait()
         await asyncio.sleep(0)
         if url in self.broken:
-            raise LoraError("HTTP 500: no")
+            raise LoraError(self.said)
         if url in self.without_lora:
             raise LoraError("none of /v1/loras, /loras, /v1/models", outcome="absent")
 

@@ -331,6 +331,8 @@ async def test_what_becomes_of_a_model_that_is_leaving(given, outcome):
     await world.work()
     reconciled = await world.reconcile()
     assert await world.outcome() == outcome
+    # While workers fail, it is a warning.
+    assert all(line.startswith("Warning") for line in world.announced.lines if "Unloading" in line)
     wait = None if "gone" in outcome else WITHIN if "Unloading" in outcome else QUIET
     assert reconciled == Result(wait)
 
@@ -341,6 +343,7 @@ async def test_unloading_that_takes_long_is_reported_and_then_left_to_itself():
     world.clock.now += QUIET
     assert await world.reconcile() == Result(WITHIN - QUIET)
     assert await world.outcome() == f"0/1 Unloading; Unloading; held for {NAME}; a has {NAME}"
+    assert world.announced.facts[-1].type == "Normal"
     world.clock.now = WITHIN
     assert await world.reconcile() == Result()
     assert await world.outcome() == f"Unloading LoRAUnloadFailed; gone; a has {NAME}"
@@ -378,6 +381,38 @@ async def test_what_workers_owe_of_one_that_is_gone_is_its_owners(owned, left):
     await world.work()
     assert len(world.workers.loras[A]) == left
     assert world.announced.events[-1] == "deleted"
+
+
+async def test_failures_are_announced_by_their_reasons_and_readiness_where_it_turns():
+    c = "http://10.0.0.3:9090"
+    world = World(model(), *workers(True, True, True), broken=[A], busy=[B, c])
+
+    async def news() -> list[str]:
+        before = len(world.announced.lines)
+        await world.reconcile()
+        await world.work()
+        for _ in range(2):
+            await world.reconcile()
+            world.clock.now += SETTLE
+        return [line.split()[1] for line in world.announced.lines[before:]]
+
+    assert await news() == ["NotReady", "PartialEndpointFailure"]
+    world.workers.broken.clear()
+    assert await news() == [], "it is over, and others are busy"
+    world.busy, world.workers.broken = {c}, {B}
+    assert await news() == ["PartialEndpointFailure"], "again"
+    world.busy, world.workers.broken = set(), {B, c}
+    assert await news() == [], "the same reason at one more"
+    world.workers.said = "no route"
+    assert await news() == ["PartialEndpointFailure"]
+    world.workers.broken.clear()
+    assert await news() == ["EndpointsReady"]
+    for left, expected in ((workers(True, True, False), []), (workers(False, False, False), ["NoEndpointsFound"])):
+        for obj in left:
+            world.kube.put(obj)
+        world.kube.publish(world.cache)
+        assert await news() == expected
+    assert world.announced.events == ["notready", "ready", "notready"]
 
 
 async def test_two_models_may_swap_their_names():
