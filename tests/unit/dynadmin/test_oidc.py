@@ -49,6 +49,15 @@ async def test_claims_and_prefixes_make_the_caller() -> None:
     assert (result.identity.user, result.identity.groups) == ("oidc:ann@example.org", ("oidc:dev",))
 
 
+@pytest.mark.parametrize("verified", [False, "false", "true", 0, 1, None])
+async def test_an_address_counts_where_the_issuer_says_that_it_is_verified(verified: object) -> None:
+    """As with the API server: what is not a boolean says nothing. Some issuers write texts, and any user an address."""
+    with pytest.raises(Unidentified, match="not verified"):
+        await caller({"username_claim": "email"}, email="ann@example.org", email_verified=verified)
+    known = await caller({"username_claim": "email"}, email="ann@example.org", email_verified=True)
+    assert known.identity.user == "ann@example.org"
+
+
 @pytest.mark.parametrize("name", ["system:serviceaccount:kube-system:admin", "system:admin"])
 async def test_an_issuer_has_no_identities_of_the_cluster(name: str) -> None:
     """Users of some issuers choose their names themselves."""

@@ -63,7 +63,8 @@ class Issuer:
         user, groups = claims.get(settings.username_claim), self._groups(claims)
         if not isinstance(user, str) or not user:
             raise Unidentified(f"the token has no claim {settings.username_claim}")
-        if settings.username_claim == "email" and claims.get("email_verified") is False:
+        # As with the API server: a claim of another type, such as the text "false", verifies nothing.
+        if settings.username_claim == "email" and claims.get("email_verified", True) is not True:
             raise Unidentified("the token's email address is not verified")
         name = settings.username_prefix + user
         if name.startswith(SYSTEM):
