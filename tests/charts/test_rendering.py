@@ -277,6 +277,60 @@ def test_labels_of_the_platforms_metrics_stay_theirs() -> None:
     )
 
 
+@pytest.mark.parametrize("port", ["http", "system", "metrics", ""])
+@pytest.mark.parametrize("claimed", ["victim", ""])
+def test_a_pod_of_a_graph_cannot_say_that_it_is_of_another_namespace(port: str, claimed: str) -> None:
+    """Planners leave out what is of other namespaces: a tenant's pod could choose the replicas of another tenant's graph."""
+    target = {
+        "namespace": "tenant",
+        "pod": "front-0",
+        "job": "graphs",
+        "endpoint": port or "9090",
+        "instance": "10.0.0.1:8000",
+    }
+    own = {"endpoint": "completions", "dynamo_namespace": "victim_chat", "model": "m"}
+    lie = {"namespace": claimed, "pod": "other", "exported_namespace": "victim"}
+    (endpoint,) = [each for each in graph_monitor()["podMetricsEndpoints"] if each.get("port", "") == port]
+    added = {each.get("targetLabel") for each in endpoint["relabelings"]} & {"dynamo_namespace"}
+    stored = stored_labels(endpoint, {**target, **dict.fromkeys(added, "tenant-chat")}, {**own, **lie})
+    assert (stored["namespace"], stored["pod"]) == ("tenant", "front-0")
+    if port in ("http", ""):
+        # Dashboards and planners read these as the runtime writes them.
+        assert own.items() <= stored.items()
+        plain = stored_labels(endpoint, {**target, "dynamo_namespace": "tenant-chat"}, {"model": "m"})
+        assert plain == {**target, "dynamo_namespace": "tenant-chat", "model": "m"}
+
+
+def graph_monitor() -> dict[str, Any]:
+    """Spec of the PodMonitor of graphs' pods."""
+    (monitor,) = [
+        each["spec"]
+        for each in helm.of_kind(helm.rendered(helm.PLATFORM / "ci" / "monitoring.yaml"), "PodMonitor")
+        if each["metadata"]["name"] == "dynamo-platform-graphs"
+    ]
+    return dict(monitor)
+
+
+def stored_labels(endpoint: dict[str, Any], target: dict[str, str], scraped: dict[str, str]) -> dict[str, str]:
+    """Labels that Prometheus stores of a series (`mutateSampleLabels` of its scrape.go, then `metric_relabel_configs`)."""
+    if endpoint.get("honorLabels"):
+        result = {**target, **scraped}
+    else:
+        result = {name: value for name, value in scraped.items() if name not in target} | target
+        for name in sorted(scraped.keys() & target.keys()):
+            exported = f"exported_{name}"
+            while exported in result:
+                exported = f"exported_{exported}"
+            result |= {exported: scraped[name]} if scraped[name] else {}
+    result = {name: value for name, value in result.items() if value}
+    for rule in endpoint.get("metricRelabelings", ()):
+        if rule.get("action") == "labeldrop":
+            result = {name: value for name, value in result.items() if not re.fullmatch(rule["regex"], name)}
+        elif match := re.fullmatch(rule["regex"], result.get(rule["sourceLabels"][0], "")):
+            result[rule["targetLabel"]] = match[1]
+    return result
+
+
 def test_the_frontends_path_of_metrics_can_be_another() -> None:
     objects = helm.template(
         "--values",
@@ -339,11 +393,7 @@ def test_each_engine_of_a_failover_group_is_scraped() -> None:
 
 def scrapes(object_labels: dict[str, str], pod: dict[str, Any]) -> set[int]:
     """Ports of a pod that Prometheus scrapes, by the rules of the Prometheus operator for PodMonitors."""
-    (monitor,) = [
-        each["spec"]
-        for each in helm.of_kind(helm.rendered(helm.PLATFORM / "ci" / "monitoring.yaml"), "PodMonitor")
-        if each["metadata"]["name"] == "dynamo-platform-graphs"
-    ]
+    monitor = graph_monitor()
     if not monitor["selector"]["matchLabels"].items() <= object_labels.items():
         return set()
     known = {
