@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any, cast
 
 import pytest
+from aiohttp import web
+from dynamo_dynadmin.http import connection
 from dynamo_dynadmin.http.connection import HttpConnection
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.metrics import DynadminMetrics
@@ -62,3 +64,30 @@ async def test_a_request_that_cannot_be_read(sent: str, detail: str) -> None:
     }
     answered = {"operation": "none", "status": "400"}
     assert registry.get_sample_value("dynamo_dynadmin_requests_total", answered) == 1
+
+
+@pytest.mark.parametrize("reads", [False, True], ids=["takes nothing", "takes all"])
+async def test_who_takes_nothing_of_an_answer_is_cut_off(reads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """aiohttp waits for readers without end: connections, and what is to be sent by them, piled up beyond all limits."""
+    monkeypatch.setattr(connection, "TAKEN_WITHIN", 0.5)
+    lost, answer = asyncio.Event(), b"a" * (32 << 20)
+
+    class Watched(HttpConnection):
+        def connection_lost(self, exc: BaseException | None) -> None:
+            super().connection_lost(exc)
+            lost.set()
+
+    async def handle(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=answer)
+
+    app = web.Application()
+    app.router.add_get("/", handle)
+    async with serving(app, "127.0.0.1", 0, None, partial(Watched, cast("Any", None))) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        if not reads:
+            async with asyncio.timeout(10):
+                await lost.wait()
+        taken = await reader.read()
+        writer.close()
+    assert taken.endswith(answer) == reads
