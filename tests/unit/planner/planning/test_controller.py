@@ -30,6 +30,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
 )
 from dynamo_shared.bus.commands import CommandSender
+from dynamo_shared.bus.errors import BusUnavailableError
 from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.leases import AllKeys
@@ -249,6 +250,26 @@ async def test_what_a_plan_desired_that_is_over_is_withdrawn(
     )
     assert sent == [("scaler scale ns", withdrawn)]
     assert controller._runners == {}
+
+
+async def test_what_could_not_be_withdrawn_of_a_plan_that_is_over_is_withdrawn_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    controller, _ = plans()
+    controller._runners[KEY] = _Running(plan(), asyncio.create_task(asyncio.Event().wait()))  # type: ignore[arg-type]
+    sent: list[str] = []
+
+    async def send(*_: object, request: str, **__: object) -> str:
+        sent.append(request)
+        if len(sent) == 1:
+            raise BusUnavailableError("no servers")
+        return request
+
+    monkeypatch.setattr(CommandSender, "send", send)
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph(**{PLANNER_CONFIG: "gone"}))
+    for _ in range(3):
+        await controller.reconcile(KEY)
+    assert len(sent) == 2
 
 
 async def test_a_refusal_is_reported_again_when_planning_is_asked_for_again() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -64,6 +65,8 @@ class World:
         self.slept: list[float] = []
         self.failures: list[str] = []
         self.withdrawn: list[float] = []
+        self.heard: Iterator[bool] = iter(())
+        """whether the scaler hears of what is withdrawn, in turn; then it does"""
 
     def clock(self) -> float:
         return self.now
@@ -80,8 +83,9 @@ class World:
         self.asked.append((self.now, dict(decision.replicas)))
         return Acted("id", "done", done=True)
 
-    async def withdraw(self) -> None:
+    async def withdraw(self) -> bool:
         self.withdrawn.append(self.now)
+        return next(self.heard, True)
 
     async def report(self, ticked: TickResult) -> None:
         self.ticked.append(ticked)
@@ -140,6 +144,14 @@ async def test_what_is_no_longer_desired_is_withdrawn_once(policy: str, withdraw
     assert world.withdrawn == withdrawn
 
 
+async def test_what_could_not_be_withdrawn_is_withdrawn_later() -> None:
+    """NATS was away for a moment, and the scaler carried out minutes later what no one desired."""
+    world = World(3)
+    world.heard = iter((False,))
+    await fly(world, Scripted(None, None, None), policy="adaptive")
+    assert world.withdrawn == [110.0, 120.0]
+
+
 async def test_advice_is_reported_and_not_carried_out() -> None:
     world = World(1)
     await fly(world, Scripted(more(prefill=5)), advisory=True)
@@ -161,8 +173,10 @@ async def test_that_the_scaler_cannot_be_asked_is_its_answer(error: BusError, mo
 
     bus = MemoryBus()
     monkeypatch.setattr(bus, "publish", refuse)
-    acted = await ScaleSender(CommandSender(bus, "c"), plan(), "now")(more(decode=3))
+    sender = ScaleSender(CommandSender(bus, "c"), plan(), "now")
+    acted = await sender(more(decode=3))
     assert acted == Acted(acted.command, f"the scaler cannot be asked: {error}", done=False, answered=False)
+    assert not await sender.withdraw()
 
 
 async def test_a_scaler_that_does_not_answer_has_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,6 +99,8 @@ class Plans(Controller):
         self._fits = Offload(above=0, at_once=FITS_AT_ONCE)
         self._runners: dict[ObjectKey, _Running] = {}
         self._written: dict[str, float] = {}
+        #: Plans that are over, of which the scaler could not learn yet.
+        self._unwithdrawn: dict[ObjectKey, PlannedGraph] = {}
         self._stopping: set[asyncio.Task[None]] = set()
         # Capabilities of engines are optional inputs: without model-discovery they are unknown.
         engines = StateReader(context.bus, context.settings.platform.cluster_name, [WORKERS], self.cache)
@@ -150,6 +152,7 @@ class Plans(Controller):
         """Planning ends with the graph."""
         if change.gone is not None:
             self._stop(change.key)
+            self._unwithdrawn.pop(change.key, None)
             self._reporter.forget(objects.uid(change.gone))
 
     def _lease_changed(self, change: CacheChange) -> None:
@@ -196,8 +199,12 @@ class Plans(Controller):
         """Planning by a plan is over, and so is what that desired: the scaler may hold it for minutes."""
         running = self._runners.get(key)
         self._stop(key)
-        if running is not None:
-            await self._scale_sender(running.plan).withdraw()
+        plan = running.plan if running is not None else self._unwithdrawn.get(key)
+        if plan is None:
+            return
+        self._unwithdrawn[key] = plan
+        if await self._scale_sender(plan).withdraw():
+            self._unwithdrawn.pop(key, None)
 
     def _scale_sender(self, plan: PlannedGraph) -> ScaleSender:
         sender = CommandSender(self.context.bus, self.context.settings.platform.cluster_name)

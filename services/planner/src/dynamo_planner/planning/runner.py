@@ -50,14 +50,17 @@ class Runner:
         make: Callable[[], Awaitable[Policy]],
         observe: Callable[[Tick, float], Awaitable[Gathered]],
         act: Callable[[Decision], Awaitable[Acted]],
-        withdraw: Callable[[], Awaitable[None]],
+        withdraw: Callable[[], Awaitable[bool]],
         compute: Callable[[Callable[[], Effects]], Awaitable[Effects]] = asyncio.to_thread,
         report: Callable[[TickResult], Awaitable[None]],
         failed: Callable[[Exception], Awaitable[None]],
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`withdraw` gives up what was asked for and waits; `failed` reports that a policy failed. Neither may raise."""
+        """`withdraw` gives up what was asked for and waits, and says whether that is done; `failed` reports that a policy failed.
+
+        Neither may raise.
+        """
         self._plan, self._make, self._observe = plan, make, observe
         self._act, self._withdraw, self._report, self._failed = act, withdraw, report, failed
         #: Whether the scaler may still do something that was asked for: also before the first decision, by the one before us.
@@ -95,8 +98,8 @@ class Runner:
             acted = await self._act(effects.decision)
             self._waits = True
         elif self._waits and self._desires_nothing(effects):
-            await self._withdraw()
-            self._waits = False
+            # While NATS is away nothing can be said: the scaler would still do it.
+            self._waits = not await self._withdraw()
         await self._report(TickResult(gathered, effects, acted))
         return effects.next_tick
 

@@ -28,14 +28,16 @@ class ScaleSender:
         self._moment = moment
         self._count = 0
 
-    async def withdraw(self) -> None:
-        """What was asked for before, and waits, is desired no longer. The scaler learns of it when it can be reached."""
+    async def withdraw(self) -> bool:
+        """What was asked for before, and waits, is desired no longer. Whether the scaler learns of it: NATS may be away."""
         graph = self._plan.graph
         data = ScaleData(graph_deployment=graph.name, targets=[], reason=WITHDRAWN, requester=PLANNER, withdraw=True)
         try:
             await self._sender.send("scaler", "scale", graph.namespace, data, request=self._request())
         except BusError as error:
             log.info("the scaler cannot be asked to forget a request", graph=str(graph), error=str(error))
+            return False
+        return True
 
     def _request(self) -> str:
         self._count += 1
