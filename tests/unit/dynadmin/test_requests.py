@@ -25,10 +25,11 @@ from dynamo_dynadmin.http import call as calls
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import JSON, JSON_PATCH, MERGE_PATCH, ResponseSpec, Route
 from dynamo_dynadmin.http.server import HttpServer
-from dynamo_dynadmin.http.streaming import Stream
+from dynamo_dynadmin.http.streaming import Stream, Streams
+from dynamo_dynadmin.identity.access import AccessVerdict, ResourceAttributes
 from dynamo_dynadmin.identity.provider import IssuerUnavailable
 from dynamo_dynadmin.identity.session import COOKIE, Sessions
-from dynamo_dynadmin.identity.who import Caller, Unidentified
+from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified
 from dynamo_dynadmin.metrics import DynadminMetrics
 from dynamo_shared.kube import Conflict, Identity, Invalid
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
@@ -540,6 +541,51 @@ class Named:
 
     def for_identity(self, *_: Any, **__: Any) -> Any:
         return self
+
+
+class Withdrawing(Named):
+    """After the first question it answers so about a token."""
+
+    def __init__(self, then: Caller | Exception) -> None:
+        self._answers = iter([Caller(Identity("ann")), Caller(Identity("ann")), then])
+
+    async def caller(self, token: str) -> Caller:
+        answer = next(self._answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("then", "event"),
+    [
+        (Unidentified("the cluster does not know this token"), "unauthorized"),
+        (Disallowed("group system:masters is one of the system"), "unauthorized"),
+        (Caller(Identity("ann", groups=("interns",))), "unauthorized"),
+        (IssuerUnavailable("the issuer answers 502"), "error"),
+    ],
+)
+async def test_a_stream_ends_once_its_token_is_withdrawn(then: Caller | Exception, event: str) -> None:
+    """Rights outlive it: a RoleBinding names a ServiceAccount that was deleted, and the token of a Secret has no end."""
+
+    async def yes(*_: object, **__: object) -> AccessVerdict:
+        return AccessVerdict(True, "")
+
+    metrics = DynadminMetrics(CollectorRegistry())
+    access = cast("Any", SimpleNamespace(may=yes))
+    streams = Streams(access, metrics, total=1, of_a_user=1, heartbeat=1, recheck=0)
+
+    async def watch(call: Call) -> web.StreamResponse:
+        async with streams.opened(call, [ResourceAttributes("watch", DEPLOYMENTS.resource, "a")]) as stream:
+            for number in range(3):
+                await stream.keep()
+                await stream.send("MODIFIED", {"number": number})
+        return stream.response
+
+    async with server_of([route_of(watch, "GET", "/x", public=False)], Withdrawing(then)) as client:
+        answer = await client.get("/x", headers={"Authorization": "Bearer mine"})
+        lines = (await answer.text()).splitlines()
+    assert [each.partition(": ")[2] for each in lines if each.startswith("event: ")] == ["MODIFIED", event]
 
 
 async def test_of_two_authorizations_none_counts() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,8 @@ class OngoingRequest:
     id: str
     operation: str = "none"
     caller: Caller | None = None
+    again: Callable[[], Awaitable[Caller]] | None = None
+    """whose the token is now"""
     by_browser: bool = False
     counted: tuple[str, ...] = ()
     """the caller among whose requests it counts"""

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from hashlib import sha256
 
 import structlog
@@ -209,7 +210,8 @@ class HttpServer:
             scheme, _, token = headers[0].partition(" ")
             if scheme.lower() != "bearer":
                 raise Unidentified("Authorization: Bearer and a token are needed")
-            caller = await self._tokens.caller(token.strip())
+            token = token.strip()
+            caller = await self._tokens.caller(token)
         elif (cookie := request.cookies.get(COOKIE)) is not None:
             session = self._sessions.open(cookie)
             if session is None:
@@ -217,12 +219,14 @@ class HttpServer:
             if request.method not in _SAFE and not is_same(request.headers.get(CSRF_HEADER, ""), session.csrf):
                 self._metrics.refused.labels("csrf").inc()
                 raise ProblemError("csrf", f"send the session's CSRF token as {CSRF_HEADER}")
-            caller = await self._tokens.caller(session.token)
+            token = session.token
+            caller = await self._tokens.caller(token)
             expires = session.expires if caller.expires is None else min(session.expires, caller.expires)
             caller = Caller(caller.identity, expires, by_session=True)
         else:
             raise Unidentified("send a bearer token, or begin a session")
-        request[TURN].caller = caller
+        turn = request[TURN]
+        turn.caller, turn.again = caller, partial(self._tokens.caller, token)
         return caller
 
     def _call(self, request: web.Request, route: Route, caller: Caller) -> Call:

@@ -16,6 +16,8 @@ from dynamo_shared.kube import Forbidden, KubeError
 from dynamo_dynadmin.http.call import TURN, Call
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.identity.access import Access, ResourceAttributes
+from dynamo_dynadmin.identity.provider import IssuerUnavailable
+from dynamo_dynadmin.identity.who import Disallowed, Unidentified
 from dynamo_dynadmin.metrics import DynadminMetrics
 
 _encode = msgspec.json.Encoder().encode
@@ -126,10 +128,25 @@ class Streams:
                 del self._open[place]
 
     async def _checked(self, call: Call, acts: Sequence[ResourceAttributes]) -> None:
+        await _identified(call)
         for act in acts:
             verdict = await self._access.may(call.caller, act, again=True)
             if not verdict.allowed:
                 raise StreamEnded("unauthorized", f"{call.caller.identity.user} may no longer {act}")
+
+
+async def _identified(call: Call) -> None:
+    """Ended where the token is the caller's no longer: rights alone outlive a token, and whose it is."""
+    if (again := call.request[TURN].again) is None:
+        return
+    try:
+        now = await again()
+    except (Unidentified, Disallowed) as error:
+        raise StreamEnded("unauthorized", str(error)) from error
+    except IssuerUnavailable as error:
+        raise StreamEnded("error", f"the token cannot be verified again: {error}") from error
+    if now.key != call.caller.key:
+        raise StreamEnded("unauthorized", "the token has other groups, or another user, than before; begin again")
 
 
 class Stream:
