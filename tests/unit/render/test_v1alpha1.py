@@ -139,6 +139,20 @@ def test_a_gateway_makes_a_virtual_service_where_there_are_any() -> None:
     assert result["spec"]["hosts"] == ["g.local"]
 
 
+@pytest.mark.parametrize("grove", [False, True])
+@pytest.mark.parametrize("gateway", ["mesh", "istio/gate"])
+def test_a_virtual_service_is_for_a_gateway_and_never_for_the_whole_mesh(grove: bool, gateway: str) -> None:
+    """Each proxy of the mesh would send what is for that host to this graph: another namespace's Service, for example."""
+    ingress = {"enabled": True, "host": "chat.victim", "hostSuffix": "svc.cluster.local", "useVirtualService": True}
+    config = replace(CONFIG, virtual_services=True, grove=grove)
+    obj = graph({"ingress": {**ingress, "virtualServiceGateway": gateway}})
+    if gateway == "istio/gate":
+        assert made(obj, config)["VirtualService/g-frontend"]["spec"]["gateways"] == [gateway]
+        return
+    with pytest.raises(render.RenderError, match=r"virtualServiceGateway: .* whole mesh"):
+        made(obj, config)
+
+
 def test_claims() -> None:
     desired = [
         {"name": "models", "create": True, "size": "10Gi", "storageClass": "fast", "volumeAccessMode": "ReadWriteMany"},

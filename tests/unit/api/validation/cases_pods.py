@@ -330,6 +330,22 @@ CASES: list[Case] = [
             "spec.services.f.ingress.host: makes the host 'a.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b...., which is not a DNS name: lower-case letters, digits, '-' and '.', at most 253; change host or hostSuffix",
         ),
     ),
+    Case(
+        "alpha: a VirtualService for the whole mesh",
+        services(
+            {
+                name: service(
+                    "frontend",
+                    ingress={"enabled": True, "host": "h", "useVirtualService": use, "virtualServiceGateway": gateway},
+                )
+                for name, use, gateway in (("a", True, "mesh"), ("b", True, "istio-system/mesh"))
+            }
+        ),
+        warnings=tuple(map(INGRESS_IS_DEPRECATED.format, "ab")),
+        errors=(
+            "spec.services.a.ingress.virtualServiceGateway: 'mesh' stands for every proxy of the mesh, those of other namespaces included: name a Gateway",
+        ),
+    ),
     *(
         Case(
             f"{name}: a DeviceClass that has no name of one",

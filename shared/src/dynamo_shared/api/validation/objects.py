@@ -54,13 +54,14 @@ _NO_HOST_NAME = (
     "change {fields}"
 )
 _ADDRESS = "makes the host {host}, an IP address, where an Ingress needs a DNS name: change {fields}"
+_WHOLE_MESH = "'mesh' stands for every proxy of the mesh, those of other namespaces included: name a Gateway"
 #: What stands for the platform's own domain, which is not known here.
 _SOME_DOMAIN = "local"
 
 
-@WAYS_IN.rule(_NO_HOST_NAME, _ADDRESS, _NO_OBJECT_NAME, versions=(ALPHA,), added=True)
+@WAYS_IN.rule(_NO_HOST_NAME, _ADDRESS, _WHOLE_MESH, _NO_OBJECT_NAME, versions=(ALPHA,), added=True)
 def ingresses_can_be_made(component: ComponentView, _facts: Facts) -> Violations:
-    """The host of an ingress is a DNS name; its class and Secret are names of objects, its labels and annotations valid."""
+    """The host of an ingress is a DNS name, its class and Secret names of objects, its metadata valid, its gateway not `mesh`."""
     ingress, at = mapping(component.spec.get("ingress")), component.field("ingress")
     host = text(ingress.get("host"))
     if ingress.get("enabled") is not True or not host:
@@ -69,6 +70,8 @@ def ingresses_can_be_made(component: ComponentView, _facts: Facts) -> Violations
         yield (*at, *location), problem
     if ingress.get("useVirtualService") is True:
         # Istio has the last word on hosts.
+        if ingress.get("virtualServiceGateway") == "mesh":
+            yield (*at, "virtualServiceGateway"), _WHOLE_MESH
         return
     parts = {name: text(ingress.get(name)) for name in ("hostPrefix", "host", "hostSuffix")}
     made = f"{parts['hostPrefix']}{host}.{parts['hostSuffix'] or _SOME_DOMAIN}"

@@ -12,15 +12,19 @@ from dynamo_shared.api.v1beta1 import ComponentType
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.config import IngressDefaults
 from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.metadata import object_labels, object_metadata
 
 DEFAULT_SUFFIX = "local"
+#: For Istio not the name of a Gateway, but all of its proxies.
+_WHOLE_MESH = "mesh"
 
 
 def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> list[KubeObject]:
     """Ingress or VirtualService of a component: as v1alpha1 says, or, of a graph's frontend, as the installation does.
 
-    An Ingress without a class is the cluster's default IngressClass's.
+    An Ingress without a class is the cluster's default IngressClass's. RenderError for a VirtualService that v1alpha1 wants for
+    the whole mesh.
     """
     defaults = context.config.ingress
     own = context.legacy.ingress
@@ -31,6 +35,13 @@ def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObjec
     name = names.service(context.name)
     metadata = object_metadata(name, context.namespace, label_set, {**(settings.get("annotations") or {})}, owner)
     host = _host(settings, defaults)
+    if own is not None and own.get("virtualServiceGateway") == _WHOLE_MESH:
+        raise RenderError(
+            context.component,
+            "ingress.virtualServiceGateway",
+            "a VirtualService of the whole mesh would take what proxies of other namespaces send to its host",
+            "name a Gateway",
+        )
     gateway = settings.get("virtualServiceGateway") or defaults.virtual_service_gateway
     if gateway and (settings.get("useVirtualService") or own is None):
         return [_virtual_service(metadata, host, gateway, name)] if context.config.virtual_services else []
