@@ -224,11 +224,13 @@ async def test_pods_that_start_later_are_read_whole() -> None:
 async def test_each_start_of_a_container_is_read_once() -> None:
     logs = Logs(a=[[at(1, "first")], [at(2, "second")]])
     async with Stream(logs, pod("a", RUNNING)) as stream:
-        assert await stream.read(2) == ["a first", f"a {ENDED}"]
+        assert await stream.read(1) == ["a first"]
         stream.pods.change(pod("a", waiting("CrashLoopBackOff"), last=ENDS))
+        assert await stream.read(1) == [f"a {ENDED}"]
         stream.pods.change(pod("a", RUNNING, restarts=1, last=ENDS))
-        assert await stream.read(2) == ["a second", f"a {ENDED}"]
+        assert await stream.read(1) == ["a second"]
         stream.pods.change(pod("a", waiting("CrashLoopBackOff"), restarts=1, last=ENDS))
+        assert await stream.read(1) == [f"a {ENDED}"]
         stream.pods.vanish()
         await stream.end()
 
@@ -262,6 +264,15 @@ async def test_a_log_that_breaks_off_is_read_on(monkeypatch: pytest.MonkeyPatch)
         failure = "a a/main: the API server went away"
         assert await stream.read(4) == ["a x", "a y", failure, "a z"], "the same failure is said once"
     assert [each.split("&")[3] for each in logs.queries] == ["tailLines=5", *["sinceTime=2026-01-01T00%3A00%3A02Z"] * 2]
+
+
+async def test_a_log_that_ends_while_its_container_runs_is_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kubelets end each answer after four hours: streams said that the container has ended, and nothing more."""
+    monkeypatch.setattr(following, "_FIRST_WAIT", 0.0)
+    logs = Logs(a=[[at(1, "x")], [at(1, "x"), at(2, "y"), asyncio.Event()]])
+    async with Stream(logs, pod("a", RUNNING)) as stream:
+        assert await stream.read(2) == ["a x", "a y"]
+    assert [each.split("&")[3] for each in logs.queries] == ["tailLines=5", "sinceTime=2026-01-01T00%3A00%3A01Z"]
 
 
 async def test_a_log_of_a_pod_that_is_gone_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,11 +314,12 @@ async def test_all_streams_of_a_caller_read_so_many_logs_at_a_time() -> None:
     of_callers = Counter(ann=OF_A_CALLER - 1, bob=OF_A_CALLER)
     logs = Logs(a=[[at(1, "first")]], b=[[at(1, "second"), asyncio.Event()]])
     async with Stream(logs, pod("a", RUNNING), pod("b", RUNNING), of_callers=of_callers) as stream:
-        assert await stream.read(3) == [
+        assert await stream.read(2) == [
             f"b not read: {OF_A_CALLER} other logs are, in all streams of yours; close one",
             "a first",
-            f"a {ENDED}",
         ]
+        stream.pods.change(pod("a", ENDS))
+        assert await stream.read(1) == [f"a {ENDED}"]
         stream.pods.change(pod("b", RUNNING, restarts=1))
         assert await stream.read(1) == ["b second"]
         assert of_callers["ann"] == OF_A_CALLER
@@ -322,6 +334,7 @@ async def test_few_bytes_of_lines_wait_for_a_slow_reader() -> None:
         assert sorted(await stream.read(2))[0] == f"a {text}"
         await turns(1000)
         assert sum(getsizeof(each.text) for each in stream.follower._lines._queue) <= WAITING_BYTES
+        stream.pods.change(pod("a", ENDS), pod("b", ENDS))
         lines = await stream.read(2 * count)
     assert set(lines) == {f"{name} {each}" for name in "ab" for each in (text, ENDED)}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from sys import getsizeof
 from typing import Protocol
 
@@ -28,7 +29,8 @@ _WAITING, WAITING_BYTES = 256, 1 << 17
 _SILENCE = 24 * 3600.0
 #: Silence of all pods after which they are listed again: the object that has them may be gone. Seconds.
 _LIST_AGAIN = 15.0
-#: Before a log that broke off is read on: the first wait and the longest, in seconds.
+#: Before a log that broke off is read on: the first wait and the longest, in seconds. One that ended of itself may have broken
+#: off, too: kubelets end each answer after four hours, and the API server ends what a kubelet breaks off as if it were whole.
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 _TOO_MANY = f"not read: {CONTAINERS} other logs are; choose with component, pod or container"
 _TOO_MANY_OF_CALLER = f"not read: {OF_A_CALLER} other logs are, in all streams of yours; close one"
@@ -89,6 +91,10 @@ class LogFollower:
         self._bytes, self._room = 0, asyncio.Event()
         self._known: set[ContainerStart] = set()
         """the containers as they are now"""
+        self._running: set[ContainerStart] = set()
+        """those that run"""
+        self._listed = asyncio.Event()
+        """they were listed again"""
         self._handled: set[ContainerStart] = set()
         self._reading = 0
 
@@ -136,7 +142,11 @@ class LogFollower:
     async def _list(self, readings: asyncio.TaskGroup, part: LogPart) -> bool:
         """Read what has started. Whether anything may still start."""
         starts = await self._pods.starts()
+        self._running = {_the_start(each) for each in starts or () if each.runs}
+        starts = [_the_start(each) for each in starts] if starts is not None else None
         self._known = set(starts or ())
+        listed, self._listed = self._listed, asyncio.Event()
+        listed.set()
         uids = {each.uid for each in self._known}
         self._handled = {each for each in self._handled if each.uid in uids}
         for each in starts or ():
@@ -174,14 +184,27 @@ class LogFollower:
         while True:
             query = part.query(start.source.container, follow=True)
             before, failure = failure, await read_log(self._kube, start.source, query, _SILENCE, keep)
-            if not failure or failure != before:
-                await self._say(start, failure or "the container has ended")
-            if not failure or part.previous:
+            wait = backoff.next()
+            if failure and failure != before:
+                await self._say(start, failure)
+            if not failure and (part.previous or await self._ends(start, wait)):
+                await self._say(start, "the container has ended")
+                return
+            if part.previous:
                 return
             part = part.after(since)
-            await asyncio.sleep(backoff.next())
-            if start not in self._known:
-                return
+            if failure:
+                await asyncio.sleep(wait)
+                if start not in self._known:
+                    return
+
+    async def _ends(self, start: ContainerStart, within: float) -> bool:
+        """Whether a container whose log has ended runs no longer: STATE follows it within a moment, or so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                while start in self._running:
+                    await self._listed.wait()
+        return start not in self._running
 
     async def _say(self, start: ContainerStart, text: str) -> None:
         await self._put(ContainerLine(start.source, "", text))
@@ -193,3 +216,8 @@ class LogFollower:
             await self._room.wait()
         self._bytes += size
         await self._lines.put(line)
+
+
+def _the_start(each: ContainerStart) -> ContainerStart:
+    """A start as it is known, whether its container runs or has ended."""
+    return each._replace(runs=False)

@@ -31,13 +31,17 @@ class LogSource(NamedTuple):
 
 
 class ContainerStart(NamedTuple):
-    """One start of a container. `reason` says why it has no log, such as that it has not started yet; else it is empty."""
+    """One start of a container. `reason` says why it has no log, such as that it has not started yet; else it is empty.
+
+    `runs` says whether it does. A start stays the same when its container ends, without this.
+    """
 
     source: LogSource
     uid: str
     restarts: int
     reason: str = ""
     is_init: bool = False
+    runs: bool = False
 
 
 def is_simulated(node: KubeObject) -> bool:
@@ -78,4 +82,4 @@ def _start(pod: KubeObject, source: LogSource, simulated: Container[str], *, is_
     elif (pod.get("spec") or {}).get("nodeName") in simulated:
         reason = SIMULATED
     uid, restarts = str(pod["metadata"].get("uid") or ""), int(status.get("restartCount") or 0)
-    return ContainerStart(source, uid, restarts, reason, is_init)
+    return ContainerStart(source, uid, restarts, reason, is_init, bool(state.get("running")))
