@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dynamo_profiler.profiling.simulated import Simulations
@@ -176,6 +178,23 @@ async def test_a_worker_that_dies_reports_its_last_words():
         with pytest.raises(WorkerDied, match="out of luck"):
             await pool.run(job("a100_sxm"), Reports())
         assert (await pool.run(job(), Reports())).outcome is JobStatus.FEASIBLE
+
+
+async def test_a_worker_that_cannot_be_started_is_tried_again(monkeypatch: pytest.MonkeyPatch):
+    """For a moment the node had no room for a process: the request failed for good, as if by a fault of the platform."""
+    begun: list[object] = []
+    start = asyncio.create_subprocess_exec
+
+    async def no_room_at_first(*arguments: str, **options: Any) -> asyncio.subprocess.Process:
+        begun.append(arguments)
+        if len(begun) == 1:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return await start(*arguments, **options)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", no_room_at_first)
+    simulations = Simulations(settings(), FAKE)
+    async with simulations.pool:
+        assert (await simulations.computed(job(), Reports())).outcome is JobStatus.FEASIBLE
 
 
 async def test_an_idle_worker_ends():

@@ -166,18 +166,22 @@ class WorkerPool:
             name: value for name, value in os.environ.items() if name not in ("PYTHONSTARTUP", "PYTHONINSPECT")
         }
         environment.update(dict.fromkeys(_ONE_THREAD, "1"))
-        process = await asyncio.create_subprocess_exec(
-            *self._child,
-            str(self._settings.memory_mib),
-            str(self._settings.niceness),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            limit=_LINE_LIMIT,
-            env=environment,
-            # A signal to the service's group, such as Ctrl-C, is the service's to act on.
-            start_new_session=True,
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._child,
+                str(self._settings.memory_mib),
+                str(self._settings.niceness),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=_LINE_LIMIT,
+                env=environment,
+                # A signal to the service's group, such as Ctrl-C, is the service's to act on.
+                start_new_session=True,
+            )
+        except OSError as error:
+            # Without memory or numbers for one more process, which others may give back.
+            raise WorkerDied(f"a worker process could not be started: {error.strerror or error}") from error
         worker = _Worker(process)
         worker.listener = asyncio.create_task(_listen(worker))
         self._all.add(worker)
