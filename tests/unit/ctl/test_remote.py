@@ -121,6 +121,33 @@ async def test_a_stream_that_breaks_is_opened_again_where_it_was(monkeypatch: py
     assert asked == ["", "1", "1", "3"]
 
 
+async def test_a_stream_goes_on_with_a_newer_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Tokens in files, and those of cloud providers, last an hour or less: what followed longer ended with an error."""
+    monkeypatch.setattr(remote, "AGAIN_AFTER", 0.0)
+    file, asked = tmp_path / "token", list[str]()
+    file.write_text("first")
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        asked.append(request.headers["Authorization"])
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(f"id: 1\nevent: event\ndata: {len(asked)}\n\n".encode())
+        file.write_text("second")
+        await response.write(b'event: unauthorized\ndata: {"detail": "the token has expired; log in again"}\n\n')
+        return response
+
+    application = web.Application()
+    application.router.add_get("/{path:.*}", stream)
+    async with (
+        serving(application, "127.0.0.1", 0) as port,
+        asyncio.timeout(5),
+        Remote.open(f"http://127.0.0.1:{port}", file, None) as api,
+    ):
+        with pytest.raises(CtlError, match="log in again"):
+            assert [event.data async for event in api.follow("/x")]
+    assert asked == ["Bearer first", "Bearer second"]
+
+
 @pytest.mark.parametrize("status", [403, 503])
 async def test_a_stream_that_is_refused_at_first_is_an_error(status: int) -> None:
     answering = Answering(b"no")

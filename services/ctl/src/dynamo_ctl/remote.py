@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
@@ -69,10 +70,14 @@ class ServerSentEvent:
 class Remote:
     """One server of the API."""
 
-    def __init__(self, url: str, token: str, session: aiohttp.ClientSession) -> None:
+    def __init__(
+        self, url: str, token: str, session: aiohttp.ClientSession, renew: Callable[[], Awaitable[str]] | None = None
+    ) -> None:
+        """`renew` gives the token as it is now, for what lasts longer than the one that it began with."""
         self._url = url.rstrip("/")
         self._token = token
         self._session = session
+        self._renew = renew
 
     @classmethod
     @asynccontextmanager
@@ -83,7 +88,7 @@ class Remote:
             raise CtlError(f"--server {server}: a token goes to other machines over https alone", ExitCode.USAGE)
         token = await _token(token_file, kubeconfig)
         async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
-            yield cls(server, token, session)
+            yield cls(server, token, session, partial(_token, token_file, kubeconfig))
 
     async def request(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         """The answer of a request as JSON. Refused with every reason of a problem; CtlError where it does not answer."""
@@ -112,7 +117,8 @@ class Remote:
     async def follow(self, path: str) -> AsyncGenerator[ServerSentEvent]:
         """The events of a stream, which is opened again after each end, from its last event on. CtlError for a refusal.
 
-        A server that cannot be reached is an error only until it has been: then its replicas are being replaced.
+        A server that cannot be reached is an error only until it has been: then its replicas are being replaced. A token that
+        ends meanwhile is one where there is no newer one.
         """
         last, opened = "", False
         while True:
@@ -120,17 +126,26 @@ class Remote:
                 async with self.stream("GET", path, **({"Last_Event_ID": last} if last else {})) as events:
                     opened = True
                     async for event in events:
-                        if event.name in ("unauthorized", "error"):
-                            # An error passes: such as an API server that is being replaced.
-                            code = ExitCode.UNREACHABLE if event.name == "error" else ExitCode.FAILED
-                            raise CtlError(str(event.data["detail"]), code)
+                        detail = str(event.data["detail"]) if event.name in ("unauthorized", "error") else ""
+                        if event.name == "unauthorized":
+                            raise RequestRefused(401, detail)
+                        if event.name == "error":
+                            # It passes: such as an API server that is being replaced.
+                            raise CtlError(detail, ExitCode.UNREACHABLE)
                         last = "" if event.name == "resync" else event.id or last
                         yield event
             except CtlError as error:
-                if not (opened and _passes(error)):
+                if not (opened and (_passes(error) or await self._has_newer_token(error))):
                     raise
                 log.warning("interrupted; it is opened again", error=str(error))
             await asyncio.sleep(AGAIN_AFTER)
+
+    async def _has_newer_token(self, error: CtlError) -> bool:
+        """Whether there is another token than the one that was refused, which is taken then. CtlError where none is known."""
+        if self._renew is None or not isinstance(error, RequestRefused) or error.status != 401:
+            return False
+        before, self._token = self._token, await self._renew()
+        return self._token != before
 
     @asynccontextmanager
     async def _sent(
