@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from aiohttp import web
@@ -86,9 +87,13 @@ class Chat:
         started, completion = time.monotonic(), Completion(model)
         try:
             async with asyncio.timeout(self._within):
-                async for line in _lines(call, service, sent):
-                    if (chunk := chunk_of(line)) is not None:
-                        completion.take(chunk, time.monotonic() - started)
+                async with aclosing(_lines(call, service, sent)) as lines:
+                    async for line in lines:
+                        if call.request.transport is None:
+                            # The engine would write all of it for no one.
+                            raise ConnectionError("the caller has left")
+                        if (chunk := chunk_of(line)) is not None:
+                            completion.take(chunk, time.monotonic() - started)
         except TimeoutError:
             raise ProblemError("unavailable", f"no whole answer within {self._within:g} s") from None
         except (Garbled, KubeError) as error:

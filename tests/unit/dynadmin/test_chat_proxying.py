@@ -1,0 +1,67 @@
+"""Chats that are not streamed: an engine works no longer than someone waits for its answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
+
+from aiohttp import web
+from dynamo_dynadmin.api.chat import Chat
+from dynamo_dynadmin.http.connection import HttpConnection
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.runtime.endpoints import serving
+
+
+class Frontend:
+    """A frontend that says a token, and then one after another once the caller has left, without end."""
+
+    def __init__(self, left: asyncio.Event) -> None:
+        self._left = left
+        self.begun, self.ended = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def service_proxy(self, *_: object, **__: object) -> AsyncIterator[Frontend]:
+        try:
+            yield self
+        finally:
+            self.ended.set()
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        while True:
+            yield b'data: {"choices": [{"delta": {"content": "a"}}]}\n'
+            self.begun.set()
+            await self._left.wait()
+            await asyncio.sleep(0)
+
+
+async def test_a_chat_ends_when_its_caller_leaves() -> None:
+    """It went on for minutes, and held one of the chats that its user may have at once."""
+    left, ends = asyncio.Event(), list[type[Exception]]()
+    frontend, absent = Frontend(left), cast("Any", None)
+
+    class Watched(HttpConnection):
+        def connection_lost(self, exc: BaseException | None) -> None:
+            super().connection_lost(exc)
+            left.set()
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        call = cast("Any", SimpleNamespace(kube=frontend, request=request))
+        try:
+            return await Chat(absent, absent, 60.0)._whole(call, ObjectKey("n", "s"), b"{}", "m")
+        except Exception as error:
+            ends.append(type(error))
+            raise
+
+    app = web.Application()
+    app.router.add_get("/", handle)
+    async with serving(app, "127.0.0.1", 0, None, partial(Watched, absent)) as port, asyncio.timeout(5):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        await frontend.begun.wait()
+        writer.close()
+        await frontend.ended.wait()
+    assert ends == [ConnectionError]
