@@ -142,6 +142,17 @@ def test_a_store_that_drips_does_not_pass_the_deadline() -> None:
     assert (caught.value.reason, late) == ("StoreSlow", False)
 
 
+async def test_a_registry_that_drips_does_not_pass_the_deadline() -> None:
+    """Its manifest was waited for without end, in one of the four places that all requests share."""
+    with slow_store(0.02) as (url, ended):
+        store = {"endpoint": url.replace("http://", "oci+http://")}
+        archives = Archives(ImageBuilder.model_validate({"store": store, "archiveTimeout": 0.1}))
+        with pytest.raises(FetchError) as caught:
+            await archives.find(BentoTag("a", "1"))
+        late = ended.is_set()
+    assert (caught.value.reason, caught.value.temporary, late) == ("StoreSlow", True, False)
+
+
 @pytest.mark.parametrize("pause", [0.02, 60.0])
 def test_a_process_that_ends_does_not_wait_for_a_store(pause: float) -> None:
     """A slow one took the whole `archiveTimeout`, five minutes, after which no one waited for its answer."""

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 
 from dynamo_image_builder.builds import BentoTag
-from dynamo_image_builder.fetch import Archive, ArchiveSource, FetchError, find
+from dynamo_image_builder.fetch import Archive, ArchiveSource, FetchError, find, slow
 
 #: Archives that are read at once.
 AT_ONCE = 4
@@ -42,7 +42,10 @@ class Archives:
 
 
 async def _find_in_thread(source: ArchiveSource, limit: int, within: float) -> Archive:
-    """As `find`, in a thread that a process which ends does not wait for: a store may be silent for long."""
+    """As `find`, in a thread that neither a process which ends waits for, nor others beyond `within` seconds.
+
+    A store may be silent for long, and a thread cannot be ended that waits for a name, or for what comes before the archive.
+    """
     result, stopped = Future[Archive](), threading.Event()
     result.set_running_or_notify_cancel()
 
@@ -54,6 +57,9 @@ async def _find_in_thread(source: ArchiveSource, limit: int, within: float) -> A
 
     threading.Thread(target=read, name=f"archive {source.tag}", daemon=True).start()
     try:
-        return await asyncio.wrap_future(result)
+        async with asyncio.timeout(within):
+            return await asyncio.wrap_future(result)
+    except TimeoutError as error:
+        raise slow(source, within) from error
     finally:
         stopped.set()

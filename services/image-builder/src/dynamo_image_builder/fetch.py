@@ -355,7 +355,7 @@ def _copy(
         size += len(chunk)
         _check_size(source, size, limit)
         if expired() or stopped():
-            raise FetchError("StoreSlow", f"{source.tag} was not read within {within:.0f} s", temporary=True)
+            raise slow(source, within)
         digest.update(chunk)
         if target is not None:
             target.write(chunk)
@@ -363,6 +363,11 @@ def _copy(
         # The client takes the end of a connection for the end of the content.
         raise http.client.IncompleteRead(b"", stream.length)
     return Archive(f"sha256:{digest.hexdigest()}", size)
+
+
+def slow(source: ArchiveSource, within: float) -> FetchError:
+    """The archive was not read in time."""
+    return FetchError("StoreSlow", f"{source.tag} was not read within {within:.0f} s", temporary=True)
 
 
 def _deadline(within: float) -> Callable[[], bool]:
