@@ -447,6 +447,16 @@ async def test_profiling_ends(given, outcome):
 PROFILED = f"Validation+Valid {DONE} ObjectiveMet+ObjectiveMet"
 SELECTION = {"dgdName": "qwen-dgd", "profilingResults": {"selectedConfig": SELECTED}}
 ready = partial(request, "Ready", f"{PROFILED} {READY}", spec=offered, **SELECTION)
+
+
+def changed(generation: int, **parts: Any) -> KubeObject:
+    """A request whose result waits, after a change of its spec was reported as one without effect."""
+    said = f"{PROFILED} {READY}".replace("Validation+Valid", "Validation-SpecChangeRejected")
+    obj = request("Ready", said, **parts, **SELECTION)
+    obj["status"]["conditions"][0]["observedGeneration"] = generation
+    return obj
+
+
 new = partial(request, "Deploying", f"{PROFILED} Succeeded-Deploying", **SELECTION)
 MADE = f"{PROFILED} DeploymentReady-DeploymentInProgress Succeeded-Deploying"
 made = partial(request, "Deploying", MADE, **SELECTION)
@@ -471,6 +481,16 @@ NOW = f"Deploying DeploymentReady-DeploymentInProgress Succeeded-Deploying; Depl
         "not to be applied any more": (World.of(new(spec=offered)), f"Ready {READY}"),
         "to be applied now": (World.of(ready(spec={"autoApply": True}, **CHANGED)), NOW),
         "to be applied now, by the default": (World.of(ready(spec={}, **CHANGED)), NOW),
+        # As the operator 1.2 leaves a request whose graph a user deleted: nothing was switched on since.
+        "was to be applied all along": (World.of(ready(spec={"autoApply": True})), "Ready"),
+        "reported as without effect, as by a release before this one": (
+            World.of(changed(2, spec={"autoApply": True}, **CHANGED)),
+            "Ready",
+        ),
+        "to be applied, and made for another spec": (
+            World.of(changed(2, spec={"autoApply": True}, metadata={"generation": 3})),
+            "Ready; SpecChangeRejected",
+        ),
         "created": (
             World.of(new(), config_map()),
             f"Deploying DeploymentReady-DeploymentInProgress; DeploymentCreated; {CREATE}, patch {WRITTEN}",

@@ -51,6 +51,7 @@ FINALIZER = "nvidia.com/finalizer"
 #: How often the pod of a profiling Job is checked. Seconds.
 POD_INTERVAL = 10.0
 _AFTER_VALIDATION = frozenset(RequestPhase) - {RequestPhase.PENDING}
+_CHANGE_REJECTED = "SpecChangeRejected"
 _CHANGED = (
     "the spec was changed after profiling had begun, and that has no effect: delete the request and create it again"
 )
@@ -80,12 +81,13 @@ class RequestReconciler:
             self.profilings.stop(obj["metadata"]["uid"])
             return await self._let_go(obj)
         draft = StatusDraft(obj, self.now())
-        if _is_approved(obj, draft):
+        changed = draft.phase in _AFTER_VALIDATION and self._was_changed(obj, draft)
+        if changed and _is_approved(obj, draft):
             name = draft.status["dgdName"]
             draft.observe().enter(RequestPhase.DEPLOYING, f"DynamoGraphDeployment {name} is on its way")
             return await self._write(obj, draft)
-        if draft.phase in _AFTER_VALIDATION and self._was_changed(obj, draft):
-            draft.say(VALIDATION, False, "SpecChangeRejected", _CHANGED)
+        if changed:
+            draft.say(VALIDATION, False, _CHANGE_REJECTED, _CHANGED)
             self.announcer.announce(obj, events.SPEC_CHANGE_REJECTED(_CHANGED))
             return await self._write(obj, draft)
         steps: dict[RequestPhase, Callable[[KubeObject, StatusDraft], Awaitable[Result]]] = {
@@ -272,9 +274,14 @@ class RequestReconciler:
 
 
 def _is_approved(obj: KubeObject, draft: StatusDraft) -> bool:
-    """Whether a request whose result waits is to deploy it: `autoApply` was switched on, as from Dynamo 1.5 on."""
+    """Whether a change of a request whose result waits deploys it: it switched `autoApply` on, as from Dynamo 1.5 on.
+
+    Not after a change that was rejected: what would be deployed was made for another spec. Releases before this one, and the
+    operator up to 1.4, rejected the switch, too, and an upgrade must not take GPUs for a request that was given up.
+    """
     waits = draft.phase is RequestPhase.READY and bool(draft.status.get("dgdName"))
-    return waits and (obj.get("spec") or {}).get("autoApply") is not False
+    rejected = (draft.condition(VALIDATION) or {}).get("reason") == _CHANGE_REJECTED
+    return waits and not rejected and (obj.get("spec") or {}).get("autoApply") is not False
 
 
 def _objective(result: ProfilingResult, message: str) -> tuple[bool | None, str, str]:
