@@ -8,7 +8,7 @@ import pytest
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
-from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.kube.errors import Forbidden, NotFound
 
 GRAPH: dict[str, Any] = {
     "apiVersion": "nvidia.com/v1beta1",
@@ -78,6 +78,18 @@ async def test_without_a_namespace_of_an_administrator_each_has_a_pair_of_its_ow
     assert set(team) == set(other) == set(PAIR)
     assert team != other
     assert set(secrets.by_namespace) == {"team", "other"}
+
+
+async def test_secrets_that_may_not_be_read_are_the_administrators() -> None:
+    """`rbac.parts.sshSecrets=false`: graphs whose Secret is made by hand are carried out all the same, as in earlier releases."""
+
+    class NotReadable(Secrets):
+        async def get(self, _: Resource, __: ObjectKey) -> KubeObject:
+            raise Forbidden(403, "Forbidden", "cannot get resource secrets")
+
+    secrets: Any = NotReadable()
+    await SshKeys(secrets, "keys", "").ensure(GRAPH)
+    assert secrets.by_namespace == {}
 
 
 async def test_the_pair_of_an_administrator_is_copied() -> None:

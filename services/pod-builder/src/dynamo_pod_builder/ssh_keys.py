@@ -3,7 +3,8 @@
 Each namespace with a graph that needs one gets a pair of its own: who reads the Secrets of a namespace, or may run pods in it,
 must not get into the pods of another one. A pair that an administrator puts into the platform's namespace is copied instead.
 The graphs own the Secret together, and components that stand alone: it goes with the last of them. It is never renewed: pods
-that run hold it, and a new pod would not be let in by the old ones.
+that run hold it, and a new pod would not be let in by the old ones. Where the platform may not read Secrets, they are made by an
+administrator, and pods wait for the Secret.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import base64
 import contextlib
 from dataclasses import dataclass
 
+import structlog
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from dynamo_shared.api import resources
@@ -20,11 +22,13 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import SECRETS, ObjectKey
 from dynamo_shared.kube import KubeClient, get_if_present
-from dynamo_shared.kube.errors import AlreadyExists, Conflict
+from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden
 
 from dynamo_pod_builder.render import MANAGED_BY
 
 _BITS = 2048
+
+log = structlog.get_logger("dynamo.pod-builder.ssh-keys")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,11 @@ class SshKeys:
         if namespace == self.home:
             await self._complete()
             return
-        secret = await self._read(namespace)
+        try:
+            secret = await self._read(namespace)
+        except Forbidden as error:
+            log.info("Secrets of ssh keys are left to an administrator", namespace=namespace, error=str(error))
+            return
         if secret is None:
             secret = await self._create(namespace, await self._pair(), owner)
         await self._own(secret, owner)
