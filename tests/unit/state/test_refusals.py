@@ -13,6 +13,7 @@ from dynamo_shared.bus.errors import StreamFullError
 from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.bus.protocol import ACK_TIMEOUT, Ack, OutgoingMessage
 from dynamo_shared.bus.sizes import check_size
+from dynamo_shared.state import messages
 from dynamo_shared.state.publisher import StatePublisher
 from dynamo_shared.state.versions import version_of
 from dynamo_shared.wire import subjects
@@ -120,6 +121,21 @@ async def test_that_a_full_server_takes_nothing_is_reported_until_it_does() -> N
         publisher.put(DEPLOYMENTS, SMALL)
         await until(lambda: bool(said))
         assert said == ["takes no objects, 1 wait: insufficient storage"]
+        bus.full = False
+        await publisher.flushed(DEPLOYMENTS)
+        assert said[1:] == [""]
+
+
+async def test_a_server_that_has_what_waits_is_no_longer_reported() -> None:
+    """Another watcher published it, or the acknowledgement was lost: there is nothing to take any more."""
+    bus = Full()
+    async with publishing(bus) as (publisher, _):
+        said: list[str] = []
+        publisher.on_stalled(said.append)
+        publisher.put(DEPLOYMENTS, SMALL)
+        await until(lambda: bool(said))
+        headers = messages.object_headers(SMALL, messages.ChangeType.ADDED)
+        await MemoryBus.send(bus, OutgoingMessage(SUBJECT, messages.encode_object(SMALL), headers=headers))
         bus.full = False
         await publisher.flushed(DEPLOYMENTS)
         assert said[1:] == [""]

@@ -128,6 +128,9 @@ class Sender:
         unavailable = [error for _, error in troubled if isinstance(error, BusUnavailableError)]
         if unavailable:
             await self._recover(unavailable[0])
+        else:
+            # STATE answers: what it has already needs no acknowledgement, and what it does not take is reported by object.
+            self._report("")
         fenced = [message for message, error in troubled if isinstance(error, WrongSequenceError)]
         again = [message for message, error in troubled if isinstance(error, BusUnavailableError)]
         done = await asyncio.gather(*(self._correction.compare(message) for message in fenced))
