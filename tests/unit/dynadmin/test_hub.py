@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from dynamo_dynadmin.state import entries
@@ -11,7 +13,7 @@ from dynamo_shared.api.resources import DYNAMO_MODELS, ObjectKey
 from dynamo_shared.bus import streams
 from dynamo_shared.bus.errors import BusError
 from dynamo_shared.bus.memory import MemoryBus
-from dynamo_shared.bus.protocol import StreamState
+from dynamo_shared.bus.protocol import CaughtUp, Item, Message, StreamState, SubscriptionRestarted
 from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.state import messages
 from dynamo_shared.state.versions import Version
@@ -88,3 +90,31 @@ async def test_deletions_of_a_lost_stream_are_not_reported_with_its_numbers(reme
     # An id with such a number is not of this stream.
     assert hub.resume(DYNAMO_MODELS, "n", hub.position()) == []
     reading.cancel()
+
+
+async def test_a_stream_that_is_lost_while_it_is_read_first_leaves_no_position() -> None:
+    """Numbers of the new one begin at one: a reader that goes on after an old one would miss all changes up to it."""
+    subject = subjects.state_subject("c", DYNAMO_MODELS.id, ObjectKey("n", "a"))
+    tombstone = Message(subject, b"", messages.tombstone_headers(Version("a", 9, "")), 50)
+    marker = messages.SyncedMarker(resource=DYNAMO_MODELS.id, resource_version="7", count=0, time="")
+    synced = Message(subjects.synced_subject("c", DYNAMO_MODELS.id), messages.encode_marker(marker), {}, 1)
+
+    async def items() -> AsyncIterator[Item]:
+        for item in (tombstone, SubscriptionRestarted(complete=False, incarnation="new"), synced, CaughtUp("new")):
+            yield item
+
+    class Read:
+        def __aiter__(self) -> AsyncIterator[Item]:
+            return items()
+
+        async def close(self) -> None:
+            """There is nothing to close."""
+
+    class Lost(MemoryBus):
+        async def subscribe(self, *_: object, **__: object) -> Any:
+            return Read()
+
+    hub = Hub(Lost(), "c", [DYNAMO_MODELS])
+    await hub.run()
+    assert hub.position().sequence == 1
+    assert hub.resume(DYNAMO_MODELS, "n", hub.position()) == []

@@ -124,6 +124,9 @@ class Hub:
                         self._settle(identifier)
                 elif isinstance(item, SubscriptionRestarted) and not item.complete:
                     self._begin()
+                    if not self.incarnation:
+                        # What was read so far may be of a stream that is lost.
+                        self._forget_positions()
                     self._identify(item.incarnation)
         finally:
             await subscription.close()
@@ -139,13 +142,16 @@ class Hub:
         """Which stream is read: positions are of one stream alone."""
         token = incarnation_of(incarnation)
         if self.incarnation and token != self.incarnation:
-            self._last = 0
-            for entries in self._entries.values():
-                entries.forget_deletions()
+            self._forget_positions()
             for readers in self._readers.values():
                 for reader in readers:
                     reader.lose()
         self.incarnation = token
+
+    def _forget_positions(self) -> None:
+        self._last = 0
+        for entries in self._entries.values():
+            entries.forget_deletions()
 
     def _take(self, message: Message) -> None:
         self._last = max(self._last, message.sequence)
