@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import deepcopy
 
 from dynamo_shared.api import objects
+from dynamo_shared.api.conversion import NotConvertible, convert
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.registry import annotations as keys
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 
 
 def points_of(pareto: list[KubeObject], selected: KubeObject, figures: KubeObject) -> list[KubeObject]:
@@ -37,6 +40,16 @@ def marked(obj: KubeObject, child: KubeObject, *, owner: KubeObject | None) -> K
     if owner is not None:
         metadata["ownerReferences"] = [owner]
     return made
+
+
+def graph_of(obj: KubeObject, config: KubeObject) -> KubeObject:
+    """A graph of a request's result as it is created for the request: marked, and in the version that is stored.
+
+    The operator 1.2 wrote results in v1alpha1. The API server refuses what cannot be converted.
+    """
+    with suppress(NotConvertible):
+        config = convert(config, DYNAMO_GRAPH_DEPLOYMENTS.api_version)
+    return marked(obj, config, owner=None)
 
 
 def is_made_for(graph: KubeObject, obj: KubeObject) -> bool:

@@ -552,6 +552,20 @@ async def test_what_is_created_is_the_requests_and_what_it_reads_outlives_the_re
     assert await owners(world) == ["DynamoGraphDeploymentRequest", "DynamoGraphDeployment"]
 
 
+async def test_what_the_operator_1_2_selected_is_created_in_the_version_that_is_stored():
+    """It wrote graphs of v1alpha1 into the status, which the API server takes under that version alone."""
+    services = {"Worker": {"componentType": "worker", "replicas": 1}}
+    old = {**SELECTED, "apiVersion": "nvidia.com/v1alpha1", "spec": {"services": services}}
+    world = World(ready(spec={"autoApply": True}, **CHANGED, profilingResults={"selectedConfig": old}))
+    await world.reconcile(times=2)
+    made = await world.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "qwen-dgd"))
+    assert (made["apiVersion"], [each["name"] for each in made["spec"]["components"]]) == (
+        DYNAMO_GRAPH_DEPLOYMENTS.api_version,
+        ["Worker"],
+    )
+    assert made["metadata"]["annotations"][keys.REQUEST_UID] == "u-1"
+
+
 async def owners(world: World) -> list[str]:
     read = await world.kube.get(CONFIG_MAPS, ObjectKey("ns", "planner-config-qwen"))
     return [owner["kind"] for owner in read["metadata"]["ownerReferences"]]

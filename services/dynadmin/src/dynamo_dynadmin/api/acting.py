@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import IDEMPOTENCY, PLANNER_CONFIG
-from dynamo_shared.api.request_graphs import in_place_of, is_made_for, marked, points_of, why_not_changed
+from dynamo_shared.api.request_graphs import graph_of, in_place_of, is_made_for, points_of, why_not_changed
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -143,7 +143,7 @@ class Actions:
             raise ProblemError("conflict", f"the request has no result yet; its phase is {phase}")
         if number > len(points):
             raise _invalid("/point", f"a number from 1 to {len(points)}")
-        graph = marked(request, points[number - 1]["config"], owner=None)
+        graph = graph_of(request, points[number - 1]["config"])
         return await self._deploy_point(call, request, graph, body)
 
     async def _deploy_point(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.request_graphs import is_made_for, marked
+from dynamo_shared.api.request_graphs import graph_of, is_made_for, marked
 from dynamo_shared.api.request_parts import in_own_words
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
@@ -110,7 +110,7 @@ class GraphDeployer:
         return await get_if_present(self.kube, DYNAMO_GRAPH_DEPLOYMENTS, key)
 
     async def _create(self, obj: KubeObject, draft: StatusDraft, name: str) -> None:
-        graph = marked(obj, draft.status["profilingResults"]["selectedConfig"], owner=None)
+        graph = graph_of(obj, draft.status["profilingResults"]["selectedConfig"])
         try:
             written = await self.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph)
         except AlreadyExists:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dynamo_shared.api.model import to_dict
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.request_graphs import marked
+from dynamo_shared.api.request_graphs import graph_of
 from dynamo_shared.api.v1beta1.request import Figures, ParetoConfig, ProfilingResults
 
 from dynamo_profiler.profiling.results import DeploymentCandidate, ProfilingResult
@@ -27,10 +27,10 @@ def results_status(request: KubeObject, result: ProfilingResult) -> KubeObject:
     return to_dict(
         ProfilingResults(
             pareto=[
-                ParetoConfig(config=marked(request, point.dgd, owner=None), figures=figures_of(point))
+                ParetoConfig(config=graph_of(request, point.dgd), figures=figures_of(point))
                 for point in _that_fit(result)
             ],
-            selected_config=marked(request, result.selected.dgd, owner=None),
+            selected_config=graph_of(request, result.selected.dgd),
             selected_figures=figures_of(result.selected),
             source=result.source,
         )

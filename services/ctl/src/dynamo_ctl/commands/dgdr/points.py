@@ -7,7 +7,7 @@ from pathlib import Path
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
-from dynamo_shared.api.request_graphs import in_place_of, is_made_for, marked, points_of, why_not_changed
+from dynamo_shared.api.request_graphs import graph_of, in_place_of, is_made_for, points_of, why_not_changed
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
@@ -46,7 +46,7 @@ async def apply(
     """Create the graph of a point, or replace the spec of the one that was made for the request."""
     async with await where.client() as client:
         request = await _request(client, name, namespace)
-        graph = marked(request, _graph(request, number), owner=None)
+        graph = graph_of(request, _graph(request, number))
         key = key_of(graph)
         existing = await get_if_present(client, DYNAMO_GRAPH_DEPLOYMENTS, key)
         if existing is not None and not is_made_for(existing, request):
