@@ -1,4 +1,7 @@
-"""The Volcano scheduler: pods of a graph wait in the queue that its annotation names. Volcano itself makes their PodGroups."""
+"""The Volcano scheduler: pods of a graph wait in the queue that its annotation names.
+
+Volcano itself makes their PodGroups, and Grove those of its pods.
+"""
 
 from __future__ import annotations
 
