@@ -252,6 +252,29 @@ async def test_what_a_plan_desired_that_is_over_is_withdrawn(
     assert controller._runners == {}
 
 
+async def test_a_graph_whose_planning_was_turned_off_while_nats_was_away_is_come_back_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing else leads to it: it is planned no longer."""
+    controller, _ = plans()
+    controller._runners[KEY] = _Running(plan(), asyncio.create_task(asyncio.Event().wait()))  # type: ignore[arg-type]
+    away = True
+
+    async def send(*_: object, request: str, **__: object) -> str:
+        if away:
+            raise BusUnavailableError("no servers")
+        return request
+
+    monkeypatch.setattr(CommandSender, "send", send)
+    turned_off = graph(another="annotation")
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, turned_off)
+    assert (await controller.reconcile(KEY)).requeue_after is not None
+    assert list(controller._planned(turned_off)) == [KEY]
+    away = False
+    assert (await controller.reconcile(KEY)).requeue_after is None
+    assert list(controller._planned(turned_off)) == []
+
+
 async def test_what_could_not_be_withdrawn_of_a_plan_that_is_over_is_withdrawn_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

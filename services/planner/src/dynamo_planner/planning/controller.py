@@ -160,9 +160,10 @@ class Plans(Controller):
         self._stop_where(lambda key: key.namespace == change.key.namespace and self.is_held(key.namespace))
 
     def _planned(self, graph: KubeObject) -> Iterable[ObjectKey]:
-        """Of every graph that asks for planning, or is planned."""
-        if config_map_of(graph) or key_of(graph) in self._runners:
-            yield key_of(graph)
+        """Of every graph that asks for planning, or is planned, or of which the scaler could not learn that it is no longer."""
+        key = key_of(graph)
+        if config_map_of(graph) or key in self._runners or key in self._unwithdrawn:
+            yield key
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """A graph has the runner that it asks for."""
@@ -174,7 +175,7 @@ class Plans(Controller):
             await self._end(key)
             self._reporter.forget(objects.uid(graph))
             await self._condition.write(graph, None)
-            return Result()
+            return Result(RETRY_AFTER if key in self._unwithdrawn else None)
         try:
             plan = await self._plan(graph)
             self._prometheus(plan)
@@ -326,6 +327,9 @@ class Plans(Controller):
     def _stop_where(self, concerns: Callable[[ObjectKey], bool]) -> None:
         for key in [key for key in self._runners if concerns(key)]:
             self._stop(key)
+        # Who plans these graphs next withdraws what was asked for before.
+        for key in [key for key in self._unwithdrawn if concerns(key)]:
+            del self._unwithdrawn[key]
 
     async def _release(self, gone: Callable[[ObjectKey], bool]) -> None:
         """Planning has ended before another replica begins it."""
