@@ -168,6 +168,23 @@ async def test_invalid_answers(server, body, words):
     assert error.why is Missing.UNREACHABLE
 
 
+async def test_a_part_of_the_data_does_not_count(server):
+    """Thanos answers so while a store is away: traffic of a part of the frontends looked like all of it."""
+    server.body = json.dumps(
+        {**vector("1"), "warnings": ["receive series from Addr: store: deadline exceeded"]}
+    ).encode()
+    error = await refused(server)
+    assert "lacks a part of the data" in str(error)
+    assert error.why is Missing.UNREACHABLE
+
+
+@pytest.mark.parametrize("kind", ["PromQL warning", "PromQL info"])
+async def test_a_remark_about_the_query_takes_nothing_from_its_answer(server, kind):
+    server.body = json.dumps({**vector("1"), "warnings": [f"{kind}: metric might not be a counter"]}).encode()
+    async with PrometheusClient.open(PrometheusOptions(url=server.url)) as client:
+        assert [each.value for each in await client.query("up")] == [1.0]
+
+
 async def test_values_that_are_not_numbers(server):
     server.body = json.dumps(vector("many")).encode()
     assert (await refused(server)).why is Missing.NOT_A_NUMBER

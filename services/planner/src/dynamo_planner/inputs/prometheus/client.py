@@ -26,6 +26,8 @@ QUERY, QUERY_RANGE = "/api/v1/query", "/api/v1/query_range"
 _KINDS_OF_ERRORS = frozenset(
     {"timeout", "canceled", "execution", "bad_data", "internal", "unavailable", "not_found", "not_acceptable"}
 )
+#: What warnings begin with that are about the query (util/annotations); all others say that data is missing.
+_ABOUT_QUERIES = ("PromQL warning", "PromQL info")
 
 
 class PrometheusError(Exception):
@@ -77,6 +79,7 @@ class _QueryAnswer(msgspec.Struct, gc=False):
     data: _Data | None = None
     errorType: str = ""  # noqa: N815 - the API's name
     error: str = ""
+    warnings: list[str] | None = None
 
 
 _decode = msgspec.json.Decoder(_QueryAnswer).decode
@@ -201,6 +204,9 @@ def _series(body: bytes, kind: str, url: str) -> list[_Series]:
         raise PrometheusError(f"{url} answers with an error{_kind_of(answer)}")
     if answer.data.resultType != kind:
         raise PrometheusError(f"{url} sends another type of result, a {kind} is needed")
+    if any(not each.startswith(_ABOUT_QUERIES) for each in answer.warnings or ()):
+        # A Thanos of which a store is away, or a remote read that failed: less traffic than there is.
+        raise PrometheusError(f"{url} warns that its answer lacks a part of the data: are all of its stores up?")
     if len(answer.data.result) > MAX_SERIES:
         raise PrometheusError(f"{url} sends more than {MAX_SERIES} series, and a graph has few; is it a Prometheus?")
     return answer.data.result
