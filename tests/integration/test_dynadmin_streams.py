@@ -138,8 +138,8 @@ async def test_followed_logs_say_why_a_pod_has_none_and_end_with_the_graph(
         await kube.create(PODS, pod)
         event, row, _ = await events.next()
         assert (event, row["pod"], row["component"], row["text"]) == ("notice", "shop-0", "Frontend", "Pending")
-        running = {"state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, "ready": True, "restartCount": 0}
-        status = {"containerStatuses": [{"name": "main", "image": "i", "imageID": "", **running}]}
+        ended = {"state": {"terminated": {"exitCode": 0}}, "ready": False, "restartCount": 0}
+        status = {"containerStatuses": [{"name": "main", "image": "i", "imageID": "", **ended}]}
         await kube.merge_patch(PODS, ObjectKey(namespace, "shop-0"), {"status": status}, subresource="status")
         # The API server answers with an empty log for a pod without a node.
         assert (await events.next())[1]["text"] == "the container has ended"
