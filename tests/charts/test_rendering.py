@@ -238,7 +238,7 @@ def test_roles_are_the_rights_of_the_services() -> None:
     cluster = {
         o["metadata"]["name"].rpartition("platform-")[2]: o["rules"] for o in helm.of_kind(objects, "ClusterRole")
     }
-    own = {"$CLUSTER_ROLE": "dynamo-system-dynamo-platform-admission"}
+    own = {"$CLUSTER_ROLE": "dynamo-system-dynamo-platform-admission", "$SSH_SECRET": "mpi-run-ssh-secret"}
     for service in cluster.keys() & SERVICES.keys():
         held = [
             each
@@ -248,6 +248,29 @@ def test_roles_are_the_rights_of_the_services() -> None:
         granted = {_flat(rule) for rule in cluster[service]}
         declared = {(*rest, own.get(name, name)) for rule in rules(held) for *rest, name in _flat(rule)}
         assert frozenset().union(*granted) == declared
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ((), {"dynamo-platform-webhook", "mpi-run-ssh-secret"}),
+        (("--set", "webhook.secretName=tls,config.mpi.sshSecretName=keys"), {"tls", "keys"}),
+        (("--set", "config.server.webhook.secretName=tls"), {"tls", "mpi-run-ssh-secret"}),
+    ],
+)
+def test_services_read_and_write_the_secrets_alone_that_are_theirs(given: tuple[str, ...], names: set[str]) -> None:
+    """Pull secrets are listed, which has no names; a Secret that is made has none before."""
+    objects = tuple(filter(None, yaml.safe_load_all(helm.template(*given))))
+    held = [
+        rule
+        for role in helm.of_kind(objects, "Role", "ClusterRole")
+        if role["metadata"]["name"].rpartition("platform-")[2] in SERVICES
+        for rule in role["rules"]
+        if "secrets" in rule["resources"]
+    ]
+    named = {name for rule in held for name in rule.get("resourceNames", ())}
+    assert named == names
+    assert {verb for rule in held if "resourceNames" not in rule for verb in rule["verbs"]} == {"create", "list"}
 
 
 def test_secure_metrics_are_read_by_whom_the_api_server_lets_in() -> None:

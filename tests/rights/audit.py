@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from dynamo_shared.api.rights import OWN_CLUSTER_ROLE
+from dynamo_shared.api.rights import OWN_CLUSTER_ROLE, SSH_SECRET, WEBHOOK_SECRET
 
 #: `dynamo-platform/0.1.0 (dynamo-pod-builder)`: the field manager in brackets; that of dynadmin is its name.
 _AGENT = re.compile(r"^dynamo-platform/\S+ \((?:dynamo-)?([a-z-]+?)\)$")
@@ -78,7 +78,7 @@ def requests(lines: Iterable[bytes]) -> Iterator[Request]:
             yield _impersonation(service, event)
             continue
         result = Request(
-            *(service, event.verb, about.apiGroup, plural, _normal(plural, about.name), about.namespace),
+            *(service, event.verb, about.apiGroup, plural, _normal(service, plural, about.name), about.namespace),
             forbidden=code == _FORBIDDEN,
             user=event.user.username,
         )
@@ -94,10 +94,12 @@ def _impersonation(service: str, event: _Event) -> Request:
     return Request(service, "impersonate", "", plural, name, "", user=event.user.username)
 
 
-def _normal(plural: str, name: str) -> str:
-    """As rights name it: webhooks of a platform of one namespace are named after that, the chart names ClusterRoles."""
+def _normal(service: str, plural: str, name: str) -> str:
+    """As rights name it: webhooks of a platform of one namespace are named after that, the chart names the others."""
     if plural == "clusterroles":
         return OWN_CLUSTER_ROLE
+    if plural == "secrets":
+        return WEBHOOK_SECRET if service == "admission" else SSH_SECRET
     return "dynamo-admission" if name.startswith("dynamo-admission-") else name
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynamo_shared.api import resources
 from dynamo_shared.api.resources import Resource
-from dynamo_shared.api.rights import OWN_CLUSTER_ROLE, SCRAPED, Right, RightScope
+from dynamo_shared.api.rights import OWN_CLUSTER_ROLE, SCRAPED, WEBHOOK_SECRET, Right, RightScope
 
 from dynamo_admission.kinds import CONVERTED
 from dynamo_admission.registration import NAME
@@ -28,5 +28,7 @@ RIGHTS = (
         place=RightScope.CLUSTER,
     ),
     Right(resources.CLUSTER_ROLES, ("get",), names=(OWN_CLUSTER_ROLE,), place=RightScope.CLUSTER),
-    Right(resources.SECRETS, ("create", "get", "patch"), place=RightScope.OWN),
+    # Those next to it are the credentials of all other services.
+    Right(resources.SECRETS, ("create",), place=RightScope.OWN),
+    Right(resources.SECRETS, ("get", "patch"), names=(WEBHOOK_SECRET,), place=RightScope.OWN),
 )

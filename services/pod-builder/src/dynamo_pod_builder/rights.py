@@ -34,7 +34,7 @@ from dynamo_shared.api.resources import (
     VIRTUAL_SERVICES,
     Resource,
 )
-from dynamo_shared.api.rights import RACE, READ, SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right
+from dynamo_shared.api.rights import RACE, READ, SCRAPED, SERIES, SSH_SECRET, STANDBY, UNCONFIRMED, Right
 
 from dynamo_pod_builder.artifact_images import LEGACY
 
@@ -92,10 +92,12 @@ RIGHTS = (
     Right(EVENTS, ("create", "list")),
     Right(EVENTS, ("patch",), unused=SERIES),
     Right(SECRETS, ("list",), part="pullSecrets"),
-    Right(SECRETS, ("create", "get"), part="sshSecrets"),
+    Right(SECRETS, ("create",), part="sshSecrets"),
+    Right(SECRETS, ("get",), names=(SSH_SECRET,), part="sshSecrets"),
     Right(
         SECRETS,
         ("update",),
+        names=(SSH_SECRET,),
         part="sshSecrets",
         unused="completes a Secret without content, and adds the owners of a copy",
     ),

@@ -13,6 +13,8 @@ READ = ("get", "list", "watch")
 
 #: In `Right.names`: the service's own ClusterRole, whose name the chart knows.
 OWN_CLUSTER_ROLE = "$CLUSTER_ROLE"
+#: The Secret with the certificate of the webhooks, and that with the ssh keys of a namespace, as the settings name them.
+WEBHOOK_SECRET, SSH_SECRET = "$WEBHOOK_SECRET", "$SSH_SECRET"
 
 # Reasons of `Right.unused` that several services have.
 RACE = "reads again what changed, or came, between a read and a write"
