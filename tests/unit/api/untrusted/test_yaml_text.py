@@ -98,10 +98,19 @@ def test_yaml_means_what_it_means_to_kubectl(text: str, value: Any) -> None:
     assert yaml_text.documents(text, SMALL) == [value]
 
 
+def test_numbers_of_64_bits_are_read_with_a_sign_or_without() -> None:
+    """Workers write their ids without one."""
+    assert yaml_text.documents("instance_id: 12345678901234567890\nb: -9223372036854775808") == [
+        {"instance_id": 12345678901234567890, "b": -(2**63)}
+    ]
+    for beyond in (2**64, -(2**63) - 1):
+        assert "JSON has no such value" in str(refused_or(yaml_text.documents, f"a: {beyond}"))
+
+
 values = st.recursive(
     st.none()
     | st.booleans()
-    | st.integers(-(2**63), 2**63)
+    | st.integers(-(2**63), 2**64 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(),
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(), inner, max_size=5),

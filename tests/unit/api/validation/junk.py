@@ -15,7 +15,7 @@ JUNK = st.recursive(
     st.one_of(
         st.none(),
         st.booleans(),
-        st.integers(-(2**63), 2**63),
+        st.integers(-(2**63), 2**64 - 1),
         st.floats(allow_nan=False, allow_infinity=False),
         st.text(max_size=8),
         st.sampled_from(["epp", "worker", "1", "interPod", "InterPod", "vllm", "", "Profiling"]),

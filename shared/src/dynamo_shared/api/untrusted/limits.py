@@ -9,8 +9,9 @@ from typing import Any
 
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 
-#: Kubernetes has no larger integers: its API server reads them as floating-point numbers.
-_LARGEST_INTEGER = 2**63
+#: 64 bits, with a sign or without: workers write ids of the second sort. Kubernetes has no integers beyond them: its API server
+#: reads these as floating-point numbers.
+_LEAST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def is_of_json(value: object) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, int):
-        return abs(value) <= _LARGEST_INTEGER
+        return _LEAST_INTEGER <= value <= _LARGEST_INTEGER
     return isinstance(value, str | None)
 
 
