@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from aiohttp import web
@@ -27,12 +28,13 @@ from dynamo_dynadmin.http.routes import JSON, JSON_PATCH, MERGE_PATCH, ResponseS
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.http.streaming import Stream, Streams
 from dynamo_dynadmin.identity.access import AccessVerdict, ResourceAttributes
-from dynamo_dynadmin.identity.provider import IssuerUnavailable
-from dynamo_dynadmin.identity.session import COOKIE, Sessions
+from dynamo_dynadmin.identity.login import Logins
+from dynamo_dynadmin.identity.provider import Endpoints, IssuerUnavailable
+from dynamo_dynadmin.identity.session import COOKIE, LOGIN_COOKIE, Sessions
 from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified
 from dynamo_dynadmin.metrics import DynadminMetrics
 from dynamo_shared.kube import Conflict, Identity, Invalid
-from dynamo_shared.runtime.settings.dynadmin import Dynadmin
+from dynamo_shared.runtime.settings.dynadmin import Dynadmin, Oidc
 from multidict import CIMultiDict
 from prometheus_client import CollectorRegistry
 
@@ -237,16 +239,42 @@ async def test_a_session_that_has_ended_can_be_ended() -> None:
     ("accepted", "kind"), [("text/html,*/*;q=0.8", "text/html"), ("*/*", "application/problem+json")]
 )
 async def test_a_person_whose_login_fails_sees_a_page(accepted: str, kind: str) -> None:
-    pages = SessionPages(ABSENT, ABSENT, cast("Any", object()))
-    async with server_of(session(pages)) as client:
-        query = {"error": "access_denied", "error_description": "<script>no</script>"}
-        answer = await client.get("/api/v1/session/callback", params=query, headers={"Accept": accepted})
+    login, state, cookie = await login_begun()
+    async with server_of(session(SessionPages(ABSENT, ABSENT, login))) as client:
+        query = {"error": "access_denied", "error_description": "<script>no</script>", "state": state}
+        headers = {"Accept": accepted, "Cookie": f"{LOGIN_COOKIE}={cookie}"}
+        answer = await client.get("/api/v1/session/callback", params=query, headers=headers)
         text = await answer.text()
     assert (answer.status, answer.content_type) == (401, kind)
     assert "the issuer refuses the login: access_denied" in text
     if kind == "text/html":
         assert "<script>" not in text
         assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
+
+
+async def test_only_the_answer_to_a_login_of_this_browser_is_shown() -> None:
+    """A page of another site can send a browser here with any words, and they would stand on a page of this one."""
+    login, state, cookie = await login_begun()
+    async with server_of(session(SessionPages(ABSENT, ABSENT, login))) as client:
+        for sent, kept in (({}, cookie), ({"state": "another"}, cookie), ({"state": state}, "")):
+            query = {"error": "call", "error_description": "+1 555 0100", **sent}
+            headers = {"Accept": "text/html", "Cookie": f"{LOGIN_COOKIE}={kept}"}
+            answer = await client.get("/api/v1/session/callback", params=query, headers=headers)
+            assert answer.status == 401
+            assert "555" not in await answer.text()
+
+
+async def login_begun() -> tuple[Logins, str, str]:
+    """Logins, and the state and cookie of one that a browser has begun."""
+
+    async def endpoints() -> Endpoints:
+        return Endpoints("https://sso.test/authorize", "", "")
+
+    back = f"{PAGE}/api/v1/session/callback"
+    settings = Oidc(issuer="https://sso.test", audience="a", client_id="dynadmin", redirect_url=back)
+    logins = Logins(settings, b"k" * 32, cast("Any", SimpleNamespace(endpoints=endpoints)), ABSENT)
+    begun = await logins.begin("/")
+    return logins, parse_qs(urlsplit(begun.url).query)["state"][0], begun.cookie
 
 
 async def test_few_sessions_are_begun_at_once() -> None:

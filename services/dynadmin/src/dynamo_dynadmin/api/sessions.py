@@ -47,9 +47,11 @@ class SessionPages:
     async def callback(self, call: Call) -> web.StreamResponse:
         """The issuer has sent the browser back: a session begins."""
         logins = self._configured()
-        if call.text("error"):
-            raise Unidentified(f"the issuer refuses the login: {call.text('error')} {call.text('error_description')}")
         cookie = call.request.cookies.get(LOGIN_COOKIE, "")
+        if call.text("error"):
+            # Any site can send a browser here. Its words are not to stand on a page of this one.
+            logins.begun(cookie, call.text("state"))
+            raise Unidentified(f"the issuer refuses the login: {call.text('error')} {call.text('error_description')}")
         token, back = await logins.finish(cookie, call.text("state"), call.text("code"), call.text("iss"))
         caller = await self._tokens.caller(token)
         try:

@@ -63,12 +63,17 @@ class Logins:
         cookie = self._seal.seal([state, nonce, verifier, back, time.time() + WITHIN])
         return Begun(f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{query}", cookie)
 
+    def begun(self, cookie: str, state: str) -> tuple[str, str, str]:
+        """Nonce, verifier and page of the login that this browser began with this state. Unidentified."""
+        sealed = self._seal.open(cookie)
+        if sealed is None or time.time() >= sealed[4] or not is_same(state, sealed[0]):
+            raise Unidentified(_AGAIN)
+        _, nonce, verifier, back, _ = sealed
+        return nonce, verifier, back
+
     async def finish(self, cookie: str, state: str, code: str, issuer: str) -> tuple[str, str]:
         """The verified id token of a login, and the page to go back to. Unidentified, IssuerUnavailable."""
-        begun = self._seal.open(cookie)
-        if begun is None or time.time() >= begun[4] or not is_same(state, begun[0]):
-            raise Unidentified(_AGAIN)
-        _, nonce, verifier, back, _ = begun
+        nonce, verifier, back = self.begun(cookie, state)
         if issuer and issuer != self._settings.issuer:
             raise Unidentified("another issuer answers this login")
         form = {
