@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import structlog
@@ -24,6 +24,16 @@ LAST_PAUSE = 5.0
 log = structlog.get_logger("dynamo.bus.nats")
 
 
+def kept_up(part: str, run: Callable[[], Awaitable[object]]) -> asyncio.Task[None]:
+    """A task of a connection that lasts until it is cancelled: what fails is logged, and started again."""
+    supervising = supervised(
+        run,
+        lambda error: log.error("part failed, started again", part=part, exc_info=error),
+        lambda: log.info("part works again", part=part),
+    )
+    return asyncio.create_task(supervising, name=part)
+
+
 class Keeper:
     """Owns the current session. `counted`: whether the metrics of the bus count it, as they count the platform's own."""
 
@@ -39,13 +49,7 @@ class Keeper:
 
     def start(self) -> None:
         """Begins to connect."""
-        part = "nats-keeper"
-        kept = supervised(
-            self._keep,
-            lambda error: log.error("part failed, started again", part=part, exc_info=error),
-            lambda: log.info("part works again", part=part),
-        )
-        self._task = asyncio.create_task(kept, name=part)
+        self._task = kept_up("nats-keeper", self._keep)
 
     @property
     def health(self) -> BusHealth:

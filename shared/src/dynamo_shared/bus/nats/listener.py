@@ -16,9 +16,9 @@ import structlog
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from dynamo_shared.aio import ended, supervised
+from dynamo_shared.aio import ended
 from dynamo_shared.bus.errors import BusUnavailableError
-from dynamo_shared.bus.nats.keeper import Keeper
+from dynamo_shared.bus.nats.keeper import Keeper, kept_up
 from dynamo_shared.bus.nats.options import NatsOptions
 from dynamo_shared.bus.nats.session import NatsSession
 from dynamo_shared.bus.protocol import BusHealth
@@ -66,13 +66,7 @@ class NatsListener:
     async def __aenter__(self) -> Self:
         """Begins to connect; does not wait for it."""
         self._keeper.start()
-        part = "nats-listener"
-        kept = supervised(
-            self._keep,
-            lambda error: log.error("part failed, started again", part=part, exc_info=error),
-            lambda: log.info("part works again", part=part),
-        )
-        self._task = asyncio.create_task(kept, name=part)
+        self._task = kept_up("nats-listener", self._keep)
         return self
 
     async def __aexit__(
