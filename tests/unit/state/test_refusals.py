@@ -112,14 +112,21 @@ async def test_a_loss_ends_what_was_refused_before_it() -> None:
         assert said[-1] == ""
 
 
-async def test_that_a_full_server_takes_nothing_is_reported_until_it_does() -> None:
-    """The connection is well, and no service hears of a change any more."""
-    bus = Full()
+@asynccontextmanager
+async def stalled(bus: Full) -> AsyncIterator[tuple[StatePublisher, list[str]]]:
+    """A publisher whose object such a server does not take, and what it says of that so far."""
     async with publishing(bus) as (publisher, _):
         said: list[str] = []
         publisher.on_stalled(said.append)
         publisher.put(DEPLOYMENTS, SMALL)
         await until(lambda: bool(said))
+        yield publisher, said
+
+
+async def test_that_a_full_server_takes_nothing_is_reported_until_it_does() -> None:
+    """The connection is well, and no service hears of a change any more."""
+    bus = Full()
+    async with stalled(bus) as (publisher, said):
         assert said == ["takes no objects, 1 wait: insufficient storage"]
         bus.full = False
         await publisher.flushed(DEPLOYMENTS)
@@ -129,11 +136,7 @@ async def test_that_a_full_server_takes_nothing_is_reported_until_it_does() -> N
 async def test_a_server_that_has_what_waits_is_no_longer_reported() -> None:
     """Another watcher published it, or the acknowledgement was lost: there is nothing to take any more."""
     bus = Full()
-    async with publishing(bus) as (publisher, _):
-        said: list[str] = []
-        publisher.on_stalled(said.append)
-        publisher.put(DEPLOYMENTS, SMALL)
-        await until(lambda: bool(said))
+    async with stalled(bus) as (publisher, said):
         headers = messages.object_headers(SMALL, messages.ChangeType.ADDED)
         await MemoryBus.send(bus, OutgoingMessage(SUBJECT, messages.encode_object(SMALL), headers=headers))
         bus.full = False
