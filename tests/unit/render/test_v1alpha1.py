@@ -153,6 +153,16 @@ def test_a_virtual_service_is_for_a_gateway_and_never_for_the_whole_mesh(grove: 
         made(obj, config)
 
 
+def test_the_gateway_of_an_ingress_without_a_virtual_service_means_nothing() -> None:
+    """Admission allows it, and nothing takes what is for others."""
+    result = made(
+        graph({"ingress": {"enabled": True, "host": "chat", "virtualServiceGateway": "mesh"}}),
+        replace(CONFIG, virtual_services=True),
+    )
+    assert "Ingress/g-frontend" in result
+    assert "VirtualService/g-frontend" not in result
+
+
 def test_claims() -> None:
     desired = [
         {"name": "models", "create": True, "size": "10Gi", "storageClass": "fast", "volumeAccessMode": "ReadWriteMany"},

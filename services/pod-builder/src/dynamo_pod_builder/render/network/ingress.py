@@ -35,15 +35,15 @@ def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObjec
     name = names.service(context.name)
     metadata = object_metadata(name, context.namespace, label_set, {**(settings.get("annotations") or {})}, owner)
     host = _host(settings, defaults)
-    if own is not None and own.get("virtualServiceGateway") == _WHOLE_MESH:
-        raise RenderError(
-            context.component,
-            "ingress.virtualServiceGateway",
-            "a VirtualService of the whole mesh would take what proxies of other namespaces send to its host",
-            "name a Gateway",
-        )
     gateway = settings.get("virtualServiceGateway") or defaults.virtual_service_gateway
     if gateway and (settings.get("useVirtualService") or own is None):
+        if own is not None and own.get("virtualServiceGateway") == _WHOLE_MESH:
+            raise RenderError(
+                context.component,
+                "ingress.virtualServiceGateway",
+                "a VirtualService of the whole mesh would take what proxies of other namespaces send to its host",
+                "name a Gateway",
+            )
         return [_virtual_service(metadata, host, gateway, name)] if context.config.virtual_services else []
     class_name = settings.get("ingressControllerClassName") or defaults.class_name
     secret = (settings.get("tls") or {}).get("secretName") or defaults.tls_secret
