@@ -31,6 +31,7 @@ from dynamo_devcluster import NodeShape
 from dynamo_shared.kube import KubeClient
 
 from tests.benchmarks.graphs import COMPONENTS
+from tests.building.tasks import in_background
 from tests.stage.balancer import balanced
 from tests.stage.cluster import Stage, StageOptions, stage, until_ready
 
@@ -53,6 +54,8 @@ API_SERVER = ("--max-requests-inflight=1600", "--max-mutating-requests-inflight=
 PODS_A_NODE = 2500
 #: Graphs that are sent at once.
 AT_ONCE = 1000
+#: Seconds between two lines of progress.
+PROGRESS = 60.0
 #: MiB that the machine must have left, or the system ends processes of its own choice.
 LEAST_AVAILABLE = 1500.0
 #: Up to so many graphs the API server is held to the first limit of its memory, beyond to the second.
@@ -138,11 +141,12 @@ async def _grow(up: Stage, deployments: Deployments, count: int, within: float) 
         return deployments.complete >= count or available_mib() < LEAST_AVAILABLE
 
     started = time.perf_counter()
-    for first in range(0, count, AT_ONCE):
-        if available_mib() >= LEAST_AVAILABLE:
-            await create(up.admin, range(first, min(first + AT_ONCE, count)))
-    sent = time.perf_counter() - started
-    await deployments.until(ends, max(0.0, within - sent))
+    async with in_background(_progress(up, deployments, count)):
+        for first in range(0, count, AT_ONCE):
+            if available_mib() >= LEAST_AVAILABLE:
+                await create(up.admin, range(first, min(first + AT_ONCE, count)))
+        sent = time.perf_counter() - started
+        await deployments.until(ends, max(0.0, within - sent))
     children = time.perf_counter() - started
     if deployments.complete < count:
         left = f"ended_after_s={children:.0f} ended_with_available_mib={available_mib():.0f}"
@@ -150,6 +154,19 @@ async def _grow(up: Stage, deployments: Deployments, count: int, within: float) 
     pods = await deployments.until(lambda: deployments.available >= count * len(COMPONENTS), within)
     took = f"{time.perf_counter() - started:.0f}" if pods else f"none:{deployments.available}"
     return f"sent_s={sent:.0f} children_s={children:.0f} graphs_per_s={count / children:.1f} available_s={took}"
+
+
+async def _progress(up: Stage, deployments: Deployments, count: int) -> None:
+    """Print how far the growth is, until cancelled: a large one takes an hour and more."""
+    while True:
+        await asyncio.sleep(PROGRESS)
+        server = used(up)[up.plane.api_server.name]
+        print(
+            f"{time.strftime('%H:%M:%S')} complete: {deployments.complete} of {count}, "
+            f"kube-apiserver {server.mib:.0f} MiB {server.cpu:.0f} s, all services {memory(up):.0f} MiB",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 async def _settled(up: Stage) -> None:
