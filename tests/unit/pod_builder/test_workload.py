@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.status.workload import readiness, ready_replicas, refusal_of, replicas_of, stateful_set_lacking
+from dynamo_pod_builder.status.workload import (
+    is_observed,
+    readiness,
+    ready_replicas,
+    refusal_of,
+    replicas_of,
+    stateful_set_lacking,
+)
 
 
 def groups(desired: int = 2, available: bool = True, **status: Any) -> dict[str, Any]:
@@ -34,6 +41,17 @@ def groups(desired: int = 2, available: bool = True, **status: Any) -> dict[str,
 def test_groups_are_ready_when_all_of_them_serve(workload, ready, says) -> None:
     state = readiness(workload)
     assert (state.ready, state.message) == (ready, says)
+
+
+@pytest.mark.parametrize(("reported", "observed"), [(2, False), (3, True), (None, True)])
+def test_counts_of_groups_are_of_the_generation_that_their_controller_says(reported, observed) -> None:
+    """Right after a change all groups of the former template serve. Older releases do not say which generation it is."""
+    workload = groups() if reported is None else groups(observedGeneration=reported)
+    workload["metadata"]["generation"] = 3
+    assert is_observed(workload) is observed
+    assert readiness(workload).ready is observed
+    if not observed:
+        assert readiness(workload).message == "the LeaderWorkerSet's change is not yet observed"
 
 
 def test_groups_that_are_ready_are_available() -> None:

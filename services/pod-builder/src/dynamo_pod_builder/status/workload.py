@@ -103,11 +103,14 @@ def replicas_of(workload: KubeObject | None) -> KubeObject | None:
 
 
 def is_observed(workload: KubeObject | None) -> bool:
-    """Whether a workload's own controller has observed its spec as it is; a LeaderWorkerSet's does not say so."""
-    if workload is None or _kind(workload) == LEADER_WORKER_SETS.kind:
+    """Whether a workload's own controller has observed its spec as it is, as far as it says so."""
+    if workload is None:
         return True
-    observed = workload.get("status", {}).get("observedGeneration") or 0
-    return bool(observed >= objects.generation(workload))
+    observed = workload.get("status", {}).get("observedGeneration")
+    if observed is None and _kind(workload) == LEADER_WORKER_SETS.kind:
+        # Older releases of LeaderWorkerSet never say so.
+        return True
+    return bool((observed or 0) >= objects.generation(workload))
 
 
 def readiness(workload: KubeObject | None) -> WorkloadReadiness:
@@ -204,7 +207,9 @@ def _refused(message: str) -> str:
 
 
 def _leader_worker_set(workload: KubeObject) -> WorkloadReadiness:
-    """A LeaderWorkerSet counts groups, and does not say which generation of its spec the counts are of."""
+    """A LeaderWorkerSet counts groups; right after a change, those of the former template."""
+    if not is_observed(workload):
+        return WorkloadReadiness(False, "the LeaderWorkerSet's change is not yet observed")
     status, desired = workload.get("status", {}), workload.get("spec", {}).get("replicas", 1)
     updated, ready, total = (status.get(name, 0) for name in ("updatedReplicas", "readyReplicas", "replicas"))
     if (
