@@ -219,6 +219,14 @@ FAILS = "Failed JobCompleted"
             f"{FAILS}-CheckpointVerificationFailed; CheckpointFailed",
         ),
         "the agent is at work yet": (partial(World, creating(), taker("Complete"), LEASE), "Creating"),
+        "the word of the agent is late": (
+            partial(World, creating(), taker("Complete"), unheard=[taker("Complete", word="completed")]),
+            "Ready JobCompleted+JobSucceeded; CheckpointReady",
+        ),
+        "news of its Job is later than that of an earlier one": (
+            partial(World, creating(), taker(uid="earlier"), unheard=[taker()]),
+            "Creating",
+        ),
         "its Job is deleted": (partial(World, creating()), f"{FAILS}-JobDeleted; CheckpointFailed"),
         "another's Job has the name": (
             partial(World, creating(), taker(uid="earlier")),

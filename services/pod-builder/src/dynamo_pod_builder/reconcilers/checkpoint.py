@@ -160,6 +160,9 @@ class CheckpointReconciler:
             lease = await get_if_present(self.kube, LEASES, key)
             if checkpoint_status.is_held(lease, now):
                 return Result(requeue_after=CONFIRM)
+            # The agent speaks before it lets go of its Lease, and its word may still be on its way to the cache.
+            if (stored := await self._stored(obj, key)) is not None:
+                observation = checkpoint_status.observe(stored)
         if taker is not None and observation.progress is JobProgress.FAILED and (words := await self._last_words(key)):
             observation = replace(observation, message=f"{observation.message}; {words}")
         return await self._report(obj, checkpoint_status.ended(obj, observation, now))
@@ -170,9 +173,12 @@ class CheckpointReconciler:
         return checkpoint_status.last_words(listed)
 
     async def _job(self, obj: KubeObject, key: ObjectKey) -> KubeObject | None:
-        # The event of the Job may come after that of the status that reports it.
-        taker = self.cache.get(JOBS, key) or await get_if_present(self.kube, JOBS, key)
-        return taker if taker is not None and objects.controls(obj, taker) else None
+        """Its Job. News of it may come after that of the status that names it; of the name, an earlier one may be known."""
+        return _of(obj, self.cache.get(JOBS, key)) or await self._stored(obj, key)
+
+    async def _stored(self, obj: KubeObject, key: ObjectKey) -> KubeObject | None:
+        """Its Job, as the API server has it now."""
+        return _of(obj, await get_if_present(self.kube, JOBS, key))
 
     async def _refuse(self, obj: KubeObject, digest: str, obstacle: Obstacle, again: float | None = None) -> Result:
         return await self._report(obj, checkpoint_status.refused(obj, digest, obstacle, self.now()), again)
@@ -188,6 +194,11 @@ class CheckpointReconciler:
 
         wait = await self.statuses.write(DYNAMO_CHECKPOINTS, obj, status, urgent=True, report=report)
         return Result(requeue_after=again if wait is None else wait)
+
+
+def _of(obj: KubeObject, taker: KubeObject | None) -> KubeObject | None:
+    """A Job, where it is that of this checkpoint."""
+    return taker if taker is not None and objects.controls(obj, taker) else None
 
 
 def _obstacle_of(failure: Failure) -> Obstacle:
