@@ -168,7 +168,8 @@ def test_graph_state(outcome, state, reason, says):
 
 @pytest.mark.parametrize("rolling", [None, {"phase": "InProgress", "startTime": "t"}])
 def test_a_component_deployment_that_a_finalizer_keeps_is_named(rolling):
-    kept = Generation("a", deployment(), finalizers=["x.y/z"])
+    leaving = {"kind": "DynamoComponentDeployment", "metadata": {"name": "a", "finalizers": ["x.y/z"]}}
+    kept = Generation("a", deployment(), leaving=leaving)
     status = graph_status(GRAPH, GraphOutcome({"A": [kept]}, rolling_update=rolling), NOW)
     (ready,) = status["conditions"]
     assert (status["state"], ready["reason"]) == ("pending", "PredecessorRemains")

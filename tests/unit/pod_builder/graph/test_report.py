@@ -9,7 +9,7 @@ import pytest
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
 from dynamo_pod_builder.reconcilers.graph.observed import place_of
-from dynamo_pod_builder.reconcilers.graph.parts import desired_parts
+from dynamo_pod_builder.reconcilers.graph.parts import all_serve, desired_parts
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, RestartPlan, Rollout
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport, conclude, is_new, next_reconcile
 from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, RESTART_INTERVAL
@@ -46,12 +46,16 @@ def pod_clique_set(name: str = "graph", **fields: Any) -> KubeObject:
     return {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": metadata, "spec": spec, **fields}
 
 
-@pytest.mark.parametrize(("deleted", "kept"), [({}, ()), ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, ["x.y/z"])])
-def test_finalizers_of_a_component_deployment_count_while_it_is_being_deleted(deleted, kept):
-    dcd = stored(component("graph-one"))
-    dcd["metadata"].update(finalizers=["x.y/z"], **deleted)
-    (part,) = desired_parts(desiring(dcd), observed(dcd))["One"]
-    assert part.finalizers == kept
+@pytest.mark.parametrize("deleted", [{}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}])
+@pytest.mark.parametrize("made", [component("graph-one"), pod_clique_set()], ids=["component deployment", "set"])
+def test_what_runs_pods_leaves_while_it_is_being_deleted(made, deleted):
+    """Grove keeps a set by a finalizer until all pods have ended, and says meanwhile that its cliques are ready."""
+    there = stored(made)
+    there["metadata"].update(finalizers=["x.y/z"], **deleted)
+    running: dict[str, Any] = {"workloads": {"graph-one": deployment("graph-one")}, "cliques": [clique("graph-0-one")]}
+    parts = desired_parts(desiring(made), observed(there, **running))
+    assert parts["One"][0].leaving == (there if deleted else None)
+    assert all_serve(parts) is not bool(deleted)
 
 
 @pytest.mark.parametrize(("status", "new"), [(None, True), ({}, True), ({"observedGeneration": 1}, False)])

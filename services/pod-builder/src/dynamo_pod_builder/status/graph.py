@@ -37,8 +37,8 @@ class Generation:
     troubles: Sequence[Trouble] = ()
     #: Whether the workload was made by the component's present spec, and not yet by the one before.
     observed: bool = True
-    #: Finalizers of its component deployment, where that is being deleted: it is created again once they are gone.
-    finalizers: Sequence[str] = ()
+    #: Its component deployment or set, where that is being deleted: it is created again once it is gone, and its pods go with it.
+    leaving: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +116,13 @@ def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
 
 
 def _state(part: Generation) -> WorkloadReadiness:
-    if part.finalizers:
-        kept = f"DynamoComponentDeployment {part.name}, which is kept by {', '.join(part.finalizers)}"
-        return WorkloadReadiness(False, f"waiting until Kubernetes has deleted {kept}", PREDECESSOR_REMAINS)
+    if part.leaving is not None:
+        named, finalizers = (
+            f"{part.leaving['kind']} {objects.name(part.leaving)}",
+            part.leaving["metadata"]["finalizers"],
+        )
+        words = f"waiting until Kubernetes has deleted {named}, which is kept by {', '.join(finalizers)}"
+        return WorkloadReadiness(False, words, PREDECESSOR_REMAINS)
     state = why_not(readiness(part.workload), part.troubles)
     if state.ready and not part.observed:
         return WorkloadReadiness(False, "its change is not yet acted on")

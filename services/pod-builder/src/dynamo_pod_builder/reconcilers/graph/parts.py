@@ -42,7 +42,7 @@ def desired_parts(plan: Plan, observed: Observed) -> dict[str, list[Generation]]
 def all_serve(parts: Mapping[str, Sequence[Generation]]) -> bool:
     """Whether everything that is desired serves, so that what served before can go. `parts` are by component."""
     current = [part for generations in parts.values() for part in generations if part.current]
-    return all(part.failure is None and readiness(part.workload).ready for part in current)
+    return all(part.failure is None and part.leaving is None and readiness(part.workload).ready for part in current)
 
 
 def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Generation]:
@@ -64,8 +64,14 @@ def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Generat
             ],
             observed=grove.is_scaled(each, workload)
             and (is_current or (by_clique and grove.is_updated(stored, workload))),
+            leaving=_leaving(stored),
         )
     return generations
+
+
+def _leaving(obj: KubeObject | None) -> KubeObject | None:
+    """An object that is being deleted, and that finalizers keep until then."""
+    return obj if obj is not None and objects.is_deleting(obj) and obj["metadata"].get("finalizers") else None
 
 
 def _refused(cliques: Iterable[KubeObject]) -> Iterator[Trouble]:
@@ -97,7 +103,7 @@ def _of_components(plan: Plan, observed: Observed) -> dict[str, list[Generation]
             failure=failure_of(dcd) if dcd is not None else None,
             troubles=troubles(observed.pods_of(workload), observed.now),
             observed=dcd is not None and is_observed(dcd),
-            finalizers=dcd["metadata"].get("finalizers", ()) if dcd is not None and objects.is_deleting(dcd) else (),
+            leaving=_leaving(dcd),
         )
         parts.setdefault(component, []).append(generation)
     return parts
