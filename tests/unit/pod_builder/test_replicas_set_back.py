@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import events
-from dynamo_pod_builder.applying import Applier, ChildChange, SetBack
+from dynamo_pod_builder.applying import Applier, ChildChange, Ensured, SetBack
 from dynamo_pod_builder.render import MANAGED_BY
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import DEPLOYMENTS, ObjectKey, Resource
+from dynamo_shared.api.resources import DEPLOYMENTS, POD_CLIQUES, ObjectKey, Resource
 from dynamo_shared.state import ObjectCache
 
 from tests.unit.announced import Announced
@@ -102,6 +102,16 @@ async def test_a_number_that_the_platform_wrote_on_the_short_way_is_its_own(appl
     assert (await applier.ensure(deployment(1))).set_back is None
 
 
+async def test_a_number_of_what_grove_makes_is_set_back_and_reported_too(applier, server, cache):
+    """Grove copies the replicas of a set once, and leaves them to others from then on."""
+    made = await server.create(POD_CLIQUES, {**deployment(1), **POD_CLIQUES.type_meta})
+    assert await applier.scale(POD_CLIQUES, made, 1) == Ensured(ChildChange.UNCHANGED, made)
+    ensured = await applier.scale(POD_CLIQUES, server.scaled_by("keda-operator", 3), 1)
+    assert ensured.set_back == SetBack("keda-operator", 3)
+    assert server.obj["spec"]["replicas"] == 1
+    assert (await applier.scale(POD_CLIQUES, server.obj, 2)).set_back is None, "desired now"
+
+
 def of(kind: str, name: str) -> KubeObject:
     return {"kind": kind, "metadata": {"name": name, "namespace": "ns", "uid": "o", "generation": 1}, "spec": {}}
 
@@ -127,7 +137,6 @@ def of(kind: str, name: str) -> KubeObject:
     ],
 )
 def test_what_users_read_of_it(owner, writer, message):
-    announced, child = Announced(), deployment(1)
-    child["metadata"]["labels"][labels.COMPONENT] = "One"
-    announced.announce(owner, events.replicas_set_back(owner, child, SetBack(writer, 3)))
+    announced = Announced()
+    announced.announce(owner, events.replicas_set_back(owner, "One", deployment(1), SetBack(writer, 3)))
     assert announced.lines == [f"Warning ReplicasSetBack Scale: {message}"]

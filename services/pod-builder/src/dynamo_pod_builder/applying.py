@@ -139,7 +139,7 @@ class Applier:
             stamped_object = _with_annotations_of(desired, observed)
         difference = _difference(stamped_object, observed)
         if not difference and (not adopting or uid in self._adopted):
-            self._note_number(resource, observed)
+            self._note_number(observed)
             return Ensured(ChildChange.UNCHANGED, observed)
         if not adopting and resource in SCALED and _has_all_but_replicas(stamped_object, observed):
             return await self._correct_number(resource, observed, stamped_object["spec"]["replicas"])
@@ -237,6 +237,13 @@ class Applier:
                 await self._kube.merge_patch(resource, resources.key_of(observed), patch),
             )
 
+    async def scale(self, resource: Resource, observed: KubeObject, replicas: int) -> Ensured:
+        """Have `spec.replicas` so, of an object that another controller makes and whose number it leaves to this one."""
+        if observed.get("spec", {}).get("replicas") != replicas:
+            return await self._correct_number(resource, observed, replicas)
+        self._note_number(observed)
+        return Ensured(ChildChange.UNCHANGED, observed)
+
     async def patch_replicas(self, resource: Resource, observed: KubeObject, replicas: int) -> Ensured:
         """Set `spec.replicas` alone: where nothing else differs, or of a leftover whose desired object is no longer known."""
         key, metadata = resources.key_of(observed), observed["metadata"]
@@ -255,7 +262,7 @@ class Applier:
         expected = self._numbers.get(objects.uid(observed)) == replicas
         writer = await self._other_writer(resource, observed) if expected else ""
         ensured = await self.patch_replicas(resource, observed, replicas)
-        self._note_number(resource, ensured.obj)
+        self._note_number(ensured.obj)
         return replace(ensured, set_back=SetBack(writer, observed["spec"].get("replicas", 1))) if writer else ensured
 
     async def _other_writer(self, resource: Resource, observed: KubeObject) -> str:
@@ -266,8 +273,8 @@ class Applier:
             return "" if writer == self._kube.field_manager else writer
         return ""
 
-    def _note_number(self, resource: Resource, obj: KubeObject) -> None:
-        if resource in SCALED and (number := obj["spec"].get("replicas")) is not None:
+    def _note_number(self, obj: KubeObject) -> None:
+        if (number := obj.get("spec", {}).get("replicas")) is not None:
             self._numbers[objects.uid(obj)] = number
 
     async def _replace_number(

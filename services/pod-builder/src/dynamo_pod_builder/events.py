@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.wording import many
 from dynamo_shared.runtime.facts import NOTHING, EventReason, Fact
@@ -80,13 +79,12 @@ def updated(children: Sequence[str]) -> Fact:
     return UPDATED(f"Updated {', '.join(children)}")
 
 
-def replicas_set_back(owner: KubeObject, child: KubeObject, rival: SetBack) -> Fact:
+def replicas_set_back(owner: KubeObject, component: str, child: KubeObject, rival: SetBack) -> Fact:
     """Another client gave a child other replicas. `owner`: the graph, or the component deployment without a graph."""
     name, kind = objects.name(owner), owner["kind"]
     writer = f"{rival.writer} (a HorizontalPodAutoscaler)" if rival.writer.startswith(AUTOSCALER) else rival.writer
     instead = f"scale {kind} {name}"
     if kind == DYNAMO_GRAPH_DEPLOYMENTS.kind:
-        component = objects.labels(child)[labels.COMPONENT]
         instead = (
             f"give component {component} `scalingAdapter: {{}}`, and scale "
             f"{DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind} {names.component_deployment(name, component)}"

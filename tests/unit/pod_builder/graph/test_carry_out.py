@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -59,6 +60,12 @@ class Ledger:
         self._note(f"scale {obj['kind']} {name} to {replicas}", name)
         changed = {**obj, "spec": {**obj["spec"], "replicas": replicas}}
         return Ensured(ChildChange.UPDATED, {**changed, "metadata": {**obj["metadata"], "generation": 2}})
+
+    async def scale(self, resource: object, obj: KubeObject, replicas: int) -> Ensured:
+        if obj["spec"]["replicas"] == replicas:
+            return Ensured(ChildChange.UNCHANGED, obj)
+        ensured = await self.patch_replicas(resource, obj, replicas)
+        return replace(ensured, set_back=self.rivals.get(f"{obj['kind']} {obj['metadata']['name']}"))
 
     async def annotate(self, _resource: object, obj: KubeObject, annotations: dict[str, str | None]) -> None:
         self._note(f"annotate {obj['kind']} {obj['metadata']['name']}", obj["metadata"]["name"])
@@ -242,6 +249,16 @@ async def test_replicas_of_another_client_are_reported_on_the_graph():
     scaled = {**FRONT, "spec": {"replicas": 1}}
     _, lines = await carried_out(desiring(scaled), observed(stored(scaled)), ledger)
     assert [line.partition(":")[0] for line in lines] == ["Normal Updated Update", "Warning ReplicasSetBack Scale"]
+
+
+async def test_replicas_that_another_client_gave_what_grove_makes_are_reported_too():
+    ledger = Ledger()
+    ledger.rivals = {"PodClique graph-0-a": SetBack("keda-operator", 1)}
+    _, (_, line) = await carried_out(desiring(SET), observed(stored(SET), cliques=[clique("graph-0-a")]), ledger)
+    assert line.startswith(
+        "Warning ReplicasSetBack Scale: keda-operator gave PodClique graph-0-a 1 replica, set back to 2: "
+    )
+    assert line.endswith("give component A `scalingAdapter: {}`, and scale DynamoGraphDeploymentScalingAdapter graph-a")
 
 
 async def test_pods_that_grove_makes_find_their_ssh_keys():

@@ -10,6 +10,7 @@ from functools import partial
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject, size_of
+from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -197,8 +198,8 @@ class ComponentReconciler:
         """On the graph, if there is one: its number counts, and there users search for the reason."""
         if ensured.set_back is None:
             return
-        about = self._graph_of(component) or component
-        self.announcer.announce(about, events.replicas_set_back(about, ensured.obj, ensured.set_back))
+        about, name = self._graph_of(component) or component, objects.labels(component).get(labels.COMPONENT, "")
+        self.announcer.announce(about, events.replicas_set_back(about, name, ensured.obj, ensured.set_back))
 
     async def _report(self, component: KubeObject, outcome: ComponentOutcome) -> Result:
         failure, before, now = outcome.failure, status.failure_of(component), self.now()

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
 from dynamo_shared.runtime.facts import Announcer
 
 from dynamo_pod_builder import events, render
-from dynamo_pod_builder.applying import Applier, ChildChange, SetBack
+from dynamo_pod_builder.applying import Applier, ChildChange, Ensured, SetBack
 from dynamo_pod_builder.children import surplus
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.reconcilers.graph import grove
@@ -49,7 +50,8 @@ class _Answers:
 
     created: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
-    set_back: list[tuple[KubeObject, SetBack]] = field(default_factory=list)
+    #: By component: what another client scaled, and how.
+    set_back: list[tuple[str, KubeObject, SetBack]] = field(default_factory=list)
     objects: list[KubeObject] = field(default_factory=list)
     removed: list[KubeObject] = field(default_factory=list)
     again: float | None = None
@@ -102,8 +104,8 @@ class Executor:
                 self.announcer.announce(observed.graph, events.created(answers.created))
             if answers.updated:
                 self.announcer.announce(observed.graph, events.updated(answers.updated))
-            for child, rival in answers.set_back:
-                self.announcer.announce(observed.graph, events.replicas_set_back(observed.graph, child, rival))
+            for rivalry in answers.set_back:
+                self.announcer.announce(observed.graph, events.replicas_set_back(observed.graph, *rivalry))
         for fact in events.deleted(answers.removed):
             self.announcer.announce(observed.graph, fact)
 
@@ -116,9 +118,7 @@ class Executor:
                 raise
             answers.again = SHARED_INTERVAL
             return
-        answers.objects.append(ensured.obj)
-        if ensured.set_back is not None:
-            answers.set_back.append((ensured.obj, ensured.set_back))
+        _take(ensured, objects.labels(child).get(labels.COMPONENT, ""), answers)
         name = f"{child['kind']} {objects.name(child)}"
         if ensured.change is ChildChange.CREATED:
             answers.created.append(name)
@@ -128,9 +128,10 @@ class Executor:
     async def _hand_over(self, plan: Plan, observed: Observed, answers: _Answers) -> None:
         """What belongs to the set or to components: replicas that Grove leaves to others, objects from a time on Grove."""
         if plan.pod_clique_set is not None:
-            for clique, replicas in grove.to_scale(plan.pod_clique_set, observed.cliques):
-                ensured = await self.applier.patch_replicas(resources.of(clique), clique, replicas)
-                answers.objects.append(ensured.obj)
+            for each in grove.workloads(plan.pod_clique_set):
+                # Grove copies replicas of the set once, and then leaves them to others.
+                if (there := observed.cliques.get(each.place)) is not None:
+                    _take(await self.applier.scale(each.resource, there, each.replicas), each.component, answers)
             return
         for child in handed_down(plan, _after(observed, answers)):
             ensured = await self.applier.ensure(child, {objects.uid(observed.graph)})
@@ -144,6 +145,12 @@ class Executor:
         ]
         if created:
             self.announcer.announce(observed.graph, events.created(created))
+
+
+def _take(ensured: Ensured, component: str, answers: _Answers) -> None:
+    answers.objects.append(ensured.obj)
+    if ensured.set_back is not None:
+        answers.set_back.append((component, ensured.obj, ensured.set_back))
 
 
 def _after(observed: Observed, answers: _Answers) -> Observed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dynamo_shared.api import objects
@@ -117,14 +117,6 @@ def _started_with(pod: KubeObject) -> KubeObject:
 def is_scaled(desired: GroveWorkload, there: KubeObject | None) -> bool:
     """Whether Grove has been given the replicas of a component: until then its counts are those of another number."""
     return there is None or there.get("spec", {}).get("replicas") == desired.replicas
-
-
-def to_scale(pod_clique_set: KubeObject, cliques: Mapping[Place, KubeObject]) -> Iterator[tuple[KubeObject, int]]:
-    """Cliques and groups whose replicas are not those of the set: Grove copies them once, and then leaves them to autoscalers."""
-    for each in workloads(pod_clique_set):
-        there = cliques.get(each.place)
-        if there is not None and not is_scaled(each, there):
-            yield there, each.replicas
 
 
 def order(sets: Sequence[KubeObject]) -> tuple[str, ...]:
