@@ -27,6 +27,7 @@ def status(code: int, reason: str = "", message: str = "m", **details: object) -
         (409, "Conflict", errors.Conflict),
         (410, "Expired", errors.Expired),
         (410, "Gone", errors.Expired),
+        (413, "RequestEntityTooLarge", errors.Invalid),
         (422, "Invalid", errors.Invalid),
         (429, "TooManyRequests", errors.TooManyRequests),
         (500, "InternalError", errors.Unavailable),
@@ -47,6 +48,11 @@ def test_an_apply_that_does_not_fit_the_schema_is_invalid_though_the_server_says
     error = errors.from_response(500, status(500, message=message))
     assert isinstance(error, errors.Invalid)
     assert not error.retriable
+
+
+def test_an_object_that_is_too_large_for_etcd_is_invalid_though_the_server_says_500() -> None:
+    error = errors.from_response(500, status(500, message="etcdserver: request is too large"))
+    assert isinstance(error, errors.Invalid)
 
 
 def test_a_uid_that_does_not_fit_is_a_conflict() -> None:

@@ -22,6 +22,8 @@ LONGEST_WAIT = 60.0
 # Server-side apply answers 500 when the body does not fit the schema (a string where a list belongs, for example):
 # apiserver/pkg/endpoints/handlers/fieldmanager, structuredmerge.go. It is the caller's mistake, not the server's.
 _TYPED_PATCH_FAILURES = ("failed to create typed patch object", "failed to convert new object")
+# As 500, too: etcd takes 1.5 MiB, and the API server twice as much of one body (413).
+_TOO_LARGE = ("etcdserver: request is too large",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class Conflict(KubeError):
 
 
 class Invalid(KubeError):
-    """422, 400, or a body that does not fit the schema: only a change can help. `causes` names the fields."""
+    """422, 400, 413, or a body that does not fit the schema: only a change can help. `causes` names the fields."""
 
 
 class Forbidden(KubeError):
@@ -140,6 +142,7 @@ _BY_STATUS: dict[int, type[KubeError]] = {
     404: NotServed,
     409: Conflict,
     410: Expired,
+    413: Invalid,
     422: Invalid,
     429: TooManyRequests,
 }
@@ -191,5 +194,5 @@ def _class_of(status: int, reason: str, message: str, details: dict[str, Any]) -
     if status == 404 and details.get("name"):
         return NotFound
     if status >= 500:
-        return Invalid if message.startswith(_TYPED_PATCH_FAILURES) else Unavailable
+        return Invalid if message.startswith(_TYPED_PATCH_FAILURES + _TOO_LARGE) else Unavailable
     return _BY_STATUS.get(status, KubeError)
