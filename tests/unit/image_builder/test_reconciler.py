@@ -257,6 +257,21 @@ async def test_what_keeps_a_job_from_being_created_is_reported(refusal: KubeErro
     assert words in stage.status()["conditions"][0]["message"]
 
 
+async def test_an_archive_is_read_once_however_long_its_build_waits() -> None:
+    """A store sends gigabytes to say what the digest is, and a quota may be used up for hours."""
+    stage = Stage(request(), refusal=Forbidden(403, "Forbidden", "exceeded quota"))
+    for _ in range(3):
+        await stage.reconcile()
+    assert stage.store.asked == 1
+    stage.kube.refusals.clear()
+    await stage.reconcile()
+    assert (stage.status()["phase"], stage.store.asked) == ("Building", 1)
+    stage.cache.remove(JOBS, JOB, objects.uid(await stage.kube.get(JOBS, JOB)))
+    stage.kube.remove(JOBS, JOB)
+    await stage.reconcile()
+    assert stage.store.asked == 2, "what is built again is what the tag names then"
+
+
 async def test_a_job_of_others_is_left_alone() -> None:
     taken = job("Complete")
     taken["metadata"]["labels"] = {}

@@ -2,14 +2,14 @@
 
 1. A request that has its answer is left alone until its spec changes.
 2. A request whose build is under way follows the build's Job.
-3. Any other request learns its archive's digest. Then the image is there already, or it joins the build's Job, or creates it.
+3. Any other request learns its archive's digest, once. Then the image is there already, or the build's Job is joined or created.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from dynamo_shared.api import objects
@@ -28,8 +28,8 @@ from dynamo_shared.state import ObjectCache
 
 from dynamo_image_builder import events
 from dynamo_image_builder.archives import Archives
-from dynamo_image_builder.builds import Build, InvalidTag, parse_tag, target_of
-from dynamo_image_builder.fetch import FetchError
+from dynamo_image_builder.builds import BentoTag, Build, InvalidTag, parse_tag, target_of
+from dynamo_image_builder.fetch import Archive, FetchError
 from dynamo_image_builder.job import build_job
 from dynamo_image_builder.metrics import BuildMetrics
 from dynamo_image_builder.outcome import ObservedBuild, digest_of, observe
@@ -62,7 +62,7 @@ def index(cache: ObjectCache) -> None:
     cache.add_index(DYNAMO_NIM_REQUESTS, BY_JOB, lambda each: filter(None, [(each.get("status") or {}).get("job")]))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NimRequestReconciler:
     """Has the image of one request built, and reports in its status."""
 
@@ -74,6 +74,11 @@ class NimRequestReconciler:
     metrics: BuildMetrics
     settings: ImageBuilder
     now: Callable[[], datetime]
+    #: By uid of a request whose build is yet to begin: its generation, and what reading the whole archive has shown.
+    _waiting: dict[str, tuple[int, Archive]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._waiting = self.cache.memory()
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One reconcile of one request. Raises KubeError where the API server is away: the queue comes back to it."""
@@ -92,11 +97,19 @@ class NimRequestReconciler:
         if build is not None and (job := await self._job(build)) is not None:
             return await self._follow(request, build, job, began=True)
         try:
-            archive = await self.archives.find(tag)
+            archive = await self._archive(request, tag)
         except FetchError as error:
             phase = BuildPhase.PENDING if error.temporary else BuildPhase.FAILED
             return await self._report(request, BuildProgress(phase, error.reason, error.message), RETRY)
         return await self._begin(request, Build(tag, archive.digest, target, settings.estargz))
+
+    async def _archive(self, request: KubeObject, tag: BentoTag) -> Archive:
+        """The archive of a request, as it was when it was asked for first. FetchError where it cannot be had."""
+        generation, uid = objects.generation(request), objects.uid(request)
+        known = self._waiting.get(uid)
+        if known is None or known[0] != generation:
+            known = self._waiting[uid] = generation, await self.archives.find(tag)
+        return known[1]
 
     async def _begin(self, request: KubeObject, build: Build) -> Result:
         same = self.cache.by_index(DYNAMO_NIM_REQUESTS, BY_JOB, f"{self.settings.namespace}/{build.job}")
@@ -188,6 +201,8 @@ class NimRequestReconciler:
             cached=cached,
         )
         before = request.get("status") or {}
+        if state.phase in (BuildPhase.BUILDING, BuildPhase.READY):
+            self._waiting.pop(objects.uid(request), None)
 
         def report() -> None:
             if (
