@@ -48,7 +48,6 @@ LATER_GRAPH = graph(
         },
     },
     providerOverride={"apiVersion": "grove.io/v1alpha1", "value": {}},
-    priorityClassName="high",
     experimental={"kvTransferPolicy": {"domain": "zone"}},
 )
 FIELDS = [
@@ -57,7 +56,6 @@ FIELDS = [
     "spec.components[0].experimental.grove",
     "spec.components[0].experimental.gpuMemoryService.extraClientContainers",
     "spec.providerOverride",
-    "spec.priorityClassName",
     "spec.experimental",
 ]
 
@@ -81,7 +79,7 @@ def test_each_field_of_a_file_is_listed_with_what_to_do(tmp_path: Path, capsys: 
     begin = f"{file}: DynamoGraphDeployment team/chat (v1beta1): "
     assert [line.removeprefix(begin).partition(" would be dropped: ")[0] for line in lines] == FIELDS
     assert all(line.partition(" would be dropped: ")[2] for line in lines)
-    assert error.startswith("dynamoctl: fields that would be lost or refused: 7; do what each line says")
+    assert error.startswith("dynamoctl: fields that would be lost or refused: 6; do what each line says")
 
 
 def test_what_this_platform_has_is_not_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

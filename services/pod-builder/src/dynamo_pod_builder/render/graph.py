@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dynamo_shared.api.defaults import DEFAULT_REPLICAS
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyGraph, legacy_graph
@@ -26,7 +28,13 @@ from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.network import picker
 from dynamo_pod_builder.render.network.gateway import gateway_children
 from dynamo_pod_builder.render.pod.discovery import discovery_of
-from dynamo_pod_builder.render.pod.template import graph_annotations, graph_template, main_container, with_labels
+from dynamo_pod_builder.render.pod.template import (
+    graph_annotations,
+    graph_template,
+    main_container,
+    with_labels,
+    with_priority,
+)
 from dynamo_pod_builder.render.sharing.claims import claim_templates
 from dynamo_pod_builder.render.workloads import pod_clique_set, waiting
 from dynamo_pod_builder.render.workloads.deployment import strategy
@@ -129,19 +137,32 @@ def _shared_access(graph: DynamoGraphDeployment, namespace: str, config: RenderC
 def _component_specs(graph: DynamoGraphDeployment, config: RenderConfig) -> list[KubeObject]:
     """DCD specs but for engine and worker hash, each a dict of its own at the first level."""
     annotations, legacy = graph_annotations(graph, config), legacy_graph(graph)
-    queue = volcano_queue(graph, config)
+    scheduled = _scheduled(graph, config)
     # A picker serves TLS itself, and its DestinationRule says so: a proxy of its own would speak it a second time.
     of_pickers = {**annotations, ISTIO_INJECT: "false"} if config.mesh.destination_rules else annotations
     return with_routing(
         [
-            _component_spec(each, graph, of_pickers if each.type is ComponentType.EPP else annotations, legacy, queue)
+            _component_spec(
+                each, graph, of_pickers if each.type is ComponentType.EPP else annotations, legacy, scheduled
+            )
             for each in graph.spec.components
         ]
     )
 
 
+def _scheduled(graph: DynamoGraphDeployment, config: RenderConfig) -> Callable[[KubeObject], KubeObject]:
+    """What a graph says of how its pods are scheduled, put into a pod template. Grove takes the priority for whole gangs."""
+    queue = volcano_queue(graph, config)
+    priority = "" if on_grove(graph, config) else graph.spec.priority_class_name or ""
+    return lambda template: with_priority(in_queue(template, queue), priority)
+
+
 def _component_spec(
-    component: Component, graph: DynamoGraphDeployment, annotations: dict[str, str], legacy: LegacyGraph, queue: str
+    component: Component,
+    graph: DynamoGraphDeployment,
+    annotations: dict[str, str],
+    legacy: LegacyGraph,
+    scheduled: Callable[[KubeObject], KubeObject],
 ) -> KubeObject:
     spec = to_dict(component)
     own = with_metadata(spec.get("podTemplate") or {}, legacy.services.get(component.name, NO_SERVICE))
@@ -151,7 +172,7 @@ def _component_spec(
             **template,
             "spec": {**(template.get("spec") or {}), "serviceAccountName": names.PLANNER_ACCOUNT},
         }
-    template = in_queue(template, queue)
+    template = scheduled(template)
     if template:
         spec["podTemplate"] = template
     if "eppConfig" in spec:

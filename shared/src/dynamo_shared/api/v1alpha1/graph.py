@@ -39,6 +39,8 @@ class DynamoGraphDeploymentSpec(ApiModel):
     """Labels for the pods of all services; a service's own win."""
     annotations: StringMap | None = None
     """Annotations for the pods of all services; a service's own win."""
+    priority_class_name: str | None = None
+    """PriorityClass of the graph's pods; a pod template's own wins. With Grove, of the gangs that its pods are placed in."""
     pvcs: Annotated[list[VolumeClaim], Field(max_length=MAX_CLAIMS)] | None = None
     """PersistentVolumeClaims of the graph, at most 100; volumeMounts of services refer to them."""
     restart: Restart | None = None

@@ -90,6 +90,8 @@ class DynamoGraphDeploymentSpec(ApiModel):
     """Labels for the pods of all components; a pod template's own win."""
     annotations: StringMap = Field(default_factory=dict, exclude_if=is_empty)
     """Annotations for the pods of all components; a pod template's own win."""
+    priority_class_name: str | None = None
+    """PriorityClass of the graph's pods; a pod template's own wins. With Grove, of the gangs that its pods are placed in."""
     restart: Restart | None = None
     """Restarts the pods when its id changes."""
     topology_constraint: GraphTopologyConstraint | None = None

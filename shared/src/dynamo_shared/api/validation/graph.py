@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.api import quantity
+from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, KUBE_DISCOVERY_MODE
@@ -64,6 +65,16 @@ def _is_nothing(size: object) -> bool:
         return isinstance(size, int | str) and quantity.is_zero(size)
     except quantity.InvalidQuantity:
         return False
+
+
+_NO_PRIORITY_CLASS = "{problem}"  # in the words for names
+
+
+@GRAPHS.rule(_NO_PRIORITY_CLASS, added=True)
+def priority_class_has_a_name(graph: GraphView, _facts: Facts) -> Violations:
+    """The PriorityClass of a graph has the name of an object."""
+    if problem := wrong_object_name(text(graph.spec.get("priorityClassName"))):
+        yield ("spec", "priorityClassName"), problem
 
 
 _ORDER_OF_PARALLEL = "not allowed with type Parallel, which restarts all at once: leave it out, or use Sequential"

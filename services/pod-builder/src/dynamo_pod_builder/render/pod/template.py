@@ -60,6 +60,14 @@ def with_labels(template: KubeObject, label_set: Mapping[str, str]) -> KubeObjec
     return {**template, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **label_set}}}
 
 
+def with_priority(template: KubeObject, priority_class: str) -> KubeObject:
+    """A pod template whose pods have a PriorityClass, "" for none, unless it names one of its own."""
+    pod = template.get("spec") or {}
+    if not priority_class or pod.get("priorityClassName"):
+        return template
+    return {**template, "spec": {**pod, "priorityClassName": priority_class}}
+
+
 def main_container(template: KubeObject) -> KubeObject | None:
     """The container that runs the component's own process."""
     containers = (template.get("spec") or {}).get("containers") or ()

@@ -102,6 +102,8 @@ def _pod_clique_set(
         "headlessServiceConfig": {"publishNotReadyAddresses": True},
         "cliques": cliques,
     }
+    if graph.spec.priority_class_name:
+        template["priorityClassName"] = graph.spec.priority_class_name
     if groups:
         template["podCliqueScalingGroups"] = groups
     if claimed:
