@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from dynamo_shared.api import adapted
 from dynamo_shared.api.adapted import Difference
 from hypothesis import given
@@ -37,10 +38,26 @@ def adapter(component: str, replicas: int, owner: str = "graph") -> dict[str, An
 
 def test_adapters_own_what_their_graph_gave_them():
     results = [adapter("One", 2), adapter("Two", 3, owner="another"), adapter("Three", 4), adapter("Gone", 5)]
-    owners = adapted.owning(graph({"One": 1, "Two": 1, "Three": 1}, adapting=("One", "Two")), results)
-    assert adapted.replicas_of(owners) == {"One": 2}
+    of = graph({"One": 1, "Two": 1, "Three": 1}, adapting=("One", "Two"))
+    owners = adapted.owning(of, results)
+    assert adapted.replicas_of(of, owners) == {"One": 2}
     owners["One"]["spec"]["replicas"] = 10_000_000
-    assert adapted.replicas_of(owners) == {}
+    assert adapted.replicas_of(of, owners) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "taken"), [("PodClique", False), ("PodCliqueScalingGroup", False), ("Deployment", True)]
+)
+def test_fewer_than_start_together_are_not_taken_on_grove_and_0_are(kind: str, *, taken: bool):
+    of = graph({"One": 4, "Two": 4})
+    of["spec"]["components"][0]["minAvailable"] = 3
+    of["status"] = {"components": {"One": {"componentKind": kind}}}
+    owners = adapted.owning(of, [adapter("One", 2), adapter("Two", 1)])
+    assert adapted.replicas_of(of, owners) == ({"One": 2, "Two": 1} if taken else {"Two": 1})
+    reason = "2 replicas are fewer than the 3 of minAvailable, which Grove keeps together: write 0, or 3 or more"
+    assert adapted.refusals(of, owners) == ({} if taken else {"One": reason})
+    owners["One"]["spec"]["replicas"] = 0
+    assert adapted.replicas_of(of, owners) == {"One": 0, "Two": 1}
 
 
 def test_differing_numbers_are_reported_with_their_path_and_a_missing_one_as_none():

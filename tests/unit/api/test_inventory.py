@@ -72,7 +72,7 @@ MORE_SHORT_NAMES = {"DynamoModel": ["dmodel"]}
 # Graphs so that admission can say what to scale instead; components since one that stands alone scales like a Deployment.
 MORE_SUBRESOURCES = {"DynamoGraphDeployment": ["scale"], "DynamoComponentDeployment": ["scale"]}
 # What the reference of 1.5 has, too.
-SINCE = ("runtimeVersionOverride", "roles")
+SINCE = ("runtimeVersionOverride", "roles", "minAvailable")
 SINCE_OF_GRAPHS = ("spec.priorityClassName",)
 # What profiling and discovery of hardware report beyond the reference, who sets replicas, and fields of releases after 1.2.
 MORE_FIELDS = {

@@ -38,7 +38,6 @@ LATER_GRAPH = graph(
         "name": "w",
         "type": "worker",
         "podTemplate": TEMPLATE,
-        "minAvailable": 1,
         "runtimeVersionOverride": "1.5.0",
         "multinode": {"nodeCount": 2},
         "roles": [{"name": "leader", "replicas": 1, "providerOverride": {}}, {"name": "worker", "replicas": 1}],
@@ -51,7 +50,6 @@ LATER_GRAPH = graph(
     experimental={"kvTransferPolicy": {"domain": "zone"}},
 )
 FIELDS = [
-    "spec.components[0].minAvailable",
     "spec.components[0].roles[0].providerOverride",
     "spec.components[0].experimental.grove",
     "spec.components[0].experimental.gpuMemoryService.extraClientContainers",
@@ -79,7 +77,7 @@ def test_each_field_of_a_file_is_listed_with_what_to_do(tmp_path: Path, capsys: 
     begin = f"{file}: DynamoGraphDeployment team/chat (v1beta1): "
     assert [line.removeprefix(begin).partition(" would be dropped: ")[0] for line in lines] == FIELDS
     assert all(line.partition(" would be dropped: ")[2] for line in lines)
-    assert error.startswith("dynamoctl: fields that would be lost or refused: 6; do what each line says")
+    assert error.startswith("dynamoctl: fields that would be lost or refused: 5; do what each line says")
 
 
 def test_what_this_platform_has_is_not_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,12 +91,12 @@ def test_what_this_platform_has_is_not_lost(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_v1alpha1_and_what_its_version_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    service = {"componentType": "worker", "minAvailable": 2, "checkpoint": {"enabled": True, "job": {}}}
+    service = {"componentType": "worker", "providerOverride": {}, "checkpoint": {"enabled": True, "job": {}}}
     obj = {**graph(), "apiVersion": "nvidia.com/v1alpha1", "spec": {"services": {"w": service}}}
     code, lines, _ = checked("--files-only", written(tmp_path, obj), capsys=capsys)
     assert code == ExitCode.FAILED
     said = [line.partition("(v1alpha1): ")[2] for line in lines]
-    assert said[0].startswith("spec.services.w.minAvailable would be dropped: remove it")
+    assert said[0].startswith("spec.services.w.providerOverride would be dropped: remove it")
     assert said[1].startswith("spec.services.w.checkpoint.job would be dropped: create the DynamoCheckpoint")
     assert said[2].startswith("spec.services.w.checkpoint would be refused: ")
 
@@ -195,7 +193,7 @@ ALPHA, BETA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1"), DYNAMO_GRAPH_DEPLOYMENTS.
 ALPHA_GRAPH = {
     **graph(),
     "apiVersion": "nvidia.com/v1alpha1",
-    "spec": {"services": {"w": {"componentType": "worker", "minAvailable": 1}}},
+    "spec": {"services": {"w": {"componentType": "worker", "providerOverride": {}}}},
 }
 
 
@@ -213,7 +211,7 @@ def test_what_only_the_other_version_has_is_reported_in_it(cluster: Any, capsys:
     code, lines, _ = checked(capsys=capsys)
     assert code == ExitCode.FAILED
     assert [line.partition(" would")[0] for line in lines] == [
-        "DynamoGraphDeployment team/chat (v1alpha1): spec.services.w.minAvailable"
+        "DynamoGraphDeployment team/chat (v1alpha1): spec.services.w.providerOverride"
     ]
 
 

@@ -10,7 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.replica_limits import too_many
+from dynamo_shared.api.replica_limits import too_few, too_many
+from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS, POD_CLIQUES
+
+#: Kinds of Grove that run a component, as the status of its graph says.
+OF_GROVE = (POD_CLIQUES.kind, POD_CLIQUE_SCALING_GROUPS.kind)
 
 
 class Difference(NamedTuple):
@@ -39,13 +43,37 @@ def owning(graph: KubeObject, adapters: Iterable[KubeObject]) -> dict[str, KubeO
     }
 
 
-def replicas_of(owners: Mapping[str, KubeObject]) -> dict[str, int]:
-    """Numbers of `owning` adapters, by component, without those that no cluster has pods for.
+def replicas_of(graph: KubeObject, owners: Mapping[str, KubeObject]) -> dict[str, int]:
+    """Numbers of `owning` adapters, by component, without those that the graph cannot have."""
+    refused = refusals(graph, owners)
+    return {name: _number(adapter) for name, adapter in owners.items() if name not in refused}
 
-    `kubectl scale` and autoscalers write them past admission.
+
+def refusals(graph: KubeObject, owners: Mapping[str, KubeObject]) -> dict[str, str]:
+    """Why the graph cannot have an adapter's number, by component: no cluster has so many pods, or Grove keeps more.
+
+    `kubectl scale` and autoscalers write such numbers past admission.
     """
-    numbers = {component: int(adapter["spec"]["replicas"]) for component, adapter in owners.items()}
-    return {component: number for component, number in numbers.items() if not too_many(number)}
+    least = _least(graph)
+    reasons = {
+        name: too_many(_number(adapter)) or too_few(_number(adapter), least.get(name, 1))
+        for name, adapter in owners.items()
+    }
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def _least(graph: KubeObject) -> dict[str, int]:
+    """`minAvailable` of the components that Grove runs: nothing else asks for it."""
+    run_by = (graph.get("status") or {}).get("components") or {}
+    return {
+        each["name"]: each.get("minAvailable") or 1
+        for each in graph["spec"].get("components") or ()
+        if (run_by.get(each["name"]) or {}).get("componentKind") in OF_GROVE
+    }
+
+
+def _number(adapter: KubeObject) -> int:
+    return int(adapter["spec"]["replicas"])
 
 
 def with_replicas(graph: KubeObject, replicas: Mapping[str, int]) -> KubeObject:

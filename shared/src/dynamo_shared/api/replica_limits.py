@@ -12,6 +12,15 @@ TOO_MANY: Final = (
     f"{{replicas}} replicas are more than the {MOST_REPLICAS} pods that Kubernetes supports in a cluster: "
     "write a smaller number"
 )
+TOO_FEW: Final = (
+    "{replicas} replicas are fewer than the {least} of minAvailable, which Grove keeps together: "
+    "write 0, or {least} or more"
+)
+
+
+def too_few(replicas: int, least: int) -> str:
+    """Why a number of replicas is refused, of which Grove keeps so many together; empty where it is not."""
+    return TOO_FEW.format(replicas=replicas, least=least) if 0 < replicas < least else ""
 
 
 def too_many(replicas: int) -> str:

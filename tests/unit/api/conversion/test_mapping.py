@@ -43,6 +43,7 @@ SAID_BY_BOTH: list[tuple[str, Object, Object]] = [
     ("type", {"componentType": "planner"}, {"type": "planner"}),
     ("sub-type", {"componentType": "worker", "subComponentType": "decode"}, {"type": "decode"}),
     ("replicas", {"replicas": 0}, {"replicas": 0}),
+    ("replicas that start together", {"replicas": 3, "minAvailable": 2}, {"replicas": 3, "minAvailable": 2}),
     (
         "roles",
         {"multinode": {"nodeCount": 3}, "roles": [{"name": "worker", "replicas": 2}, {"name": "leader"}]},

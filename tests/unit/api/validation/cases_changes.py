@@ -28,6 +28,29 @@ def of_graph(spec: dict[str, Any], version: str = "v1beta1", **metadata: Any) ->
 
 CASES = [
     Case(
+        "alpha: another number that starts together",
+        services({"a": service(replicas=3, minAvailable=2), "b": service(minAvailable=1)}),
+        old=services({"a": service(replicas=3), "b": service()}),
+        facts=GROVE,
+        errors=(
+            "spec.services.a.minAvailable: cannot be changed from 1 to 2, as Grove fixes it: create a DynamoGraphDeployment of another name",
+        ),
+    ),
+    Case(
+        "beta: the number that starts together is left out",
+        components(component("a", replicas=3), component("b")),
+        old=components(component("a", replicas=3, minAvailable=3), component("b", minAvailable=1)),
+        facts=GROVE,
+        errors=(
+            "spec.components[0].minAvailable: cannot be changed from 3 to 1, as Grove fixes it: create a DynamoGraphDeployment of another name",
+        ),
+    ),
+    Case(
+        "beta: another number that starts together, without Grove",
+        components(component("a", replicas=3)),
+        old=components(component("a", replicas=3, minAvailable=3)),
+    ),
+    Case(
         "alpha: another backend",
         services({"a": service()}, backendFramework="sglang"),
         old=services({"a": service()}, backendFramework="vllm"),

@@ -5,9 +5,74 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.unit.api.validation.building import GROVE, PLAIN, Case, component, components, service, services
+from tests.unit.api.validation.building import GROVE, PLAIN, Case, alone, component, components, service, services
 
 CASES = [
+    Case(
+        "alpha: more start together than there are",
+        services(
+            {
+                "a": service(minAvailable=2),
+                "b": service(replicas=0, minAvailable=2),
+                "c": service(replicas=2, minAvailable=2),
+                "d": service(replicas=3, minAvailable=4),
+            }
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.services.a.minAvailable: 2 are more than the 1 of replicas: Grove would wait for the others; write 1 or fewer",
+            "spec.services.d.minAvailable: 4 are more than the 3 of replicas: Grove would wait for the others; write 3 or fewer",
+        ),
+    ),
+    Case(
+        "beta: more start together than there are",
+        components(
+            component("a", replicas=3, minAvailable=4),
+            component("c", minAvailable=2, scalingAdapter={}),
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.components[0].minAvailable: 4 are more than the 3 of replicas: Grove would wait for the others; write 3 or fewer",
+        ),
+    ),
+    Case(
+        "alpha: replicas that start together, without Grove",
+        services({"a": service(replicas=1, minAvailable=2)}),
+        warnings=(
+            "spec.services.a.minAvailable: has no effect: only Grove starts replicas together, and it does not run this graph",
+        ),
+    ),
+    Case(
+        "beta: replicas that start together, with Grove turned off",
+        components(
+            component("a", replicas=2, minAvailable=2), metadata={"annotations": {"nvidia.com/enable-grove": "false"}}
+        ),
+        facts=GROVE,
+        warnings=(
+            "spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and it does not run this graph",
+        ),
+    ),
+    Case(
+        "beta: replicas that start together, where it is not known what runs them",
+        components(component("a", replicas=1, minAvailable=2)),
+        facts=replace(PLAIN, grove=None),
+    ),
+    Case(
+        "alpha: replicas of a component deployment that start together",
+        alone("v1alpha1", **service(replicas=1, minAvailable=2)),
+        facts=GROVE,
+        warnings=(
+            "spec.minAvailable: has no effect: only Grove starts replicas together, and it runs graphs; write a DynamoGraphDeployment",
+        ),
+    ),
+    Case(
+        "beta: replicas of a component deployment that start together",
+        alone("v1beta1", **component("a", replicas=1, minAvailable=2)),
+        facts=GROVE,
+        warnings=(
+            "spec.minAvailable: has no effect: only Grove starts replicas together, and it runs graphs; write a DynamoGraphDeployment",
+        ),
+    ),
     Case(
         "alpha: order of a restart",
         services(

@@ -9,17 +9,18 @@ from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_shared.api.objects import KubeObject
 
 
-def clique(name: str, replicas: int) -> KubeObject:
-    return {"name": name, "labels": {"nvidia.com/dynamo-component": name[0]}, "spec": {"replicas": replicas}}
+def clique(name: str, replicas: int, least: int = 1) -> KubeObject:
+    spec = {"replicas": replicas, "minAvailable": least}
+    return {"name": name, "labels": {"nvidia.com/dynamo-component": name[0]}, "spec": spec}
 
 
-def clique_set(a: int, b: int | None = None) -> KubeObject:
-    """Component a is a clique, component b a group of two."""
-    template: dict[str, Any] = {"cliques": [clique("a", a)]}
+def clique_set(a: int, b: int | None = None, least: int = 1) -> KubeObject:
+    """Component a is a clique, component b a group of two; of both so many replicas start together."""
+    template: dict[str, Any] = {"cliques": [clique("a", a, least)]}
     if b is not None:
         template["cliques"] += [clique("b-ldr", 1), clique("b-wkr", 3)]
         template["podCliqueScalingGroups"] = [
-            {"name": "b", "cliqueNames": ["b-ldr", "b-wkr"], "replicas": b, "minAvailable": 1}
+            {"name": "b", "cliqueNames": ["b-ldr", "b-wkr"], "replicas": b, "minAvailable": least}
         ]
     return {"metadata": {"name": "g"}, "spec": {"replicas": 1, "template": template}}
 
@@ -32,6 +33,8 @@ def clique_set(a: int, b: int | None = None) -> KubeObject:
         (clique_set(0, 2), clique_set(1, 2)),
         (clique_set(2, 0), clique_set(2, 1)),
         (clique_set(0, 0), clique_set(1, 1)),
+        (clique_set(0, 0, least=3), clique_set(3, 3, least=3)),
+        (clique_set(4, 3, least=3), clique_set(4, 3, least=3)),
     ],
 )
 def test_no_set_is_written_with_a_component_of_0_replicas(desired: KubeObject, written: KubeObject) -> None:

@@ -91,7 +91,7 @@ def replicas_of(cache: ObjectCache, component: KubeObject) -> int | None:
     if graph is None or objects.uid(graph) != owner["uid"] or children(cache, POD_CLIQUE_SETS, graph):
         return None
     name = _name_of(component)
-    number = adapted.replicas_of(_owning(cache, graph)).get(name)
+    number = adapted.replicas_of(graph, _owning(cache, graph)).get(name)
     generations = [each for each in children(cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph) if _name_of(each) == name]
     return number if len(generations) == 1 else None
 

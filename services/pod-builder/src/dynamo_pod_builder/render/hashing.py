@@ -17,7 +17,7 @@ from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.runtime_version import features_of
 
 #: Fields of a component that say how many pods there are, not what they are. The roles of a group follow from its nodes.
-_SCALE = ("replicas", "scalingAdapter", "roles")
+_SCALE = ("replicas", "minAvailable", "scalingAdapter", "roles")
 #: Lists whose entries are identified by name. Init containers run in their order, and later envFrom win: not these.
 _UNORDERED = frozenset(
     {"env", "volumes", "ports", "imagePullSecrets", "resourceClaims", "volumeMounts", "volumeDevices"}

@@ -12,7 +12,6 @@ from dynamo_shared.api import adapted, objects
 from dynamo_shared.api.adapted import Difference
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.replica_limits import too_many
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -121,8 +120,8 @@ class AdapterReconciler:
 
     async def _mirror(self, graph: KubeObject, owners: dict[str, KubeObject]) -> str | None:
         """Give the graph its adapters' numbers, in one write. Returns why that was refused."""
-        differences = adapted.differences(graph, adapted.replicas_of(owners))
-        refused = next(filter(None, (too_many(int(each["spec"]["replicas"])) for each in owners.values())), None)
+        differences = adapted.differences(graph, adapted.replicas_of(graph, owners))
+        refused = next(iter(adapted.refusals(graph, owners).values()), None)
         if not differences:
             return refused
         key = key_of(graph)

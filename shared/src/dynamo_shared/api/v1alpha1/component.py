@@ -61,6 +61,8 @@ class ServiceSpec(ApiModel):
     """Version of the Dynamo runtime in the service's image, such as 1.5.0, where its tag does not say it; the image stays."""
     replicas: Int32 | None = Field(default=None, ge=0)
     """Desired replicas; 1 where nothing else says so. A multi-node replica is a group of pods."""
+    min_available: Int32 | None = Field(default=None, ge=1)
+    """Replicas that Grove starts together, and replaces together where fewer are left; 1 by default. It cannot be changed."""
     multinode: Multinode | None = None
     """Spreads each replica over several nodes."""
     roles: list[ComponentRole] | None = Field(default=None, json_schema_extra={**ROLES_BY_NAME})

@@ -88,6 +88,8 @@ class ComponentSpec(ApiModel):
     """Version of the Dynamo runtime in the image of main, such as 1.5.0, where its tag does not say it; the image stays."""
     replicas: Int32 | None = Field(default=None, ge=0)
     """Desired replicas; 1 where nothing else says so. A multi-node replica is a group of pods."""
+    min_available: Int32 | None = Field(default=None, ge=1)
+    """Replicas that Grove starts together, and replaces together where fewer are left; 1 by default. It cannot be changed."""
     pod_template: PodTemplate | None = None
     """Pod template, merged over the defaults of type and backend; the engine is its container main."""
     multinode: Multinode | None = None

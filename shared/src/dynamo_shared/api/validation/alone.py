@@ -18,6 +18,7 @@ from dynamo_shared.api.registry.annotations import (
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.orchestrators import fields_of_grove
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet
 from dynamo_shared.api.validation.view import ComponentView
 
@@ -46,6 +47,16 @@ def topology_belongs_to_graphs(component: ComponentView, metadata: object, _fact
     """The pods of a component deployment without a graph are placed by their own template alone."""
     if component.spec.get("topologyConstraint") is not None and not _graph_of(metadata):
         yield component.field("topologyConstraint"), _NO_TOPOLOGY
+
+
+_NOT_ALONE = "has no effect: only Grove {does}, and it runs graphs; write a DynamoGraphDeployment"
+
+
+@ALONE.rule(_NOT_ALONE, added=True)
+def fields_of_grove_belong_to_graphs(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
+    """Grove runs no component deployment, so what only Grove acts on has no effect in one."""
+    for field, does in () if _graph_of(metadata) else fields_of_grove(component):
+        yield field, _NOT_ALONE.format(does=does)
 
 
 _OF_PODS = (

@@ -27,7 +27,14 @@ from dynamo_shared.api.validation.immutability import ADVICE, ADVICE_ALONE, CHAN
 from dynamo_shared.api.validation.model import ADVICE_FOR_MODELS, CHANGES_OF_MODELS, MODELS, UNUSED_IN_MODELS
 from dynamo_shared.api.validation.names import NAMES, NAMES_ALONE
 from dynamo_shared.api.validation.objects import CLAIMS, DEVICES, WAYS_IN
-from dynamo_shared.api.validation.orchestrators import CHANGES_ON_GROVE, GROVE, ORCHESTRATORS, ORCHESTRATORS_ALONE
+from dynamo_shared.api.validation.orchestrators import (
+    CHANGES_ON_GROVE,
+    GROVE,
+    OF_GROVE,
+    ORCHESTRATORS,
+    ORCHESTRATORS_ALONE,
+    WITHOUT_GROVE,
+)
 from dynamo_shared.api.validation.picker import ADVICE_FOR_PICKERS, PICKERS, PICKERS_OF_GRAPHS
 from dynamo_shared.api.validation.pods import PODS, PODS_WORTH_KNOWING
 from dynamo_shared.api.validation.replicas import REPLICAS, REPLICAS_OF_ADAPTERS
@@ -145,13 +152,19 @@ _KINDS = {
     GRAPH: _Kind(
         read=lambda version, obj: _VIEWS[version].graph(obj),
         refusing=(
-            (_always, (GRAPHS, CLAIMS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY, RUNNING_OF_GRAPHS)),
+            (_always, (GRAPHS, CLAIMS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY, RUNNING_OF_GRAPHS, OF_GROVE)),
             (_at_creation, (TOPOLOGY_AT_CREATION,)),
             (_of_components, _OF_COMPONENTS),
             (_at_update, (CHANGES,)),
         ),
         warning=(
-            (_always, (ANNOTATIONS_WITHOUT_EFFECT, TOPOLOGY_WITHOUT_EFFECT, ORCHESTRATORS, GROVE, UNUSED_IN_GRAPHS)),
+            (
+                _always,
+                (
+                    *(ANNOTATIONS_WITHOUT_EFFECT, TOPOLOGY_WITHOUT_EFFECT, WITHOUT_GROVE),
+                    *(ORCHESTRATORS, GROVE, UNUSED_IN_GRAPHS),
+                ),
+            ),
             (_of_components, (*_ABOUT_COMPONENTS, UNUSED_IN_COMPONENTS_OF_GRAPHS, ADVICE_FOR_PICKERS)),
             (_at_update, (CHANGES_ON_GROVE, ADVICE)),
         ),

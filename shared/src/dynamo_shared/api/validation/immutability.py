@@ -9,6 +9,7 @@ from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.orchestrators import min_available
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, listed
 from dynamo_shared.api.validation.topology import AT as TOPOLOGY_AT
 from dynamo_shared.api.validation.view import ComponentView, GraphView
@@ -104,6 +105,22 @@ def sharing_between_pods_stays(graph: GraphView, old: GraphView, _facts: Facts) 
             yield component.field(*component.words.failover, "mode"), _MODE_TOGGLED.format(mode=mode)
         elif between and now is not None and then is not None and now.shadows != then.shadows:
             yield (*now.at, "numShadows"), _OTHER_SHADOWS.format(before=then.shadows, now=now.shadows)
+
+
+_OTHER_MINIMUM = (
+    "cannot be changed from {before} to {now}, as Grove fixes it: create a DynamoGraphDeployment of another name"
+)
+
+
+@CHANGES.rule(_OTHER_MINIMUM)
+def replicas_that_start_together_stay(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
+    """How many replicas start together cannot change while Grove runs the graph; absent, it is 1."""
+    if not (graph.of_grove(facts.grove) and old.of_grove(facts.grove)):
+        return
+    for component, before in _pairs(graph, old):
+        then, now = min_available(before), min_available(component)
+        if now != then:
+            yield component.field("minAvailable"), _OTHER_MINIMUM.format(before=then, now=now)
 
 
 _CONSTRAINT_CHANGED = "cannot be added, removed or changed later: recreate the DynamoGraphDeployment"

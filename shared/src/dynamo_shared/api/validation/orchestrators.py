@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.annotations import VOLCANO_QUEUE
-from dynamo_shared.api.rules import Violations
-from dynamo_shared.api.untrusted.reading import annotation, text
+from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.untrusted.reading import annotation, integer, mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet
 from dynamo_shared.api.validation.view import ComponentView, GraphView
@@ -13,6 +16,9 @@ from dynamo_shared.api.validation.view import ComponentView, GraphView
 ORCHESTRATORS = RuleSet("Multinode", (GRAPH,), "always")
 ORCHESTRATORS_ALONE = RuleSet("Multinode", (COMPONENT,), "always")
 GROVE = RuleSet("Grove", (GRAPH,), "always")
+#: What Grove would refuse, and with it every later change of the graph.
+OF_GROVE = RuleSet("Grove", (GRAPH,), "always")
+WITHOUT_GROVE = RuleSet("Grove", (GRAPH,), "always")
 CHANGES_ON_GROVE = RuleSet("Grove", (GRAPH,), "when updated")
 
 _NONE = (
@@ -75,3 +81,52 @@ def grove_keeps_the_number_of_nodes(graph: GraphView, old: GraphView, facts: Fac
         # From one node to several is refused.
         if component.nodes > 1 and component.nodes != nodes.get(component.name, component.nodes):
             yield component.field("multinode", "nodeCount"), _OTHER_NODES
+
+
+_CAN_NOT_START = (
+    "{least} are more than the {replicas} of replicas: Grove would wait for the others; write {replicas} or fewer"
+)
+
+
+@OF_GROVE.rule(_CAN_NOT_START)
+def replicas_that_start_together_are_there(graph: GraphView, facts: Facts) -> Violations:
+    """Grove starts as many replicas together as minAvailable says, so a component has as many, or none."""
+    if not graph.of_grove(facts.grove):
+        return
+    for component in graph.components:
+        if component.replicas is None and component.adapted:
+            # Its adapter has the number.
+            continue
+        least, replicas = min_available(component), 1 if component.replicas is None else component.replicas
+        if 0 < replicas < least:
+            message = _CAN_NOT_START.format(least=least, replicas=replicas)
+            yield component.field("minAvailable"), message
+
+
+#: Fields of a component that Grove alone acts on, and what it does by them.
+_FIELDS_OF_GROVE: tuple[tuple[tuple[str, ...], str], ...] = ((("minAvailable",), "starts replicas together"),)
+_ONLY_GROVE = "has no effect: only Grove {does}, and it does not run this graph"
+
+
+@WITHOUT_GROVE.rule(_ONLY_GROVE, added=True)
+def fields_of_grove_do_nothing_without_it(graph: GraphView, facts: Facts) -> Violations:
+    """What only Grove acts on is stored without it, and has no effect."""
+    if graph.of_grove(facts.grove) is False:
+        for component in graph.components:
+            for field, does in fields_of_grove(component):
+                yield field, _ONLY_GROVE.format(does=does)
+
+
+def fields_of_grove(component: ComponentView) -> Iterator[tuple[Location, str]]:
+    """Places of a component's fields that Grove alone acts on, and what it does by them."""
+    for steps, does in _FIELDS_OF_GROVE:
+        value: Any = component.spec
+        for step in steps:
+            value = mapping(value).get(step)
+        if value:
+            yield component.field(*steps), does
+
+
+def min_available(component: ComponentView) -> int:
+    """Replicas of a component that Grove starts together."""
+    return integer(component.spec.get("minAvailable")) or 1

@@ -10,7 +10,6 @@ from dynamo_shared.api.rules import Location
 #: The end of a field's path, without indexes and names of components -> what to do. The longest end counts.
 LATER: dict[str, str] = {
     "providerOverride": "remove it, and where it keeps pods together set topologyConstraint.packDomain",
-    "minAvailable": "remove it: a set of pods of Grove has 1, and all workers of a replica that spans nodes",
     "dynamoSidecar": "run the Dynamo runtime in the container main",
     "spec.experimental": "remove it: routing here does not follow the topology",
     "experimental.grove": "remove it: a component on one node is a clique of its own",

@@ -48,19 +48,21 @@ def workloads(pod_clique_set: KubeObject) -> Iterator[GroveWorkload]:
 
 
 def accepted(pod_clique_set: KubeObject) -> KubeObject:
-    """The set as it is written. Grove takes no component of 0 replicas: its clique or group is scaled to 0 once it is there."""
+    """The set as it is written. Grove takes no component of 0 replicas, nor fewer than start together: its clique or group is
+    scaled to 0 once it is there.
+    """
     template = pod_clique_set["spec"]["template"]
     groups = template.get("podCliqueScalingGroups", ())
     if all(each.replicas for each in workloads(pod_clique_set)):
         return pod_clique_set
-    cliques = [
-        each if each["spec"]["replicas"] else {**each, "spec": {**each["spec"], "replicas": 1}}
-        for each in template["cliques"]
-    ]
-    changed = {**template, "cliques": cliques}
+    changed = {**template, "cliques": [{**each, "spec": _not_empty(each["spec"])} for each in template["cliques"]]}
     if groups:
-        changed["podCliqueScalingGroups"] = [{**each, "replicas": each["replicas"] or 1} for each in groups]
+        changed["podCliqueScalingGroups"] = [_not_empty(each) for each in groups]
     return {**pod_clique_set, "spec": {**pod_clique_set["spec"], "template": changed}}
+
+
+def _not_empty(part: KubeObject) -> KubeObject:
+    return part if part["replicas"] else {**part, "replicas": part.get("minAvailable", 1)}
 
 
 def is_observed(pod_clique_set: KubeObject) -> bool:

@@ -74,8 +74,8 @@ class Observed:
     @property
     def graph_as_scaled(self) -> KubeObject:
         """The graph with the replicas of its adapters."""
-        adapters = self._of(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS)
-        return adapted.with_replicas(self.graph, adapted.replicas_of(adapted.owning(self.graph, adapters)))
+        owners = adapted.owning(self.graph, self._of(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS))
+        return adapted.with_replicas(self.graph, adapted.replicas_of(self.graph, owners))
 
     def pods_of(self, workload: KubeObject | None) -> Sequence[KubeObject]:
         """Pods that a workload runs; none before there is one."""

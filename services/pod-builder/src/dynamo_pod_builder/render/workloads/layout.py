@@ -30,6 +30,11 @@ def is_group(context: PodContext) -> bool:
     return context.nodes > 1 or memory_has_pods(context.spec)
 
 
+def least(context: PodContext) -> int:
+    """Replicas that are of use only together: Grove starts them at once, and all again where fewer are left."""
+    return context.spec.min_available or 1
+
+
 def cliques(context: PodContext) -> list[Clique]:
     """The cliques of a component, in the order in which they are written."""
     if memory_has_pods(context.spec):
@@ -37,8 +42,8 @@ def cliques(context: PodContext) -> list[Clique]:
     name = context.component
     if context.nodes == 1:
         replicas = 1 if context.spec.replicas is None else context.spec.replicas
-        # Independent replicas are useful without one another; a group is useless without all of its pods.
-        return [Clique(names.clique(name), ALONE, replicas)]
+        # Replicas are useful without one another, unless the graph says otherwise; a group is useless without all of its pods.
+        return [Clique(names.clique(name), ALONE, replicas, least(context))]
     group, workers = placement.grove(name, context.nodes), context.nodes - 1
     first = Clique(names.clique(name, LEADER), placement.leader(group, context.nodes), 1)
     rest = Clique(names.clique(name, WORKER), placement.worker(group, context.nodes), workers, workers)

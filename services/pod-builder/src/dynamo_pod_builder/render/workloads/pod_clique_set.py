@@ -171,7 +171,7 @@ def _scaling_group(context: PodContext, cliques: Sequence[Clique]) -> KubeObject
         "name": names.clique(context.component),
         "cliqueNames": [each.name for each in cliques],
         "replicas": 1 if context.spec.replicas is None else context.spec.replicas,
-        "minAvailable": 1,
+        "minAvailable": layout.least(context),
         **_topology(context),
     }
     sharing = [

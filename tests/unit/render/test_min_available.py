@@ -1,0 +1,49 @@
+"""How many replicas of a component Grove starts together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from dynamo_shared.api.objects import KubeObject
+
+from .building import CONFIG, component, graph, graph_children, of_kind, workloads
+from .test_priority import LEADER_WORKER_SETS, TENSORS
+
+ON_GROVE = replace(CONFIG, grove=True)
+
+
+def template_of(single: KubeObject) -> dict[str, Any]:
+    (result,) = of_kind(graph_children(graph(single), ON_GROVE), "PodCliqueSet")
+    template: dict[str, Any] = result["spec"]["template"]
+    return template
+
+
+@pytest.mark.parametrize(("fields", "least"), [({}, 1), ({"minAvailable": 3}, 3)])
+def test_a_clique_has_it(fields: dict[str, Any], least: int) -> None:
+    (clique,) = template_of(component(replicas=4, **fields))["cliques"]
+    assert (clique["spec"]["replicas"], clique["spec"]["minAvailable"]) == (4, least)
+
+
+def test_a_scaling_group_has_it_and_its_cliques_need_all_of_their_pods() -> None:
+    template = template_of(component(replicas=4, minAvailable=2, main=TENSORS, multinode={"nodeCount": 3}))
+    (group,) = template["podCliqueScalingGroups"]
+    assert (group["replicas"], group["minAvailable"]) == (4, 2)
+    cliques = {each["name"]: each["spec"]["minAvailable"] for each in template["cliques"]}
+    assert cliques == {"worker-ldr": 1, "worker-wkr": 2}
+
+
+def test_a_group_that_shares_memory_between_pods_has_it() -> None:
+    main = {**TENSORS, "resources": {"limits": {"nvidia.com/gpu": "2"}}}
+    single = component(replicas=3, minAvailable=3, main=main, experimental={"gpuMemoryService": {"mode": "InterPod"}})
+    config = replace(ON_GROVE, device_claims=True)
+    (result,) = of_kind(graph_children(graph(single, backendFramework="vllm"), config), "PodCliqueSet")
+    template = result["spec"]["template"]
+    assert [each["minAvailable"] for each in template["podCliqueScalingGroups"]] == [3]
+    assert {each["spec"]["minAvailable"] for each in template["cliques"]} == {1}
+
+
+def test_without_grove_nothing_differs() -> None:
+    given = workloads(graph(component(replicas=4, minAvailable=3)), LEADER_WORKER_SETS)
+    assert given == workloads(graph(component(replicas=4)), LEADER_WORKER_SETS)
